@@ -1,0 +1,36 @@
+"""Headwise: from attention to a working Transformer.
+
+    import headwise
+    headwise.train("pocket", run="runs/first")                       # a recipe's name or path
+    translator = headwise.Translator.load("runs/first/model")
+    print(translator(["The cat sleeps."]))
+
+Every part can be imported by itself, e.g. `from headwise.attention import MultiHeadAttention`. Importing the package
+is cheap: torch is loaded when the first part that needs it is.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["Recipe", "Translation", "Translator", "__version__", "load_recipe", "train"]
+
+if TYPE_CHECKING:
+    from headwise.tasks.recipe import Recipe, load_recipe
+    from headwise.tasks.training_run import train
+    from headwise.tasks.translator import Translation, Translator
+
+
+_HOMES = {
+    "Recipe": "recipe",
+    "load_recipe": "recipe",
+    "train": "training_run",
+    "Translation": "translator",
+    "Translator": "translator",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'headwise' has no attribute {name!r}; it offers {', '.join(__all__)}")
+    return getattr(import_module(f"headwise.tasks.{_HOMES[name]}"), name)

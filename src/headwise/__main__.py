@@ -1,0 +1,7 @@
+"""`python -m headwise` is the command line."""
+
+import sys
+
+from headwise.cli.main import main
+
+sys.exit(main())

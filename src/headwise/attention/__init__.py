@@ -1,0 +1,18 @@
+"""Attention in all its forms: masks, kernels, multi-head weights, caches and taps."""
+
+from headwise.attention.cache import KeyValueCache
+from headwise.attention.full import FullAttention, attention_weights
+from headwise.attention.fused import FusedAttention
+from headwise.attention.masks import Mask
+from headwise.attention.multi_head import MultiHeadAttention
+from headwise.attention.taps import tap_attention
+
+__all__ = [
+    "FullAttention",
+    "FusedAttention",
+    "KeyValueCache",
+    "Mask",
+    "MultiHeadAttention",
+    "attention_weights",
+    "tap_attention",
+]

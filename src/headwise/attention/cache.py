@@ -1,0 +1,57 @@
+"""What a decoder has already read: the keys and values of earlier positions, kept so that a step costs one token.
+
+Without a cache, step t recomputes t keys in every layer; with it, one. The store is time-major
+`[time, row, head, head_dim]`, so the written prefix is one contiguous block: a step writes one slice in place, and
+re-ordering hypotheses copies exactly the prefix, once, into the second of two buffers.
+
+Tested against: the whole sequence computed at once (tests/laws: step by step = whole sequence).
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from headwise.errors import UsageError
+
+
+class KeyValueCache:
+    """Keys and values of one attention layer for `num_rows` hypotheses, room for `max_length` positions."""
+
+    def __init__(
+        self, keys: Float[Tensor, "time row head head_dim"], values: Float[Tensor, "time row head head_dim"]
+    ) -> None:
+        self.keys, self.values = keys, values
+        self.length = 0
+        self._spare: tuple[Tensor, Tensor] | None = None
+
+    @classmethod
+    def empty(cls, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor) -> "KeyValueCache":
+        shape = (max_length, num_rows, num_heads, head_dim)
+        return cls(like.new_empty(shape), like.new_empty(shape))
+
+    def append(
+        self, k: Float[Tensor, "row head step head_dim"], v: Float[Tensor, "row head step head_dim"]
+    ) -> tuple[Float[Tensor, "row head time head_dim"], Float[Tensor, "row head time head_dim"]]:
+        """Add new positions; returns all keys and values so far."""
+        end = self.length + k.shape[2]
+        if end > self.keys.shape[0]:
+            # A single position written past the end would fit an empty slice and be lost without a word.
+            raise UsageError(
+                f"the cache has room for {self.keys.shape[0]} positions and {end} are needed; start with a larger max_length",
+                f"缓存可容纳 {self.keys.shape[0]} 个位置，需要 {end} 个；请以更大的 max_length 开始",
+            )
+        self.keys[self.length : end] = k.permute(2, 0, 1, 3)
+        self.values[self.length : end] = v.permute(2, 0, 1, 3)
+        self.length = end
+        return self.keys[:end].permute(1, 2, 0, 3), self.values[:end].permute(1, 2, 0, 3)
+
+    def reorder(self, index: Int[Tensor, " new_row"]) -> None:
+        """Row i becomes the old row index[i]; fewer rows than before drops the others."""
+        if self._spare is None or self._spare[0].shape[1] != index.shape[0]:
+            shape = (self.keys.shape[0], index.shape[0], *self.keys.shape[2:])
+            self._spare = (self.keys.new_empty(shape), self.values.new_empty(shape))
+        spare_keys, spare_values = self._spare
+        torch.index_select(self.keys[: self.length], 1, index, out=spare_keys[: self.length])
+        torch.index_select(self.values[: self.length], 1, index, out=spare_values[: self.length])
+        self._spare = (self.keys, self.values)
+        self.keys, self.values = spare_keys, spare_values

@@ -1,0 +1,74 @@
+"""Full attention in one fused kernel: the same numbers without ever storing the [query, key] table.
+
+The softmax is computed block by block with a running maximum and sum (Dao et al. 2022, FlashAttention), so memory is
+linear in the length. torch's `scaled_dot_product_attention` chooses the kernel; this file only tells it what the mask
+is: nothing for no mask, its causal path for a plain causal mask, a boolean table otherwise.
+
+A query that may look at nothing would divide zero by zero there. Such rows are opened for the product and their output
+is set to zero, which also makes their gradient zero.
+
+Tested against: attention/full.py, outputs and gradients, through the table of laws.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from headwise.attention.masks import Causal, Mask
+
+
+@dataclass(frozen=True, eq=False)
+class VisibleTable:
+    """A dense mask prepared once for a stack of layers: rows that see nothing are opened, and marked."""
+
+    opened: Bool[Tensor, "#batch #head #query key"]
+    empty: Bool[Tensor, "#batch #head #query 1"]
+
+    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch #head #query key"]:
+        return self.opened & ~self.empty
+
+
+@dataclass(frozen=True)
+class FusedAttention:
+    dropout_rate: float = 0.0
+
+    def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
+        if len(mask.parts) == 0 or (mask.parts == (Causal(),) and num_queries == num_keys):
+            return mask
+        allowed = mask.dense(num_queries, num_keys, device)
+        assert allowed is not None
+        empty = ~allowed.any(-1, keepdim=True)
+        return Mask((VisibleTable(allowed | empty, empty),))
+
+    def __call__(
+        self,
+        q: Float[Tensor, "batch head query head_dim"],
+        k: Float[Tensor, "batch head key head_dim"],
+        v: Float[Tensor, "batch head key value_dim"],
+        mask: Mask,
+        *,
+        bias: Float[Tensor, "#batch #head #query key"] | None = None,
+        training: bool = False,
+    ) -> Float[Tensor, "batch head query value_dim"]:
+        mask = self._prepared(mask, q.shape[-2], k.shape[-2], q.device)
+        rate = self.dropout_rate if training else 0.0
+        if len(mask.parts) == 0 and bias is None:
+            return F.scaled_dot_product_attention(q, k, v, dropout_p=rate)
+        if mask.parts == (Causal(),) and bias is None:
+            return F.scaled_dot_product_attention(q, k, v, dropout_p=rate, is_causal=True)
+        table = mask.parts[0] if mask.parts and isinstance(mask.parts[0], VisibleTable) else None
+        visible = table.opened if table is not None else mask.dense(q.shape[-2], k.shape[-2], q.device)
+        if bias is not None:
+            # Minus infinity is safe, as no row is empty any more; in float16 the lowest finite number would not hide a large score.
+            visible = bias.to(q.dtype) if visible is None else bias.to(q.dtype).masked_fill(~visible, -torch.inf)
+        output = F.scaled_dot_product_attention(q, k, v, attn_mask=visible, dropout_p=rate)
+        return output if table is None else output.masked_fill(table.empty, 0.0)
+
+    def _prepared(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
+        # A prepared mask that was joined with another since is worked out again: neither may be forgotten.
+        if len(mask.parts) == 1 and isinstance(mask.parts[0], VisibleTable):
+            return mask
+        return self.prepare(mask, num_queries, num_keys, device)

@@ -1,0 +1,135 @@
+"""Masks as values: what a query may look at, said in a way a kernel can recognise.
+
+A mask is a conjunction of simple statements: everything, causal (no later key), a window (no far key), segments
+(only one's own sentence), explicit (any boolean table). `True` always means *may look*. Because a mask keeps its
+parts, a kernel can take a fast path for the structure it knows (a causal kernel never builds the triangle), and
+anybody else asks for the dense table with `dense`. A float bias is something else and travels beside the mask.
+
+Tested against: tables written out by hand, and the laws of tests/laws (a hidden key never leaks).
+"""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+
+@runtime_checkable
+class Part(Protocol):
+    """One statement of a mask."""
+
+    def dense(
+        self, num_queries: int, num_keys: int, device: torch.device
+    ) -> Bool[Tensor, "#batch #head query key"]: ...
+
+
+@dataclass(frozen=True)
+class Causal:
+    """Query i may look at keys 0 … i + offset; the offset is the number of keys that precede query 0."""
+
+    offset: int = 0
+
+    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "1 1 query key"]:
+        query = torch.arange(num_queries, device=device)[:, None] + self.offset
+        key = torch.arange(num_keys, device=device)[None, :]
+        return (key <= query)[None, None]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Query i may look `left` keys back and `right` keys ahead (offset as for `Causal`)."""
+
+    left: int
+    right: int
+    offset: int = 0
+
+    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "1 1 query key"]:
+        query = torch.arange(num_queries, device=device)[:, None] + self.offset
+        distance = torch.arange(num_keys, device=device)[None, :] - query
+        return ((distance >= -self.left) & (distance <= self.right))[None, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Padding:
+    """Keys that are real tokens; the others are filling."""
+
+    real: Bool[Tensor, "batch key"]
+
+    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "batch 1 1 key"]:
+        return self.real[:, None, None, :]
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Several sentences share a row; a query looks only at keys that carry its own number (0 is filling)."""
+
+    query: Int[Tensor, "batch query"]
+    key: Int[Tensor, "batch key"]
+
+    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "batch 1 query key"]:
+        own = self.query[:, None, :, None] == self.key[:, None, None, :]
+        return own & (self.key != 0)[:, None, None, :]
+
+
+@dataclass(frozen=True, eq=False)
+class Explicit:
+    """Any table of what may be looked at."""
+
+    allowed: Bool[Tensor, "#batch #head #query key"]
+
+    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch #head #query key"]:
+        return self.allowed
+
+
+@dataclass(frozen=True, eq=False)
+class Mask:
+    """A conjunction of parts; no parts means that everything may be looked at. Join masks with `&`."""
+
+    parts: tuple[Part, ...] = ()
+
+    def __and__(self, other: "Mask") -> "Mask":
+        return Mask(self.parts + other.parts)
+
+    def dense(
+        self, num_queries: int, num_keys: int, device: torch.device
+    ) -> Bool[Tensor, "#batch #head #query key"] | None:
+        """The whole table, or None when nothing is hidden."""
+        table = None
+        for part in self.parts:
+            allowed = part.dense(num_queries, num_keys, device)
+            table = allowed if table is None else table & allowed
+        return table
+
+    def resolve(self, num_queries: int, num_keys: int, device: torch.device) -> "Mask":
+        """The same mask with its dense table worked out once, for a stack of layers that all use it."""
+        if len(self.parts) == 0 or self.parts == (Causal(),):
+            return self
+        table = self.dense(num_queries, num_keys, device)
+        assert table is not None
+        return Mask((Explicit(table),))
+
+
+def everything() -> Mask:
+    return Mask()
+
+
+def causal(offset: int = 0) -> Mask:
+    return Mask((Causal(offset),))
+
+
+def window(left: int, right: int, *, offset: int = 0) -> Mask:
+    return Mask((Window(left, right, offset),))
+
+
+def padding(real: Bool[Tensor, "batch key"]) -> Mask:
+    return Mask((Padding(real),))
+
+
+def segments(query: Int[Tensor, "batch query"], key: Int[Tensor, "batch key"]) -> Mask:
+    return Mask((Segments(query, key),))
+
+
+def explicit(allowed: Bool[Tensor, "#batch #head #query key"]) -> Mask:
+    return Mask((Explicit(allowed),))

@@ -1,0 +1,21 @@
+"""The parts a model is stacked from."""
+
+from headwise.blocks.decoder_block import DecoderBlock
+from headwise.blocks.embeddings import TokenEmbedding
+from headwise.blocks.encoder_block import EncoderBlock
+from headwise.blocks.feed_forward import FeedForward, GatedFeedForward
+from headwise.blocks.initialization import initialize
+from headwise.blocks.normalization import LayerNorm, RMSNorm
+from headwise.blocks.residual import Residual
+
+__all__ = [
+    "DecoderBlock",
+    "EncoderBlock",
+    "FeedForward",
+    "GatedFeedForward",
+    "LayerNorm",
+    "RMSNorm",
+    "Residual",
+    "TokenEmbedding",
+    "initialize",
+]

@@ -1,0 +1,76 @@
+"""One layer of the decoder: look at the words written so far, then at the source, then think.
+
+    x ← residual(x, self_attention over earlier targets)
+    x ← residual(x, cross_attention over the encoder's memory)
+    x ← residual(x, feed_forward)
+
+Vaswani et al. 2017, section 3.1. `forward` takes a whole target at once (teacher forcing, a causal mask hides the
+future); `step` takes one more position with caches and gives the same numbers.
+
+Tested against: transformers' Marian, and step by step = whole sequence.
+"""
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from headwise.attention.cache import KeyValueCache
+from headwise.attention.masks import Mask
+from headwise.attention.multi_head import KeysValues, MultiHeadAttention
+from headwise.blocks.residual import Residual
+
+
+class DecoderBlock(nn.Module):
+    def __init__(
+        self,
+        self_attention: MultiHeadAttention,
+        cross_attention: MultiHeadAttention,
+        feed_forward: nn.Module,
+        *,
+        attention_residual: Residual,
+        cross_residual: Residual,
+        feed_forward_residual: Residual,
+    ) -> None:
+        super().__init__()
+        self.self_attention = self_attention
+        self.cross_attention = cross_attention
+        self.feed_forward = feed_forward
+        self.attention_residual = attention_residual
+        self.cross_residual = cross_residual
+        self.feed_forward_residual = feed_forward_residual
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch target dim"],
+        memory: Float[Tensor, "batch source dim"],
+        *,
+        mask: Mask,
+        cross_mask: Mask,
+    ) -> Float[Tensor, "batch target dim"]:
+        x = self.attention_residual(x, lambda normed: self.self_attention(normed, normed, mask))
+        x = self.cross_residual(x, lambda normed: self.cross_attention(normed, memory, cross_mask))
+        return self.feed_forward_residual(x, self.feed_forward)
+
+    def step(
+        self,
+        x: Float[Tensor, "row 1 dim"],
+        cache: KeyValueCache,
+        *,
+        source: KeysValues,
+        cross_mask: Mask,
+        watch: list[Tensor] | None = None,
+    ) -> Float[Tensor, "row 1 dim"]:
+        """One more position. `source` holds keys and values per *sentence*; the rows of a sentence share them.
+
+        With `watch`, the weights over the source, [sentence, head, row of the sentence, source], are appended to it.
+        """
+
+        def look_at_source(normed: Tensor) -> Tensor:
+            # The hypotheses of a sentence become the queries of one attention: its keys are never copied for them.
+            queries = normed.reshape(source[0].shape[0], -1, normed.shape[-1])
+            if watch is not None:
+                watch.append(self.cross_attention.weights_over(queries, source, cross_mask))
+            return self.cross_attention.attend(queries, source, cross_mask).reshape(normed.shape)
+
+        x = self.attention_residual(x, lambda normed: self.self_attention.step(normed, cache))
+        x = self.cross_residual(x, look_at_source)
+        return self.feed_forward_residual(x, self.feed_forward)

@@ -1,0 +1,30 @@
+"""From token numbers to vectors: a look-up, scaled, plus the position, with dropout.
+
+    x = dropout(√dim · E[token] + position(pos))
+
+Vaswani et al. 2017, section 3.4. When the same matrix also turns states into logits (Press & Wolf 2017), its entries are
+of size 1/√dim, and the factor √dim brings the embedding back to the size of the positions.
+
+Tested against: the formula with a hand-made table.
+"""
+
+import math
+
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+
+class TokenEmbedding(nn.Module):
+    def __init__(self, table: nn.Embedding, positions: nn.Module, *, scaled: bool, dropout_rate: float) -> None:
+        super().__init__()
+        self.table = table
+        self.positions = positions
+        self.scale = math.sqrt(table.embedding_dim) if scaled else 1.0
+        self.dropout_rate = dropout_rate
+
+    def forward(
+        self, tokens: Int[Tensor, "batch time"], position: Int[Tensor, "batch time"], *, length: int
+    ) -> Float[Tensor, "batch time dim"]:
+        x = self.table(tokens) * self.scale + self.positions(position, length=length)
+        return F.dropout(x, self.dropout_rate, self.training)

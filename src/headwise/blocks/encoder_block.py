@@ -1,0 +1,36 @@
+"""One layer of the encoder: every source token looks at all source tokens, then thinks by itself.
+
+    x ← residual(x, self_attention)
+    x ← residual(x, feed_forward)
+
+Vaswani et al. 2017, section 3.1. N of these make the encoder; shapes never change.
+
+Tested against: transformers' Marian (norm after) and a pre-norm layer of torch with copied weights.
+"""
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from headwise.attention.masks import Mask
+from headwise.attention.multi_head import MultiHeadAttention
+from headwise.blocks.residual import Residual
+
+
+class EncoderBlock(nn.Module):
+    def __init__(
+        self,
+        self_attention: MultiHeadAttention,
+        feed_forward: nn.Module,
+        *,
+        attention_residual: Residual,
+        feed_forward_residual: Residual,
+    ) -> None:
+        super().__init__()
+        self.self_attention = self_attention
+        self.feed_forward = feed_forward
+        self.attention_residual = attention_residual
+        self.feed_forward_residual = feed_forward_residual
+
+    def forward(self, x: Float[Tensor, "batch source dim"], mask: Mask) -> Float[Tensor, "batch source dim"]:
+        x = self.attention_residual(x, lambda normed: self.self_attention(normed, normed, mask))
+        return self.feed_forward_residual(x, self.feed_forward)

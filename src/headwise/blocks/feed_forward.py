@@ -1,0 +1,42 @@
+"""The feed-forward part: each token, by itself, through a wide hidden layer and back.
+
+    plain:  y = activation(x W₁ + b₁) W₂ + b₂                activation = ReLU or GELU
+    gated:  y = (silu(x W_g) ⊙ (x W₁)) W₂                    Shazeer 2020 (SwiGLU)
+
+Vaswani et al. 2017, section 3.3. Attention moves information between tokens; this is where it is worked on.
+
+Tested against: the formulas written out with matrix products.
+"""
+
+from collections.abc import Callable
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+
+
+class FeedForward(nn.Module):
+    def __init__(self, dim: int, hidden: int, *, activation: str, dropout_rate: float = 0.0) -> None:
+        super().__init__()
+        self.activation = ACTIVATIONS[activation]
+        self.dropout_rate = dropout_rate
+        self.widen = nn.Linear(dim, hidden)
+        self.narrow = nn.Linear(hidden, dim)
+
+    def forward(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
+        hidden = self.activation(self.widen(x))
+        return self.narrow(F.dropout(hidden, self.dropout_rate, self.training))
+
+
+class GatedFeedForward(nn.Module):
+    def __init__(self, dim: int, hidden: int, *, dropout_rate: float = 0.0) -> None:
+        super().__init__()
+        self.dropout_rate = dropout_rate
+        self.gate_widen = nn.Linear(dim, 2 * hidden, bias=False)
+        self.narrow = nn.Linear(hidden, dim, bias=False)
+
+    def forward(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
+        gate, wide = self.gate_widen(x).chunk(2, dim=-1)
+        return self.narrow(F.dropout(F.silu(gate) * wide, self.dropout_rate, self.training))

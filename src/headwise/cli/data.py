@@ -1,0 +1,128 @@
+"""`headwise data`: known public corpora: list them, fetch them by checksum, check what is on disk."""
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from headwise.language import say
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "data",
+        help=say("list, fetch and check known public corpora", "列出、获取并检查公开语料"),
+        description=say(
+            "Known corpora are fetched from their publishers on your own network and checked by SHA-256, or taken from a local "
+            "mirror named by HEADWISE_DATA. Recipes use them as known:NAME/PATH.",
+            "公开语料经你自己的网络从发布者获取并按 SHA-256 校验；或由 HEADWISE_DATA 指定的本地镜像提供。配方中写作 known:NAME/PATH。",
+        ),
+    )
+    actions = parser.add_subparsers(dest="action", required=True, metavar=say("ACTION", "操作"))
+    listing = actions.add_parser("list", help=say("names, sizes, licences", "名称、大小、许可"))
+    fetching = actions.add_parser("fetch", help=say("download and verify", "下载并校验"))
+    checking = actions.add_parser("check", help=say("verify what is on disk", "校验本地文件"))
+    fetching.add_argument(
+        "names", nargs="+", metavar="NAME", help=say("a corpus from `data list`", "`data list` 中的语料名")
+    )
+    checking.add_argument(
+        "names", nargs="*", metavar="NAME", help=say("default: all that are here", "默认：本地已有的全部")
+    )
+    for action in (listing, fetching, checking):
+        action.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    match arguments.action:
+        case "list":
+            return _list(as_json=arguments.json)
+        case "fetch":
+            return _fetch(arguments.names, as_json=arguments.json)
+        case _:
+            return _check(arguments.names, as_json=arguments.json)
+
+
+def _list(*, as_json: bool) -> int:
+    from headwise.data.known import data_directory, list_corpora
+    from headwise.language import current_language
+
+    entries: list[dict[str, Any]] = []
+    for corpus in list_corpora():
+        size = sum(file.num_bytes for file in corpus.files)
+        here = all((data_directory() / file.path).is_file() for file in corpus.files)
+        text = corpus.description_zh if current_language() == "zh" else corpus.description
+        entries.append(
+            {
+                "name": corpus.name,
+                "description": text,
+                "licence": corpus.licence,
+                "bytes": size,
+                "here": here,
+                "parts": [f"known:{part}" for part in corpus.parts],
+            }
+        )
+    if as_json:
+        sys.stdout.write(json.dumps(entries, ensure_ascii=False, indent=2) + "\n")
+        return 0
+    from headwise.cli.display import print_table
+
+    rows = [
+        (
+            str(e["name"]),
+            "✓" if e["here"] else "",
+            f"{e['bytes'] / 1e6:.1f} MB",
+            str(e["licence"]),
+            str(e["description"]),
+        )
+        for e in entries
+    ]
+    print_table(
+        (
+            say("name", "名称"),
+            say("here", "本地"),
+            say("text", "文本"),
+            say("licence", "许可"),
+            say("what it is", "说明"),
+        ),
+        rows,
+    )
+    sys.stderr.write(say(f"directory: {data_directory()}\n", f"目录：{data_directory()}\n"))
+    return 0
+
+
+def _fetch(names: list[str], *, as_json: bool) -> int:
+    from headwise.cli.display import TrainingDisplay
+    from headwise.data.known import fetch_corpus, find_corpus
+
+    for name in names:
+        find_corpus(name)  # all names are checked before the first download
+    paths = []
+    with TrainingDisplay() as display:
+        for name in names:
+            paths += fetch_corpus(name, progress=display.count)
+    if as_json:
+        sys.stdout.write(json.dumps([str(path) for path in paths], ensure_ascii=False, indent=2) + "\n")
+    else:
+        for path in paths:
+            sys.stdout.write(f"{path}\n")
+    return 0
+
+
+def _check(names: list[str], *, as_json: bool) -> int:
+    from headwise.data.known import check_corpus, data_directory, list_corpora
+
+    here = [corpus.name for corpus in list_corpora() if (data_directory() / corpus.name).is_dir()]
+    states = [state for name in names or here for state in check_corpus(name)]
+    if as_json:
+        entries = [{"file": str(state.path), "state": state.state} for state in states]
+        sys.stdout.write(json.dumps(entries, ensure_ascii=False, indent=2) + "\n")
+    else:
+        words = {"right": say("right", "正确"), "missing": say("missing", "缺失"), "wrong": say("WRONG", "错误")}
+        for state in states:
+            sys.stdout.write(f"{words[state.state]}\t{state.path}\n")
+        if not states:
+            text = f"nothing to check in {data_directory()}; fetch a corpus first: headwise data fetch multi30k"
+            sys.stderr.write(
+                say(text, f"{data_directory()} 中没有可检查的语料；请先获取：headwise data fetch multi30k") + "\n"
+            )
+    return 3 if any(state.state == "wrong" or (names and state.state == "missing") for state in states) else 0

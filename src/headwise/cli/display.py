@@ -1,0 +1,199 @@
+"""What a person sees: live progress and tables by rich on a terminal, plain lines elsewhere.
+
+Results are written to standard output, progress to standard error. On a terminal training shows one live line with a bar, loss,
+tokens a second and time left; in a log file, a plain line every ten seconds.
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from headwise.language import say
+
+if TYPE_CHECKING:
+    from headwise.demo import DemoResult
+    from headwise.models.describe import ModelDescription
+    from headwise.tasks.diagnosis import Finding
+    from headwise.tasks.measuring import MeasuredScores
+    from headwise.tasks.training_run import RunSummary
+    from headwise.training.progress import Progress
+
+PLAIN_SECONDS = 10.0
+
+
+def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, title: str | None = None) -> None:
+    """A table on standard output; tab-separated where no terminal looks at it."""
+    if not sys.stdout.isatty():
+        for row in (headings, *rows):
+            sys.stdout.write("\t".join(row) + "\n")
+        return
+    table = Table(title=title, title_justify="left")
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if number == 0 else "right")
+    for row in rows:
+        table.add_row(*row)
+    Console(file=sys.stdout).print(table)
+
+
+def clock(seconds: float | None) -> str:
+    """1:05 or 2:03:04; unknown is a dash."""
+    if seconds is None:
+        return "–"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+class TrainingDisplay:
+    """Watches long work (tasks/events.py) and shows it on standard error."""
+
+    def __init__(self) -> None:
+        self.console = Console(file=sys.stderr, highlight=False)
+        self._live: Live | None = None
+        self._last_line = -PLAIN_SECONDS
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def note(self, text: str) -> None:
+        self._stop()
+        self.console.print(text, markup=False, soft_wrap=True)
+
+    def count(self, label: str, done: int, total: int | None) -> None:
+        share = "" if total is None else f" / {total:,}"
+        self._show(f"{label}: {done:,}{share}", done, total, ended=total is not None and done >= total)
+
+    def training(self, progress: "Progress") -> None:
+        parts = [
+            f"{say('step', '步')} {progress.step:,}/{progress.steps:,}",
+            f"{say('loss', '损失')} " + ("–" if progress.loss is None else f"{progress.loss:.3f}"),
+            f"{progress.tokens_per_second:,.0f} {say('tokens/s', '词元/秒')}",
+            f"{say('time', '用时')} {clock(progress.seconds)}",
+            f"{say('left', '剩余')} {clock(progress.seconds_left)}",
+        ]
+        self._show(" · ".join(parts), progress.step, progress.steps, ended=progress.step >= progress.steps)
+
+    def _show(self, line: str, done: int, total: int | None, *, ended: bool) -> None:
+        if not self.console.is_terminal:
+            now = time.monotonic()
+            if ended or now - self._last_line >= PLAIN_SECONDS:
+                self._last_line = now
+                self.console.print(line, markup=False, soft_wrap=True)
+            return
+        row = Table.grid(padding=(0, 1))
+        if total:
+            row.add_row(ProgressBar(total=total, completed=min(done, total), width=24), line)
+        else:
+            row.add_row(line)
+        if self._live is None:
+            self._live = Live(row, console=self.console, refresh_per_second=8)
+            self._live.start()
+        self._live.update(row)
+
+    def _stop(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+def print_description(description: "ModelDescription") -> None:
+    for title, headings, rows in description.tables():
+        print_table(headings, rows, title=title)
+
+
+def print_findings(findings: "Sequence[Finding]") -> None:
+    marks = {"good": "✓", "note": "·", "damaged": "✗"}
+    for finding in findings:
+        sys.stdout.write(f"{marks[finding.state]} {finding.topic}: {finding.text}\n")
+
+
+def print_scores(result: "MeasuredScores") -> None:
+    headings = (say("metric", "指标"), say("score", "分数"), say("95 % interval", "95% 区间"), say("signature", "签名"))
+    print_table(headings, result.rows())
+    for line in result.remarks():
+        sys.stdout.write(line + "\n")
+
+
+def print_summary(summary: "RunSummary") -> None:
+    rows = []
+    for name, value in summary.results.items():
+        if isinstance(value, dict):
+            for metric in ("bleu", "chrf", "ter"):
+                score = value[metric]
+                rows.append((f"{name} {score['name']}", f"{score['value']:.2f}", score["signature"]))
+        else:
+            rows.append((name, f"{value:,}" if isinstance(value, int | float) else str(value), ""))
+    print_table((say("result", "结果"), say("value", "值"), say("signature", "签名")), rows)
+    if summary.model is not None:
+        sys.stdout.write(say(f"the model: {summary.model}\n", f"模型：{summary.model}\n"))
+        sys.stdout.write(say("try it: ", "试用：") + f"headwise translate --model {summary.model}\n")
+
+
+def print_demo(result: "DemoResult") -> None:
+    """Scores, a dozen translations, pictures, and what to try next."""
+    headings = (
+        say("test set", "测试集"),
+        "BLEU",
+        "chrF",
+        say("exactly right", "完全正确"),
+        say("pronouns right", "代词正确"),
+    )
+    names = {"test": say("new sentences", "新句子"), "unseen": say("new combinations", "新组合")}
+    rows = [
+        (
+            names[scores.split],
+            f"{scores.translation.bleu.value:.1f}",
+            f"{scores.translation.chrf.value:.1f}",
+            f"{100 * scores.translation.exact_match:.1f} %",
+            f"{100 * scores.pronoun_accuracy:.1f} %",
+        )
+        for scores in (result.test, result.unseen)
+    ]
+    seconds = result.training["training_seconds"]
+    print_table(headings, rows, title=say(f"after {seconds:.0f} seconds of training", f"训练 {seconds:.0f} 秒之后"))
+    best = result.alignment
+    head = (
+        say("the mean of its heads", "各头平均")
+        if best.head is None
+        else say(f"head {best.head}", f"第 {best.head} 头")
+    )
+    sys.stdout.write(
+        say(
+            f"Word alignment read off attention: error rate {best.scores.error_rate:.3f} (decoder layer {best.layer}, {head}).\n\n",
+            f"由注意力读出的词对齐：错误率 {best.scores.error_rate:.3f}（解码器第 {best.layer} 层，{head}）。\n\n",
+        )
+    )
+    for shown in result.shown:
+        mark = "✓" if shown.is_right else "✗"
+        sys.stdout.write(f"  {shown.source}\n{mark} {shown.translation}\n")
+        if not shown.is_right:
+            sys.stdout.write(say(f"  (right: {shown.reference})\n", f"  （正确：{shown.reference}）\n"))
+    sys.stdout.write("\n" + say("Pictures:", "图片：") + "\n")
+    for path in result.pictures:
+        sys.stdout.write(f"  {path}\n")
+    model = result.directory / "model"
+    nexts = (
+        (f"headwise translate --model {model}", say("type sentences of your own", "输入自己的句子")),
+        (f"headwise describe {model}", say("what it is made of", "看它由什么组成")),
+        ("headwise demo --pair zh-en --run runs/demo-zh-en", say("another pair of languages", "换一对语言")),
+        (
+            "headwise train pocket --run runs/deeper model.encoder.layers=4",
+            say("change one part, compare", "改一处，比一比"),
+        ),
+        ("headwise train --help", say("train on your own corpus", "用自己的语料训练")),
+    )
+    sys.stdout.write(say("What to try next:\n", "接下来可以试试：\n"))
+    for command, purpose in nexts:
+        sys.stdout.write(f"  {command:<66} # {purpose}\n")

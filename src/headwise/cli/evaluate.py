@@ -1,0 +1,82 @@
+"""`headwise evaluate`: how good is a translator, and is it really better than another?"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from headwise.language import say
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "evaluate",
+        help=say("BLEU, chrF and TER with intervals; compare two systems", "BLEU、chrF、TER 及置信区间；比较两个系统"),
+        description=say(
+            "Translate --source with --model (or take --hypothesis) and score against --reference with sacreBLEU; "
+            "each score carries its signature and a 95 % bootstrap interval. With --against, a second model or "
+            "hypothesis file is compared by paired resampling.",
+            "用 --model 翻译 --source（或直接给 --hypothesis），以 sacreBLEU 对照 --reference 计分；每个分数附签名与 95% 自助区间。"
+            "--against 给出第二个模型或译文文件，作成对重采样比较。",
+        ),
+    )
+    parser.add_argument("--model", metavar="DIR", help=say("a bundle", "模型目录"))
+    parser.add_argument(
+        "--hypothesis", metavar="FILE", help=say("ready translations instead of a model", "已有译文，代替模型")
+    )
+    parser.add_argument("--source", metavar="FILE", help=say("text to translate", "源文"))
+    parser.add_argument("--reference", required=True, metavar="FILE", help=say("the right translations", "参考译文"))
+    parser.add_argument(
+        "--against", metavar="DIR|FILE", help=say("second model or hypothesis file", "第二个模型或译文文件")
+    )
+    parser.add_argument("--output", metavar="FILE", help=say("write the translations here", "把译文写到此处"))
+    parser.add_argument(
+        "--target",
+        metavar="LANG",
+        help=say("target language (zh chooses Chinese tokenisation)", "目标语言（zh 用中文切分）"),
+    )
+    parser.add_argument(
+        "--pretokenized",
+        action="store_true",
+        help=say("texts are tokenised already: BLEU counts their tokens as they stand", "文本已分词，BLEU 按现有词计"),
+    )
+    parser.add_argument("--lowercase", action="store_true", help=say("ignore upper and lower case", "忽略大小写"))
+    parser.add_argument(
+        "--set",
+        dest="overrides",
+        action="append",
+        default=[],
+        metavar="key=value",
+        help=say("change one decoding value", "修改一个解码值"),
+    )
+    parser.add_argument(
+        "--device", default="auto", choices=("auto", "cpu", "cuda"), help=say("auto, cpu or cuda", "auto、cpu 或 cuda")
+    )
+    parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from headwise.tasks.measuring import Measurement, measure
+
+    result = measure(
+        Measurement(
+            reference=Path(arguments.reference),
+            source=None if arguments.source is None else Path(arguments.source),
+            model=None if arguments.model is None else Path(arguments.model),
+            hypothesis=None if arguments.hypothesis is None else Path(arguments.hypothesis),
+            against=None if arguments.against is None else Path(arguments.against),
+            output=None if arguments.output is None else Path(arguments.output),
+            target_language=arguments.target,
+            pretokenized=arguments.pretokenized,
+            lowercase=arguments.lowercase,
+            overrides=tuple(arguments.overrides),
+            device=arguments.device,
+        )
+    )
+    if arguments.json:
+        sys.stdout.write(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) + "\n")
+    else:
+        from headwise.cli.display import print_scores
+
+        print_scores(result)
+    return 0

@@ -1,0 +1,62 @@
+"""`headwise train`: a recipe in, a run directory with a trained, measured model out."""
+
+import argparse
+import json
+import sys
+
+from headwise.language import say
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "train",
+        help=say("train a model from a recipe", "按配方训练模型"),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=say(
+            "Train a model from a recipe. Your own corpus (my/train.en, my/train.de, one sentence a line):\n\n"
+            "  headwise train base --run runs/mine data.source=en data.target=de \\\n"
+            "      data.train=my/train data.valid=my/valid training.steps=20000\n\n"
+            "Progress goes to standard error and runs/mine/log.jsonl; the model to runs/mine/model.",
+            "按配方训练模型。自己的语料（my/train.en、my/train.de，每行一句）：\n\n"
+            "  headwise train base --run runs/mine data.source=en data.target=de \\\n"
+            "      data.train=my/train data.valid=my/valid training.steps=20000\n\n"
+            "进度写到标准错误与 runs/mine/log.jsonl，模型写到 runs/mine/model。",
+        ),
+    )
+    parser.add_argument(
+        "recipe", help=say("a recipe file, or a shipped name (headwise recipes)", "配方文件，或自带配方名")
+    )
+    parser.add_argument(
+        "overrides",
+        nargs="*",
+        metavar="key.path=value",
+        help=say("change one value of the recipe", "修改配方中的一个值"),
+    )
+    parser.add_argument("--run", required=True, metavar="DIR", help=say("directory of this run", "本次运行的目录"))
+    parser.add_argument("--resume", action="store_true", help=say("go on with the run in DIR", "继续 DIR 中的运行"))
+    parser.add_argument(
+        "--check", action="store_true", help=say("check recipe and data, train nothing", "只检查配方与数据，不训练")
+    )
+    parser.add_argument("--json", action="store_true", help=say("print the result as JSON", "以 JSON 输出结果"))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    import tempfile
+    from pathlib import Path
+
+    from headwise.cli.display import TrainingDisplay, print_summary
+    from headwise.tasks.recipe import load_recipe
+    from headwise.tasks.training_run import check_run, train
+
+    recipe = load_recipe(arguments.recipe, arguments.overrides)
+    with TrainingDisplay() as display:
+        if arguments.check:
+            with tempfile.TemporaryDirectory(prefix="headwise-check-") as temporary:
+                summary = check_run(recipe, directory=Path(temporary), events=display)
+        else:
+            summary = train(recipe, run=arguments.run, resume=arguments.resume, events=display)
+    if arguments.json:
+        sys.stdout.write(json.dumps(summary.as_dict(), ensure_ascii=False, indent=2) + "\n")
+    else:
+        print_summary(summary)
+    return 0

@@ -1,0 +1,1 @@
+"""Corpora to batches: reading, filtering, tokenised stores on disk, packing, order."""

@@ -1,0 +1,234 @@
+"""From corpora to stores: read, filter, learn the tokenizers, plan the rows, write.
+
+Everything streams in blocks, so memory does not grow with the corpus (8 bytes a pair for finding duplicates aside), and
+each store appears whole or not at all. What was prepared from the same settings and files is opened, not made again.
+
+    corpora -> check_text -> (duplicates) -> encode -> check_lengths -> store
+
+Tested against: the same steps written as plain list comprehensions over small corpora.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from headwise.data.batching import plan_rows
+from headwise.data.choices import DataSettings, corpus_files, corpus_name, read_corpus
+from headwise.data.corpora import Pair
+from headwise.data.filtering import (
+    KEEP_ALL,
+    FilterReport,
+    FilterSettings,
+    LengthLimits,
+    SeenHashes,
+    check_lengths,
+    check_text,
+    hash_pair,
+)
+from headwise.data.resampling import sampling_tokenizer
+from headwise.data.shards import StoreWriter, TokenStore
+from headwise.data.splitting import Part
+from headwise.errors import CheckpointError, DataError
+from headwise.storage import publish_directory, read_json, verify_directory, write_json
+from headwise.text.choices import SentencePieceSettings, TextSettings, learn_tokenizers, sample_evenly
+from headwise.text.pair import TokenizerPair, load_tokenizers
+from headwise.text.tokenizer import Tokenizer
+
+TOKENIZERS_KIND = "tokenizers"
+DESCRIPTION = "prepared.json"
+_BLOCK = 8192
+_PLANNED_PAIRS = 20_000
+Progress = Callable[[str, int], None]
+"""Called with (stage, pairs so far)."""
+
+
+@dataclass(frozen=True)
+class PreparedData:
+    """Tokenizers, stores and the lengths of rows that training needs; `valid` is None without validation corpora."""
+
+    tokenizers: TokenizerPair
+    train: TokenStore
+    valid: TokenStore | None
+    source_row: int
+    target_row: int
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when anything a resumed run depends on does."""
+        return f"{self.train.fingerprint}-{self.source_row}x{self.target_row}"
+
+
+def prepare_data(
+    data: DataSettings, text: TextSettings, directory: Path, *, seed: int = 0, progress: Progress | None = None
+) -> PreparedData:
+    """Make tokenizers and stores under `directory`, or open what is there from the same settings and files."""
+    wanted = describe_inputs(data, text, seed)
+    if (directory / DESCRIPTION).exists():
+        try:
+            if read_json(directory / DESCRIPTION).get("inputs") == wanted:
+                return open_prepared(directory)
+        except (CheckpointError, AttributeError):
+            pass  # damaged or of another version: made anew below
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / DESCRIPTION).unlink(missing_ok=True)
+    tokenizers = learn_from_corpora(data, text, seed=seed)
+    with publish_directory(directory / "tokenizers", kind=TOKENIZERS_KIND, replace=True) as temporary:
+        tokenizers.save(temporary)
+    sampling = text.sampling if isinstance(text, SentencePieceSettings) else 0.0
+    source_row, target_row = plan_from_corpora(data, tokenizers, sampling=sampling, seed=seed)
+    longest = data.filter.max_tokens or max(source_row, target_row)
+    limits = LengthLimits(min(longest, source_row - 1), min(longest, target_row - 1))
+    write_part(data, "train", tokenizers, directory / "train", limits=limits, progress=progress)
+    if data.valid:
+        write_part(data, "valid", tokenizers, directory / "valid", limits=limits, progress=progress)
+    rows = {"source_row": source_row, "target_row": target_row, "valid": bool(data.valid)}
+    write_json(directory / DESCRIPTION, {"inputs": wanted, **rows})
+    return open_prepared(directory)
+
+
+def open_prepared(directory: Path) -> PreparedData:
+    """What `prepare_data` made, every file checked."""
+    description = read_json(directory / DESCRIPTION)
+    verify_directory(directory / "tokenizers", kind=TOKENIZERS_KIND)
+    try:
+        valid = TokenStore(directory / "valid") if description["valid"] else None
+        rows = int(description["source_row"]), int(description["target_row"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            "is damaged (a required entry is missing); prepare the data again",
+            "已损坏（缺少必需的条目）；请重新准备数据",
+            file=directory / DESCRIPTION,
+        ) from error
+    return PreparedData(load_tokenizers(directory / "tokenizers"), TokenStore(directory / "train"), valid, *rows)
+
+
+def describe_inputs(data: DataSettings, text: TextSettings, seed: int) -> str:
+    """A hash of everything the result depends on: settings, and size and time of the files."""
+    files = []
+    for part in ("train", "valid"):
+        for corpus in data.corpora(part):
+            for path in corpus_files(corpus, source=data.source, target=data.target):
+                status = path.stat()
+                files.append([str(path), status.st_size, status.st_mtime_ns])
+    settings = [data.model_dump(mode="json", exclude={"test"}), text.model_dump(mode="json")]
+    return hashlib.sha256(json.dumps([settings, files, seed], sort_keys=True).encode()).hexdigest()
+
+
+def read_part(data: DataSettings, part: Part, settings: FilterSettings | None = None) -> Iterator[Pair]:
+    """The usable pairs of a part, as text: what tokenizers learn from, and what a test set is translated from."""
+    for corpus in data.corpora(part):
+        for pair in read_corpus(corpus, source=data.source, target=data.target):
+            reason, cleaned = check_text(pair, settings or KEEP_ALL)
+            if reason is None:
+                yield cleaned
+
+
+def learn_from_corpora(data: DataSettings, text: TextSettings, *, seed: int = 0) -> TokenizerPair:
+    """Tokenizers learnt from the training corpora; they are read once for each side."""
+    return learn_tokenizers(
+        text,
+        (pair.source for pair in read_part(data, "train", data.filter)),
+        (pair.target for pair in read_part(data, "train", data.filter)),
+        seed=seed,
+    )
+
+
+def plan_from_corpora(
+    data: DataSettings, tokenizers: TokenizerPair, *, sampling: float = 0.0, seed: int = 0
+) -> tuple[int, int]:
+    """Row lengths from a sample of pairs that fit a row, before any store exists, cut as training will cut them."""
+    sample = sample_evenly(read_part(data, "train", data.filter), _PLANNED_PAIRS, seed=seed)
+    sources = _lengths(tokenizers.source, [pair.source for pair in sample], sampling=sampling, seed=seed)
+    targets = _lengths(tokenizers.target, [pair.target for pair in sample], sampling=sampling, seed=seed)
+    limit = min(data.row_tokens, data.filter.max_tokens or data.row_tokens)
+    fitting = [(s, t) for s, t in zip(sources, targets, strict=True) if t <= limit and s <= 2 * limit]
+    if not fitting:
+        return data.row_tokens, data.row_tokens
+    return plan_rows(sum(s for s, _ in fitting), sum(t for _, t in fitting), data.row_tokens)
+
+
+def _lengths(tokenizer: Tokenizer, texts: list[str], *, sampling: float, seed: int) -> list[int]:
+    """Tokens of each text with its end."""
+    if sampling:
+        drawn = sampling_tokenizer(tokenizer).sample_batch(texts, amount=sampling, seed=seed)
+    else:
+        drawn = tokenizer.encode_batch(texts)
+    return [len(ids) + 1 for ids in drawn]
+
+
+def write_part(
+    data: DataSettings,
+    part: Part,
+    tokenizers: TokenizerPair,
+    directory: Path,
+    *,
+    limits: LengthLimits,
+    progress: Progress | None = None,
+) -> tuple[TokenStore, FilterReport]:
+    """Filter and tokenise one part into a store; the report is kept in the store's details as well."""
+    settings = data.filter if part == "train" else KEEP_ALL
+    report, seen = FilterReport(), SeenHashes()
+    sizes: dict[Any, int] = {"source": tokenizers.source.size, "target": tokenizers.target.size}
+    with StoreWriter(directory, vocabulary_sizes=sizes, replace=True) as writer:
+        for corpus in data.corpora(part):
+            writer.start_corpus(corpus_name(corpus), weight=corpus.weight)
+            pairs = read_corpus(corpus, source=data.source, target=data.target)
+            while block := list(islice(pairs, _BLOCK)):
+                clean = _check_block(block, settings, seen, report)
+                _encode_block(clean, tokenizers, writer, limits=limits, settings=settings, report=report)
+                if progress is not None:
+                    progress(part, report.read)
+        if writer.num_pairs == 0:
+            raise DataError(
+                f"no pair of data.{part} is left after filtering; change data.filter, data.row_tokens or the corpora\n"
+                + report.describe(),
+                f"过滤后 data.{part} 没有剩下任何句对；请修改 data.filter、data.row_tokens 或语料\n"
+                + report.describe(),
+            )
+        writer.details["report"] = report.to_json()
+    return TokenStore(directory, verify=False), report
+
+
+def _check_block(block: list[Pair], settings: FilterSettings, seen: SeenHashes, report: FilterReport) -> list[Pair]:
+    """The pairs that pass the rules on text, duplicates among them dropped."""
+    report.read += len(block)
+    kept = []
+    for pair in block:
+        reason, cleaned = check_text(pair, settings)
+        if reason is None:
+            kept.append(cleaned)
+        else:
+            report.drop(reason, pair)
+    if not settings.drop_duplicates or not kept:
+        return kept
+    new = seen.add([hash_pair(pair) for pair in kept])
+    for pair, is_new in zip(kept, new, strict=True):
+        if not is_new:
+            report.drop("duplicate", pair)
+    return [pair for pair, is_new in zip(kept, new, strict=True) if is_new]
+
+
+def _encode_block(
+    pairs: list[Pair],
+    tokenizers: TokenizerPair,
+    writer: StoreWriter,
+    *,
+    limits: LengthLimits,
+    settings: FilterSettings,
+    report: FilterReport,
+) -> None:
+    sources = tokenizers.source.encode_batch([pair.source for pair in pairs])
+    targets = tokenizers.target.encode_batch([pair.target for pair in pairs])
+    kept = []
+    for number, pair in enumerate(pairs):
+        reason = check_lengths(len(sources[number]), len(targets[number]), limits=limits, max_ratio=settings.max_ratio)
+        if reason is None:
+            kept.append(number)
+        else:
+            report.drop(reason, pair)
+    report.kept += len(kept)
+    writer.add([sources[number] for number in kept], [targets[number] for number in kept])

@@ -1,0 +1,47 @@
+"""Splitting a corpus by the sentence itself, so that training, validation and test never share one.
+
+The part of a pair is decided by a hash of one side's letters and digits: a sentence that occurs twice, in two
+corpora, or with other punctuation, falls into the same part everywhere. No list of sentences has to be kept.
+
+    place = BLAKE2b(letters and digits, lower case) mod `of`:   0 … test-1 test, then valid, then train
+"""
+
+import hashlib
+from typing import Literal
+
+import pydantic
+
+from headwise.settings import Settings
+from headwise.text.cleaning import letters_and_digits
+
+Part = Literal["train", "valid", "test"]
+
+
+class SplitSettings(Settings):
+    """Which part of a corpus is taken, by a stable hash of one side's sentence."""
+
+    by: str
+    """The language whose sentence decides: source or target."""
+    part: Part
+    valid: int = pydantic.Field(default=1, ge=0)
+    test: int = pydantic.Field(default=1, ge=0)
+    of: int = pydantic.Field(default=100, ge=1)
+    """`valid` and `test` of every so many sentences go to validation and test, the rest to training."""
+
+    @pydantic.model_validator(mode="after")
+    def _leave_training(self) -> "SplitSettings":
+        if self.valid + self.test >= self.of:
+            raise ValueError(f"valid + test = {self.valid + self.test} of {self.of} leaves nothing to train on")
+        return self
+
+
+def place_of(sentence: str, of: int) -> int:
+    key = letters_and_digits(sentence).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little") % of
+
+
+def part_of(sentence: str, split: SplitSettings) -> Part:
+    place = place_of(sentence, split.of)
+    if place < split.test:
+        return "test"
+    return "valid" if place < split.test + split.valid else "train"

@@ -1,0 +1,228 @@
+"""Beam search: keep the k best unfinished hypotheses at every step and the k best finished ones seen so far.
+
+At step t each of the k rows offers its continuations, log p(y_<t) + log p(w | y_<t); the 2k best of all k · |V| are looked
+at, which always leaves k that do not end. Those among the first k that end the sentence are scored (`length.py`) and
+compete for k finished places; the k best others run on. A sentence stops by its stop rule or at its length limit,
+where the hypotheses of the first k ranks are taken as they are.
+
+With the default settings (length_penalty average 1.0, stop likely) this is, token for token, `generate(num_beams=k)` of
+transformers 5 with its defaults (length_penalty=1.0, early_stopping=False; n counts generated tokens, end included;
+max_length here = max_new_tokens there). All sentences of a batch step together; finished ones are dropped when a
+quarter is done; histories are back-pointers (`lineage.py`), so a step copies only what the stepper's reorder copies.
+
+Tested against `generate`, exhaustive enumeration, a hand-worked tree where greed fails, and: a sentence alone = in any batch.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from headwise.decoding.candidates import Candidates, weigh_best
+from headwise.decoding.constraints import MINUS_INFINITY, Constraints, Phrases, SearchSettings
+from headwise.decoding.length import (
+    AverageLength,
+    LengthPenalty,
+    StopRule,
+    bound_score,
+    check_stops,
+    limit_for,
+    penalize,
+    penalize_coverage,
+)
+from headwise.decoding.lineage import Finished, Lineage
+from headwise.decoding.required import RequiredPhrases
+from headwise.decoding.results import SearchResult
+from headwise.decoding.stepping import (
+    BOS,
+    EOS,
+    AttendingStepper,
+    State,
+    Stepper,
+    pays_to_compact,
+    steps_between_checks,
+)
+from headwise.decoding.tracing import Tracer
+from headwise.errors import UsageError
+
+
+class BeamSettings(SearchSettings):
+    kind: Literal["beam"] = "beam"
+    size: int = Field(default=5, ge=1)
+    """Hypotheses kept at every step."""
+    num_best: int = Field(default=1, ge=1)
+    """Hypotheses returned, best first."""
+    length_penalty: LengthPenalty = AverageLength()
+    coverage_penalty: float = Field(default=0.0, ge=0)
+    """beta of the coverage penalty; needs a model that shows its attention."""
+    stop: StopRule = "likely"
+
+    @model_validator(mode="after")
+    def _check_best(self) -> "BeamSettings":
+        if self.num_best > self.size:
+            raise ValueError(f"num_best ({self.num_best}) cannot exceed the beam's size ({self.size})")
+        return self
+
+
+@torch.no_grad()
+def search_beams(
+    stepper: Stepper[State],
+    sources: Sequence[Sequence[int]],
+    settings: BeamSettings,
+    *,
+    phrases: Sequence[Phrases],
+    traced: bool = False,
+) -> list[SearchResult]:
+    """The `num_best` best hypotheses of each non-empty source; `phrases` holds one entry per source."""
+    if settings.coverage_penalty and not isinstance(stepper, AttendingStepper):
+        raise UsageError(
+            "coverage_penalty is set but this model does not show its attention; set decoding.coverage_penalty=0",
+            "设置了 coverage_penalty，但该模型不提供注意力；请设 decoding.coverage_penalty=0",
+        )
+    device, size = stepper.device, settings.size
+    beam = _Beam(settings, sources, phrases, device=device, traced=traced)
+    state = stepper.start(sources, width=size, max_length=beam.longest)
+    tokens = torch.full((len(sources) * size,), BOS, dtype=torch.long, device=device)
+    for step in range(beam.longest):
+        scores, state = stepper.step(state, tokens)
+        if settings.coverage_penalty and isinstance(stepper, AttendingStepper):
+            beam.cover(stepper.attention(state))
+        tokens, index = beam.choose(scores, step)
+        if step % steps_between_checks(device) == 0 or step + 1 == beam.longest:
+            num_done = int(beam.done.sum())
+            if num_done == len(beam.alive):
+                break
+            if num_done and pays_to_compact(num_done, len(beam.alive)):
+                tokens, index = beam.compact(tokens, index)
+        beam.advance(tokens, index)
+        # On the CPU it costs nothing to see that every row stays where it is, and then no cache need be touched.
+        stays = device.type == "cpu" and torch.equal(index, torch.arange(len(scores), device=device))
+        state = state if stays else stepper.reorder(state, index)
+    return beam.finish()
+
+
+class _Beam:
+    """The running and the finished hypotheses of all sentences still alive."""
+
+    def __init__(
+        self,
+        settings: BeamSettings,
+        sources: Sequence[Sequence[int]],
+        phrases: Sequence[Phrases],
+        *,
+        device: torch.device,
+        traced: bool,
+    ) -> None:
+        limits = [limit_for(settings.max_length, len(source)) for source in sources]
+        self.settings, self.longest = settings, max(limits)
+        self.constraints = Constraints(settings, phrases, limits=limits, width=settings.size, device=device)
+        self.required: RequiredPhrases | None = None
+        if any(wishes.required for wishes in phrases):
+            self.required = RequiredPhrases(phrases, size=settings.size, limits=self.constraints.limits)
+        self.lineage = Lineage(len(sources), settings.size)
+        self.tracer = Tracer(len(sources)) if traced else None
+        self.alive = torch.arange(len(sources), device=device)
+        self.done = torch.zeros(len(sources), dtype=torch.bool, device=device)
+        # One slot starts at 0, the others at -inf: else the k best of the first step were k times the same.
+        self.running = torch.full((len(sources), settings.size), MINUS_INFINITY, device=device)
+        self.running[:, 0] = 0.0
+        self.finished = Finished.none(len(sources), settings.size, device=device)
+        self.source_lengths = torch.tensor([len(source) for source in sources], device=device)
+        self.coverage: Tensor | None = None
+
+    def cover(self, attention: Tensor) -> None:
+        """Add the attention of this step to what each source token has received."""
+        self.coverage = attention if self.coverage is None else self.coverage + attention
+
+    def choose(self, scores: Tensor, step: int) -> tuple[Tensor, Tensor]:
+        """The next token of every row and the old row it continues; finished hypotheses are set aside."""
+        if scores.dtype != self.running.dtype and step == 0:
+            self.running = self.running.to(scores.dtype)
+            self.finished = Finished.none(*self.running.shape, device=scores.device, dtype=scores.dtype)
+        if self.required is None:
+            candidates = weigh_best(self.constraints.mask(scores), self.running)
+        else:
+            masked = self.constraints.mask(scores, wanted=self.required.next_tokens())
+            candidates = self.required.weigh(masked, self.running, step=step)
+        at_limit = self.constraints.limits == step + 1
+        ends = (candidates.token == EOS) | at_limit[:, None]
+        score, admitted = self._finish_some(candidates, ends, step)
+        priority = candidates.priority.masked_fill(ends, MINUS_INFINITY)
+        _, place = priority.topk(self.settings.size, dim=1)
+        parent, token = candidates.parent.gather(1, place), candidates.token.gather(1, place)
+        self.running = candidates.total.masked_fill(ends, MINUS_INFINITY).gather(1, place)
+        self.lineage.record(self.alive, parent, token, candidates.log_probability.gather(1, place))
+        if self.required is not None and candidates.progress is not None:
+            self.required.advance(
+                candidates.progress.gather(1, place[..., None].expand(-1, -1, self.required.num_phrases))
+            )
+        if self.tracer is not None:
+            self.tracer.record(
+                self.alive,
+                candidates,
+                score=score,
+                finished=admitted,
+                place=place,
+                running=self.running,
+                done=self.done,
+            )
+        best = bound_score(
+            self.settings.length_penalty,
+            self.running.amax(1),
+            length=step + 1,
+            limits=self.constraints.limits,
+            stop=self.settings.stop,
+        )
+        self.done = self.done | at_limit | check_stops(best, self.finished.score[:, -1], stop=self.settings.stop)
+        first_row = torch.arange(len(self.alive), device=scores.device)[:, None] * self.settings.size
+        return token.view(-1), (parent + first_row).view(-1)
+
+    def _finish_some(self, candidates: Candidates, ends: Tensor, step: int) -> tuple[Tensor, Tensor]:
+        """Scores of all candidates as if they ended here, and which of them were taken among the finished."""
+        score = penalize(self.settings.length_penalty, candidates.total, step + 1)
+        if self.coverage is not None:
+            columns = torch.arange(self.coverage.shape[1], device=score.device)
+            real = columns < self.source_lengths.repeat_interleave(self.settings.size)[:, None]
+            penalty = penalize_coverage(self.coverage, real, beta=self.settings.coverage_penalty)
+            score = score + penalty.view(len(self.alive), -1).gather(1, candidates.parent)
+        admitted = ends & candidates.ranked & ~self.done[:, None] & (candidates.total > MINUS_INFINITY)
+        if score.device.type != "cpu" or admitted.any():
+            origin = torch.stack(
+                [torch.full_like(candidates.parent, step), candidates.parent, candidates.token], dim=-1
+            )
+            taken = score.masked_fill(~admitted, MINUS_INFINITY)
+            self.finished = self.finished.merge(Finished(taken, candidates.total, candidates.log_probability, origin))
+        return score, admitted
+
+    def compact(self, tokens: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
+        """Let the sentences that are done go; the tokens and old rows of the others."""
+        size = self.settings.size
+        gone, kept = torch.nonzero(self.done)[:, 0], torch.nonzero(~self.done)[:, 0]
+        self.lineage.retire(self.alive[gone], self.finished.select(gone))
+        self.finished = self.finished.select(kept)
+        self.alive, self.running, self.done = self.alive[kept], self.running[kept], self.done[kept]
+        self.source_lengths = self.source_lengths[kept]
+        self.constraints.keep(kept)
+        if self.required is not None:
+            self.required.keep(kept, limits=self.constraints.limits)
+        return tokens.view(-1, size)[kept].view(-1), index.view(-1, size)[kept].view(-1)
+
+    def advance(self, tokens: Tensor, index: Tensor) -> None:
+        """The rows move: whatever follows a row follows it to its new place."""
+        self.constraints.advance(tokens, index=index)
+        if self.coverage is not None:
+            self.coverage = self.coverage[index]
+
+    def finish(self) -> list[SearchResult]:
+        self.lineage.retire(self.alive, self.finished)
+        results = self.lineage.read_back(num_best=self.settings.num_best)
+        if not all(results):
+            raise UsageError(
+                f"no output of sentence {results.index(()) + 1} of the batch can meet all constraints together; "
+                "drop a required or a forbidden phrase, or raise max_length",
+                f"本批第 {results.index(()) + 1} 句没有任何输出能同时满足全部约束；请减少必需或禁用短语，或调大 max_length",
+            )
+        traces = [None] * len(results) if self.tracer is None else self.tracer.read()
+        return [SearchResult(hypotheses, trace) for hypotheses, trace in zip(results, traces, strict=True)]

@@ -1,0 +1,78 @@
+"""The continuations a beam search weighs at one step: for each sentence the best tokens of all its rows.
+
+A row with total log-probability s offers total s + log p(w | row) for every token w; of these the 2k best of a sentence are
+enough for a beam of k, since at most k of them (one per row) end the sentence.
+Tested through beam search.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Continuations weighed at one step, [sentence, candidate]."""
+
+    total: Float[Tensor, "sentence candidate"]
+    """Log-probability of the whole hypothesis, this token included."""
+    log_probability: Float[Tensor, "sentence candidate"]
+    parent: Int[Tensor, "sentence candidate"]
+    token: Int[Tensor, "sentence candidate"]
+    ranked: Bool[Tensor, "sentence candidate"]
+    """High enough in its ranking to count as finished if it ends here."""
+    priority: Float[Tensor, "sentence candidate"]
+    """Greater goes first when the beam's slots are given out."""
+    progress: Int[Tensor, "sentence candidate phrase"] | None = None
+    """Positions in the required phrases after this token."""
+
+
+BLOCK = 64
+
+
+def take_best(
+    scores: Float[Tensor, "row vocab"], count: int
+) -> tuple[Float[Tensor, "row best"], Int[Tensor, "row best"]]:
+    """The `count` best values of each row and their places, best first: `topk`, two to three times as fast on a CPU.
+
+    The best `count` values lie in the `count` blocks of 64 with the greatest maxima, and maxima are cheap to find.
+    """
+    num_rows, vocab = scores.shape
+    num_blocks = vocab // BLOCK
+    if num_blocks < 4 * count:
+        return scores.topk(count, dim=-1)
+    blocks = scores[:, : num_blocks * BLOCK].view(num_rows, num_blocks, BLOCK).amax(-1).topk(count, dim=-1).indices
+    inside = torch.arange(BLOCK, device=scores.device)
+    places = (blocks[:, :, None] * BLOCK + inside).view(num_rows, -1)
+    rest = torch.arange(num_blocks * BLOCK, vocab, device=scores.device).expand(num_rows, -1)
+    places = torch.cat([places, rest], dim=1)
+    values, order = scores.gather(1, places).topk(count, dim=-1)
+    return values, places.gather(1, order)
+
+
+def weigh_rows(
+    scores: Float[Tensor, "row vocab"], running: Float[Tensor, "sentence beam"], *, per_row: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Totals, log-probabilities, parents and tokens of the best continuations of each row, [sentence, row · per_row].
+
+    Within a row the running total is a constant, so the top is taken before it is added: no [row, vocab] sum is made.
+    """
+    num_sentences, size = running.shape
+    values, tokens = take_best(scores, per_row)
+    totals = (running[:, :, None] + values.view(num_sentences, size, per_row)).view(num_sentences, -1)
+    parents = torch.arange(size, device=scores.device).repeat_interleave(per_row).expand(num_sentences, -1)
+    return totals, values.view(num_sentences, -1), parents, tokens.view(num_sentences, -1)
+
+
+def weigh_best(scores: Float[Tensor, "row vocab"], running: Float[Tensor, "sentence beam"]) -> Candidates:
+    """The 2k best continuations of each sentence, best first."""
+    size = running.shape[1]
+    per_row = min(2 * size, scores.shape[-1])
+    totals, values, parents, tokens = weigh_rows(scores, running, per_row=per_row)
+    total, place = totals.topk(2 * size, dim=1)
+    ranked = (torch.arange(2 * size, device=scores.device) < size).expand_as(total)
+    return Candidates(
+        total, values.gather(1, place), parents.gather(1, place), tokens.gather(1, place), ranked, priority=total
+    )

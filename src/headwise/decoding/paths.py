@@ -1,0 +1,113 @@
+"""One path per row: the loop that greedy search and sampling share.
+
+At each step every row takes exactly one token, y_t = choose(log p(· | y_<t, x)), until it takes the end of the sentence or
+reaches its length limit. Rows never meet, so nothing is reordered except to drop finished sentences (compaction).
+Tested through greedy search and sampling.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headwise.decoding.constraints import Constraints, Phrases, SearchSettings
+from headwise.decoding.length import limit_for
+from headwise.decoding.results import Hypothesis
+from headwise.decoding.stepping import BOS, EOS, State, Stepper, pays_to_compact, steps_between_checks
+from headwise.errors import UsageError
+
+Choose = Callable[[Tensor, int, Tensor], Tensor]
+"""(log-probabilities [row, vocab], step, numbers of the sentences still alive) -> the token of each row."""
+
+
+@dataclass(frozen=True)
+class _Step:
+    sentences: Tensor
+    tokens: Tensor
+    log_probabilities: Tensor
+
+
+def follow_paths(
+    stepper: Stepper[State],
+    sources: Sequence[Sequence[int]],
+    choose: Choose,
+    *,
+    settings: SearchSettings,
+    phrases: Sequence[Phrases],
+    width: int,
+) -> list[list[Hypothesis]]:
+    """`width` hypotheses for each (non-empty) source."""
+    refuse_required(settings, phrases)
+    device = stepper.device
+    limits = [limit_for(settings.max_length, len(source)) for source in sources]
+    constraints = Constraints(settings, phrases, limits=limits, width=width, device=device)
+    state = stepper.start(sources, width=width, max_length=max(limits))
+    alive = torch.arange(len(sources), device=device)
+    tokens = torch.full((len(sources) * width,), BOS, dtype=torch.long, device=device)
+    ended = torch.zeros_like(tokens, dtype=torch.bool)
+    steps: list[_Step] = []
+    for step in range(max(limits)):
+        scores, state = stepper.step(state, tokens)
+        scores = constraints.mask(scores)
+        tokens = choose(scores, step, alive)
+        chosen = scores.gather(1, tokens[:, None])[:, 0]
+        steps.append(_Step(alive, tokens, chosen))
+        ended = ended | (tokens == EOS) | (constraints.limits == step + 1).repeat_interleave(width)
+        index = None
+        if step % steps_between_checks(device) == 0 or step + 1 == max(limits):
+            done = ended.view(-1, width).all(-1)
+            num_done = int(done.sum())
+            if num_done == len(alive):
+                break
+            if num_done and pays_to_compact(num_done, len(alive)):
+                kept = torch.nonzero(~done)[:, 0]
+                index = (kept[:, None] * width + torch.arange(width, device=device)).reshape(-1)
+                alive, tokens, ended = alive[kept], tokens[index], ended[index]
+                constraints.keep(kept)
+                state = stepper.reorder(state, index)
+        constraints.advance(tokens, index=index)
+    return _collect(steps, limits=limits, width=width)
+
+
+def refuse_required(settings: SearchSettings, phrases: Sequence[Phrases]) -> None:
+    if any(wishes.required for wishes in phrases):
+        kind = getattr(settings, "kind", "this search")
+        raise UsageError(
+            f"required phrases were given to {kind} decoding, which cannot plan for them; use decoding.kind=beam",
+            f"{kind} 解码无法保证必需短语出现；请使用 decoding.kind=beam",
+        )
+
+
+def _collect(steps: Sequence[_Step], *, limits: Sequence[int], width: int) -> list[list[Hypothesis]]:
+    shape = (len(steps), len(limits), width)
+    tokens, values = np.full(shape, EOS, dtype=np.int64), np.zeros(shape)
+    first = 0
+    # Steps with the same sentences are read in one go: every read from a device waits for it.
+    for _, same in groupby(steps, key=lambda step: id(step.sentences)):
+        group = list(same)
+        sentences, here = group[0].sentences.cpu().numpy(), slice(first, first + len(group))
+        tokens[here, sentences] = torch.stack([step.tokens.view(-1, width) for step in group]).cpu().numpy()
+        chosen = torch.stack([step.log_probabilities.view(-1, width) for step in group])
+        values[here, sentences] = chosen.double().cpu().numpy()
+        first += len(group)
+    return [
+        [_read_path(tokens[:limit, sentence, row], values[:limit, sentence, row]) for row in range(width)]
+        for sentence, limit in enumerate(limits)
+    ]
+
+
+def _read_path(tokens: np.ndarray, values: np.ndarray) -> Hypothesis:
+    ends = np.flatnonzero(tokens == EOS)
+    finished = len(ends) > 0
+    length = int(ends[0]) + 1 if finished else len(tokens)
+    total = float(values[:length].sum())
+    return Hypothesis(
+        tokens=tuple(tokens[: length - finished].tolist()),
+        log_probability=total,
+        score=total / length,
+        token_log_probabilities=tuple(values[:length].tolist()),
+        finished=finished,
+    )

@@ -1,0 +1,192 @@
+"""The demo: a newcomer's first three minutes. A small Transformer learns the pocket corpus, is measured, used and looked into.
+
+Nothing is downloaded. A finished demo is used again, an interrupted one goes on where it stopped; `fresh` starts over.
+"""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from headwise.errors import UsageError
+from headwise.explorer.heat_maps import draw_grid, draw_heat_map
+from headwise.explorer.html_page import write_page
+from headwise.explorer.pronoun_pictures import draw_pronoun_picture
+from headwise.explorer.traces import Trace
+from headwise.explorer.tracing import trace_translation
+from headwise.language import say
+from headwise.pocket import LANGUAGES, NOTES_EXAMPLES, sentence
+from headwise.storage import MANIFEST
+from headwise.tasks.events import Events
+from headwise.tasks.pocket_test import HeadAlignment, PocketScores, measure_alignment, measure_pocket
+from headwise.tasks.recipe import load_recipe
+from headwise.tasks.training_run import train
+from headwise.tasks.translator import Translator
+
+NUM_TEST_SENTENCES = 500
+NUM_ALIGNED_SENTENCES = 200
+SHOWN_TEST_SENTENCES = (3, 5, 8, 11, 14, 21)
+SHOWN_UNSEEN_SENTENCES = (1, 2, 4, 7)
+
+
+@dataclass(frozen=True)
+class ShownTranslation:
+    """A sentence the user is shown, with the grammar's answer."""
+
+    source: str
+    translation: str
+    reference: str
+
+    @property
+    def is_right(self) -> bool:
+        return self.translation == self.reference
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    translator: Translator
+    directory: Path
+    training: dict[str, Any]
+    test: PocketScores
+    unseen: PocketScores
+    alignment: HeadAlignment
+    shown: tuple[ShownTranslation, ...]
+    pictures: tuple[Path, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "model": str(self.directory / "model"),
+            "training_seconds": self.training["training_seconds"],
+            "steps": self.training["steps"],
+            "test": self.test.as_dict(),
+            "unseen": self.unseen.as_dict(),
+            "alignment": self.alignment.as_dict(),
+            "translations": [vars(shown) for shown in self.shown],
+            "pictures": [str(path) for path in self.pictures],
+        }
+
+
+def split_pair(pair: str) -> tuple[str, str]:
+    """`en-de` → (en, de)."""
+    source, _, target = pair.partition("-")
+    if source not in LANGUAGES or target not in LANGUAGES or source == target:
+        raise UsageError(
+            f"--pair {pair!r} is not a pair of the pocket corpus; give two different ones of "
+            f"{', '.join(LANGUAGES)}, e.g. en-de or zh-en",
+            f"--pair {pair!r} 不是袖珍语料的语言对；请给出 {'、'.join(LANGUAGES)} 中不同的两种，例如 en-de 或 zh-en",
+        )
+    return source, target
+
+
+def run_demo(pair: str, *, run: Path | str, fresh: bool, quick: bool, events: Events) -> DemoResult:
+    """Train (or take up what is there), measure, translate, draw."""
+    source, target = split_pair(pair)
+    directory = Path(run)
+    overrides = [f"data.source={source}", f"data.target={target}"]
+    recipe = load_recipe("pocket", overrides)
+    if quick:
+        short = [f"training.steps={max(1, recipe.training.steps // 10)}", "training.schedule.warmup=20"]
+        recipe = load_recipe("pocket", [*overrides, *short])
+    held = (directory / "recipe.yaml").exists()
+    if fresh and held:
+        _remove_run(directory)
+        held = False
+    if (directory / "model" / MANIFEST).exists() and held:
+        translator = _take_up(directory, pair)
+        events.note(
+            say(
+                f"using the model trained before in {directory} (--fresh trains anew)",
+                f"使用 {directory} 中已训练的模型（--fresh 重新训练）",
+            )
+        )
+    else:
+        events.note(
+            say(
+                f"Training a small Transformer to translate {source} → {target}. It knows nothing yet.",
+                f"训练一个小 Transformer 翻译 {source} → {target}。它现在一无所知。",
+            )
+        )
+        train(recipe, run=directory, resume=held, events=events)
+        translator = Translator.load(directory / "model")
+    return _show(translator, directory, events)
+
+
+def _take_up(directory: Path, pair: str) -> Translator:
+    translator = Translator.load(directory / "model")
+    there = f"{translator.source_language}-{translator.target_language}"
+    if there != pair:
+        raise UsageError(
+            f"{directory} holds a demo of {there}, {pair} was asked for; add --run runs/demo-{pair}, or --fresh to train anew",
+            f"{directory} 中是 {there} 的演示，而要求 {pair}；请加 --run runs/demo-{pair}，或用 --fresh 重新训练",
+        )
+    return translator
+
+
+def _remove_run(directory: Path) -> None:
+    """Take away an old demo; only what a run is known to write is removed."""
+    for name in ("data", "checkpoints", "best", "snapshots", "model", "pictures"):
+        shutil.rmtree(directory / name, ignore_errors=True)
+    for name in ("recipe.yaml", "log.jsonl", "LATEST"):
+        (directory / name).unlink(missing_ok=True)
+
+
+def _show(translator: Translator, directory: Path, events: Events) -> DemoResult:
+    events.note(say("measuring on sentences it never saw …", "在未见过的句子上评测……"))
+    labels = {"test": say("test sentences", "测试句"), "unseen": say("unseen combinations", "未见组合")}
+    test, unseen = (
+        measure_pocket(translator, split, count=NUM_TEST_SENTENCES, progress=partial(events.count, label))
+        for split, label in labels.items()
+    )
+    alignment = measure_alignment(translator, count=NUM_ALIGNED_SENTENCES)[0]
+    events.note(say("drawing what it attends to …", "绘制注意力……"))
+    pictures = draw_pictures(translator, directory / "pictures")
+    return DemoResult(
+        translator,
+        directory,
+        dict(translator.bundle.results),
+        test,
+        unseen,
+        alignment,
+        show_translations(translator),
+        pictures,
+    )
+
+
+def show_translations(translator: Translator) -> tuple[ShownTranslation, ...]:
+    """A dozen sentences: the notes' two, some of the test set, some new combinations."""
+    chosen = [
+        *NOTES_EXAMPLES,
+        *(sentence("test", number) for number in SHOWN_TEST_SENTENCES),
+        *(sentence("unseen", number) for number in SHOWN_UNSEEN_SENTENCES),
+    ]
+    source, target = translator.source_language, translator.target_language
+    translations = translator([one.text(source) for one in chosen])
+    return tuple(
+        ShownTranslation(one.text(source), translation.text, one.text(target))
+        for one, translation in zip(chosen, translations, strict=True)
+    )
+
+
+def draw_pictures(translator: Translator, directory: Path) -> tuple[Path, ...]:
+    """Cross- and self-attention as PNG, and one page to explore them all."""
+    source = translator.source_language
+    texts = [one.text(source) for one in NOTES_EXAMPLES]
+    texts += [sentence("test", number).text(source) for number in SHOWN_TEST_SENTENCES]
+    traces = [trace_translation(translator, text) for text in texts]
+    paths = [directory / name for name in ("cross-attention.png", "self-attention.png", "heads.png")]
+    draw_heat_map(traces[0], paths[0], kind="cross")
+    draw_heat_map(traces[0], paths[1], kind="encoder_self")
+    draw_grid(traces[0], paths[2], kind="cross")
+    if source == "en":
+        paths.append(directory / "pronoun.png")
+        draw_pronoun_picture(traces[:2], paths[-1], word="it")
+    page = directory / "attention.html"
+    write_page(traces, page, title=_page_title(translator, traces))
+    return (*paths, page)
+
+
+def _page_title(translator: Translator, traces: Sequence[Trace]) -> str:
+    pair = f"{translator.source_language} → {translator.target_language}"
+    return say(f"Attention of a {pair} translator", f"{pair} 翻译模型的注意力")

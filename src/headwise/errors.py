@@ -1,0 +1,55 @@
+"""What can go wrong, by whose mistake, and the exit status that tells a script which it was.
+
+A message has three parts: what was given, what is required, what to do. It is written where it is raised,
+in English and Chinese; data errors carry the file and the line.
+"""
+
+from pathlib import Path
+
+from headwise.language import say
+
+
+class HeadwiseError(Exception):
+    """Base of all errors a user may see; `exit_status` is what the command line returns."""
+
+    exit_status = 1
+
+    def __init__(self, en: str, zh: str, *, file: Path | str | None = None, line: int | None = None) -> None:
+        self.en, self.zh, self.file, self.line = en, zh, file, line
+        super().__init__(en)
+
+    def __str__(self) -> str:
+        place = "" if self.file is None else f"{self.file}: " if self.line is None else f"{self.file}:{self.line}: "
+        return place + say(self.en, self.zh)
+
+
+class UsageError(HeadwiseError, ValueError):
+    """The caller asked for something that cannot be: a wrong argument, name or combination."""
+
+    exit_status = 2
+
+
+class SettingsError(UsageError):
+    """A recipe or an override is wrong; the message lists every problem at once."""
+
+
+class MaskError(UsageError):
+    """A kernel cannot honour this mask; the message names one that can."""
+
+
+class DataError(HeadwiseError, ValueError):
+    """Input data is missing, malformed or damaged."""
+
+    exit_status = 3
+
+
+class CheckpointError(DataError):
+    """A saved file is missing, damaged or does not fit."""
+
+
+class TrainingStopped(HeadwiseError):  # noqa: N818 - being asked to stop is no error
+    """Training ended by a signal after saving; the exit status is 128 + the signal's number."""
+
+    def __init__(self, en: str, zh: str, *, signal_number: int) -> None:
+        super().__init__(en, zh)
+        self.exit_status = 128 + signal_number

@@ -1,0 +1,1 @@
+"""Evaluation: how good outputs are (`translation.py`), how sure we can be (`significance.py`), where attention lies (`alignment.py`)."""

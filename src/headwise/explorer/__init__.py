@@ -1,0 +1,17 @@
+"""Pictures of attention: heat maps and links as PNG, and one self-contained HTML page to explore them."""
+
+from headwise.explorer.heat_maps import draw_grid, draw_heat_map
+from headwise.explorer.html_page import write_page
+from headwise.explorer.pronoun_pictures import draw_pronoun_picture
+from headwise.explorer.traces import AttentionKind, AttentionMap, HeadChoice, Trace
+
+__all__ = [
+    "AttentionKind",
+    "AttentionMap",
+    "HeadChoice",
+    "Trace",
+    "draw_grid",
+    "draw_heat_map",
+    "draw_pronoun_picture",
+    "write_page",
+]

@@ -1,0 +1,155 @@
+"""The paper and the pens: a matplotlib figure without global state, fonts that have the characters, one way to save.
+
+matplotlib draws an empty box and prints a warning for a character its fonts lack. Here every text is checked against
+the fonts that are installed first; what no font can draw is replaced (labels by numbers) and the picture says so.
+pyplot is never imported, so drawing leaves no figure, back end or setting behind in the caller's process.
+
+Tested against: Chinese labels with and without a font, warnings as errors; "$" in a token is not mathematics.
+"""
+
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headwise.errors import UsageError
+from headwise.explorer.words import is_wide
+from headwise.language import say
+from headwise.storage import write_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+
+DOTS_PER_INCH = 150
+WIDTH_INCHES = 8.0
+"""8 inches at 150 dots: 1200 pixels, sharp in a document and on a dense screen."""
+
+MAX_LABEL_LENGTH = 24
+"""Longer words are cut: one of them must not squeeze the picture."""
+
+INK, MUTED, FRAME = "#1b1f24", "#5b6470", "#c9d0d8"
+BASE_FONT = "DejaVu Sans"  # comes with matplotlib, so it is always there
+WIDE_FONTS = (
+    "Noto Sans CJK SC",
+    "Noto Sans SC",
+    "Source Han Sans SC",
+    "Source Han Sans CN",
+    "PingFang SC",
+    "Hiragino Sans GB",
+    "Microsoft YaHei",
+    "WenQuanYi Micro Hei",
+    "WenQuanYi Zen Hei",
+    "Noto Sans CJK JP",
+    "Noto Serif CJK SC",
+    "SimHei",
+    "Heiti SC",
+    "Songti SC",
+    "SimSun",
+    "Droid Sans Fallback",
+    "AR PL UMing CN",
+    "Arial Unicode MS",
+)
+
+
+@dataclass(frozen=True)
+class Fonts:
+    """The families to draw with, in order, and the code points they have between them."""
+
+    families: tuple[str, ...]
+    characters: frozenset[int]
+
+    def can_draw(self, text: str) -> bool:
+        return all(ord(character) in self.characters for character in text)
+
+    def say(self, en: str, zh: str) -> str:
+        """The sentence in the language of the moment, or in English where its characters cannot be drawn."""
+        sentence = say(en, zh)
+        return sentence if self.can_draw(sentence) else en
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What to write beside rows or columns; `missing` is the first text that no font could draw ("" = none)."""
+
+    texts: tuple[str, ...]
+    missing: str = ""
+
+    @property
+    def wide(self) -> bool:
+        return any(is_wide(text) for text in self.texts)
+
+
+def find_fonts() -> Fonts:
+    """The base font and the first font for Chinese that is installed, if any."""
+    try:
+        from matplotlib import font_manager
+    except ImportError as error:
+        raise UsageError(
+            "drawing pictures needs matplotlib, which is not installed; run: pip install headwise[plots]",
+            "画图需要 matplotlib，但尚未安装；请运行：pip install headwise[plots]",
+        ) from error
+    installed = {entry.name: entry.fname for entry in font_manager.fontManager.ttflist}
+    wide = next((name for name in WIDE_FONTS if name in installed), None)
+    families = (BASE_FONT,) if wide is None else (BASE_FONT, wide)
+    # The base family is asked for as it will be drawn: its regular face, not the last one in the list.
+    files = [font_manager.findfont(font_manager.FontProperties(family=[family])) for family in families]
+    return Fonts(families, frozenset().union(*(_characters_of(str(file)) for file in files)))
+
+
+@lru_cache(maxsize=8)
+def _characters_of(file: str) -> frozenset[int]:
+    from matplotlib.ft2font import FT2Font
+
+    return frozenset(FT2Font(file).get_charmap())
+
+
+def make_labels(texts: Sequence[str], fonts: Fonts) -> Labels:
+    """The texts themselves (shortened), or their numbers from 1 where a character is missing from every font."""
+    printable = tuple(_shorten("".join(c if c.isprintable() else "\ufffd" for c in text)) for text in texts)
+    missing = next((text for text in printable if not fonts.can_draw(text)), "")
+    if missing:
+        return Labels(tuple(str(number) for number in range(1, len(texts) + 1)), missing)
+    return Labels(printable)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_LABEL_LENGTH else text[: MAX_LABEL_LENGTH - 1] + "…"
+
+
+def explain_missing(labels: Iterable[Labels]) -> str:
+    """The caption for a picture whose labels had to become numbers, in English: other characters may be missing."""
+    missing = [item.missing for item in labels if item.missing]
+    if not missing:
+        return ""
+    reason = "No Chinese font is installed" if is_wide(missing[0]) else "No installed font has all the characters"
+    return f"{reason}: the labels are position numbers. The HTML page shows the characters."
+
+
+def new_figure(*, height: float) -> "Figure":
+    """An empty figure of the standard width; the height is in inches."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
+    figure = Figure(figsize=(WIDTH_INCHES, height), dpi=DOTS_PER_INCH, facecolor="white", layout=layout)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def write_plainly(texts: Iterable["Text"], fonts: Fonts) -> None:
+    """Draw with fonts that have the characters, and take "$" for a dollar, not for mathematics."""
+    for text in texts:
+        text.set_fontfamily(list(fonts.families))
+        text.set_parse_math(False)
+
+
+def save_figure(figure: "Figure", path: Path) -> None:
+    """Write the picture as PNG, whole or not at all."""
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, content.getvalue())

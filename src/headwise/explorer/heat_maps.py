@@ -1,0 +1,201 @@
+"""A table of attention weights as a picture: one row for each position that looks, one column for each it looks at.
+
+    colour(i, j) = A[i, j] on a scale from 0 to the largest weight of the picture
+
+One map is drawn large with its words and a value scale; a grid shows all layers and heads of one kind as small
+multiples, where the habits of heads (diagonal, previous word, end of sentence, full stop) are seen at a glance.
+
+Tested against: the pixels (the brightest cell stands where the largest weight is), the size, and warnings as errors.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwise.explorer.drawing import (
+    FRAME,
+    INK,
+    MUTED,
+    Fonts,
+    Labels,
+    explain_missing,
+    find_fonts,
+    make_labels,
+    new_figure,
+    save_figure,
+    write_plainly,
+)
+from headwise.explorer.traces import AttentionKind, HeadChoice, Level, Trace, choose_head, describe_head
+from headwise.explorer.words import group_pieces, merge_weights
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = "viridis"
+MAX_LABELS = 64
+"""Beyond this many rows or columns only every n-th is named: letters would overlap."""
+MAX_NUMBERED_CELLS = 16
+"""Up to this many columns the weights are also written into their cells."""
+
+MAX_TITLE_LENGTH = 80
+
+KIND_NAMES: dict[AttentionKind, tuple[str, str]] = {
+    "encoder_self": ("encoder self-attention", "编码器自注意力"),
+    "decoder_self": ("decoder self-attention", "解码器自注意力"),
+    "cross": ("cross-attention", "交叉注意力"),
+}
+
+
+def draw_heat_map(
+    trace: Trace,
+    path: Path | str,
+    *,
+    kind: AttentionKind,
+    layer: int = -1,
+    head: HeadChoice = "mean",
+    level: Level = "word",
+) -> None:
+    """One map with its words as a PNG about 1200 pixels wide; layer -1 is the highest."""
+    fonts = find_fonts()
+    attention = trace.map_of(kind, layer=layer)
+    weights, queries, keys = _at_level(trace, kind, attention.weights, level=level)
+    table = choose_head(weights, head)
+    rows, columns = make_labels(queries, fonts), make_labels(keys, fonts)
+    figure = new_figure(height=_height(len(queries), len(keys), columns))
+    axes = figure.add_subplot()
+    image = axes.imshow(table, cmap=COLOURS, vmin=0.0, vmax=max(float(table.max()), 1e-9), aspect="auto")
+    _name_cells(axes, rows, columns)
+    _write_values(axes, table)
+    axes.set_ylabel(_axis_name(kind, "query", fonts), color=MUTED, fontsize=10)
+    axes.set_xlabel(_axis_name(kind, "key", fonts), color=MUTED, fontsize=10)
+    axes.xaxis.set_label_position("top")
+    scale = figure.colorbar(image, ax=axes, fraction=0.03, pad=0.02)
+    scale.outline.set_edgecolor(FRAME)
+    scale.ax.tick_params(labelsize=9, color=FRAME, labelcolor=MUTED)
+    scale.set_label(fonts.say("attention weight", "注意力权重"), color=MUTED, fontsize=10)
+    where = fonts.say(
+        f"{KIND_NAMES[kind][0]}, layer {attention.layer}, {describe_head(head)[0]}",
+        f"{KIND_NAMES[kind][1]}，第 {attention.layer} 层，{describe_head(head)[1]}",
+    )
+    _finish(figure, trace, where, fonts, caption=explain_missing((rows, columns)), path=Path(path))
+
+
+def draw_grid(trace: Trace, path: Path | str, *, kind: AttentionKind, level: Level = "word") -> None:
+    """All layers (rows) and heads (columns) of one kind as small multiples on one value scale."""
+    fonts = find_fonts()
+    maps = trace.maps_of(kind)
+    num_heads = max(len(item.weights) for item in maps)
+    tables = [_at_level(trace, kind, item.weights, level=level)[0] for item in maps]
+    shape = min(max(tables[0].shape[1] / tables[0].shape[2], 0.4), 2.5)
+    figure = new_figure(height=1.0 + len(maps) * (7.0 / num_heads * shape + 0.1))
+    grid = figure.subplots(len(maps), num_heads, squeeze=False)
+    for row, attention in enumerate(maps):
+        for column, axes in enumerate(grid[row]):
+            if column >= len(attention.weights):
+                axes.set_visible(False)
+                continue
+            table = tables[row][column]
+            image = axes.imshow(table, cmap=COLOURS, vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
+            axes.set_xticks([])
+            axes.set_yticks([])
+            _soften_frame(axes)
+            if row == 0:
+                axes.set_title(fonts.say(f"head {column}", f"头 {column}"), fontsize=10, color=MUTED)
+        grid[row][0].set_ylabel(
+            fonts.say(f"layer {attention.layer}", f"第 {attention.layer} 层"), fontsize=10, color=MUTED
+        )
+    scale = figure.colorbar(image, ax=grid, fraction=0.02, pad=0.015, aspect=40)
+    scale.outline.set_edgecolor(FRAME)
+    scale.ax.tick_params(labelsize=9, color=FRAME, labelcolor=MUTED)
+    note = fonts.say(
+        f"rows: {_axis_name(kind, 'query', fonts)}; columns: {_axis_name(kind, 'key', fonts)}",
+        f"行：{_axis_name(kind, 'query', fonts)}；列：{_axis_name(kind, 'key', fonts)}",
+    )
+    where = fonts.say(f"{KIND_NAMES[kind][0]}, all layers and heads", f"{KIND_NAMES[kind][1]}，全部层与头")
+    _finish(figure, trace, where, fonts, caption=note, path=Path(path))
+
+
+def _at_level(
+    trace: Trace, kind: AttentionKind, weights: NDArray[np.floating], *, level: Level
+) -> tuple[NDArray[np.floating], tuple[str, ...], tuple[str, ...]]:
+    """The weights [head, query, key] to draw with the names of their rows and columns.
+
+    Words are merged before heads are: the maximum over heads of a sum stays below one, a sum of maxima does not.
+    """
+    if level == "piece":
+        return weights, trace.query_pieces(kind), trace.key_pieces(kind)
+    queries, keys = group_pieces(trace.query_pieces(kind)), group_pieces(trace.key_pieces(kind))
+    return merge_weights(weights, queries, keys), queries.text, keys.text
+
+
+def _height(num_rows: int, num_columns: int, columns: Labels) -> float:
+    """Inches that keep cells near squares, within what a page can show."""
+    longest = max(len(text) for text in columns.texts)
+    label_space = 0.25 * longest if columns.wide else 0.07 * longest
+    cells = min(6.2 / num_columns, 0.6) * num_rows
+    return 1.1 + min(label_space, 1.6) + min(max(cells, 0.24 * min(num_rows, MAX_LABELS), 1.2), 12.0)
+
+
+def _name_cells(axes: "Axes", rows: Labels, columns: Labels) -> None:
+    every_row, every_column = (-(-len(item.texts) // MAX_LABELS) for item in (rows, columns))
+    size = 11 if max(len(rows.texts), len(columns.texts)) <= 24 else 7
+    axes.set_yticks(range(0, len(rows.texts), every_row), rows.texts[::every_row], fontsize=size, color=INK)
+    axes.xaxis.tick_top()
+    if columns.wide:  # upright: one character under the other, as Chinese is set in a narrow column
+        names = tuple("\n".join(text) if all(map(_is_full_width, text)) else text for text in columns.texts)
+        axes.set_xticks(range(0, len(names), every_column), names[::every_column], fontsize=size, color=INK)
+        axes.tick_params(axis="x", labelrotation=0)
+    else:
+        numbers = all(text.isdigit() for text in columns.texts)
+        axes.set_xticks(range(0, len(columns.texts), every_column), columns.texts[::every_column])
+        for label in axes.get_xticklabels():
+            label.set(fontsize=size, color=INK, rotation=0 if numbers else 45, rotation_mode="anchor")
+            label.set_horizontalalignment("center" if numbers else "left")
+    axes.tick_params(length=0)
+    _soften_frame(axes)
+
+
+def _is_full_width(character: str) -> bool:
+    return not character.isascii()
+
+
+def _soften_frame(axes: "Axes") -> None:
+    for spine in axes.spines.values():
+        spine.set_edgecolor(FRAME)
+
+
+def _write_values(axes: "Axes", table: NDArray[np.float64]) -> None:
+    """Numbers in the cells of small tables; weights below 0.05 stay unwritten to keep the eye on the rest."""
+    if table.shape[1] > MAX_NUMBERED_CELLS:
+        return
+    for (row, column), value in np.ndenumerate(table):
+        if value >= 0.05:
+            colour = "white" if value < 0.6 * table.max() else INK
+            axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=8, color=colour)
+
+
+def _axis_name(kind: AttentionKind, axis: str, fonts: Fonts) -> str:
+    match kind, axis:
+        case ("encoder_self", "query"):
+            return fonts.say("source word that looks", "在看的源词")
+        case ("decoder_self", "key"):
+            return fonts.say("target word read so far", "已读入的译词")
+        case (_, "query"):
+            return fonts.say("target word being predicted", "正在预测的译词")
+        case _:
+            return fonts.say("source word looked at", "被看的源词")
+
+
+def _finish(figure: "Figure", trace: Trace, where: str, fonts: Fonts, *, caption: str, path: Path) -> None:
+    """Title, caption, layout, file."""
+    from matplotlib.text import Text
+
+    title = " ".join(trace.title.split())[:MAX_TITLE_LENGTH]
+    figure.suptitle(f"{title}\n{where}" if title and fonts.can_draw(title) else where, fontsize=13, color=INK)
+    if caption:
+        figure.supxlabel(caption, fontsize=9, color=MUTED)
+    write_plainly(figure.findobj(Text), fonts)
+    save_figure(figure, path)

@@ -1,0 +1,117 @@
+"""One HTML file with everything in it: open it from a disk, send it by mail, put it in a paper's supplement.
+
+The files of `static/` (markup, style, script: our own, no library; texts in English and Chinese) are
+put together with the data of the traces; nothing is loaded from anywhere, and a content security policy makes the
+browser refuse to. Weights travel as one byte each,
+
+    byte = round(255 · A / scale),   scale = the largest weight of the map,   so the error is at most scale / 510
+
+and tokens as JSON in which no "<" is left, which the script shows with textContent only: markup in a token is text.
+
+Tested against: weights decoded from the written page, a hostile token, no foreign address, the same keys in both languages.
+"""
+
+import base64
+import hashlib
+import html
+import json
+import re
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headwise.errors import UsageError
+from headwise.explorer.traces import AttentionMap, Trace
+from headwise.explorer.words import group_pieces, is_mark
+from headwise.storage import write_text
+
+LANGUAGES = ("en", "zh")
+SCRIPTS = ("data.js", "links.js", "heat_map.js", "overview.js", "page.js")
+
+
+def write_page(traces: Sequence[Trace], path: Path | str, *, title: str) -> None:
+    """Write the explorer for these traces as one self-contained HTML file."""
+    if not traces:
+        raise UsageError("there is no trace to show; give at least one", "没有可展示的轨迹；请至少给出一条")
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, make_page(traces, title=title))
+
+
+def make_page(traces: Sequence[Trace], *, title: str) -> str:
+    """The text of the page."""
+    style = _static("page.css")
+    script = "\n".join(_static(name) for name in SCRIPTS)
+    texts = {language: json.loads(_static(f"{language}.json")) for language in LANGUAGES}
+    parts = {
+        "title": html.escape(title),
+        "policy": _policy(style=style, script=script),
+        "style": style,
+        "script": script,
+        "texts": _embed(texts),
+        "data": _embed({"title": title, "traces": [pack_trace(trace) for trace in traces]}),
+    }
+    # One pass over the template: what is put in is never searched for placeholders itself.
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place.group(1)], _static("page.html"))
+
+
+def pack_trace(trace: Trace) -> dict[str, Any]:
+    """A trace as JSON values."""
+    return {
+        "title": trace.title,
+        "source_text": trace.source_text,
+        "target_text": trace.target_text,
+        "source": _pack_side(trace.source_pieces, trace.source_language),
+        "target": _pack_side(trace.target_pieces, trace.target_language),
+        "target_input": _pack_side(trace.target_input_pieces, trace.target_language),
+        "maps": [_pack_map(attention) for attention in trace.maps],
+    }
+
+
+def _pack_side(pieces: tuple[str, ...], language: str) -> dict[str, Any]:
+    words = group_pieces(pieces)
+    return {
+        "language": language,
+        "pieces": list(pieces),
+        "words": list(words.text),
+        "word_of_piece": list(words.word_of_piece),
+        "marks": [is_mark(piece) for piece in pieces],
+    }
+
+
+def _pack_map(attention: AttentionMap) -> dict[str, Any]:
+    scale = float(attention.weights.max()) or 1.0
+    numbers = np.rint(attention.weights.astype(np.float64) * (255.0 / scale)).astype(np.uint8)
+    return {
+        "name": attention.name,
+        "kind": attention.kind,
+        "layer": attention.layer,
+        "shape": list(numbers.shape),
+        "scale": scale,
+        "weights": base64.b64encode(numbers.tobytes()).decode("ascii"),
+    }
+
+
+def _static(name: str) -> str:
+    return resources.files("headwise.explorer").joinpath("static", name).read_text(encoding="utf-8")
+
+
+def _embed(value: Any) -> str:
+    """JSON that cannot end its script element nor open a comment: "<", ">" and "&" only appear as escapes."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _policy(*, style: str, script: str) -> str:
+    """Nothing may be loaded, and only this very style and this very script may act."""
+    return (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")

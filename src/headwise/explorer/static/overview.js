@@ -1,0 +1,29 @@
+/*
+ * The overview: every layer and head of one kind as a small picture on one scale from 0 to 1, each a button.
+ */
+
+/**
+ * Fill the area with one row of buttons for each layer.
+ * @param {HTMLElement} area @param {Trace} trace @param {string} kind
+ * @param {{layer: number, head: string, level: string, hideMarks: boolean}} choice
+ * @param {(layer: number, head: string) => void} onChoice
+ * @param {(key: string, values?: Record<string, string | number>) => string} say
+ */
+function showOverview(area, trace, kind, choice, onChoice, say) {
+  const rows = mapsOf(trace, kind).map((map) => {
+    const row = makeElement("div", { class: "grid_row" });
+    row.append(makeElement("span", {}, say("layer_number", { number: map.layer })));
+    for (let head = 0; head < map.shape[0]; head += 1) {
+      const chosen = map.layer === choice.layer && String(head) === choice.head;
+      const name = `${say("layer_number", { number: map.layer })}, ${say("head_number", { number: head })}`;
+      const button = makeElement("button", { type: "button", "aria-label": name, title: name, "aria-pressed": String(chosen) });
+      const canvas = /** @type {HTMLCanvasElement} */ (makeElement("canvas", { "aria-hidden": "true" }));
+      drawPixels(canvas, makeView(trace, map, { ...choice, head: String(head) }), 1); // the style sheet enlarges it
+      button.append(canvas);
+      button.addEventListener("click", () => onChoice(map.layer, String(head)));
+      row.append(button);
+    }
+    return row;
+  });
+  area.replaceChildren(...rows);
+}

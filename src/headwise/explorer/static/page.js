@@ -1,0 +1,189 @@
+/*
+ * The page: what is chosen, the two languages, the two themes, and who must be redrawn when something changes.
+ * The choice is kept in the address after "#", so that a link shows what its sender saw.
+ */
+
+/** @type {{title: string, traces: Trace[]}} */
+const page = readBlock("page_data");
+/** @type {Record<string, Record<string, string>>} */
+const texts = readBlock("page_texts");
+const byId = (id) => document.getElementById(id);
+const systemDark = matchMedia("(prefers-color-scheme: dark)");
+
+/** A value the browser remembers, where it does: pages from a disk may not be allowed to. @param {string} name */
+function remembered(name) {
+  try { return localStorage.getItem(`headwise.${name}`); } catch { return null; }
+}
+
+/** @param {string} name @param {string} value */
+function remember(name, value) {
+  try { localStorage.setItem(`headwise.${name}`, value); } catch { /* then the choice lasts as long as the page */ }
+}
+
+/** What is chosen: from the address, else what shows most at first sight. */
+function firstChoice() {
+  const wanted = new URLSearchParams(location.hash.slice(1));
+  const asked = new URLSearchParams(location.search).get("lang");
+  const language = [asked, remembered("language"), navigator.language.slice(0, 2)].find((name) => name in texts) || "en";
+  const theme = ["light", "dark"].includes(remembered("theme")) ? remembered("theme") : "auto";
+  return {
+    trace: Number(wanted.get("trace")) || 0,
+    kind: wanted.get("kind") || "cross",
+    layer: wanted.has("layer") ? Number(wanted.get("layer")) : -1,
+    head: wanted.get("head") || "mean",
+    level: wanted.get("level") === "piece" ? "piece" : "word",
+    hideMarks: wanted.get("marks") === "hidden",
+    language,
+    theme,
+  };
+}
+
+const choice = firstChoice();
+
+/** A text in the chosen language, with its {places} filled. @param {string} key @param {Record<string, string | number>} [values] */
+function say(key, values = {}) {
+  return texts[choice.language][key].replace(/\{(\w+)\}/g, (_, name) => String(values[name]));
+}
+
+/** A weight in the writing of the chosen language. @param {number} value */
+function formatWeight(value) {
+  return new Intl.NumberFormat(choice.language, { minimumFractionDigits: 2, maximumFractionDigits: 2 }).format(value);
+}
+
+const trace = () => page.traces[choice.trace];
+const currentMap = () => mapsOf(trace(), choice.kind).find((map) => map.layer === choice.layer);
+/** @type {View} what the link view, the heat map and the table show */
+let view;
+
+const linkView = new LinkView(byId("link_area"), readWord, formatWeight);
+const heatMap = new HeatMap(byId("heat_area"), readCell);
+
+/** Say what a word looks at, or who looks at it. @param {"query" | "key" | null} side @param {number} place */
+function readWord(side, place) {
+  const line = byId("link_reading");
+  if (side === null) {
+    line.textContent = "";
+    return;
+  }
+  const others = side === "query" ? view.columns : view.rows;
+  const found = others
+    .map((item, other) => ({ word: item.text, value: side === "query" ? weightAt(view, place, other) : weightAt(view, other, place) }))
+    .filter((entry) => entry.value >= SMALLEST_LINK)
+    .sort((one, other) => other.value - one.value)
+    .slice(0, 5)
+    .map((entry) => say("reading_item", { word: entry.word, value: formatWeight(entry.value) }));
+  const list = found.length
+    ? found.join(say("list_separator"))
+    : say("reading_nothing", { value: formatWeight(SMALLEST_LINK) });
+  const word = (side === "query" ? view.rows : view.columns)[place].text;
+  const hidden = side === "query" && choice.hideMarks ? " " + say("reading_hidden", { value: formatWeight(view.hidden[place]) }) : "";
+  line.textContent = say(side === "query" ? "reading_query" : "reading_key", { word, list }) + hidden;
+}
+
+/** @param {number} row @param {number} column */
+function readCell(row, column) {
+  byId("heat_reading").textContent = row < 0 ? "" : say("heat_cell", {
+    row: view.rows[row].text, column: view.columns[column].text, value: formatWeight(weightAt(view, row, column)),
+  });
+}
+
+/** Fill a select and keep the choice valid. @param {string} id @param {[string, string][]} options values and texts @param {string} value @returns {string} the value chosen */
+function fillSelect(id, options, value) {
+  const select = /** @type {HTMLSelectElement} */ (byId(id));
+  select.replaceChildren(...options.map(([name, text]) => makeElement("option", { value: name }, text)));
+  select.value = options.some(([name]) => name === value) ? value : options[options.length - 1][0];
+  return select.value;
+}
+
+/** Offer what the chosen sentence has. */
+function fillControls() {
+  choice.trace = Number(fillSelect("trace", page.traces.map((item, place) => [String(place), item.title || item.source_text]), String(choice.trace)));
+  const kinds = KINDS.filter((kind) => mapsOf(trace(), kind).length);
+  choice.kind = fillSelect("kind", kinds.map((kind) => [kind, say(kind)]), choice.kind);
+  const layers = mapsOf(trace(), choice.kind).map((map) => map.layer);
+  choice.layer = Number(fillSelect("layer", layers.map((layer) => [String(layer), String(layer)]), String(choice.layer)));
+  const heads = Array.from({ length: currentMap().shape[0] }, (_, head) => [String(head), String(head)]);
+  choice.head = fillSelect("head", [...heads, ["max", say("max")], ["mean", say("mean")]], choice.head);
+  byId("level").value = choice.level;
+  byId("hide_marks").checked = choice.hideMarks;
+  byId("language").value = choice.language;
+  byId("theme").value = choice.theme;
+}
+
+/** The table is built when it is opened: it may be large. */
+function showTable() {
+  if (!byId("numbers").open) {
+    byId("table_area").replaceChildren();
+    return;
+  }
+  const table = makeElement("table", {});
+  const names = makeElement("tr", {});
+  names.append(makeElement("th", { scope: "col" }, say("table_corner")));
+  for (const item of view.columns) names.append(makeElement("th", { scope: "col", lang: item.language }, item.text));
+  table.append(names);
+  view.rows.forEach((item, i) => {
+    const row = makeElement("tr", {});
+    row.append(makeElement("th", { scope: "row", lang: item.language }, item.text));
+    view.columns.forEach((_, j) => row.append(makeElement("td", {}, formatWeight(weightAt(view, i, j)))));
+    table.append(row);
+  });
+  byId("table_area").replaceChildren(table);
+}
+
+/** Theme and language, then everything that is drawn. */
+function render() {
+  const dark = choice.theme === "dark" || (choice.theme === "auto" && systemDark.matches);
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
+  document.documentElement.lang = choice.language;
+  for (const element of document.querySelectorAll("[data-text]")) element.textContent = say(element.dataset.text);
+  byId("heat_area").setAttribute("aria-label", say("heat_label"));
+  fillControls();
+  for (const side of ["source", "target"]) {
+    byId(`${side}_text`).textContent = trace()[`${side}_text`];
+    byId(`${side}_text`).lang = trace()[side].language;
+  }
+  view = makeView(trace(), currentMap(), choice);
+  linkView.show(view, {
+    key: say(choice.kind === "decoder_self" ? "looked_at_target" : "looked_at_source"),
+    query: say(choice.kind === "encoder_self" ? "looking_source" : "looking_target"),
+  });
+  readWord(null, -1);
+  heatMap.show(view);
+  showOverview(byId("grid_area"), trace(), choice.kind, choice, (layer, head) => change({ layer, head }), say);
+  showTable();
+}
+
+/** Choose something else and show it. @param {Partial<typeof choice>} changed */
+function change(changed) {
+  const gridButton = document.activeElement && document.activeElement.closest("#grid_area button") ? document.activeElement.title : null;
+  Object.assign(choice, changed);
+  render();
+  const { trace: number, kind, layer, head, level, hideMarks } = choice;
+  const address = new URLSearchParams({ trace: String(number), kind, layer: String(layer), head, level, marks: hideMarks ? "hidden" : "shown" });
+  history.replaceState(null, "", `#${address}`);
+  // The overview was built anew: give the focus back to the button that had it.
+  if (gridButton !== null) [...document.querySelectorAll("#grid_area button")].find((button) => button.title === gridButton)?.focus();
+}
+
+/** Hand the link view over as a file. */
+function saveSvg() {
+  const address = URL.createObjectURL(new Blob([linkView.toSvgText()], { type: "image/svg+xml" }));
+  const link = makeElement("a", { href: address, download: `attention-${choice.kind}-layer-${choice.layer}-head-${choice.head}.svg` });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+}
+
+for (const [id, read] of /** @type {[string, (value: string) => object][]} */ ([
+  ["trace", (value) => ({ trace: Number(value) })],
+  ["kind", (value) => ({ kind: value })],
+  ["layer", (value) => ({ layer: Number(value) })],
+  ["head", (value) => ({ head: value })],
+  ["level", (value) => ({ level: value })],
+  ["language", (value) => { remember("language", value); return { language: value }; }],
+  ["theme", (value) => { remember("theme", value); return { theme: value }; }],
+])) byId(id).addEventListener("change", (event) => change(read(event.target.value)));
+byId("hide_marks").addEventListener("change", (event) => change({ hideMarks: event.target.checked }));
+byId("save_svg").addEventListener("click", saveSvg);
+byId("numbers").addEventListener("toggle", showTable);
+systemDark.addEventListener("change", render);
+render();

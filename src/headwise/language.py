@@ -1,0 +1,37 @@
+"""Which human language messages are written in: English or Chinese.
+
+Every sentence shown to a person is written where it is needed, in both languages side by side, as
+`say("English", "中文")`; the language of the moment decides which one is returned. It comes from `--lang`
+or, failing that, from the usual `LC_ALL`, `LC_MESSAGES` and `LANG` variables.
+"""
+
+import os
+from typing import Literal
+
+Language = Literal["en", "zh"]
+
+_chosen: Language | None = None
+
+
+def language_of_environment() -> Language:
+    """Chinese when the locale variables say so, English otherwise."""
+    for variable in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        value = os.environ.get(variable, "")
+        if value:
+            return "zh" if value.lower().startswith("zh") else "en"
+    return "en"
+
+
+def use_language(language: Language | None) -> None:
+    """Fix the language of messages for this process; None goes back to the environment's."""
+    global _chosen
+    _chosen = language
+
+
+def current_language() -> Language:
+    return _chosen or language_of_environment()
+
+
+def say(en: str, zh: str) -> str:
+    """The sentence in the language of the moment."""
+    return zh if current_language() == "zh" else en

@@ -1,0 +1,149 @@
+"""The models a recipe may name under `model: {kind: …}`, and the one place that builds them."""
+
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field, model_validator
+from torch import nn
+
+from headwise.attention.choices import AttentionSettings, Fused, build_kernel
+from headwise.attention.multi_head import MultiHeadAttention
+from headwise.blocks.choices import (
+    DropoutSettings,
+    FeedForwardSettings,
+    Layer,
+    NormSettings,
+    Relu,
+    build_feed_forward,
+    build_norm,
+)
+from headwise.blocks.decoder_block import DecoderBlock
+from headwise.blocks.embeddings import TokenEmbedding
+from headwise.blocks.encoder_block import EncoderBlock
+from headwise.blocks.initialization import initialize
+from headwise.blocks.residual import Residual
+from headwise.errors import UsageError
+from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.positions.choices import PositionSettings, Sinusoidal, build_positions
+from headwise.settings import Settings
+
+
+class StackSettings(Settings):
+    """The encoder's or the decoder's layers."""
+
+    layers: int = Field(default=6, ge=0, le=256)
+    """How many blocks stand on each other."""
+    heads: int = Field(default=8, ge=1, le=256)
+    """Attention heads in each block; must divide dim."""
+    attention: AttentionSettings = Fused()
+    """How a head attends."""
+
+
+class EmbeddingSettings(Settings):
+    """Vectors of tokens, and how they are shared."""
+
+    tied: Literal["all", "output", "none"] = "all"
+    """all: source, target and output share one matrix (needs a shared vocabulary); output: target and output; none."""
+    scaled: bool = True
+    """Multiply by √dim, as the paper does."""
+
+
+class EncoderDecoderSettings(Settings):
+    """The Transformer of Attention Is All You Need."""
+
+    kind: Literal["encoder_decoder"] = "encoder_decoder"
+    dim: int = Field(default=512, ge=2, le=65536, multiple_of=2)
+    """Width of every layer."""
+    encoder: StackSettings = StackSettings()
+    decoder: StackSettings = StackSettings()
+    position: PositionSettings = Sinusoidal()
+    norm: NormSettings = Layer()
+    feed_forward: FeedForwardSettings = Relu()
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    dropout: DropoutSettings = DropoutSettings()
+    output_bias: bool = False
+    """Add a learned bias to the logits."""
+
+    @model_validator(mode="after")
+    def _check_heads(self) -> "EncoderDecoderSettings":
+        for name, stack in (("encoder", self.encoder), ("decoder", self.decoder)):
+            if self.dim % stack.heads != 0:
+                divisors = [number for number in (1, 2, 4, 8, 16, 32) if self.dim % number == 0]
+                nearest = min(divisors, key=lambda number: abs(number - stack.heads))
+                raise ValueError(
+                    f"{name}.heads={stack.heads} does not divide dim={self.dim}; choose a divisor such as {nearest}"
+                )
+        return self
+
+
+ModelSettings = Annotated[EncoderDecoderSettings, Field()]
+
+
+def build_model(
+    settings: EncoderDecoderSettings, *, source_size: int, target_size: int, generator: torch.Generator | None
+) -> EncoderDecoder:
+    """A freshly initialised model; sizes are those of the vocabularies. No generator: weights will be loaded."""
+    if settings.embedding.tied == "all" and source_size != target_size:
+        raise UsageError(
+            f"vocabularies of {source_size} and {target_size} tokens cannot share one embedding (embedding.tied=all needs "
+            "text.shared=true); share the vocabulary, or set model.embedding.tied=output",
+            f"词表大小为 {source_size} 与 {target_size}，不能共用一个嵌入（embedding.tied=all 需要 text.shared=true）；"
+            "请共享词表，或设 model.embedding.tied=output",
+        )
+    target_table = nn.Embedding(target_size, settings.dim)
+    source_table = target_table if settings.embedding.tied == "all" else nn.Embedding(source_size, settings.dim)
+    output = nn.Linear(settings.dim, target_size, bias=settings.output_bias)
+    if settings.embedding.tied != "none":
+        output.weight = target_table.weight
+    model = EncoderDecoder(
+        source_embedding=_embedding(settings, source_table),
+        target_embedding=_embedding(settings, target_table),
+        encoder=[_encoder_block(settings) for _ in range(settings.encoder.layers)],
+        decoder=[_decoder_block(settings) for _ in range(settings.decoder.layers)],
+        encoder_norm=_final_norm(settings),
+        decoder_norm=_final_norm(settings),
+        output=output,
+    )
+    if generator is not None:
+        initialize(model, generator)
+    return model
+
+
+def _embedding(settings: EncoderDecoderSettings, table: nn.Embedding) -> TokenEmbedding:
+    positions = build_positions(settings.position, dim=settings.dim)
+    return TokenEmbedding(table, positions, scaled=settings.embedding.scaled, dropout_rate=settings.dropout.embedding)
+
+
+def _final_norm(settings: EncoderDecoderSettings) -> nn.Module:
+    """With the norm before each sub-layer the stack's sum itself is not normalised yet; with it after, it is."""
+    return build_norm(settings.norm, dim=settings.dim) if settings.norm.place == "before" else nn.Identity()
+
+
+def _residual(settings: EncoderDecoderSettings) -> Residual:
+    norm = build_norm(settings.norm, dim=settings.dim)
+    return Residual(norm, place=settings.norm.place, dropout_rate=settings.dropout.residual)
+
+
+def _attention(settings: EncoderDecoderSettings, stack: StackSettings) -> MultiHeadAttention:
+    kernel = build_kernel(stack.attention, dropout_rate=settings.dropout.attention)
+    return MultiHeadAttention(settings.dim, stack.heads, kernel)
+
+
+def _encoder_block(settings: EncoderDecoderSettings) -> EncoderBlock:
+    return EncoderBlock(
+        _attention(settings, settings.encoder),
+        build_feed_forward(settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden),
+        attention_residual=_residual(settings),
+        feed_forward_residual=_residual(settings),
+    )
+
+
+def _decoder_block(settings: EncoderDecoderSettings) -> DecoderBlock:
+    return DecoderBlock(
+        _attention(settings, settings.decoder),
+        _attention(settings, settings.decoder),
+        build_feed_forward(settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden),
+        attention_residual=_residual(settings),
+        cross_residual=_residual(settings),
+        feed_forward_residual=_residual(settings),
+    )

@@ -1,0 +1,12 @@
+"""Chinese does not inflect; what it asks for is a measure word, the right numeral and the right order.
+The numerals here count things (两, not 二, before a measure word).
+"""
+
+from __future__ import annotations
+
+COUNTING = ("零", "一", "两", "三", "四", "五", "六", "七", "八", "九", "十", "十一", "十二")
+
+
+def numeral(value: int) -> str:
+    """The numeral that stands before a measure word, 1 to 12."""
+    return COUNTING[value]

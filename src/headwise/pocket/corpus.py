@@ -1,0 +1,84 @@
+"""Sentence i of a split is a pure function of (split, i, seed): draw, and draw again until the split accepts.
+Train, valid and test divide the sentences by a hash of the English text; unseen holds the combinations
+(verb and object, adjective and noun, two antecedents ...) that no other split ever contains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from zlib import crc32
+
+from headwise.pocket.draw import Draw
+from headwise.pocket.lexicon import adjectives, nouns, verb
+from headwise.pocket.pattern import pattern_wheel
+from headwise.pocket.sentence import Sentence, capitalise
+from headwise.pocket.template import render
+
+SPLITS = ("train", "valid", "test", "unseen")
+HELD_OUT_PERCENT = 7
+BUCKETS = 16
+"""Of 16 buckets of English texts one is valid, one is test, the rest is train."""
+
+
+class SplitError(ValueError):
+    """A split name that does not exist."""
+
+    def __init__(self, split: str) -> None:
+        super().__init__(f"got split {split!r}; the splits are {', '.join(SPLITS)}; pass one of these names")
+
+
+@cache
+def few_nouns() -> frozenset[str]:
+    """The adjectives that fit only a few nouns."""
+    return frozenset(one.concept for one in adjectives() if sum(1 for noun in nouns() if noun.classes & one.fits) < 7)
+
+
+@cache
+def held_out(pair: tuple[str, str]) -> bool:
+    """Whether a combination is kept out of train, valid and test; a word with few partners keeps them all."""
+    kind, _, concept = pair[0].partition(":")
+    if kind == "object" and len(verb(concept).objects) < 5:
+        return False
+    if kind == "adjective" and concept in few_nouns():
+        return False
+    return crc32("+".join(pair).encode()) % 100 < HELD_OUT_PERCENT
+
+
+def split_of(text: str) -> str:
+    """The split that an English text without held-out combinations belongs to."""
+    bucket = crc32(text.encode()) * 2654435761 % 2**32 >> 28
+    return "valid" if bucket == 0 else "test" if bucket == 1 else "train"
+
+
+def attempt(split: str, key: str) -> Sentence | None:
+    """Draw one sentence; None if it belongs to another split."""
+    draw = Draw(key)
+    pattern = draw.choose(pattern_wheel())
+    wording, slots = pattern.choose(draw)
+    if any(held_out(pair) for pair in draw.pairs) != (split == "unseen"):
+        return None
+    english = capitalise(render(wording.en, "en", slots))
+    if split != "unseen" and split_of(" ".join(token.word for token in english)) != split:
+        return None
+    chinese = tuple(render(wording.zh, "zh", slots))
+    german = capitalise(render(wording.de, "de", slots))
+    return Sentence(pattern.name, tuple(draw.pairs), english, chinese, german)
+
+
+def sentence(split: str, index: int, *, seed: int = 0) -> Sentence:
+    """Sentence ``index`` of a split; the same arguments give the same sentence everywhere."""
+    if split not in SPLITS:
+        raise SplitError(split)
+    tries = 0
+    while True:
+        found = attempt(split, f"{seed}/{split}/{index}/{tries}")
+        if found is not None:
+            return found
+        tries += 1
+
+
+def sentences(split: str, count: int, *, seed: int = 0, start: int = 0) -> Iterator[Sentence]:
+    """Sentences start, start + 1, ... of a split."""
+    for index in range(start, start + count):
+        yield sentence(split, index, seed=seed)

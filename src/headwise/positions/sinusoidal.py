@@ -1,0 +1,44 @@
+"""Positions as waves: each position gets sines and cosines of geometrically growing wavelengths.
+
+    PE(pos, 2i)     = sin(pos / 10000^(2i/dim))
+    PE(pos, 2i + 1) = cos(pos / 10000^(2i/dim))
+
+Vaswani et al. 2017, section 3.5. PE(pos + k) is a rotation of PE(pos) by an angle that depends on k alone, so a linear
+map can read off relative positions; no weights, and any length can be computed. `halves` lays all sines before all
+cosines (as Marian and fairseq do): the same code up to a permutation of the dimensions.
+
+Tested against: the formula element by element, the rotation property, transformers' Marian table.
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+
+def sinusoidal_table(length: int, dim: int, *, layout: str = "interleaved") -> Float[Tensor, "time dim"]:
+    rates = 10000.0 ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    angles = torch.arange(length, dtype=torch.float64)[:, None] * rates
+    sines, cosines = angles.sin(), angles[:, : dim // 2].cos()
+    if layout == "halves":
+        return torch.cat([sines, cosines], dim=1).float()
+    table = torch.empty(length, dim, dtype=torch.float64)
+    table[:, 0::2], table[:, 1::2] = sines, cosines
+    return table.float()
+
+
+class SinusoidalPositions(nn.Module):
+    """Adds nothing to learn; the table grows when a longer sequence comes."""
+
+    table: Tensor
+
+    def __init__(self, dim: int, *, layout: str = "interleaved", initial_length: int = 1024) -> None:
+        super().__init__()
+        self.dim, self.layout = dim, layout
+        self.register_buffer("table", sinusoidal_table(initial_length, dim, layout=layout), persistent=False)
+
+    def forward(self, position: Int[Tensor, "batch time"], *, length: int) -> Float[Tensor, "batch time dim"]:
+        """`length` bounds every position and is known without looking at the tensor."""
+        if length > self.table.shape[0]:
+            table = sinusoidal_table(2 * length, self.dim, layout=self.layout)
+            self.table = table.to(self.table)
+        return self.table[position]

@@ -1,0 +1,177 @@
+"""Files that are either whole or not there: written beside, flushed, published by rename, proved by checksum.
+
+A directory of results (a checkpoint, a bundle, a tokenised corpus) is made under a temporary name, every file is
+fsynced and listed with its size and SHA-256 in `MANIFEST.json`, and one `rename` publishes it; a kill at any moment
+leaves the old state or the new one. Reading starts with the manifest, because safetensors and sentencepiece load
+flipped bits without noticing.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from headwise.errors import CheckpointError, UsageError
+
+MANIFEST = "MANIFEST.json"
+FORMAT_VERSION = 1
+MAX_MANIFEST_BYTES = 1 << 20
+INCOMPLETE = ".incomplete"
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def flush_to_disk(path: Path) -> None:
+    """fsync a file or a directory (a directory's fsync makes a rename in it durable)."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a small file atomically."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f"{path.name}.{os.getpid()}{INCOMPLETE}")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    flush_to_disk(path.parent)
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_text(path, json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+
+
+@contextlib.contextmanager
+def publish_directory(path: Path, *, kind: str, replace: bool = False) -> Iterator[Path]:
+    """Give a temporary directory to fill; on success add the manifest and rename it to `path`.
+
+    With `replace` an existing directory makes way at the last moment; without, it is an error to have one.
+    """
+    if path.exists() and not replace:
+        raise UsageError(
+            f"{path} exists already; choose another name or remove it",
+            f"{path} 已存在；请换个名字或先删除",
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + INCOMPLETE)
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    try:
+        yield temporary
+        write_manifest(temporary, kind=kind)
+        flush_to_disk(temporary)
+        if path.exists():
+            retired = path.with_name(path.name + ".retired")
+            shutil.rmtree(retired, ignore_errors=True)
+            os.rename(path, retired)
+            os.rename(temporary, path)
+            shutil.rmtree(retired, ignore_errors=True)
+        else:
+            os.rename(temporary, path)
+        flush_to_disk(path.parent)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def write_manifest(directory: Path, *, kind: str) -> None:
+    """List every file of a directory with size and SHA-256; the manifest is written last."""
+    files = {}
+    for path in sorted(directory.rglob("*")):
+        if path.is_file() and path.name != MANIFEST:
+            flush_to_disk(path)
+            files[path.relative_to(directory).as_posix()] = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+    write_json(directory / MANIFEST, {"format": FORMAT_VERSION, "kind": kind, "files": files})
+
+
+def read_json(path: Path, *, max_bytes: int = MAX_MANIFEST_BYTES) -> Any:
+    """JSON of bounded size, or a CheckpointError that names the file."""
+    try:
+        if path.stat().st_size > max_bytes:
+            raise CheckpointError(
+                f"has {path.stat().st_size:,} bytes, more than the {max_bytes:,} allowed; the file is not ours or damaged",
+                f"有 {path.stat().st_size:,} 字节，超过允许的 {max_bytes:,}；不是本程序的文件或已损坏",
+                file=path,
+            )
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CheckpointError(
+            f"cannot be read ({error.strerror}); the directory is incomplete or not one of Headwise's",
+            f"无法读取（{error.strerror}）；目录不完整，或不是 Headwise 的目录",
+            file=path,
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(
+            "is damaged (not readable JSON); use another copy or an earlier checkpoint",
+            "已损坏（不是可读的 JSON）；请用其他副本或更早的检查点",
+            file=path,
+        ) from error
+
+
+def verify_directory(directory: Path, *, kind: str) -> Mapping[str, Any]:
+    """Check every file against the manifest before anything is parsed; returns the manifest."""
+    manifest = read_json(directory / MANIFEST)
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict) or "kind" not in manifest:
+        raise CheckpointError(
+            "is damaged (a required entry is missing); use another copy or an earlier checkpoint",
+            "已损坏（缺少必需的条目）；请用其他副本或更早的检查点",
+            file=directory / MANIFEST,
+        )
+    if manifest["kind"] != kind or not isinstance(manifest.get("format"), int) or manifest["format"] > FORMAT_VERSION:
+        raise CheckpointError(
+            f"describes a {manifest['kind']!r} of format {manifest.get('format')}; a {kind!r} of format at most "
+            f"{FORMAT_VERSION} is needed; give another directory or update headwise",
+            f"描述的是 {manifest['kind']!r}（格式 {manifest.get('format')}），需要 {kind!r}（格式不高于 {FORMAT_VERSION}）；"
+            "请换目录或升级 headwise",
+            file=directory / MANIFEST,
+        )
+    root = directory.resolve()
+    for name, entry in manifest["files"].items():
+        path = directory / name
+        if not path.resolve().is_relative_to(root):
+            raise CheckpointError(
+                f"names {name!r}, which lies outside the directory; do not use this directory",
+                f"列出的 {name!r} 在目录之外；请勿使用该目录",
+                file=directory / MANIFEST,
+            )
+        _verify_file(path, entry)
+    return manifest
+
+
+def _verify_file(path: Path, entry: Any) -> None:
+    if not path.is_file():
+        raise CheckpointError(
+            "is missing; use another copy or an earlier checkpoint", "缺失；请用其他副本或更早的检查点", file=path
+        )
+    if not isinstance(entry, dict) or path.stat().st_size != entry.get("bytes"):
+        expected = entry.get("bytes") if isinstance(entry, dict) else None
+        raise CheckpointError(
+            f"has {path.stat().st_size:,} bytes, {expected} were written; it is damaged: use another copy or an earlier checkpoint",
+            f"有 {path.stat().st_size:,} 字节，写入时为 {expected}；文件已损坏：请用其他副本或更早的检查点",
+            file=path,
+        )
+    if sha256_of(path) != entry.get("sha256"):
+        raise CheckpointError(
+            "is damaged (its SHA-256 is not the one written); use another copy or an earlier checkpoint",
+            "已损坏（SHA-256 与写入时不同）；请用其他副本或更早的检查点",
+            file=path,
+        )

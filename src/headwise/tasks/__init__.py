@@ -1,0 +1,1 @@
+"""Where model, data, loss, search and metric meet: recipes, runs, bundles, translators."""

@@ -1,0 +1,101 @@
+"""The bundle: everything a trained translator needs, in one directory that proves itself.
+
+    model/  weights.safetensors   recipe.yaml (resolved)   tokenizer/   results.json   README.md (model card)   MANIFEST.json
+
+Numbers are safetensors, the rest is text; nothing is ever unpickled. Loading checks every file against the manifest's
+SHA-256 first, then the recipe, then the tokenizers' probe sentences, then that each weight has the expected name and shape.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import headwise
+from headwise.errors import CheckpointError
+from headwise.models.choices import build_model
+from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.settings import check_settings, read_settings_file
+from headwise.storage import MANIFEST, publish_directory, read_json, verify_directory
+from headwise.tasks.recipe import Recipe, write_recipe
+from headwise.text.choices import TokenizerPair, load_tokenizers
+from headwise.weights import load_weights, save_weights
+
+KIND = "bundle"
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A trained translator's parts."""
+
+    directory: Path
+    recipe: Recipe
+    tokenizers: TokenizerPair
+    model: EncoderDecoder
+    results: Mapping[str, Any]
+
+
+def save_bundle(
+    directory: Path, *, recipe: Recipe, tokenizers: TokenizerPair, model: EncoderDecoder, results: Mapping[str, Any]
+) -> None:
+    """Write a bundle; an older one of the same name makes way at the last moment."""
+    with publish_directory(directory, kind=KIND, replace=True) as temporary:
+        save_weights(model, temporary / "weights.safetensors")
+        (temporary / "recipe.yaml").write_text(write_recipe(recipe), encoding="utf-8")
+        (temporary / "tokenizer").mkdir()
+        tokenizers.save(temporary / "tokenizer")
+        (temporary / "results.json").write_text(json.dumps(results, ensure_ascii=False, indent=2), encoding="utf-8")
+        (temporary / "README.md").write_text(model_card(recipe, results), encoding="utf-8")
+
+
+def load_bundle(directory: Path | str) -> Bundle:
+    """A verified bundle, on the CPU and ready to translate."""
+    path = find_bundle(Path(directory))
+    verify_directory(path, kind=KIND)
+    recipe = check_settings(Recipe, read_settings_file(path / "recipe.yaml"), file=path / "recipe.yaml")
+    tokenizers = load_tokenizers(path / "tokenizer")
+    model = build_model(
+        recipe.model, source_size=tokenizers.source.size, target_size=tokenizers.target.size, generator=None
+    )
+    load_weights(model, path / "weights.safetensors")
+    return Bundle(path, recipe, tokenizers, model.eval(), read_json(path / "results.json"))
+
+
+def find_bundle(path: Path) -> Path:
+    """The bundle itself, or the bundle inside a run directory."""
+    if (path / MANIFEST).is_file():
+        return path
+    if (path / "model" / MANIFEST).is_file():
+        return path / "model"
+    raise CheckpointError(
+        "is not a model: a bundle has a MANIFEST.json; give e.g. runs/demo/model (`headwise demo` makes one), "
+        "or see what is wrong with `headwise doctor DIR`",
+        "不是模型：模型目录应含 MANIFEST.json；请给出例如 runs/demo/model（`headwise demo` 会生成），"
+        "或用 `headwise doctor DIR` 查看问题",
+        file=path,
+    )
+
+
+def model_card(recipe: Recipe, results: Mapping[str, Any]) -> str:
+    """A README for the bundle: what it is, what it was trained on, what it scores, how to use it."""
+    source, target = recipe.data.source, recipe.data.target
+    scores = "\n".join(f"- {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in results.items())
+    return f"""# Translator {source} → {target}
+
+Made by headwise {headwise.__version__}. Model: {recipe.model.kind}, width {recipe.model.dim}, {recipe.model.encoder.layers} encoder and \
+{recipe.model.decoder.layers} decoder layers. The whole recipe is in `recipe.yaml`.
+
+## Results
+{scores or "- none recorded"}
+
+## Use
+```python
+import headwise
+translator = headwise.Translator.load("DIR OF THIS FILE")
+print(translator(["…"])[0].text)
+```
+
+## Limits
+It knows what its training text taught it, and was measured only on the data named above.
+"""

@@ -1,0 +1,134 @@
+"""How good is a translator, and is it better than another? The work behind `headwise evaluate`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headwise.errors import DataError, UsageError
+from headwise.evaluation.significance import Comparison, compare_systems
+from headwise.evaluation.translation import TranslationScores, build_metrics, score_translations
+from headwise.language import say
+from headwise.storage import write_text
+from headwise.tasks.files import read_text_lines
+from headwise.tasks.translator import Translator
+from headwise.training.precision import Device
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What is to be measured: a model with its source, or ready hypotheses, against references."""
+
+    reference: Path
+    source: Path | None = None
+    model: Path | None = None
+    hypothesis: Path | None = None
+    against: Path | None = None
+    """A second model or hypothesis file: the baseline of a paired test."""
+    output: Path | None = None
+    target_language: str | None = None
+    pretokenized: bool = False
+    lowercase: bool = False
+    overrides: tuple[str, ...] = ()
+    device: Device = "auto"
+
+
+@dataclass(frozen=True)
+class MeasuredScores:
+    """The scores of a system and, with a baseline, the paired comparisons."""
+
+    scores: TranslationScores
+    num_sentences: int
+    comparisons: tuple[Comparison, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        scores = self.scores
+        result: dict[str, Any] = {
+            "bleu": scores.bleu.value,
+            "chrf": scores.chrf.value,
+            "ter": scores.ter.value,
+            "exact_match": scores.exact_match,
+            "signature": scores.bleu.signature,
+            "sentences": self.num_sentences,
+            "details": {score.name: score.as_dict() for score in (scores.bleu, scores.chrf, scores.ter)},
+        }
+        if self.comparisons:
+            result["comparisons"] = [comparison.as_dict() for comparison in self.comparisons]
+        return result
+
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """For a table: metric, score, interval, signature."""
+        listed = []
+        for score in (self.scores.bleu, self.scores.chrf, self.scores.ter):
+            interval = "" if score.low is None or score.high is None else f"{score.low:.1f} – {score.high:.1f}"
+            listed.append((score.name, f"{score.value:.2f}", interval, score.signature))
+        listed.append((say("exact match", "完全一致"), f"{100 * self.scores.exact_match:.1f} %", "", ""))
+        return listed
+
+    def remarks(self) -> list[str]:
+        return [
+            say(
+                f"{one.name}: {one.system:.2f} against {one.baseline:.2f}, difference {one.difference:+.2f}, "
+                f"p = {one.p_value:.3f} ({one.method})",
+                f"{one.name}：{one.system:.2f}，对照 {one.baseline:.2f}，差 {one.difference:+.2f}，p = {one.p_value:.3f}"
+                f"（{one.method}）",
+            )
+            for one in self.comparisons
+        ]
+
+
+def measure(wanted: Measurement) -> MeasuredScores:
+    """Translate if there is a model, then score, then compare."""
+    references = list(read_text_lines(wanted.reference))
+    if not references:
+        raise DataError(
+            "is empty; give the file of right translations", "是空文件；请给出参考译文文件", file=wanted.reference
+        )
+    system = wanted.model or wanted.hypothesis
+    if system is None or (wanted.model is not None and wanted.hypothesis is not None):
+        raise UsageError(
+            "give either --model (with --source) or --hypothesis, one of them",
+            "请在 --model（配合 --source）与 --hypothesis 中给出一个",
+        )
+    hypotheses, language = _translations(wanted, system)
+    _check_count(hypotheses, references, system, wanted.reference)
+    if wanted.output is not None:
+        write_text(wanted.output, "".join(f"{line}\n" for line in hypotheses))
+    metrics = build_metrics(language, pretokenized=wanted.pretokenized, lowercase=wanted.lowercase)
+    scores = score_translations(
+        hypotheses, references, language=language, pretokenized=wanted.pretokenized, lowercase=wanted.lowercase
+    )
+    comparisons: tuple[Comparison, ...] = ()
+    if wanted.against is not None:
+        baseline, _ = _translations(wanted, wanted.against)
+        _check_count(baseline, references, wanted.against, wanted.reference)
+        comparisons = (
+            compare_systems(baseline, hypotheses, references, metric="bleu", metrics=metrics),
+            compare_systems(baseline, hypotheses, references, metric="chrf", metrics=metrics),
+        )
+    return MeasuredScores(scores, len(references), comparisons)
+
+
+def _translations(wanted: Measurement, system: Path) -> tuple[list[str], str | None]:
+    """A directory is a model, anything else a file of translations."""
+    if not system.is_dir() and system != wanted.model:
+        return list(read_text_lines(system)), wanted.target_language
+    if wanted.source is None:
+        raise UsageError(
+            f"{system} is a model, so --source is needed: the text it shall translate",
+            f"{system} 是模型，因此需要 --source：要翻译的文本",
+        )
+    translator = Translator.load(system, device=wanted.device)
+    decoding = translator.settings(wanted.overrides)
+    texts = [translation.text for translation in translator.stream(read_text_lines(wanted.source), decoding)]
+    return texts, wanted.target_language or translator.target_language
+
+
+def _check_count(hypotheses: Sequence[str], references: Sequence[str], system: Path, reference: Path) -> None:
+    if len(hypotheses) != len(references):
+        raise DataError(
+            f"has {len(references):,} lines, but {system} gives {len(hypotheses):,} translations; "
+            "source and reference must match line by line",
+            f"有 {len(references):,} 行，而 {system} 给出 {len(hypotheses):,} 句译文；源文与参考译文必须逐行对应",
+            file=reference,
+        )

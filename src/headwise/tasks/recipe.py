@@ -1,0 +1,121 @@
+"""A recipe: one YAML file that says what is read, what is built, how it learns and how it answers.
+
+Every mechanism of the library is a word (`kind: …`) in a recipe. A recipe never names code, an import path or a URL to
+execute. The resolved recipe, every default written out, is saved with the weights; feeding it back repeats the run.
+"""
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import yaml
+from pydantic import Field, model_validator
+
+import headwise
+from headwise.data.choices import DataSettings
+from headwise.decoding.beam import BeamSettings
+from headwise.decoding.choices import DecodingSettings
+from headwise.errors import SettingsError
+from headwise.models.choices import EncoderDecoderSettings, ModelSettings
+from headwise.settings import Settings, apply_overrides, check_settings, read_settings_file
+from headwise.text.choices import SentencePieceSettings, TextSettings
+from headwise.training.choices import TrainingSettings
+
+
+class EvaluationSettings(Settings):
+    """How the model is measured, while it learns and at the end."""
+
+    validation_sentences: int = Field(default=0, ge=0)
+    """At each validation also translate this many sentences greedily for BLEU; 0 measures the loss alone."""
+    pretokenized: bool = False
+    """The text is tokenised already: BLEU counts its tokens as they stand."""
+    lowercase: bool = False
+    """Ignore upper and lower case."""
+
+
+class Recipe(Settings):
+    """What `headwise train` takes."""
+
+    task: Literal["translation"] = "translation"
+    """What the model is for."""
+    data: DataSettings
+    """The parallel text it learns from and is measured on."""
+    text: TextSettings = SentencePieceSettings()
+    """How text becomes tokens."""
+    model: ModelSettings = EncoderDecoderSettings()
+    """What is built."""
+    training: TrainingSettings = TrainingSettings()
+    """How it learns."""
+    evaluation: EvaluationSettings = EvaluationSettings()
+    """How it is measured."""
+    decoding: DecodingSettings = BeamSettings()
+    """How it answers."""
+
+    @model_validator(mode="after")
+    def _check_sharing(self) -> Self:
+        if self.model.embedding.tied == "all" and not self.text.shared:
+            raise ValueError(
+                "model.embedding.tied=all needs one vocabulary for both languages; "
+                "set text.shared=true, or model.embedding.tied=output"
+            )
+        if self.training.keep.best == "bleu" and self.evaluation.validation_sentences == 0:
+            raise ValueError(
+                "training.keep.best=bleu needs translations to score; set evaluation.validation_sentences, e.g. 500"
+            )
+        return self
+
+
+def recipes_directory() -> Path:
+    """Inside the installed package, or beside the sources in a checkout."""
+    package = Path(headwise.__file__).resolve().parent
+    inside = package / "recipes"
+    return inside if inside.is_dir() else package.parent.parent / "recipes"
+
+
+def shipped_recipes() -> dict[str, str]:
+    """Name and first line of each shipped recipe."""
+    found = {}
+    for path in sorted(recipes_directory().glob("*.yaml")):
+        first = path.read_text(encoding="utf-8").partition("\n")[0]
+        found[path.stem] = first.removeprefix("#").strip()
+    return found
+
+
+def find_recipe(name: str | Path) -> Path:
+    """A path, or the name of a shipped recipe."""
+    path = Path(name)
+    if path.is_file():
+        return path
+    shipped = recipes_directory() / f"{name}.yaml"
+    if shipped.is_file() and path.name == str(name):
+        return shipped
+    names = list(shipped_recipes())
+    near = difflib.get_close_matches(str(name), names, n=1)
+    hint_en = f"did you mean {near[0]!r}? " if near else ""
+    hint_zh = f"是否想写 {near[0]!r}？" if near else ""
+    raise SettingsError(
+        f"there is no recipe {str(name)!r}; {hint_en}give the path of a YAML file or one of: {', '.join(names)}",
+        f"没有配方 {str(name)!r}；{hint_zh}请给出 YAML 文件路径，或下列之一：{'、'.join(names)}",
+    )
+
+
+def read_recipe_text(name: str | Path) -> str:
+    return find_recipe(name).read_text(encoding="utf-8")
+
+
+def load_recipe(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
+    """A checked recipe from a path or a shipped name, with `key.path=value` changes."""
+    path = find_recipe(name)
+    data = apply_overrides(read_settings_file(path), overrides)
+    return check_settings(Recipe, data, file=path)
+
+
+def recipe_from(data: dict[str, Any], overrides: Sequence[str] = ()) -> Recipe:
+    """A checked recipe from plain data, as written in Python."""
+    return check_settings(Recipe, apply_overrides(data, overrides))
+
+
+def write_recipe(recipe: Recipe) -> str:
+    """The resolved recipe as YAML; `load_recipe` of it gives an equal recipe."""
+    return yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=100)

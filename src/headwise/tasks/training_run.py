@@ -1,0 +1,234 @@
+"""One training run from recipe to bundle: prepare the data, build the model, train, measure, publish.
+
+    runs/mine/  recipe.yaml   data/   log.jsonl   checkpoints/   model/
+
+A run directory is made once, refused when it holds another run, and resumed bit-exactly when asked. If preparing the data
+fails, a directory that was made for it is taken away again: bad input leaves nothing behind.
+"""
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from headwise.data.batching import PairSource
+from headwise.data.filtering import FilterReport
+from headwise.data.preparation import PreparedData, prepare_data, read_part
+from headwise.data.resampling import ResampledStore
+from headwise.data.splitting import Part
+from headwise.decoding.choices import DecodingSettings
+from headwise.decoding.greedy import GreedySettings
+from headwise.evaluation.translation import TranslationScores, score_translations
+from headwise.language import say
+from headwise.models.choices import build_model
+from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.randomness import torch_generator
+from headwise.tasks.bundle import Bundle, save_bundle
+from headwise.tasks.events import Events, Silence
+from headwise.tasks.recipe import Recipe, load_recipe
+from headwise.tasks.translation import PackedPairs, RowShape, TranslationTask, validation_loss
+from headwise.tasks.translator import Translator
+from headwise.training.loop import train as run_training
+from headwise.training.precision import choose_device
+from headwise.training.progress import TrainingResult
+from headwise.training.run_directory import RunDirectory
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What a finished run has to show."""
+
+    directory: Path | None
+    recipe: Recipe
+    results: Mapping[str, Any]
+
+    @property
+    def model(self) -> Path | None:
+        return None if self.directory is None else self.directory / "model"
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"model": None if self.model is None else str(self.model), **self.results}
+
+
+def train(
+    recipe: Recipe | str | Path,
+    *,
+    run: Path | str,
+    resume: bool = False,
+    overrides: Sequence[str] = (),
+    events: Events | None = None,
+) -> RunSummary:
+    """Train by a recipe (a value, a path or a shipped name) in a run directory; the bundle ends up in `run/model`."""
+    watcher = events or Silence()
+    if not isinstance(recipe, Recipe):
+        recipe = load_recipe(recipe, overrides)
+    directory = Path(run)
+    existed = directory.exists()
+    with RunDirectory.open(directory, recipe=recipe.model_dump(mode="json"), resume=resume) as opened:
+        try:
+            prepared = _prepare(recipe, directory / "data", watcher)
+        except BaseException:
+            if not opened.resumed:
+                _take_away(directory, existed=existed)
+            raise
+        model = _new_model(recipe, prepared)
+        task = TranslationTask(model, recipe.training.objective.label_smoothing)
+        shape = row_shape(recipe, prepared)
+        model.to(choose_device(recipe.training.device))
+        watcher.note(_describe_start(recipe, prepared, model, shape))
+        batches = PackedPairs(_pair_source(recipe, prepared), shape, recipe.training.seed, prepared.fingerprint)
+        evaluate = _evaluation(recipe, prepared, task, shape, directory)
+        outcome = run_training(task, batches, recipe.training, opened, evaluate=evaluate, progress=watcher.training)
+        results = _results(recipe, prepared, model, outcome, directory, watcher)
+        save_bundle(opened.model, recipe=recipe, tokenizers=prepared.tokenizers, model=model, results=results)
+    return RunSummary(directory, recipe, results)
+
+
+def check_run(recipe: Recipe, *, directory: Path, events: Events | None = None) -> RunSummary:
+    """Prepare the data of a recipe and build its model, but train nothing; `directory` is thrown away by the caller."""
+    watcher = events or Silence()
+    prepared = _prepare(recipe, directory, watcher)
+    model = _new_model(recipe, prepared)
+    watcher.note(_describe_start(recipe, prepared, model, row_shape(recipe, prepared)))
+    return RunSummary(None, recipe, {"pairs": len(prepared.train), "parameters": count_parameters(model)})
+
+
+def _take_away(directory: Path, *, existed: bool) -> None:
+    for name in ("data", "recipe.yaml", "log.jsonl", ".lock"):
+        path = directory / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    if not existed and not any(directory.iterdir()):
+        directory.rmdir()
+
+
+def _prepare(recipe: Recipe, directory: Path, watcher: Events) -> PreparedData:
+    watcher.note(say("preparing the data …", "正在准备数据……"))
+    labels = {"train": say("training pairs", "训练句对"), "valid": say("validation pairs", "验证句对")}
+    prepared = prepare_data(
+        recipe.data,
+        recipe.text,
+        directory,
+        seed=recipe.training.seed,
+        progress=lambda part, done: watcher.count(labels.get(part, part), done, None),
+    )
+    watcher.note(FilterReport.from_json(prepared.train.details["report"]).describe())
+    return prepared
+
+
+def _new_model(recipe: Recipe, prepared: PreparedData) -> EncoderDecoder:
+    return build_model(
+        recipe.model,
+        source_size=prepared.tokenizers.source.size,
+        target_size=prepared.tokenizers.target.size,
+        generator=torch_generator(recipe.training.seed, "weights"),
+    )
+
+
+def row_shape(recipe: Recipe, prepared: PreparedData) -> RowShape:
+    """Rows that hold `training.batch_tokens` target tokens, at least one."""
+    rows = max(1, round(recipe.training.batch_tokens / prepared.target_row))
+    return RowShape(rows, prepared.source_row, prepared.target_row)
+
+
+def _pair_source(recipe: Recipe, prepared: PreparedData) -> PairSource:
+    """The stored pairs, or the same pairs cut anew on every visit if the recipe asks for sub-word sampling."""
+    amount = getattr(recipe.text, "sampling", 0.0)
+    if amount == 0.0:
+        return prepared.train
+    return ResampledStore(
+        prepared.train,
+        prepared.tokenizers,
+        amount=amount,
+        source_row=prepared.source_row,
+        target_row=prepared.target_row,
+    )
+
+
+def count_parameters(model: torch.nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def _describe_start(recipe: Recipe, prepared: PreparedData, model: EncoderDecoder, shape: RowShape) -> str:
+    pairs, parameters = len(prepared.train), count_parameters(model)
+    pair = f"{recipe.data.source} → {recipe.data.target}"
+    return say(
+        f"{pair}: {pairs:,} pairs, vocabulary {prepared.tokenizers.target.size:,}, {parameters:,} parameters; "
+        f"a batch is {shape.rows} rows of {shape.source} + {shape.target} tokens; {recipe.training.steps:,} steps",
+        f"{pair}：{pairs:,} 句对，词表 {prepared.tokenizers.target.size:,}，参数 {parameters:,}；"
+        f"每批 {shape.rows} 行，每行 {shape.source} + {shape.target} 词元；共 {recipe.training.steps:,} 步",
+    )
+
+
+def _evaluation(
+    recipe: Recipe, prepared: PreparedData, task: TranslationTask, shape: RowShape, directory: Path
+) -> Callable[[int], Mapping[str, float]] | None:
+    """What the loop calls to validate: the loss, and BLEU of real translations where the recipe asks for it."""
+    valid = prepared.valid
+    if valid is None:
+        return None
+
+    def evaluate(step: int) -> Mapping[str, float]:
+        metrics = validation_loss(task, valid, shape)
+        if recipe.evaluation.validation_sentences > 0:
+            translator = _translator(recipe, prepared, task.module, directory)
+            limit = recipe.evaluation.validation_sentences
+            scores = translate_part(translator, recipe, "valid", limit=limit, decoding=GreedySettings())
+            metrics["bleu"] = scores.bleu.value
+        return metrics
+
+    return evaluate
+
+
+def _translator(recipe: Recipe, prepared: PreparedData, model: EncoderDecoder, directory: Path) -> Translator:
+    return Translator(Bundle(directory, recipe, prepared.tokenizers, model, {}), device=recipe.training.device)
+
+
+def translate_part(
+    translator: Translator,
+    recipe: Recipe,
+    part: Part,
+    *,
+    limit: int | None = None,
+    decoding: DecodingSettings | None = None,
+) -> TranslationScores:
+    """Translate a part of the recipe's data and score it."""
+    pairs = list(islice(read_part(recipe.data, part), limit))
+    hypotheses = [translation.text for translation in translator.stream((pair.source for pair in pairs), decoding)]
+    return score_translations(
+        hypotheses,
+        [pair.target for pair in pairs],
+        language=recipe.data.target,
+        pretokenized=recipe.evaluation.pretokenized,
+        lowercase=recipe.evaluation.lowercase,
+        num_resamples=0 if limit is not None else 1000,
+    )
+
+
+def _results(
+    recipe: Recipe,
+    prepared: PreparedData,
+    model: EncoderDecoder,
+    outcome: TrainingResult,
+    directory: Path,
+    watcher: Events,
+) -> dict[str, Any]:
+    """What the model card reports: how training ended, and the scores of the validation and test sets."""
+    results: dict[str, Any] = {
+        "steps": outcome.step,
+        "stopped_by": outcome.reason,
+        "weights": outcome.weights,
+        "target_tokens": outcome.target_tokens,
+        "training_seconds": round(outcome.seconds, 1),
+        "parameters": count_parameters(model),
+    }
+    translator = _translator(recipe, prepared, model.eval(), directory)
+    parts: tuple[Part, ...] = ("valid", "test")
+    for part in parts:
+        if recipe.data.corpora(part):
+            watcher.note(say(f"translating the {part} set …", f"正在翻译 {part} 集……"))
+            results[part] = translate_part(translator, recipe, part).as_dict()
+    return results

@@ -1,0 +1,212 @@
+"""Text in, text out: a trained bundle as a function.
+
+    translator = Translator.load("runs/demo/model")
+    translator(["The cat sleeps."])[0].text
+    translator(["The cat sleeps."], alignment=True, attention=True)[0].alignment
+
+Sentences are cut into pieces, sorted longest first inside a window, decoded in batches and given back in order, so a
+file of any length needs the memory of one window. Empty lines stay empty lines. Alignment and attention come from one
+teacher-forced pass over the finished translation: the search itself never stores a map.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from headwise.attention.taps import tap_attention
+from headwise.decoding.choices import DecodingSettings
+from headwise.decoding.constraints import encode_phrases
+from headwise.decoding.results import SearchResult
+from headwise.decoding.windows import decode_stream
+from headwise.errors import UsageError
+from headwise.models.incremental import IncrementalDecoder
+from headwise.settings import Settings, apply_overrides, check_settings
+from headwise.tasks.bundle import Bundle, load_bundle
+from headwise.text.tokenizer import BOS, EOS
+from headwise.training.precision import Device, choose_device
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One of the n best translations of a sentence."""
+
+    text: str
+    score: float
+    """What the search ranks by: the log-probability after the length penalty."""
+    log_probability: float
+
+
+@dataclass(frozen=True)
+class AttentionTrace:
+    """All attention maps of one translation, with the pieces their rows and columns stand for."""
+
+    source_pieces: tuple[str, ...]
+    target_input_pieces: tuple[str, ...]
+    target_pieces: tuple[str, ...]
+    maps: Mapping[str, NDArray[np.float32]]
+    """`encoder.N.self`, `decoder.N.self`, `decoder.N.cross` → [head, query, key]."""
+
+
+@dataclass(frozen=True)
+class Translation:
+    """What a translator gives for one sentence."""
+
+    source: str
+    n_best: tuple[Candidate, ...]
+    alignment: tuple[tuple[int, int], ...] | None = None
+    """Links (source piece, target piece), if asked for."""
+    attention: AttentionTrace | None = None
+    """The maps, if asked for."""
+
+    @property
+    def text(self) -> str:
+        return self.n_best[0].text
+
+    @property
+    def score(self) -> float:
+        return self.n_best[0].score
+
+    def __str__(self) -> str:
+        return self.text
+
+    def as_dict(self) -> dict[str, Any]:
+        result: dict[str, Any] = {"source": self.source, "text": self.text, "score": self.score}
+        result["n_best"] = [vars(candidate) for candidate in self.n_best]
+        if self.alignment is not None:
+            result["alignment"] = [list(link) for link in self.alignment]
+        if self.attention is not None:
+            result["source_pieces"] = list(self.attention.source_pieces)
+            result["target_pieces"] = list(self.attention.target_pieces)
+        return result
+
+
+class _Decoding(Settings):
+    """Wraps the union of search settings so that it can be checked by itself."""
+
+    decoding: DecodingSettings
+
+
+class Translator:
+    """A loaded bundle that translates."""
+
+    def __init__(self, bundle: Bundle, *, device: Device = "auto") -> None:
+        self.bundle = bundle
+        self.recipe = bundle.recipe
+        self.tokenizers = bundle.tokenizers
+        self.model = bundle.model.to(choose_device(device)).eval()
+
+    @classmethod
+    def load(cls, directory: Path | str, *, device: Device = "auto") -> Self:
+        """A translator from a bundle (or the run directory that holds one)."""
+        return cls(load_bundle(directory), device=device)
+
+    @property
+    def source_language(self) -> str:
+        return self.recipe.data.source
+
+    @property
+    def target_language(self) -> str:
+        return self.recipe.data.target
+
+    def settings(self, overrides: Sequence[str] = ()) -> DecodingSettings:
+        """The recipe's decoding settings with `key=value` changes, e.g. `size=8` or `kind=greedy`."""
+        data = {"decoding": self.recipe.decoding.model_dump(mode="json")}
+        changed = apply_overrides(data, [f"decoding.{override}" for override in overrides])
+        return check_settings(_Decoding, changed).decoding
+
+    def __call__(
+        self,
+        texts: Sequence[str],
+        decoding: DecodingSettings | None = None,
+        *,
+        alignment: bool = False,
+        attention: bool = False,
+    ) -> list[Translation]:
+        """Translate sentences; the result has one entry for each, in order."""
+        if isinstance(texts, str):
+            raise UsageError(
+                "one text was given where a list of texts is needed; write translator([text])",
+                "需要文本列表，却只给了一段文本；请写 translator([text])",
+            )
+        return list(self.stream(texts, decoding, alignment=alignment, attention=attention))
+
+    def stream(
+        self,
+        texts: Iterable[str],
+        decoding: DecodingSettings | None = None,
+        *,
+        alignment: bool = False,
+        attention: bool = False,
+    ) -> Iterator[Translation]:
+        """Translate any number of sentences with the memory of one window."""
+        settings = decoding or self.recipe.decoding
+        phrases = encode_phrases(settings, self.tokenizers.target.encode)
+        stepper = IncrementalDecoder(self.model, attending=getattr(settings, "coverage_penalty", 0.0) > 0)
+        remembered: deque[tuple[str, list[int]]] = deque()
+
+        def sources() -> Iterator[list[int]]:
+            for text in texts:
+                ids = self.tokenizers.source.encode(text) if text.strip() else []
+                remembered.append((text, ids))
+                yield ids
+
+        for result in decode_stream(stepper, sources(), settings, phrases=phrases):
+            text, ids = remembered.popleft()
+            yield self._translation(text, ids, result, alignment=alignment, attention=attention)
+
+    def _translation(
+        self,
+        text: str,
+        ids: Sequence[int],
+        result: SearchResult,
+        *,
+        alignment: bool,
+        attention: bool,
+    ) -> Translation:
+        decode_ids = self.tokenizers.target.decode
+        n_best = tuple(
+            Candidate(decode_ids(found.tokens), found.score, found.log_probability) for found in result.hypotheses
+        )
+        trace = self.trace(ids, result.best.tokens) if (alignment or attention) and ids else None
+        links: tuple[tuple[int, int], ...] | None = None
+        if alignment:
+            links = () if trace is None else align_pieces(trace)
+        return Translation(text, n_best, links, trace if attention else None)
+
+    @torch.inference_mode()
+    def trace(self, source: Sequence[int], target: Sequence[int]) -> AttentionTrace:
+        """Every attention map of one sentence pair, computed in one pass over the finished target."""
+        device = self.model.output.weight.device
+        source_ids, target_ids = [*source, EOS], [BOS, *target]
+        layers = self.model.attention_layers()
+        x, y = torch.tensor([source_ids], device=device), torch.tensor([target_ids], device=device)
+        with tap_attention(layers) as maps:
+            self.model(
+                x,
+                y,
+                source_segment=torch.ones_like(x),
+                target_segment=torch.ones_like(y),
+                source_position=torch.arange(x.shape[1], device=device)[None],
+                target_position=torch.arange(y.shape[1], device=device)[None],
+            )
+        return AttentionTrace(
+            source_pieces=(*self.tokenizers.source.pieces(source), "</s>"),
+            target_input_pieces=("<s>", *self.tokenizers.target.pieces(target)),
+            target_pieces=(*self.tokenizers.target.pieces(target), "</s>"),
+            maps={name: weights[0].float().cpu().numpy() for name, weights in maps.items()},
+        )
+
+
+def align_pieces(trace: AttentionTrace) -> tuple[tuple[int, int], ...]:
+    """For each target piece the source piece that the last but one decoder layer looks at most while predicting it."""
+    crosses = [weights for name, weights in trace.maps.items() if name.endswith(".cross")]
+    weights = crosses[max(0, len(crosses) - 2)].mean(axis=0)
+    num_source, num_target = len(trace.source_pieces) - 1, len(trace.target_pieces) - 1
+    best = weights[:num_target, :num_source].argmax(axis=1)
+    return tuple((int(source), target) for target, source in enumerate(best))

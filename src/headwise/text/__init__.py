@@ -1,0 +1,1 @@
+"""Text to numbers and back: pieces of words, words, characters."""

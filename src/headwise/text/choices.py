@@ -1,0 +1,119 @@
+"""Which tokenizer a recipe may ask for, and how it is learnt from the two sides of a corpus."""
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import Annotated, Literal, TypeVar
+
+import pydantic
+
+from headwise.randomness import numpy_generator
+from headwise.settings import Settings
+from headwise.text.characters import learn_characters
+from headwise.text.pair import TokenizerPair, load_tokenizers
+from headwise.text.pieces import learn_pieces
+from headwise.text.tokenizer import Tokenizer
+from headwise.text.words import learn_words
+
+__all__ = [
+    "CharacterSettings",
+    "SentencePieceSettings",
+    "TextSettings",
+    "TokenizerPair",
+    "WordSettings",
+    "learn_tokenizers",
+    "load_tokenizers",
+]
+
+
+Item = TypeVar("Item")
+
+
+class SentencePieceSettings(Settings):
+    """Pieces of words by sentencepiece: the usual choice."""
+
+    kind: Literal["sentencepiece"] = "sentencepiece"
+    algorithm: Literal["bpe", "unigram"] = "bpe"
+    """Byte pair encoding, or the unigram language model."""
+    size: int = pydantic.Field(default=8000, ge=8, le=1_000_000)
+    """Entries of the vocabulary, special ones and the 256 bytes included."""
+    shared: bool = True
+    """One vocabulary learnt from both languages (embeddings may then be tied), or one for each."""
+    byte_fallback: bool = True
+    """Characters outside the vocabulary become their UTF-8 bytes, so that no text is unknown."""
+    coverage: float = pydantic.Field(default=0.9995, gt=0.9, le=1.0)
+    """Share of the text whose characters get entries of their own; the rest falls to bytes (0.9995 suits Chinese)."""
+    normalization: Literal["identity", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf"] = "identity"
+    """identity keeps the text exactly; the others change it for good (nfkc: full-width forms; _cf: lower case)."""
+    sample: int = pydantic.Field(default=2_000_000, ge=1, le=20_000_000)
+    """At most so many lines of each side are held in memory for learning, drawn at random."""
+    sampling: float = pydantic.Field(default=0.0, ge=0.0, lt=1.0)
+    """Cut training text in random ways; 0 is off. For bpe the share of merges left out (BPE-dropout, 0.1 is usual), for
+    unigram the sharpness alpha of the draw (Kudo 2018: 0.1 to 0.5; smaller is more random)."""
+
+
+class WordSettings(Settings):
+    """Whole words cut at whitespace."""
+
+    kind: Literal["words"] = "words"
+    size: int = pydantic.Field(default=30_000, ge=8, le=10_000_000)
+    """At most so many entries, the most frequent first."""
+    shared: bool = False
+    min_count: int = pydantic.Field(default=1, ge=1)
+    """Rarer words become unknown."""
+    lowercase: bool = False
+
+
+class CharacterSettings(Settings):
+    """Single characters."""
+
+    kind: Literal["characters"] = "characters"
+    size: int = pydantic.Field(default=10_000, ge=8, le=1_200_000)
+    """At most so many entries, the most frequent first."""
+    shared: bool = True
+    min_count: int = pydantic.Field(default=1, ge=1)
+
+
+TextSettings = Annotated[SentencePieceSettings | WordSettings | CharacterSettings, pydantic.Field(discriminator="kind")]
+
+
+def learn_tokenizers(
+    settings: TextSettings, source_lines: Iterable[str], target_lines: Iterable[str], *, seed: int = 0
+) -> TokenizerPair:
+    """Learn both sides' tokenizers; the same lines, settings and seed give the same result."""
+    if settings.shared:
+        tokenizer = learn_tokenizer(settings, chain(source_lines, target_lines), seed=seed)
+        return TokenizerPair(tokenizer, tokenizer, shared=True)
+    source = learn_tokenizer(settings, source_lines, seed=seed)
+    return TokenizerPair(source, learn_tokenizer(settings, target_lines, seed=seed), shared=False)
+
+
+def learn_tokenizer(settings: TextSettings, lines: Iterable[str], *, seed: int = 0) -> Tokenizer:
+    """Learn one tokenizer, for a task with one text (a language model)."""
+    match settings:
+        case SentencePieceSettings():
+            return learn_pieces(
+                sample_evenly(lines, settings.sample * (2 if settings.shared else 1), seed=seed),
+                algorithm=settings.algorithm,
+                size=settings.size,
+                byte_fallback=settings.byte_fallback,
+                coverage=settings.coverage,
+                normalization=settings.normalization,
+            )
+        case WordSettings():
+            return learn_words(lines, size=settings.size, min_count=settings.min_count, lowercase=settings.lowercase)
+        case CharacterSettings():
+            return learn_characters(lines, size=settings.size, min_count=settings.min_count)
+
+
+def sample_evenly(items: Iterable[Item], limit: int, *, seed: int) -> list[Item]:
+    """At most `limit` items, each equally likely (reservoir sampling, Vitter 1985): bounded memory, one pass."""
+    kept: list[Item] = []
+    generator = numpy_generator(seed, "sample")
+    for number, item in enumerate(items):
+        if number < limit:
+            kept.append(item)
+        else:
+            place = int(generator.integers(number + 1))
+            if place < limit:
+                kept[place] = item
+    return kept

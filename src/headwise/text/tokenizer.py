@@ -1,0 +1,60 @@
+"""What a tokenizer is: text to numbers and back.
+
+A tokenizer turns a line of text into ids below `size` and ids into text again; ids 0 to 3 mean the same in every
+vocabulary (padding, beginning, end, unknown), so models, losses and searches never ask a tokenizer for them.
+Tokenizers add no beginning or end themselves: what a sequence looks like is the affair of the data and the search.
+
+Law (tests/text): where `reversible` is true, `decode(encode(line)) == line` for every clean line (`cleaning.py`).
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+PAD = 0
+BOS = 1
+EOS = 2
+UNKNOWN = 3
+NUM_SPECIAL = 4
+SPECIAL_PIECES = ("<pad>", "<s>", "</s>", "<unk>")
+WORD_START = "▁"
+UNKNOWN_TEXT = "⁇"
+"""What an unknown token becomes in decoded text: visible, so that nobody takes a hole for a translation."""
+
+
+class Tokenizer(Protocol):
+    """What data, tasks and pictures need of a tokenizer; `reversible` promises the law above."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def reversible(self) -> bool: ...
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a line, without beginning and end."""
+        ...
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """`encode` of many lines, faster."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids; padding, beginning and end are dropped, unknown becomes a visible mark."""
+        ...
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """One string per id for people and pictures; "▁" marks the start of a word."""
+        ...
+
+    def save(self, directory: Path) -> None:
+        """Write the tokenizer's files into an existing directory."""
+        ...
+
+
+class SamplingTokenizer(Tokenizer, Protocol):
+    """A tokenizer that can also cut a text in a random way (subword regularisation)."""
+
+    def sample_batch(self, texts: Sequence[str], *, amount: float, seed: int) -> list[list[int]]:
+        """Random segmentations, a pure function of the texts, the amount and the seed."""
+        ...

@@ -1,0 +1,64 @@
+"""A vocabulary: a list of entries and the way back, for tokenizers that know their entries by name.
+
+Entries are counted, the most frequent are kept (ties broken by the entry itself, so the result does not depend on
+the order of the text), and everything else becomes the unknown token. The four special ids come first.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from headwise.errors import CheckpointError
+from headwise.storage import read_json, write_json
+from headwise.text.tokenizer import NUM_SPECIAL, SPECIAL_PIECES, UNKNOWN
+
+FILE = "vocabulary.json"
+MAX_FILE_BYTES = 256 << 20
+
+
+class Vocabulary:
+    """Entries with ids from 4 on; `id_of` answers 3 for what is not there."""
+
+    def __init__(self, entries: Sequence[str]) -> None:
+        self.entries = tuple(entries)
+        self._ids = {entry: number + NUM_SPECIAL for number, entry in enumerate(self.entries)}
+        assert len(self._ids) == len(self.entries), "entries must be distinct"
+
+    def __len__(self) -> int:
+        return len(self.entries) + NUM_SPECIAL
+
+    def id_of(self, entry: str) -> int:
+        return self._ids.get(entry, UNKNOWN)
+
+    def entry_of(self, number: int) -> str:
+        return SPECIAL_PIECES[number] if number < NUM_SPECIAL else self.entries[number - NUM_SPECIAL]
+
+    def save(self, directory: Path, **settings: str | bool) -> None:
+        write_json(directory / FILE, {**settings, "entries": list(self.entries)})
+
+
+def most_frequent(counts: Counter[str], *, size: int, min_count: int) -> Vocabulary:
+    """At most `size` ids (special ones included), each entry seen at least `min_count` times."""
+    kept = [entry for entry, count in counts.items() if count >= min_count]
+    kept.sort(key=lambda entry: (-counts[entry], entry))
+    return Vocabulary(kept[: max(0, size - NUM_SPECIAL)])
+
+
+def load_vocabulary(directory: Path, *, kind: str) -> tuple[Vocabulary, dict[str, Any]]:
+    """The vocabulary and the settings saved beside it; damage is a CheckpointError."""
+    path = directory / FILE
+    data = read_json(path, max_bytes=MAX_FILE_BYTES)
+    entries = data.get("entries") if isinstance(data, dict) else None
+    if (
+        not isinstance(entries, list)
+        or data.get("kind") != kind
+        or not all(isinstance(entry, str) for entry in entries)
+        or len(set(entries)) != len(entries)
+    ):
+        raise CheckpointError(
+            f"is not a {kind} vocabulary (a list of distinct entries is needed); use another copy of the model",
+            f"不是 {kind} 词表（需要互不相同的条目列表）；请使用模型的其他副本",
+            file=path,
+        )
+    return Vocabulary(entries), {key: value for key, value in data.items() if key != "entries"}

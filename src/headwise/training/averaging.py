@@ -1,0 +1,107 @@
+"""Two averages of the weights along the way; both are usually better than the last weights alone.
+
+    mean of the last n snapshots        w̄ = (w₁ + … + wₙ) / n                       Vaswani et al. 2017, section 6.1
+    exponential moving average          e ← d e + (1 - d) w after every update       Polyak & Juditsky 1992
+
+The moving average starts at the first weights; so that it forgets them quickly, its decay grows: d = min(decay, (1 + t) / (10 + t)).
+Snapshots are weight-only directories, checksummed and published whole like checkpoints.
+Tested against the sums written out in float64.
+"""
+
+import contextlib
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from headwise.storage import publish_directory, verify_directory
+from headwise.weights import Weights, put_weights, read_tensors, weights_of, write_tensors
+
+KIND = "headwise.weights"
+FILE = "model.safetensors"
+
+
+class SnapshotFolder:
+    """A folder of weights by step: `step-500/model.safetensors` and its manifest."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def at(self, step: int) -> Path:
+        return self.path / f"step-{step}"
+
+    def steps(self) -> list[int]:
+        """Steps that are there, oldest first."""
+        names = (re.fullmatch(r"step-(\d+)", path.name) for path in self.path.glob("step-*"))
+        return sorted(int(name[1]) for name in names if name)
+
+    def write(self, step: int, weights: Weights) -> None:
+        if step in self.steps():
+            return
+        with publish_directory(self.at(step), kind=KIND) as directory:
+            write_tensors(directory / FILE, weights)
+
+    def read(self, step: int) -> dict[str, Tensor]:
+        verify_directory(self.at(step), kind=KIND)
+        return read_tensors(self.at(step) / FILE)
+
+    def keep_only(self, steps: Iterable[int]) -> None:
+        for step in set(self.steps()) - set(steps):
+            remove_directory(self.at(step))
+
+
+def remove_directory(path: Path) -> None:
+    """Delete a published directory: first renamed, so that a kill half-way leaves nothing that looks whole."""
+    retired = path.with_name(path.name + ".retired")
+    shutil.rmtree(retired, ignore_errors=True)
+    path.rename(retired)
+    shutil.rmtree(retired, ignore_errors=True)
+
+
+def average_snapshots(folder: SnapshotFolder, steps: Sequence[int]) -> dict[str, Tensor]:
+    """The mean over steps, summed in float64 one file at a time; integer buffers are those of the last step."""
+    total: dict[str, Tensor] = {}
+    last: dict[str, Tensor] = {}
+    for step in steps:
+        last = folder.read(step)
+        for name, tensor in last.items():
+            if tensor.is_floating_point():
+                total[name] = total[name] + tensor.double() if name in total else tensor.double()
+    return {
+        name: (total[name] / len(steps)).to(tensor.dtype) if name in total else tensor for name, tensor in last.items()
+    }
+
+
+def copy_weights(weights: Weights) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in weights.items()}
+
+
+class MovingAverage:
+    """The exponential moving average of a module's weights, kept beside it on the same device."""
+
+    def __init__(self, module: nn.Module, *, decay: float) -> None:
+        self.decay = decay
+        self.source = weights_of(module)
+        self.weights = copy_weights(self.source)
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """After update number `step` (from 1)."""
+        share = 1 - min(self.decay, (1 + step) / (10 + step))
+        floating = [name for name, tensor in self.weights.items() if tensor.is_floating_point()]
+        torch._foreach_lerp_([self.weights[name] for name in floating], [self.source[name] for name in floating], share)
+        for name in self.weights.keys() - set(floating):
+            self.weights[name].copy_(self.source[name])
+
+    @contextlib.contextmanager
+    def applied(self) -> Iterator[None]:
+        """The module with averaged weights inside the block, its own again afterwards."""
+        own = copy_weights(self.source)
+        put_weights(self.source, self.weights)
+        try:
+            yield
+        finally:
+            put_weights(self.source, own)

@@ -1,0 +1,181 @@
+"""The `training:` section of a recipe: every choice of how a model learns, with its default and its reason.
+
+Defaults are those of a small translation Transformer (Vaswani et al. 2017 where it says anything). Rates are per update, an
+update uses `batch_tokens` target tokens times `accumulation`, and everything counted in steps counts updates.
+"""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, PositiveInt, model_validator
+
+from headwise.settings import Settings
+from headwise.training import schedules
+
+Rate = Annotated[float, Field(gt=0, le=10)]
+StartRate = Annotated[float, Field(ge=0, le=10)]
+Steps = Annotated[int, Field(ge=1, le=1_000_000_000)]
+WarmUp = Annotated[int, Field(ge=0, le=1_000_000_000)]
+Fraction = Annotated[float, Field(ge=0, lt=1)]
+
+
+class CrossEntropyObjective(Settings):
+    """Predict the next word (losses.py)."""
+
+    kind: Literal["cross_entropy"] = "cross_entropy"
+    label_smoothing: Fraction = 0.1
+    """Share of the probability spread evenly over the vocabulary; 0 trains plain maximum likelihood."""
+
+
+class AdamWOptimizer(Settings):
+    """Adam with decoupled weight decay (Loshchilov & Hutter 2019); which weights decay is a table in optimizers.py."""
+
+    kind: Literal["adamw"] = "adamw"
+    betas: tuple[Fraction, Fraction] = (0.9, 0.98)
+    """Memory of the mean and of the square of the gradient; 0.98 follows changes faster than Adam's usual 0.999."""
+    eps: Annotated[float, Field(gt=0, le=1)] = 1e-9
+    weight_decay: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Shrinks weight matrices by this times the learning rate each step; not norms, biases or embeddings."""
+
+
+class InverseSqrtSchedule(Settings):
+    """Warm-up, then the peak times sqrt(warmup / step): needs no end, so a run can always go on."""
+
+    kind: Literal["inverse_sqrt"] = "inverse_sqrt"
+    peak: Rate = 1e-3
+    """The highest learning rate, reached at the end of the warm-up."""
+    warmup: Steps = 4000
+    """Steps of linear rise."""
+    initial: StartRate = 0.0
+    """Where the rise starts."""
+
+
+class NoamSchedule(Settings):
+    """The curve of "Attention is all you need": its peak is factor / sqrt(dim · warmup)."""
+
+    kind: Literal["noam"] = "noam"
+    dim: PositiveInt
+    """The model's width in the formula (model.dim of the recipe)."""
+    factor: Annotated[float, Field(gt=0, le=100)] = 1.0
+    warmup: Steps = 4000
+
+
+class CosineSchedule(Settings):
+    """Warm-up, then half a cosine down to `final` at the last step."""
+
+    kind: Literal["cosine"] = "cosine"
+    peak: Rate = 1e-3
+    warmup: WarmUp = 4000
+    initial: StartRate = 0.0
+    final: StartRate = 0.0
+    """The rate of the last step."""
+
+
+class LinearSchedule(Settings):
+    """Warm-up, then a straight line down to `final` at the last step."""
+
+    kind: Literal["linear"] = "linear"
+    peak: Rate = 1e-3
+    warmup: WarmUp = 4000
+    initial: StartRate = 0.0
+    final: StartRate = 0.0
+    """The rate of the last step."""
+
+
+class ConstantSchedule(Settings):
+    """Warm-up (none by default), then the same rate for ever."""
+
+    kind: Literal["constant"] = "constant"
+    peak: Rate = 1e-3
+    warmup: WarmUp = 0
+    initial: StartRate = 0.0
+
+
+ScheduleSettings = Annotated[
+    InverseSqrtSchedule | NoamSchedule | CosineSchedule | LinearSchedule | ConstantSchedule,
+    Field(discriminator="kind"),
+]
+
+
+def learning_rate(schedule: ScheduleSettings, step: int, *, steps: int) -> float:
+    """The rate of update number `step` (from 1) in a training of `steps` updates."""
+    match schedule:
+        case InverseSqrtSchedule(peak=peak, warmup=warmup, initial=initial):
+            return schedules.inverse_sqrt(step, peak=peak, warmup=warmup, initial=initial)
+        case NoamSchedule(factor=factor, dim=dim, warmup=warmup):
+            return schedules.noam(step, factor=factor, dim=dim, warmup=warmup)
+        case CosineSchedule(peak=peak, warmup=warmup, initial=initial, final=final):
+            return schedules.cosine(step, peak=peak, warmup=warmup, steps=steps, initial=initial, final=final)
+        case LinearSchedule(peak=peak, warmup=warmup, initial=initial, final=final):
+            return schedules.linear(step, peak=peak, warmup=warmup, steps=steps, initial=initial, final=final)
+        case ConstantSchedule(peak=peak, warmup=warmup, initial=initial):
+            return schedules.warm_up(step, peak=peak, warmup=warmup, initial=initial)
+
+
+class KeepSettings(Settings):
+    """Which weights stay on disk."""
+
+    best: str = "loss"
+    """The validation metric that says which weights are best and when patience runs out, e.g. `loss` or `bleu`.
+    Names with loss, likelihood, perplexity or error in them are better when lower, all others when higher."""
+    last: Annotated[int, Field(ge=2, le=100)] = 2
+    """Checkpoints kept; at least two, because the newest is the one a crash may damage."""
+
+
+class AverageSettings(Settings):
+    """The mean of the last n snapshots of the weights: smoother than any one of them, for no cost in training."""
+
+    last: Annotated[int, Field(ge=2, le=100)] = 5
+    """Snapshots averaged."""
+    every: Steps = 500
+    """Steps between snapshots."""
+
+
+class TrainingSettings(Settings):
+    """How a model learns."""
+
+    objective: CrossEntropyObjective = CrossEntropyObjective()
+    batch_tokens: Annotated[int, Field(ge=1, le=100_000_000)] = 8192
+    """Target tokens of one batch, padding included: rows times row length."""
+    accumulation: Annotated[int, Field(ge=1, le=10_000)] = 1
+    """Batches whose gradients are summed before one update: a large batch in the memory of a small one."""
+    steps: Steps = 100_000
+    """Updates."""
+    optimizer: AdamWOptimizer = AdamWOptimizer()
+    schedule: ScheduleSettings = InverseSqrtSchedule()
+    clip: Annotated[float, Field(gt=0)] | None = 1.0
+    """Largest norm of the gradient of the mean loss; longer ones are scaled down. null: no bound."""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """Of products; weights, softmax and norms stay fp32. auto: bf16 where the hardware is fast at it."""
+    compile: Literal["auto", "on", "off"] = "auto"
+    """torch.compile for the whole loss. auto: where a compiler is installed and the run is long enough to pay for it."""
+    cuda_graphs: Literal["auto", "on", "off"] = "auto"
+    """Replay the compiled step as one CUDA graph. auto: for batches so small that launching kernels would dominate."""
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
+    """Decides dropout, and in tasks also data order and first weights."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """auto: a GPU if there is one."""
+    log_every: Steps = 50
+    """Steps between lines of log.jsonl; on a GPU numbers are read back only then."""
+    checkpoint_every: Steps = 1000
+    """Steps between checkpoints: the most work a crash can lose."""
+    validate_every: Steps | None = 1000
+    """Steps between validations; null: only at the end."""
+    keep: KeepSettings = KeepSettings()
+    average: AverageSettings | None = None
+    """Finish with the mean of the last snapshots."""
+    ema: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Keep an exponential moving average of the weights with this decay, validate with it and finish with it."""
+    patience: PositiveInt | None = None
+    """Stop after this many validations in a row without a better `keep.best`; null: never."""
+    max_skipped: PositiveInt = 10
+    """Updates with a loss or gradient that is not finite are skipped; so many in a row end the training."""
+    time_limit: Annotated[float, Field(gt=0)] | None = None
+    """Stop after this many seconds of training, earlier sessions of the same run included; null: never."""
+    tensorboard: bool = False
+    """Also write TensorBoard events to the run directory (needs the extra `tensorboard`)."""
+
+    @model_validator(mode="after")
+    def _one_kind_of_average(self) -> Self:
+        if self.average is not None and self.ema is not None:
+            raise ValueError("`average` and `ema` both say which weights to finish with; set one of them to null")
+        return self

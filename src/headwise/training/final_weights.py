@@ -1,0 +1,48 @@
+"""The weights a training ends with: what the recipe asked to average, else the best validated, else the last.
+
+A snapshot that turns out damaged is named and passed over, because the training itself is whole.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Literal
+
+from torch import nn
+
+from headwise.errors import CheckpointError
+from headwise.language import say
+from headwise.training.averaging import MovingAverage, SnapshotFolder, average_snapshots
+from headwise.weights import put_weights, weights_of
+
+logger = logging.getLogger(__name__)
+
+FinalWeights = Literal["last", "best", "averaged", "ema"]
+
+
+def put_final_weights(
+    module: nn.Module,
+    *,
+    snapshots: SnapshotFolder,
+    steps: Sequence[int],
+    moving: MovingAverage | None,
+    best: SnapshotFolder,
+    best_step: int | None,
+) -> FinalWeights:
+    """Copy the weights worth keeping into the module and say which they were."""
+    own = weights_of(module)
+    if moving is not None:
+        put_weights(own, moving.weights)
+        return "ema"
+    try:
+        if steps:
+            put_weights(own, average_snapshots(snapshots, steps), file=snapshots.path)
+            return "averaged"
+        if best_step is not None and best_step in best.steps():
+            put_weights(own, best.read(best_step), file=best.at(best_step))
+            return "best"
+    except CheckpointError as error:
+        logger.warning(
+            "%s",
+            say(f"{error.file}: {error.en}; the last weights are used", f"{error.file}：{error.zh}；改用最后的权重"),
+        )
+    return "last"

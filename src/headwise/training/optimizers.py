@@ -1,0 +1,73 @@
+"""AdamW, which weights it shrinks, and the two safeguards around an update: clipping and the guard against NaN.
+
+    m ← β₁ m + (1 - β₁) g      v ← β₂ v + (1 - β₂) g²      w ← w - rate · (m̂ / (√v̂ + ε) + decay · w)
+
+| parameter                                              | decays | why                                                  |
+|--------------------------------------------------------|--------|------------------------------------------------------|
+| matrices of linear maps, kernels of convolutions       | yes    | their size is a freedom the norms take away again     |
+| biases, gains of norms, any vector or scalar           | no     | shrinking a gain towards 0 shrinks the signal         |
+| embeddings (also when tied to the output) and positions | no     | a rare word's row would only ever shrink              |
+
+The gradient of the *mean* loss is clipped to a norm (Pascanu et al. 2013). An update whose loss or gradient is not finite is
+skipped inside the fused kernel through `found_inf`, the switch that loss scaling uses, so that a GPU is never waited for.
+Papers: Kingma & Ba 2015; Loshchilov & Hutter 2019. Tested against the formula written out, and for every row of the table.
+"""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from headwise.training.choices import AdamWOptimizer
+
+
+def decays(name: str, parameter: Tensor, *, module: nn.Module | None = None) -> bool:
+    """The table above; `module` is the one that owns the parameter."""
+    embeds = isinstance(module, nn.Embedding | nn.EmbeddingBag) or any(
+        "embedding" in part or part in ("position", "positions") for part in name.lower().split(".")
+    )
+    return parameter.ndim >= 2 and not embeds
+
+
+def decaying_names(module: nn.Module) -> set[str]:
+    """Names of the parameters that decay; a tied weight decays only if it would under all its names."""
+    spared: set[int] = set()
+    for owner_name, owner in module.named_modules():
+        for name, parameter in owner.named_parameters(recurse=False):
+            if not decays(f"{owner_name}.{name}", parameter, module=owner):
+                spared.add(id(parameter))
+    return {name for name, parameter in module.named_parameters() if id(parameter) not in spared}
+
+
+def build_optimizer(settings: AdamWOptimizer, module: nn.Module) -> torch.optim.AdamW:
+    """AdamW over the parameters that learn, in two groups; always fused, because the NaN guard lives in that kernel."""
+    decaying = decaying_names(module)
+    learning = [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
+    groups = [
+        {"params": [p for name, p in learning if name in decaying], "weight_decay": settings.weight_decay},
+        {"params": [p for name, p in learning if name not in decaying], "weight_decay": 0.0},
+    ]
+    groups = [group for group in groups if group["params"]]
+    return torch.optim.AdamW(groups, lr=0.0, betas=settings.betas, eps=settings.eps, fused=True)
+
+
+def scale_gradients(parameters: Iterable[Tensor], *, divisor: Tensor, clip: float | None) -> Tensor:
+    """Turn gradients of a sum into those of the mean, clip them, and return their norm before clipping.
+
+    Both factors are applied in one pass and stay on the device.
+    """
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    norm = torch.nn.utils.get_total_norm(gradients) / divisor
+    factor = 1 / divisor
+    if clip is not None:
+        factor = factor * (clip / (norm + 1e-6)).clamp(max=1.0)
+    torch._foreach_mul_(gradients, factor.to(gradients[0].dtype))
+    return norm
+
+
+def step_unless(optimizer: torch.optim.AdamW, *, skip: Tensor, learning_rate: float) -> None:
+    """One update, or none at all (moments and step count included) where the scalar `skip` is true."""
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate
+    optimizer.found_inf = skip.to(torch.float32).reshape(())  # type: ignore[attr-defined]
+    optimizer.step()

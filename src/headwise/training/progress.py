@@ -1,0 +1,113 @@
+"""What a training tells whoever watches: a small value handed to a callback, never printed here."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from headwise.training.choices import TrainingSettings
+from headwise.training.final_weights import FinalWeights
+from headwise.training.selection import Best
+
+Phase = Literal["compiling", "training", "validating", "saving", "finished"]
+Reason = Literal["steps", "patience", "time_limit", "data"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    phase: Phase
+    step: int
+    steps: int
+    loss: float | None
+    """Mean smoothed loss a token, as last read from the device; None before the first reading."""
+    learning_rate: float
+    tokens_per_second: float
+    """Target tokens, validations and saves not counted."""
+    seconds: float
+    """Since the run began, earlier sessions included."""
+    seconds_left: float | None
+    """Until the last step or the time limit, whichever comes first; None before it can be guessed."""
+    metrics: Mapping[str, float] | None
+    """The last validation."""
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """How a training ended; the module holds the weights that `weights` names."""
+
+    step: int
+    reason: Reason
+    weights: FinalWeights
+    best: Best | None
+    metrics: Mapping[str, float] | None
+    """The last validation of this session."""
+    target_tokens: int
+    seconds: float
+    skipped: int
+    """Updates left out because a number was not finite."""
+
+
+ProgressCallback = Callable[[Progress], None]
+
+
+class Clock:
+    """Time on the run, and time spent on updates alone."""
+
+    def __init__(self, *, seconds_before: float) -> None:
+        self._before = seconds_before
+        self._start = self._mark = time.monotonic()
+        self._paused = 0.0
+        self._steps = 0
+
+    def elapsed(self) -> float:
+        return self._before + time.monotonic() - self._start
+
+    def pause(self, seconds: float) -> None:
+        """Do not count this much as time of updates."""
+        self._paused += seconds
+
+    def window(self) -> float:
+        """Seconds of updates since the last line of the log."""
+        return max(time.monotonic() - self._mark - self._paused, 1e-9)
+
+    def start_window(self) -> None:
+        self._mark, self._paused = time.monotonic(), 0.0
+
+    def count_step(self) -> None:
+        self._steps += 1
+
+    def seconds_left(self, *, steps_left: int, time_limit: float | None) -> float | None:
+        guesses = []
+        if self._steps:
+            guesses.append((time.monotonic() - self._start) / self._steps * steps_left)
+        if time_limit is not None:
+            guesses.append(max(0.0, time_limit - self.elapsed()))
+        return min(guesses) if guesses else None
+
+
+class Reporter:
+    """Remembers the latest numbers and hands them to the callback, if there is one."""
+
+    def __init__(self, callback: ProgressCallback | None, settings: TrainingSettings) -> None:
+        self._callback, self._settings = callback, settings
+        self.loss: float | None = None
+        self.tokens_per_second = 0.0
+        self.metrics: Mapping[str, float] | None = None
+
+    def report(self, phase: Phase, step: int, *, clock: Clock, learning_rate: float) -> None:
+        if self._callback is None:
+            return
+        steps, limit = self._settings.steps, self._settings.time_limit
+        self._callback(
+            Progress(
+                phase=phase,
+                step=step,
+                steps=steps,
+                loss=self.loss,
+                learning_rate=learning_rate,
+                tokens_per_second=self.tokens_per_second,
+                seconds=clock.elapsed(),
+                seconds_left=clock.seconds_left(steps_left=steps - step, time_limit=limit),
+                metrics=self.metrics,
+            )
+        )

@@ -1,0 +1,254 @@
+"""The directory of one training run, and the promise that goes with it: kill it any time, then resume bit-exactly.
+
+    recipe.yaml           every setting, resolved            log.jsonl      one line an interval
+    checkpoints/step-N/   the last two                       LATEST         the name of the newest, written last
+    best/step-N/          weights of the best validation     snapshots/     weights to be averaged
+    model/                the finished bundle                .lock          held by the one trainer at work
+
+On opening, half-written directories are removed and the lock is taken. On resuming, the checkpoint LATEST names is verified;
+if a file is bad it is named, the directory is put aside and the one before is taken. The log and snapshots are cut back to
+the resumed step. Tested with kills, bit flips, full disks and a second trainer.
+"""
+
+import contextlib
+import logging
+import os
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+from headwise.errors import CheckpointError, UsageError
+from headwise.language import say
+from headwise.settings import read_settings_file
+from headwise.storage import INCOMPLETE, write_text
+from headwise.training.averaging import SnapshotFolder, remove_directory
+from headwise.training.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
+from headwise.training.journal import Journal
+
+logger = logging.getLogger(__name__)
+
+# What may differ between a run and its continuation: only how long it goes on and what is shown of it.
+FREE_TO_CHANGE = frozenset({"training.time_limit", "training.tensorboard"})
+
+
+class RunDirectory:
+    """An open, locked run; use `with RunDirectory.open(...) as run`."""
+
+    def __init__(self, path: Path, *, resumed: bool, lock: int | None) -> None:
+        self.path, self.resumed, self._lock = path, resumed, lock
+        self.journal = Journal(path / "log.jsonl")
+        self.snapshots = SnapshotFolder(path / "snapshots")
+        self.best = SnapshotFolder(path / "best")
+
+    @classmethod
+    def open(cls, path: Path | str, *, recipe: Mapping[str, Any], resume: bool = False) -> "RunDirectory":
+        """Start a run in an empty or new directory, or go on with the one that is there if `resume`."""
+        path = Path(path)
+        path.mkdir(parents=True, exist_ok=True)
+        lock = take_lock(path)
+        try:
+            held = (path / "recipe.yaml").exists()
+            if held and not resume:
+                raise UsageError(
+                    f"{path} holds a run already; add --resume to go on with it, or choose another directory",
+                    f"{path} 中已有一次运行；加 --resume 继续，或换一个目录",
+                )
+            if held:
+                check_recipe(read_settings_file(path / "recipe.yaml"), recipe, file=path / "recipe.yaml")
+            elif any(child.name != ".lock" and not child.name.endswith(INCOMPLETE) for child in path.iterdir()):
+                raise UsageError(
+                    f"{path} holds files that are not a run; choose a new or empty directory",
+                    f"{path} 中有不属于运行的文件；请选择新的或空的目录",
+                )
+            remove_leftovers(path)
+            write_text(
+                path / "recipe.yaml", yaml.safe_dump(dict(recipe), sort_keys=False, allow_unicode=True, width=100)
+            )
+        except BaseException:
+            release_lock(lock)
+            raise
+        return cls(path, resumed=held, lock=lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.journal.close()
+        release_lock(self._lock)
+        self._lock = None
+
+    @property
+    def model(self) -> Path:
+        """Where the finished bundle goes."""
+        return self.path / "model"
+
+    def checkpoint(self, step: int) -> Path:
+        return self.path / "checkpoints" / f"step-{step}"
+
+    def steps(self) -> list[int]:
+        """Steps with a checkpoint, oldest first."""
+        names = (re.fullmatch(r"step-(\d+)", child.name) for child in (self.path / "checkpoints").glob("step-*"))
+        return sorted(int(name[1]) for name in names if name)
+
+    def save(self, checkpoint: Checkpoint, *, keep: int, average: int = 0) -> None:
+        """Publish a checkpoint, point to it, then let go of what no kept checkpoint needs."""
+        step = checkpoint.state.step
+        self.journal.sync()
+        if step not in self.steps():
+            write_checkpoint(self.checkpoint(step), checkpoint)
+        write_text(self.path / "LATEST", f"step-{step}\n")
+        for old in self.steps()[:-keep]:
+            remove_directory(self.checkpoint(old))
+        kept = self.steps()
+        self.best.keep_only(needed_steps(self.best.steps(), checkpoints=kept, last=1))
+        self.snapshots.keep_only(needed_steps(self.snapshots.steps(), checkpoints=kept, last=average))
+
+    def load(self) -> Checkpoint | None:
+        """The newest checkpoint that is whole, with log and snapshots cut back to it; None if there is none yet."""
+        candidates = sorted(self.steps(), reverse=True)
+        latest = self._latest()
+        if latest in candidates:
+            candidates.remove(latest)
+            candidates.insert(0, latest)
+        problems: list[CheckpointError] = []
+        found: Checkpoint | None = None
+        for step in candidates:
+            try:
+                found = read_checkpoint(self.checkpoint(step))
+                break
+            except CheckpointError as error:
+                problems.append(error)
+        self._report(problems, found)
+        if found is None:
+            self._cut_back(0, logged=0, validated=0)
+        else:
+            state = found.state
+            self._cut_back(state.step, logged=state.logged, validated=state.selection.step)
+        return found
+
+    def _latest(self) -> int:
+        try:
+            name = re.fullmatch(r"step-(\d+)\s*", (self.path / "LATEST").read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError):
+            name = None
+        return int(name[1]) if name else -1
+
+    def _report(self, problems: list[CheckpointError], found: Checkpoint | None) -> None:
+        if problems and found is None:
+            raise CheckpointError(
+                "no checkpoint is usable:\n" + "\n".join(f"  - {problem.file}: {problem.en}" for problem in problems),
+                "没有可用的检查点：\n" + "\n".join(f"  - {problem.file}：{problem.zh}" for problem in problems),
+                file=self.path / "checkpoints",
+            )
+        if found is not None:
+            for problem in problems:
+                step = found.state.step
+                logger.warning(say(f"{problem}; going on from step {step}", f"{problem}；从第 {step} 步继续"))
+
+    def _cut_back(self, step: int, *, logged: int, validated: int) -> None:
+        """Forget what came after `step`; a checkpoint from there is put aside, not deleted: it may be of use to a person."""
+        for later in (late for late in self.steps() if late > step):
+            aside = self.checkpoint(later).with_suffix(".damaged")
+            shutil.rmtree(aside, ignore_errors=True)
+            self.checkpoint(later).rename(aside)
+        self.best.keep_only(kept for kept in self.best.steps() if kept <= validated)
+        self.snapshots.keep_only(kept for kept in self.snapshots.steps() if kept <= step)
+        self.journal.cut_back(logged=logged, validated=validated)
+
+
+def needed_steps(steps: Iterable[int], *, checkpoints: Iterable[int], last: int) -> set[int]:
+    """Of a folder's steps, the `last` ones up to each checkpoint, and all after the newest."""
+    ordered, checkpoints = sorted(steps), sorted(checkpoints)
+    needed = {step for step in ordered if not checkpoints or step > checkpoints[-1]}
+    for checkpoint in checkpoints:
+        until = [step for step in ordered if step <= checkpoint]
+        needed.update(until[len(until) - last :] if last and len(until) > last else until if last else [])
+    return needed
+
+
+def remove_leftovers(path: Path) -> None:
+    """What a kill left behind: directories and files that were never published, or were being deleted."""
+    for child in [*path.glob("*"), *path.glob("*/*")]:
+        if child.name.endswith((INCOMPLETE, ".retired")):
+            shutil.rmtree(child) if child.is_dir() else child.unlink()
+
+
+def check_recipe(old: Mapping[str, Any], new: Mapping[str, Any], *, file: Path) -> None:
+    """A run goes on with the recipe it began with; more steps and what FREE_TO_CHANGE lists are allowed."""
+    before, after = flatten(old), flatten(new)
+    changes = []
+    for key in sorted(before.keys() | after.keys()):
+        was, now = before.get(key, "(absent)"), after.get(key, "(absent)")
+        more_steps = key == "training.steps" and isinstance(was, int) and isinstance(now, int) and now > was
+        if was != now and key not in FREE_TO_CHANGE and not more_steps:
+            changes.append(f"  {key}: {was} → {now}")
+    if changes:
+        raise UsageError(
+            "the recipe differs from the one this run began with:\n"
+            + "\n".join(changes)
+            + "\nonly training.steps may be raised; undo the changes or start a new run in another directory",
+            "配方与本次运行开始时不同：\n"
+            + "\n".join(changes)
+            + "\n只允许增大 training.steps；请撤销改动，或在别的目录开始新的运行",
+            file=file,
+        )
+
+
+def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+    """A tree of settings as dotted keys."""
+    children: Iterable[tuple[Any, Any]]
+    if isinstance(value, Mapping):
+        children = value.items()
+    elif isinstance(value, list | tuple):
+        children = enumerate(value)
+    else:
+        return {prefix: value}
+    flat: dict[str, Any] = {}
+    for key, child in children:
+        flat.update(flatten(child, f"{prefix}.{key}" if prefix else str(key)))
+    return flat
+
+
+def take_lock(path: Path) -> int | None:
+    """Hold `.lock` until released or the process dies; the system forgets a dead holder's lock by itself."""
+    try:
+        import fcntl
+    except ImportError:  # not a POSIX system: there is no such lock
+        return None
+    descriptor = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise UsageError(
+            f"another process is training in {path}; wait for it, stop it, or choose another directory",
+            f"另一个进程正在 {path} 中训练；请等待或停止它，或换一个目录",
+        ) from error
+    return descriptor
+
+
+def lock_is_held(path: Path) -> bool:
+    """Whether a trainer is at work in this directory; looking changes nothing."""
+    if not (path / ".lock").exists():
+        return False
+    try:
+        release_lock(take_lock(path))
+    except UsageError:
+        return True
+    return False
+
+
+def release_lock(descriptor: int | None) -> None:
+    if descriptor is not None:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)

@@ -1,0 +1,55 @@
+"""Stopping politely: the first SIGTERM or SIGINT asks the loop to finish its step and save, the second ends at once.
+
+A scheduler sends SIGTERM before it kills, a person presses Ctrl-C: both mean "keep what you have". Because every save is
+atomic, the impatient second signal is safe too. Exit status is 128 + the signal's number either way: 143 or 130.
+"""
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+
+class Interrupted(BaseException):
+    """Ends what may be left unfinished (a validation, which resuming repeats)."""
+
+
+class StopRequest:
+    """While open, `signal_number` becomes the first signal that arrived."""
+
+    def __init__(self) -> None:
+        self.signal_number: int | None = None
+        self._interruptible = False
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        # Python delivers signals to the main thread only; a loop elsewhere (a notebook's worker) goes without.
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                self._previous[number] = signal.signal(number, self._receive)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        if self.signal_number is not None:
+            os._exit(128 + number)
+        self.signal_number = number
+        if self._interruptible:
+            raise Interrupted
+
+    @contextlib.contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Inside, a signal does not wait: it raises Interrupted."""
+        self._interruptible = True
+        try:
+            yield
+        finally:
+            self._interruptible = False

@@ -1,0 +1,96 @@
+"""Weights on disk: numbers under their names, and put back only if every one of them fits.
+
+A weight tied under two names is stored once, under the first. Names, shapes and types are compared before the first
+number is copied, and all differences are listed, because half-loaded weights are worse than none. Files are safetensors:
+they can hold numbers and nothing else. They carry no checksum of their own; `storage` adds one.
+
+Tested against: bit-equality after a round trip; renamed pickles, oversized headers, missing and misshapen weights.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from headwise.errors import CheckpointError
+
+Weights = Mapping[str, Tensor]
+MAX_HEADER_BYTES = 16 << 20
+
+
+def weights_of(module: nn.Module) -> dict[str, Tensor]:
+    """The module's own tensors (parameters and saved buffers), each under its first name."""
+    seen: set[int] = set()
+    found: dict[str, Tensor] = {}
+    for name, tensor in module.state_dict(keep_vars=True).items():
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            found[name] = tensor.detach()
+    return found
+
+
+def save_weights(module: nn.Module, path: Path) -> None:
+    write_tensors(path, weights_of(module))
+
+
+def load_weights(module: nn.Module, path: Path) -> None:
+    put_weights(weights_of(module), read_tensors(path), file=path)
+
+
+def write_tensors(path: Path, tensors: Weights) -> None:
+    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path)
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """All tensors of a safetensors file; the header's size is checked before anything is parsed."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(9)
+        header_bytes = int.from_bytes(start[:8], "little")
+        size = path.stat().st_size
+        if len(start) < 9 or start[8:9] != b"{" or header_bytes > min(MAX_HEADER_BYTES, size):
+            raise CheckpointError(
+                "is not a safetensors file (another format under this name, or damaged); use the file that was saved",
+                "不是 safetensors 文件（其他格式或已损坏）；请使用当初保存的文件",
+                file=path,
+            )
+        return load_file(path)
+    except OSError as error:
+        raise CheckpointError(
+            f"cannot be read ({error.strerror}); use another copy or an earlier checkpoint",
+            f"无法读取（{error.strerror}）；请用其他副本或更早的检查点",
+            file=path,
+        ) from error
+    except (SafetensorError, json.JSONDecodeError) as error:
+        raise CheckpointError(
+            f"is damaged ({error}); use another copy or an earlier checkpoint",
+            f"已损坏（{error}）；请用其他副本或更早的检查点",
+            file=path,
+        ) from error
+
+
+@torch.no_grad()
+def put_weights(target: Weights, source: Weights, *, file: Path | str | None = None) -> None:
+    """Copy `source` into the tensors of `target` if names, shapes and types are the same."""
+    differences = [f"missing {name}" for name in sorted(target.keys() - source.keys())]
+    differences += [f"unknown {name}" for name in sorted(source.keys() - target.keys())]
+    for name in sorted(target.keys() & source.keys()):
+        if target[name].shape != source[name].shape or target[name].dtype != source[name].dtype:
+            differences.append(f"{name} is {_form(source[name])} instead of {_form(target[name])}")
+    if differences:
+        listed = "; ".join(differences[:12]) + (f"; and {len(differences) - 12} more" if len(differences) > 12 else "")
+        raise CheckpointError(
+            f"does not fit this model ({listed}); use the recipe it was trained with",
+            f"与此模型不符（{listed}）；请使用训练时的配方",
+            file=file,
+        )
+    for name, tensor in target.items():
+        tensor.copy_(source[name])
+
+
+def _form(tensor: Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"

@@ -1,0 +1,87 @@
+"""Initial weights: each parameter by exactly one rule, with the variance the formula promises, from the generator alone."""
+
+import math
+import re
+
+import pytest
+import torch
+from torch import nn
+
+from headwise.blocks.initialization import TABLE, initialize, rule_for
+from headwise.models.choices import EncoderDecoderSettings, build_model
+from headwise.randomness import torch_generator
+from headwise.settings import check_settings
+
+DIM, HIDDEN, VOCAB = 128, 256, 1009
+VARIANTS = {
+    "plain": {},
+    "gated": {"feed_forward": {"kind": "gated", "hidden": HIDDEN}, "norm": {"kind": "rms"}},
+    "learned": {"position": {"kind": "learned", "max_length": 53}, "embedding": {"tied": "none"}, "output_bias": True},
+}
+
+
+def make(variant: str, key: str = "weights") -> nn.Module:
+    stack = {"layers": 1, "heads": 4}
+    data = {"dim": DIM, "encoder": stack, "decoder": stack, "feed_forward": {"kind": "relu", "hidden": HIDDEN}}
+    settings = check_settings(EncoderDecoderSettings, data | VARIANTS[variant])
+    return build_model(settings, source_size=VOCAB, target_size=VOCAB, generator=torch_generator(key))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_parameter_fits_exactly_one_rule(variant: str) -> None:
+    for name, _ in make(variant).named_parameters():
+        assert sum(re.fullmatch(pattern, name) is not None for pattern, _ in TABLE) == 1, name
+
+
+def test_every_rule_is_used() -> None:
+    names = [name for variant in VARIANTS for name, _ in make(variant).named_parameters()]
+    for pattern, _ in TABLE:
+        assert any(re.fullmatch(pattern, name) for name in names), pattern
+
+
+def test_a_parameter_without_a_rule_is_our_bug() -> None:
+    with pytest.raises(AssertionError, match=r"no initialisation rule for the parameter 'stranger\.thing'"):
+        rule_for("stranger.thing")
+
+
+def expected_deviation(name: str) -> float:
+    """Xavier's uniform bound a has deviation a/√3 = gain · √(2 / (fan_in + fan_out)), each fused part by itself."""
+    if name.endswith("table.weight") or name == "output.weight":
+        return DIM**-0.5
+    if name.endswith(("query.weight", "key_value.weight")):
+        return math.sqrt(2 / (DIM + DIM)) / math.sqrt(2)
+    if name.endswith("output.weight"):
+        return math.sqrt(2 / (DIM + DIM))
+    if name.endswith(("widen.weight", "narrow.weight")):
+        return math.sqrt(2 / (DIM + HIDDEN))
+    return 0.0
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_variances_are_those_promised(variant: str) -> None:
+    for name, parameter in make(variant).named_parameters():
+        expected = expected_deviation(name)
+        if expected:
+            assert parameter.std().item() == pytest.approx(expected, rel=0.05), name
+            assert abs(parameter.mean().item()) < 5 * expected / math.sqrt(parameter.numel()), name
+        else:
+            assert parameter.eq(1.0 if name.endswith("gain") else 0.0).all(), name
+
+
+def test_weights_depend_on_the_generator_alone() -> None:
+    torch.manual_seed(1)
+    first = make("plain").state_dict()
+    torch.manual_seed(2)
+    again, other = make("plain").state_dict(), make("plain", "others").state_dict()
+    assert all(first[name].equal(again[name]) for name in first)
+    assert not first["output.weight"].equal(other["output.weight"])
+
+
+def test_a_module_with_only_norms_is_filled_too() -> None:
+    from headwise.blocks.normalization import LayerNorm
+
+    norm = LayerNorm(3)
+    nn.init.constant_(norm.gain, 7.0)
+    initialize(norm, torch_generator("norm"))
+    assert norm.gain.eq(1).all()
+    assert norm.shift.eq(0).all()

@@ -1,0 +1,65 @@
+"""The union of settings and the one call: defaults, refusals, empty batches."""
+
+import pydantic
+import pytest
+import torch
+
+from headwise.decoding.beam import BeamSettings
+from headwise.decoding.choices import DecodingSettings, decode
+from headwise.decoding.constraints import Phrases
+from headwise.decoding.greedy import GreedySettings
+from headwise.decoding.results import EMPTY_RESULT
+from headwise.decoding.sampling import SamplingSettings
+from headwise.errors import UsageError
+
+
+@pytest.mark.parametrize("kind", ["greedy", "beam", "sampling"])
+def test_every_kind_is_chosen_by_its_name_and_spells(fake, spell, sources, kind):
+    settings = pydantic.TypeAdapter(DecodingSettings).validate_python({"kind": kind})
+    assert settings.kind == kind
+    certain = {"temperature": 1e-4} if kind == "sampling" else {}
+    settings = settings.model_copy(update=certain)
+    assert [result.best.tokens for result in decode(fake(spell), sources, settings)] == sources
+
+
+@pytest.mark.parametrize("kind", ["greedy", "beam", "sampling"])
+def test_empty_sources_stay_empty_and_ask_no_model(fake, spell, kind):
+    settings = pydantic.TypeAdapter(DecodingSettings).validate_python({"kind": kind})
+    stepper = fake(spell)
+    assert decode(stepper, [(), ()], settings) == [EMPTY_RESULT, EMPTY_RESULT]
+    assert decode(stepper, [], settings) == []
+    assert stepper.num_steps == 0
+    assert decode(stepper, [(), (5,), ()], GreedySettings())[1].best.tokens == (5,)
+
+
+def test_phrases_left_as_text_are_refused(fake, spell):
+    with pytest.raises(UsageError, match="no token ids were given; pass phrases=encode_phrases"):
+        decode(fake(spell), [(5,)], BeamSettings(forbidden=("word",)))
+
+
+def test_one_entry_of_phrases_per_sentence(fake, spell):
+    with pytest.raises(UsageError, match="given for 3 sentences, but there are 2"):
+        decode(fake(spell), [(5,), (6,)], BeamSettings(), phrases=[Phrases()] * 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "phrases"),
+    [
+        (GreedySettings(no_repeat_ngrams=2, at_limit="end"), Phrases(forbidden=((5,), (6, 7)), prefix=(8,))),
+        (SamplingSettings(top_p=0.9, num_samples=2), Phrases()),
+        (BeamSettings(no_repeat_ngrams=2, min_length=2, stop="proven"), Phrases(forbidden=((5,),), required=((6, 7),))),
+        (BeamSettings(at_limit="end"), Phrases(prefix=(6, 7))),
+    ],
+)
+def test_every_tensor_is_made_on_the_steppers_device(fake, improvise, sources, settings, phrases):
+    """The default device is one that holds no numbers: a tensor made there by neglect would break the search."""
+    settings = settings.model_copy(update={"max_length": 9})
+    expected = decode(fake(improvise), sources, settings, phrases=phrases)
+
+    class Placed(fake):
+        def step(self, state, tokens):
+            with torch.device("cpu"):
+                return super().step(state, tokens)
+
+    with torch.device("meta"):
+        assert decode(Placed(improvise), sources, settings, phrases=phrases) == expected

@@ -1,0 +1,48 @@
+"""Figures and fonts: no font is assumed beyond the one matplotlib brings."""
+
+import sys
+
+import pytest
+
+from headwise.errors import UsageError
+from headwise.explorer import drawing
+from headwise.explorer.drawing import Fonts, explain_missing, find_fonts, make_labels
+from headwise.language import use_language
+
+
+def test_base_font_draws_german_and_the_word_mark() -> None:
+    assert find_fonts().can_draw("▁Straße – „über“ …→")
+
+
+def test_labels_without_a_font_become_numbers_and_the_picture_says_so() -> None:
+    fonts = Fonts((drawing.BASE_FONT,), frozenset(map(ord, "abc")))
+    labels = make_labels(("a", "猫", "b"), fonts)
+    assert labels.texts == ("1", "2", "3")
+    assert "No Chinese font is installed" in explain_missing([labels])
+    assert "No installed font has" in explain_missing([make_labels(("ا",), fonts)])
+    assert explain_missing([make_labels(("a",), fonts)]) == ""
+
+
+def test_control_characters_and_long_words_are_tamed() -> None:
+    labels = make_labels(("a\nb", "w" * 99), find_fonts())
+    assert labels.texts[0] == "a\ufffdb"
+    assert len(labels.texts[1]) == drawing.MAX_LABEL_LENGTH
+
+
+def test_chinese_captions_fall_back_to_english_without_a_font() -> None:
+    use_language("zh")
+    assert Fonts(("x",), frozenset(map(ord, "layer"))).say("layer", "层") == "layer"
+    assert Fonts(("x",), frozenset(map(ord, "层"))).say("layer", "层") == "层"
+
+
+def test_missing_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(UsageError, match=r"pip install headwise\[plots\]"):
+        find_fonts()
+
+
+def test_pictures_leave_pyplot_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
+    find_fonts()
+    drawing.new_figure(height=1.0)
+    assert "matplotlib.pyplot" not in sys.modules

@@ -1,0 +1,38 @@
+"""The table of attention kernels that must obey the laws. A new kernel is ONE ROW here.
+
+To add a kernel, append a `Row` to `KERNELS`:
+
+    Row("window", lambda rate: WindowAttention(3, rate), exact=lambda length: WindowAttention(length), refuses=(...))
+
+- `build` takes a dropout rate and gives the kernel with ordinary settings (a small window, a low rank, few buckets).
+- `exact` takes a length and gives the kernel set so that it must equal full attention on sequences of that length:
+  a window at least that long, the full rank, one bucket. None if there is no such setting (linear attention).
+- `refuses` lists the masks of `scenes.PARTS` the kernel cannot honour. It must raise MaskError for them, in a message that
+  names a kernel of this table that can; all other laws then leave those masks out.
+- `takes_bias` and `order_free` (does the order of the keys not matter when the mask follows it?) are True for most.
+
+Then `pytest tests/laws -k <name>` runs every law of `laws.py` over it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headwise.attention.full import FullAttention
+from headwise.attention.fused import FusedAttention
+from headwise.attention.multi_head import Kernel
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    build: Callable[[float], Kernel]
+    exact: Callable[[int], Kernel] | None
+    refuses: tuple[str, ...] = ()
+    takes_bias: bool = True
+    order_free: bool = True
+
+
+KERNELS: tuple[Row, ...] = (
+    Row("full", FullAttention, exact=lambda length: FullAttention()),
+    Row("fused", FusedAttention, exact=lambda length: FusedAttention()),
+)

@@ -1,0 +1,255 @@
+"""The laws of attention: what holds for every kernel, whatever it does inside. Each is a function of a row of the table.
+
+A law raises AssertionError when a kernel breaks it; test_kernels.py runs all of them over all rows, and test_mutants.py
+proves that they bite by handing them kernels with a known fault.
+"""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from headwise.attention.cache import KeyValueCache
+from headwise.attention.full import FullAttention
+from headwise.attention.masks import Mask, causal, explicit, segments
+from headwise.attention.multi_head import Kernel
+from headwise.errors import MaskError
+from tests.laws.kernels import KERNELS, Row
+from tests.laws.scenes import BATCH, HEAD_DIM, HEADS, PARTS, Scene, cases, make_scene
+
+CLOSE = {torch.float64: 1e-9, torch.float32: 1e-5, torch.bfloat16: 5e-2, torch.float16: 5e-3}
+HUGE = 1e9
+
+
+def assert_same(given: Tensor, expected: Tensor, note: str = "") -> None:
+    assert given.dtype == expected.dtype, note
+    assert given.shape == expected.shape, note
+    tolerance = CLOSE[given.dtype]
+    assert given.isfinite().all(), f"{note}: not finite"
+    assert torch.allclose(given, expected, rtol=tolerance, atol=tolerance), f"{note}: {(given - expected).abs().max()}"
+
+
+def run(kernel: Kernel, scene: Scene, name: str, bias: Tensor | None) -> Tensor:
+    return kernel(scene.q, scene.k, scene.v, scene.mask(name), bias=bias)
+
+
+def hidden_keys_cannot_leak(row: Row) -> None:
+    """A query's output does not change when a key it may not look at becomes enormous, nor does it send gradients there."""
+    kernel = row.build(0.0)
+    for name, scene, bias in cases(row, "leak"):
+        before, visible = run(kernel, scene, name, bias), scene.dense(name)
+        for key in range(scene.num_keys):
+            k, v = scene.k.clone(), scene.v.clone()
+            k[:, :, key], v[:, :, key] = HUGE, -HUGE
+            blind = ~visible[:, :, :, key]
+            after = kernel(scene.q, k, v, scene.mask(name), bias=bias)
+            assert_same(after[blind], before[blind], f"{name}, key {key}")
+        k, v = scene.k.clone().requires_grad_(), scene.v.clone().requires_grad_()
+        output = kernel(scene.q, k, v, scene.mask(name), bias=bias)
+        for query in range(scene.num_queries):
+            gradients = torch.autograd.grad(output[:, :, query].square().sum(), (k, v), retain_graph=True)
+            for gradient in gradients:
+                assert gradient[~visible[:, :, query]].eq(0).all(), f"{name}: a gradient reaches a hidden key"
+
+
+def empty_row_gives_zeros(row: Row) -> None:
+    """A query that may look at nothing gives zeros, and passes back a zero gradient: never NaN."""
+    if {"explicit", "segments", "padding"} & set(row.refuses):
+        return
+    scene = make_scene("empty")
+    scene.table[1, :, 2] = False
+    scene.real[0] = False
+    scene.query_segment[1, 3] = 0
+    for name in ("explicit", "padding", "segments", "explicit&padding"):
+        for bias in (None, scene.bias) if row.takes_bias else (None,):
+            leaves = [value.clone().requires_grad_() for value in (scene.q, scene.k, scene.v)]
+            output = row.build(0.0)(*leaves, scene.mask(name), bias=bias)
+            empty = ~scene.dense(name).any(-1)
+            assert empty.any(), name
+            assert output[empty].eq(0).all(), name
+            gradients = torch.autograd.grad(output.square().sum() + output.sum(), leaves)
+            assert all(gradient.isfinite().all() for gradient in gradients), name
+            assert gradients[0][empty].eq(0).all(), name
+            seen_by_nobody = ~scene.dense(name).any(-2)
+            assert all(gradient[seen_by_nobody].eq(0).all() for gradient in gradients[1:]), name
+
+
+def batched_is_one_by_one(row: Row) -> None:
+    """An element of a batch does not know the others."""
+    kernel = row.build(0.0)
+    for name, scene, bias in cases(row, "batch"):
+        whole = run(kernel, scene, name, bias)
+        for batch in range(BATCH):
+            alone = run(kernel, scene.only(batch), name, None if bias is None else bias[batch : batch + 1])
+            assert_same(alone[0], whole[batch], name)
+
+
+def keeps_dtype_and_device(row: Row) -> None:
+    """The output is of the input's kind, and low precision only blurs it."""
+    kernel = row.build(0.0)
+    devices = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+    for name, scene, bias in cases(row, "dtype"):
+        precise = run(kernel, scene, name, bias)
+        for dtype in (torch.float32, torch.bfloat16, torch.float16):
+            for device in devices:
+                low = Scene(*(value.to(device) for value in vars(scene.to(dtype)).values()))
+                output = run(kernel, low, name, None if bias is None else low.bias)
+                assert output.device == low.q.device, name
+                assert_same(output.cpu(), precise.to(dtype), f"{name} {dtype}")
+
+
+def gradients_hold(row: Row) -> None:
+    """Derivatives equal finite differences in double precision, of the bias too."""
+    kernel = row.build(0.0)
+    for name in (name for name in (*PARTS, "causal&segments") if not set(row.refuses) & set(name.split("&"))):
+        scene = make_scene("gradients", num_queries=2, num_keys=3, value_dim=2)
+        leaves = [value[:1, :1].clone().requires_grad_() for value in (scene.q, scene.k, scene.v)]
+        scene = scene.only(0)
+        mask = scene.mask(name) if name != "explicit" else explicit(scene.table[:, :1])
+        assert torch.autograd.gradcheck(lambda q, k, v, mask=mask: kernel(q, k, v, mask), leaves), name
+        if row.takes_bias:
+            bias = scene.bias[:, :1].clone().requires_grad_()
+            check = lambda q, k, v, bias, mask=mask: kernel(q, k, v, mask, bias=bias)  # noqa: E731
+            assert torch.autograd.gradcheck(check, [*leaves, bias]), name
+
+
+def stepping_is_the_whole(row: Row) -> None:
+    """Causal attention token by token with a cache gives what the whole sequence gives at once; a prefix may be read in one go."""
+    if "causal" in row.refuses:
+        return
+    scene = make_scene("steps", square=True, value_dim=HEAD_DIM)
+    kernel = row.build(0.0)
+    whole = kernel(scene.q, scene.k, scene.v, causal())
+    for prefix in (1, 3):
+        cache = KeyValueCache.empty(
+            max_length=scene.num_keys, num_rows=BATCH, num_heads=HEADS, head_dim=HEAD_DIM, like=scene.k
+        )
+        keys, values = cache.append(scene.k[:, :, :prefix], scene.v[:, :, :prefix])
+        outputs = [kernel(scene.q[:, :, :prefix], keys, values, causal())]
+        for time in range(prefix, scene.num_keys):
+            keys, values = cache.append(scene.k[:, :, time : time + 1], scene.v[:, :, time : time + 1])
+            outputs.append(kernel(scene.q[:, :, time : time + 1], keys, values, Mask()))
+        assert_same(torch.cat(outputs, dim=2), whole)
+    if "causal_offset" not in row.refuses:
+        later = kernel(scene.q[:, :, 3:], scene.k, scene.v, causal(3))
+        assert_same(later, whole[:, :, 3:], "a chunk after a prefix")
+
+
+def degenerate_case_is_exact(row: Row) -> None:
+    """Set so that nothing is approximated, the kernel is full attention: outputs and gradients."""
+    if row.exact is None:
+        return
+    for name, scene, bias in cases(row, "exact"):
+        results = []
+        for kernel in (row.exact(scene.num_keys), FullAttention()):
+            leaves = [value.clone().requires_grad_() for value in (scene.q, scene.k, scene.v)]
+            output = kernel(*leaves, scene.mask(name), bias=bias)
+            results.append((output, *torch.autograd.grad(output.square().sum(), leaves)))
+        for given, expected in zip(*results, strict=True):
+            assert_same(given, expected, name)
+
+
+def order_of_keys_is_free(row: Row) -> None:
+    """Attention is a set operation: permuting keys, values, and with them mask and bias, changes nothing."""
+    if not row.order_free or {"explicit", "padding", "segments"} & set(row.refuses):
+        return
+    scene = make_scene("order")
+    order = torch.tensor([3, 0, 6, 2, 5, 1, 4])
+    moved = Scene(
+        scene.q,
+        scene.k[:, :, order],
+        scene.v[:, :, order],
+        scene.bias[..., order],
+        scene.query_segment,
+        scene.key_segment[:, order],
+        scene.real[:, order],
+        scene.table[..., order],
+    )
+    kernel = row.build(0.0)
+    for name in ("everything", "explicit", "padding", "segments", "explicit&segments"):
+        assert_same(run(kernel, moved, name, None), run(kernel, scene, name, None), name)
+        if row.takes_bias:
+            assert_same(run(kernel, moved, name, moved.bias), run(kernel, scene, name, scene.bias), name)
+
+
+def prepared_masks_say_the_same(row: Row) -> None:
+    """Working a mask out once for a stack of layers changes nothing, and a prepared mask can still be joined with others."""
+    kernel = row.build(0.0)
+    for name, scene, bias in cases(row, "prepare"):
+        prepared = kernel.prepare(scene.mask(name), scene.num_queries, scene.num_keys, scene.q.device)
+        assert_same(kernel(scene.q, scene.k, scene.v, prepared, bias=bias), run(kernel, scene, name, bias), name)
+        if not {"padding", "explicit"} & set(row.refuses):
+            joined = kernel(scene.q, scene.k, scene.v, prepared & scene.mask("padding"), bias=bias)
+            assert_same(joined, run(kernel, scene, f"{name}&padding", bias), f"prepared {name} & padding")
+
+
+def packed_is_one_by_one(row: Row) -> None:
+    """Sentences that share a row under segment numbers give what each gives by itself, causal or not."""
+    if "segments" in row.refuses:
+        return
+    lengths, kernel = (2, 3, 5), row.build(0.0)
+    scene = make_scene("packed", num_keys=sum(lengths) + 1, square=True)
+    numbers = torch.tensor([number for number, length in enumerate(lengths, 1) for _ in range(length)] + [0])
+    own = segments(numbers.expand(BATCH, -1), numbers.expand(BATCH, -1))
+    for extra in (Mask(), causal()) if "causal" not in row.refuses else (Mask(),):
+        whole = kernel(scene.q, scene.k, scene.v, extra & own)
+        start = 0
+        for length in lengths:
+            part = slice(start, start + length)
+            alone = kernel(scene.q[:, :, part], scene.k[:, :, part], scene.v[:, :, part], extra)
+            assert_same(whole[:, :, part], alone)
+            start += length
+        assert whole[:, :, start:].eq(0).all()
+
+
+def bias_may_be_shared(row: Row) -> None:
+    """A bias of one row or one head stands for all of them."""
+    if not row.takes_bias:
+        return
+    scene, kernel = make_scene("bias"), row.build(0.0)
+    for bias in (scene.bias[:1], scene.bias[:, :1], scene.bias[:, :, :1], scene.bias[:1, :1, :1]):
+        for name in ("everything", "causal", "padding"):
+            if name not in row.refuses:
+                shared = run(kernel, scene, name, bias)
+                assert_same(shared, run(kernel, scene, name, bias.expand_as(scene.bias).clone()), name)
+
+
+def dropout_keeps_the_mean(row: Row) -> None:
+    """Forgetting happens while training only, and on average changes nothing."""
+    scene = make_scene("dropout").to(torch.float32)
+    copies = 4096 // BATCH
+    q, k, v = (value[:1].expand(copies, -1, -1, -1) for value in (scene.q, scene.k, scene.v))
+    kernel = row.build(0.5)
+    calm = kernel(q, k, v, Mask())
+    noisy = kernel(q, k, v, Mask(), training=True)
+    assert_same(calm, row.build(0.0)(q, k, v, Mask()))
+    assert (noisy - calm).abs().mean() > 0.1
+    error = noisy.std(0) / copies**0.5
+    assert ((noisy.mean(0) - calm[0]).abs() < 6 * error + 1e-6).all()
+
+
+def refusals_name_a_way_out(row: Row) -> None:
+    """A mask that cannot be honoured raises, and the message names a kernel of the table that can."""
+    scene = make_scene("refusal")
+    for name in row.refuses:
+        able = [other.name for other in KERNELS if name not in other.refuses]
+        with pytest.raises(MaskError, match="|".join(f"\\b{other}\\b" for other in able)):
+            run(row.build(0.0), scene, name, None)
+
+
+LAWS: tuple[Callable[[Row], None], ...] = (
+    hidden_keys_cannot_leak,
+    empty_row_gives_zeros,
+    batched_is_one_by_one,
+    keeps_dtype_and_device,
+    gradients_hold,
+    stepping_is_the_whole,
+    degenerate_case_is_exact,
+    order_of_keys_is_free,
+    prepared_masks_say_the_same,
+    packed_is_one_by_one,
+    bias_may_be_shared,
+    dropout_keeps_the_mean,
+    refusals_name_a_way_out,
+)

@@ -1,0 +1,33 @@
+import pytest
+
+from headwise.errors import SettingsError
+from headwise.settings import check_settings
+from headwise.training.choices import TrainingSettings
+
+
+def test_every_setting_is_documented():
+    for name, field in TrainingSettings.model_fields.items():
+        nested = getattr(field.annotation, "model_fields", None)
+        documented = field.description or (nested and field.annotation.__doc__) or name == "schedule"
+        assert documented, name
+
+
+def test_round_trip_through_plain_data():
+    settings = TrainingSettings(steps=7, ema=0.9)
+    assert check_settings(TrainingSettings, settings.model_dump(mode="json")) == settings
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"average": {"last": 3}, "ema": 0.9}, "both say which weights"),
+        ({"schedule": {"kind": "step"}}, "no kind 'step'"),
+        ({"keep": {"last": 1}}, "greater than or equal to 2"),
+        ({"precision": "fp16"}, "'auto', 'fp32' or 'bf16'"),
+        ({"stepps": 3}, "did you mean 'steps'"),
+        ({"steps": 0}, "greater than or equal to 1"),
+    ],
+)
+def test_refuses(data, message):
+    with pytest.raises(SettingsError, match=message):
+        check_settings(TrainingSettings, data)

@@ -1,0 +1,80 @@
+import logging
+
+import pytest
+import torch
+
+from headwise.errors import UsageError
+from headwise.training import compilation
+from headwise.training.compilation import Compilation, compile_loss, decide_compilation, find_compiler
+from tests.training.tiny import TinyBatches, TinyTrainable, tiny_settings
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+
+
+@pytest.fixture
+def compiler(monkeypatch):
+    monkeypatch.setattr(compilation, "find_compiler", lambda device: "there")
+
+
+def test_no_compiler(monkeypatch, caplog):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CXX", raising=False)
+    assert find_compiler(CPU) is None
+    with caplog.at_level(logging.WARNING):
+        assert decide_compilation(tiny_settings(compile="auto", steps=10**6), CPU) == Compilation(enabled=False)
+    assert "no compiler for cpu found" in caplog.text
+    with pytest.raises(UsageError, match="no compiler for cpu is installed"):
+        decide_compilation(tiny_settings(compile="on"), CPU)
+
+
+def test_auto_compiles_long_runs_only(compiler):
+    assert not decide_compilation(tiny_settings(compile="auto", steps=20), CPU).enabled
+    assert decide_compilation(tiny_settings(compile="auto", steps=5000), CPU).enabled
+    assert not decide_compilation(tiny_settings(compile="auto", steps=5000, time_limit=60), CPU).enabled
+    assert not decide_compilation(tiny_settings(compile="off", steps=5000), CPU).enabled
+    assert decide_compilation(tiny_settings(compile="on", steps=2), CPU).enabled
+
+
+def test_a_resumed_run_keeps_its_decision(compiler):
+    for recorded in (Compilation(enabled=False), Compilation(enabled=True)):
+        for steps in (20, 5000):
+            assert decide_compilation(tiny_settings(compile="auto", steps=steps), CPU, recorded=recorded) == recorded
+
+
+def test_cuda_graphs_for_small_batches(compiler):
+    def graphs(**changes: object) -> bool:
+        return decide_compilation(tiny_settings(compile="on", **changes), CUDA).cuda_graphs
+
+    assert graphs(batch_tokens=4096)
+    assert not graphs(batch_tokens=25_600)
+    assert graphs(batch_tokens=25_600, cuda_graphs="on")
+    assert not graphs(batch_tokens=4096, cuda_graphs="off")
+    assert not decide_compilation(tiny_settings(compile="on"), CPU).cuda_graphs
+
+
+@pytest.mark.prove
+def test_compiled_loss_equals_the_plain_one():
+    trainable = TinyTrainable(dropout=0.0)
+    batch = TinyBatches().batch(0)
+    compiled = compile_loss(trainable.loss, Compilation(enabled=True))
+    torch.testing.assert_close(tuple(compiled(batch)[:3]), tuple(trainable.loss(batch)[:3]))
+    assert compile_loss(trainable.loss, Compilation(enabled=False)) == trainable.loss
+
+
+def test_a_failing_compiler_is_said_and_done_without(monkeypatch, caplog):
+    def broken(loss, **options):
+        def fail(batch):
+            raise torch._dynamo.exc.TorchDynamoException("Python.h: no such file\nmore")
+
+        return fail
+
+    monkeypatch.setattr(torch, "compile", broken)
+    trainable = TinyTrainable(dropout=0.0)
+    batch = TinyBatches().batch(0)
+    loss = compile_loss(trainable.loss, Compilation(enabled=True), insist=False)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert torch.equal(loss(batch).loss, trainable.loss(batch).loss)
+    assert caplog.text.count("torch.compile failed (Python.h: no such file)") == 1
+    with pytest.raises(torch._dynamo.exc.TorchDynamoException, match=r"Python\.h"):
+        compile_loss(trainable.loss, Compilation(enabled=True))(batch)

@@ -1,0 +1,186 @@
+import logging
+import os
+import shutil
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from headwise.errors import CheckpointError, DataError, UsageError
+from headwise.storage import MANIFEST
+from headwise.training import checkpoints
+from headwise.training.journal import read_journal
+from headwise.training.loop import train
+from headwise.training.run_directory import RunDirectory, flatten, lock_is_held, needed_steps
+from tests.training.tiny import TinyBatches, TinyTrainable, tiny_settings
+
+RECIPE = {"model": {"dim": 11, "layers": [{"heads": 1}]}, "training": {"steps": 20, "seed": 7, "time_limit": None}}
+
+
+def train_in(path: Path, *, resume: bool = False, batches: TinyBatches | None = None, **changes: object) -> None:
+    with RunDirectory.open(path, recipe=RECIPE, resume=resume) as run:
+        train(TinyTrainable(), batches or TinyBatches(), tiny_settings(**changes), run)
+
+
+def test_layout_and_rotation(tmp_path):
+    train_in(tmp_path / "run", steps=17)
+    names = sorted(child.name for child in (tmp_path / "run").iterdir())
+    assert names == [".lock", "LATEST", "checkpoints", "log.jsonl", "recipe.yaml"]
+    assert sorted(child.name for child in (tmp_path / "run/checkpoints").iterdir()) == ["step-15", "step-17"]
+    assert (tmp_path / "run/LATEST").read_text() == "step-17\n"
+    files = {child.name for child in (tmp_path / "run/checkpoints/step-17").iterdir()}
+    assert files == {"model.safetensors", "optimizer.safetensors", "state.json", MANIFEST}
+
+
+def test_a_run_is_not_overwritten(tmp_path):
+    train_in(tmp_path / "run", steps=2)
+    with pytest.raises(UsageError, match="holds a run already; add --resume"):
+        train_in(tmp_path / "run")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("", encoding="utf-8")
+    with pytest.raises(UsageError, match="files that are not a run"):
+        train_in(tmp_path / "other", resume=True)
+
+
+def test_resume_without_a_run_starts_one(tmp_path):
+    train_in(tmp_path / "run", steps=2, resume=True)
+    assert (tmp_path / "run/LATEST").read_text() == "step-2\n"
+
+
+def test_a_second_trainer_is_refused(tmp_path):
+    assert not lock_is_held(tmp_path)
+    with RunDirectory.open(tmp_path, recipe=RECIPE):
+        assert lock_is_held(tmp_path)
+        with pytest.raises(UsageError, match="another process is training"):
+            RunDirectory.open(tmp_path, recipe=RECIPE, resume=True)
+    assert not lock_is_held(tmp_path)
+    RunDirectory.open(tmp_path, recipe=RECIPE, resume=True).close()
+
+
+def test_a_changed_recipe_is_refused_with_the_difference(tmp_path):
+    RunDirectory.open(tmp_path, recipe=RECIPE).close()
+    changed = {"model": {"dim": 12, "layers": [{"heads": 2}]}, "training": {"steps": 10, "seed": 7, "clip": 1.0}}
+    with pytest.raises(UsageError, match="differs from the one") as caught:
+        RunDirectory.open(tmp_path, recipe=changed, resume=True)
+    for line in (
+        "model.dim: 11 → 12",
+        "model.layers.0.heads: 1 → 2",
+        "training.clip: (absent) → 1.0",
+        "training.steps: 20 → 10",
+    ):
+        assert line in str(caught.value)
+    assert "seed" not in str(caught.value)
+    assert "time_limit" not in str(caught.value)
+    longer = {**RECIPE, "training": {**RECIPE["training"], "steps": 30, "time_limit": 9}}
+    RunDirectory.open(tmp_path, recipe=longer, resume=True).close()
+    assert "steps: 30" in (tmp_path / "recipe.yaml").read_text(encoding="utf-8")
+
+
+def test_leftovers_of_a_kill_are_removed(tmp_path):
+    train_in(tmp_path / "run", steps=5)
+    for name in ("step-9.incomplete", "step-3.retired"):
+        (tmp_path / "run/checkpoints" / name).mkdir()
+    (tmp_path / "run/LATEST.77.incomplete").write_text("", encoding="utf-8")
+    train_in(tmp_path / "run", steps=6, resume=True)
+    left = [child.name for child in (tmp_path / "run").rglob("*") if child.suffix in (".incomplete", ".retired")]
+    assert left == []
+
+
+def flip_a_bit(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "optimizer.safetensors", "ema.safetensors", "state.json", MANIFEST]
+)
+@pytest.mark.parametrize("damage", [flip_a_bit, os.unlink, lambda file: os.truncate(file, 3)])
+def test_damage_is_named_and_the_checkpoint_before_is_used(tmp_path, name, damage, caplog):
+    train_in(tmp_path / "run", steps=10, ema=0.9)
+    damage(tmp_path / "run/checkpoints/step-10" / name)
+    with caplog.at_level(logging.WARNING), RunDirectory.open(tmp_path / "run", recipe=RECIPE, resume=True) as run:
+        found = run.load()
+    assert found is not None
+    assert found.state.step == 5
+    # A flip inside the manifest may change the entry of any file: that file no longer matches, and is named.
+    assert "step-10/" in caplog.text
+    assert name in caplog.text or name == MANIFEST
+    assert "going on from step 5" in caplog.text
+    assert max(line["step"] for line in read_journal(tmp_path / "run/log.jsonl")) <= 5
+    assert (tmp_path / "run/checkpoints/step-10.damaged").is_dir()
+
+
+def test_swapped_files_of_two_steps_are_noticed(tmp_path, caplog):
+    train_in(tmp_path / "run", steps=10)
+    checkpoint = tmp_path / "run/checkpoints"
+    shutil.copy(checkpoint / "step-5/model.safetensors", checkpoint / "step-10/model.safetensors")
+    with RunDirectory.open(tmp_path / "run", recipe=RECIPE, resume=True) as run:
+        assert run.load().state.step == 5
+
+
+def test_nothing_usable_is_an_error(tmp_path):
+    train_in(tmp_path / "run", steps=10)
+    for step in (5, 10):
+        flip_a_bit(tmp_path / f"run/checkpoints/step-{step}/model.safetensors")
+    with pytest.raises(CheckpointError, match="no checkpoint is usable") as caught:
+        train_in(tmp_path / "run", steps=12, resume=True)
+    assert str(caught.value).count("model.safetensors") == 2
+    assert sorted(p.name for p in (tmp_path / "run/checkpoints").iterdir()) == ["step-10", "step-5"]
+
+
+def test_other_data_is_refused(tmp_path):
+    train_in(tmp_path / "run", steps=5)
+    with pytest.raises(DataError, match="fingerprint tiny-2, then tiny-1"):
+        train_in(tmp_path / "run", steps=7, resume=True, batches=TinyBatches(seed=2))
+
+
+def test_a_lost_pointer_costs_nothing(tmp_path):
+    train_in(tmp_path / "run", steps=10)
+    (tmp_path / "run/LATEST").write_bytes(b"\xff\xfe")
+    with RunDirectory.open(tmp_path / "run", recipe=RECIPE, resume=True) as run:
+        assert run.load().state.step == 10
+
+
+def test_a_full_disk_does_not_end_training(tmp_path, monkeypatch, caplog):
+    usage = namedtuple("usage", "total used free")
+    calls = []
+
+    def disk_usage(path):
+        calls.append(path)
+        return usage(1, 1, 10**12 if len(calls) == 1 else 1 << 20)
+
+    monkeypatch.setattr(checkpoints.shutil, "disk_usage", disk_usage)
+    with caplog.at_level(logging.WARNING), pytest.raises(CheckpointError, match="1 MiB free, 17 MiB are needed"):
+        train_in(tmp_path / "run", steps=20)  # only the last save, after which there is no other, insists
+    assert caplog.text.count("earlier checkpoints are untouched") == 3
+    assert [p.name for p in (tmp_path / "run/checkpoints").iterdir()] == ["step-5"]
+    assert max(line["step"] for line in read_journal(tmp_path / "run/log.jsonl")) == 20
+    monkeypatch.undo()
+    train_in(tmp_path / "run", steps=20, resume=True)
+    assert (tmp_path / "run/LATEST").read_text() == "step-20\n"
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), checkpoints.SafetensorError("(os error 28)")]
+)
+def test_a_disk_that_fills_while_writing(tmp_path, monkeypatch, error):
+    def write(path, tensors):
+        path.write_bytes(b"half")
+        raise error
+
+    monkeypatch.setattr(checkpoints, "write_tensors", write)
+    with pytest.raises(checkpoints.DiskFullError, match="free some space there"):
+        train_in(tmp_path / "run", steps=5)
+    assert list((tmp_path / "run/checkpoints").iterdir()) == []
+
+
+def test_needed_steps():
+    assert needed_steps([1, 2, 3, 4, 5, 6, 7], checkpoints=[3, 6], last=2) == {2, 3, 5, 6, 7}
+    assert needed_steps([4, 9], checkpoints=[5, 10], last=1) == {4, 9}
+    assert needed_steps([4, 9], checkpoints=[], last=1) == {4, 9}
+    assert needed_steps([4, 9], checkpoints=[10], last=0) == set()
+
+
+def test_flatten():
+    assert flatten({"a": {"b": 1, "c": [2, {"d": None}]}}) == {"a.b": 1, "a.c.0": 2, "a.c.1.d": None}
