@@ -18,17 +18,21 @@ from headwise.explorer.traces import Trace
 from headwise.explorer.tracing import trace_translation
 from headwise.language import say
 from headwise.pocket import LANGUAGES, NOTES_EXAMPLES, sentence
+from headwise.settings import read_settings_file
 from headwise.storage import MANIFEST
 from headwise.tasks.events import Events
 from headwise.tasks.pocket_test import HeadAlignment, PocketScores, measure_alignment, measure_pocket
 from headwise.tasks.recipe import load_recipe
 from headwise.tasks.training_run import train
 from headwise.tasks.translator import Translator
+from headwise.training.run_directory import lock_is_held
 
 NUM_TEST_SENTENCES = 500
 NUM_ALIGNED_SENTENCES = 200
 SHOWN_TEST_SENTENCES = (3, 5, 8, 11, 14, 21)
 SHOWN_UNSEEN_SENTENCES = (1, 2, 4, 7)
+RUN_DIRECTORIES = ("data", "checkpoints", "best", "snapshots", "model", "pictures")
+RUN_FILES = ("recipe.yaml", "log.jsonl", "LATEST", ".lock")
 
 
 @dataclass(frozen=True)
@@ -91,17 +95,24 @@ def run_demo(pair: str, *, run: Path | str, fresh: bool, quick: bool, events: Ev
         recipe = load_recipe("pocket", [*overrides, *short])
     held = (directory / "recipe.yaml").exists()
     if fresh and held:
+        _require_demo(directory)
         _remove_run(directory)
         held = False
     if (directory / "model" / MANIFEST).exists() and held:
         translator = _take_up(directory, pair)
         events.note(
             say(
-                f"using the model trained before in {directory} (--fresh trains anew)",
-                f"使用 {directory} 中已训练的模型（--fresh 重新训练）",
+                f"using the model trained before in {directory} for {translator.recipe.training.steps:,} steps (--fresh trains anew)",
+                f"使用 {directory} 中已训练 {translator.recipe.training.steps:,} 步的模型（--fresh 重新训练）",
             )
         )
     else:
+        if held and read_settings_file(directory / "recipe.yaml") != recipe.model_dump(mode="json"):
+            raise UsageError(
+                f"{directory} holds an unfinished run with other settings (another pair, or --quick); "
+                "add --fresh to start over, or --run with another directory",
+                f"{directory} 中有一次设置不同（语言对或 --quick 不同）且未完成的运行；请加 --fresh 重新开始，或用 --run 换一个目录",
+            )
         events.note(
             say(
                 f"Training a small Transformer to translate {source} → {target}. It knows nothing yet.",
@@ -124,11 +135,23 @@ def _take_up(directory: Path, pair: str) -> Translator:
     return translator
 
 
+def _require_demo(directory: Path) -> None:
+    """Only a demo may be thrown away: never somebody's own training or files, nor a run that is going on."""
+    data = read_settings_file(directory / "recipe.yaml").get("data", {})
+    is_demo = [corpus.get("kind") for corpus in data.get("train", [])] == ["pocket"]
+    strangers = {child.name for child in directory.iterdir()} - {*RUN_DIRECTORIES, *RUN_FILES}
+    if strangers or not is_demo or lock_is_held(directory):
+        raise UsageError(
+            f"{directory} holds more than a demo, or one that is still going on; --fresh would remove it: give another --run",
+            f"{directory} 中不只是演示，或演示仍在进行；--fresh 会将其删除：请用 --run 换一个目录",
+        )
+
+
 def _remove_run(directory: Path) -> None:
     """Take away an old demo; only what a run is known to write is removed."""
-    for name in ("data", "checkpoints", "best", "snapshots", "model", "pictures"):
+    for name in RUN_DIRECTORIES:
         shutil.rmtree(directory / name, ignore_errors=True)
-    for name in ("recipe.yaml", "log.jsonl", "LATEST"):
+    for name in RUN_FILES:
         (directory / name).unlink(missing_ok=True)
 
 

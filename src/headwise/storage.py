@@ -106,19 +106,22 @@ def write_manifest(directory: Path, *, kind: str) -> None:
 def read_json(path: Path, *, max_bytes: int = MAX_MANIFEST_BYTES) -> Any:
     """JSON of bounded size, or a CheckpointError that names the file."""
     try:
-        if path.stat().st_size > max_bytes:
-            raise CheckpointError(
-                f"has {path.stat().st_size:,} bytes, more than the {max_bytes:,} allowed; the file is not ours or damaged",
-                f"有 {path.stat().st_size:,} 字节，超过允许的 {max_bytes:,}；不是本程序的文件或已损坏",
-                file=path,
-            )
-        return json.loads(path.read_text(encoding="utf-8"))
+        size = path.stat().st_size
+        content = path.read_bytes() if size <= max_bytes else b""
     except OSError as error:
         raise CheckpointError(
             f"cannot be read ({error.strerror}); the directory is incomplete or not one of Headwise's",
             f"无法读取（{error.strerror}）；目录不完整，或不是 Headwise 的目录",
             file=path,
         ) from error
+    if size > max_bytes:
+        raise CheckpointError(
+            f"has {size:,} bytes, more than the {max_bytes:,} allowed; the file is not ours or damaged",
+            f"有 {size:,} 字节，超过允许的 {max_bytes:,}；不是本程序的文件或已损坏",
+            file=path,
+        )
+    try:
+        return json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise CheckpointError(
             "is damaged (not readable JSON); use another copy or an earlier checkpoint",

@@ -42,7 +42,10 @@ def load_weights(module: nn.Module, path: Path) -> None:
 
 
 def write_tensors(path: Path, tensors: Weights) -> None:
+    path.touch()
+    permissions = path.stat().st_mode
     save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path)
+    path.chmod(permissions)  # safetensors lets nobody but the owner read; a model may be shared like any other file
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

@@ -141,7 +141,7 @@ def test_nothing_runs_code_from_data_or_touches_a_global_seed() -> None:
 
 def test_yaml_is_read_in_one_place_by_the_strict_loader() -> None:
     reads = [(_name(path), call) for path, name, call in _calls() if name.startswith("yaml.") and "load" in name]
-    assert [name for name, _ in reads] == ["src/headwise/settings.py"]
+    assert [name for name, _ in reads] == ["src/headwise/settings/reading.py"]
     loaders = [ast.unparse(keyword.value) for _, call in reads for keyword in call.keywords if keyword.arg == "Loader"]
     assert loaders == ["_PlainLoader"]
 
@@ -155,9 +155,9 @@ def test_shapes_are_annotations_and_not_text() -> None:
 def test_the_yaml_loader_is_a_safe_one() -> None:
     import yaml
 
-    from headwise import settings
+    from headwise.settings import reading
 
-    assert issubclass(settings._PlainLoader, yaml.SafeLoader)
+    assert issubclass(reading._PlainLoader, yaml.SafeLoader)
 
 
 def test_nothing_is_left_for_later() -> None:

@@ -33,10 +33,10 @@ def test_heads_must_divide_the_width(stack: str, heads: int, message: str) -> No
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"dim": 7}, "dim: Input should be a multiple of 2"),
+        ({"dim": 7}, "dim: must be a multiple of 2"),
         ({"norm": {"kind": "magic"}}, "norm: no kind 'magic'; choose one of 'layer', 'rms'"),
         ({"feed_foward": {}}, "feed_foward: unknown key; did you mean 'feed_forward'?"),
-        ({"encoder": {"layers": -1}}, "encoder.layers: Input should be greater than or equal to 0"),
+        ({"encoder": {"layers": -1}}, "encoder.layers: must be at least 0"),
     ],
 )
 def test_other_mistakes_are_named(changes: dict, message: str) -> None:

@@ -22,10 +22,10 @@ def test_round_trip_through_plain_data():
     [
         ({"average": {"last": 3}, "ema": 0.9}, "both say which weights"),
         ({"schedule": {"kind": "step"}}, "no kind 'step'"),
-        ({"keep": {"last": 1}}, "greater than or equal to 2"),
+        ({"keep": {"last": 1}}, "must be at least 2"),
         ({"precision": "fp16"}, "'auto', 'fp32' or 'bf16'"),
         ({"stepps": 3}, "did you mean 'steps'"),
-        ({"steps": 0}, "greater than or equal to 1"),
+        ({"steps": 0}, "must be at least 1"),
     ],
 )
 def test_refuses(data, message):

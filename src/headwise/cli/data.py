@@ -14,14 +14,25 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("list, fetch and check known public corpora", "列出、获取并检查公开语料"),
         description=say(
             "Known corpora are fetched from their publishers on your own network and checked by SHA-256, or taken from a local "
-            "mirror named by HEADWISE_DATA. Recipes use them as known:NAME/PATH.",
-            "公开语料经你自己的网络从发布者获取并按 SHA-256 校验；或由 HEADWISE_DATA 指定的本地镜像提供。配方中写作 known:NAME/PATH。",
+            "mirror named by HEADWISE_DATA. Recipes use them as known:NAME/PATH.\n\n"
+            "  headwise data list\n"
+            "  headwise data fetch multi30k\n"
+            "  headwise train multi30k-en-de --run runs/multi30k",
+            "公开语料经你自己的网络从发布者获取并按 SHA-256 校验；或由 HEADWISE_DATA 指定的本地镜像提供。配方中写作 known:NAME/PATH。\n\n"
+            "  headwise data list\n"
+            "  headwise data fetch multi30k\n"
+            "  headwise train multi30k-en-de --run runs/multi30k",
         ),
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar=say("ACTION", "操作"))
-    listing = actions.add_parser("list", help=say("names, sizes, licences", "名称、大小、许可"))
-    fetching = actions.add_parser("fetch", help=say("download and verify", "下载并校验"))
-    checking = actions.add_parser("check", help=say("verify what is on disk", "校验本地文件"))
+    texts = {
+        "list": say("names, sizes, licences", "名称、大小、许可"),
+        "fetch": say("download and verify", "下载并校验"),
+        "check": say("verify what is on disk", "校验本地文件"),
+    }
+    listing, fetching, checking = (
+        actions.add_parser(name, help=text, description=text) for name, text in texts.items()
+    )
     fetching.add_argument(
         "names", nargs="+", metavar="NAME", help=say("a corpus from `data list`", "`data list` 中的语料名")
     )

@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 
+from headwise.cli.parser import positive
 from headwise.language import say
 
 
@@ -12,8 +13,12 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "describe",
         help=say("parameters, memory and FLOPs of a model, part by part", "逐部分列出模型的参数、内存与运算量"),
         description=say(
-            "MODEL is a bundle (runs/demo/model), a recipe file or a shipped recipe's name.",
-            "MODEL 可为模型目录（runs/demo/model）、配方文件或自带配方名。",
+            "MODEL is a bundle (runs/demo/model), a recipe file or a shipped recipe's name.\n\n"
+            "  headwise describe runs/demo/model\n"
+            "  headwise describe base model.dim=256",
+            "MODEL 可为模型目录（runs/demo/model）、配方文件或自带配方名。\n\n"
+            "  headwise describe runs/demo/model\n"
+            "  headwise describe base model.dim=256",
         ),
     )
     parser.add_argument(
@@ -24,7 +29,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument(
         "--length",
-        type=int,
+        type=positive,
         default=25,
         metavar="N",
         help=say("tokens in a sentence, for the FLOPs", "计算运算量所用的句长"),

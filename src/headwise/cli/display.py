@@ -36,10 +36,10 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, title
         return
     table = Table(title=title, title_justify="left")
     for number, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if number == 0 else "right")
+        table.add_column(heading, justify="left" if number == 0 else "right", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    Console(file=sys.stdout).print(table)
+    Console(file=sys.stdout, markup=False, highlight=False).print(table)
 
 
 def clock(seconds: float | None) -> str:
@@ -55,9 +55,10 @@ class TrainingDisplay:
     """Watches long work (tasks/events.py) and shows it on standard error."""
 
     def __init__(self) -> None:
-        self.console = Console(file=sys.stderr, highlight=False)
+        self.console = Console(file=sys.stderr, markup=False, highlight=False)
         self._live: Live | None = None
         self._last_line = -PLAIN_SECONDS
+        self._rate = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -69,28 +70,38 @@ class TrainingDisplay:
 
     def note(self, text: str) -> None:
         self._stop()
-        self.console.print(text, markup=False, soft_wrap=True)
+        self.console.print(text, soft_wrap=True)
 
     def count(self, label: str, done: int, total: int | None) -> None:
         share = "" if total is None else f" / {total:,}"
         self._show(f"{label}: {done:,}{share}", done, total, ended=total is not None and done >= total)
 
     def training(self, progress: "Progress") -> None:
+        # While it validates or saves nothing is trained: the last rate stays on show.
+        self._rate = progress.tokens_per_second or self._rate
         parts = [
             f"{say('step', '步')} {progress.step:,}/{progress.steps:,}",
             f"{say('loss', '损失')} " + ("–" if progress.loss is None else f"{progress.loss:.3f}"),
-            f"{progress.tokens_per_second:,.0f} {say('tokens/s', '词元/秒')}",
+            *(f"{say('valid', '验证')} {name} {value:.3f}" for name, value in (progress.metrics or {}).items()),
+            f"{self._rate:,.0f} {say('tokens/s', '词元/秒')}",
             f"{say('time', '用时')} {clock(progress.seconds)}",
             f"{say('left', '剩余')} {clock(progress.seconds_left)}",
         ]
-        self._show(" · ".join(parts), progress.step, progress.steps, ended=progress.step >= progress.steps)
+        phases = {
+            "compiling": say("compiling", "编译中"),
+            "validating": say("validating", "验证中"),
+            "saving": say("saving", "保存中"),
+        }
+        if progress.phase in phases:
+            parts.append(phases[progress.phase])
+        self._show(" · ".join(parts), progress.step, progress.steps, ended=progress.phase == "finished")
 
     def _show(self, line: str, done: int, total: int | None, *, ended: bool) -> None:
         if not self.console.is_terminal:
             now = time.monotonic()
             if ended or now - self._last_line >= PLAIN_SECONDS:
                 self._last_line = now
-                self.console.print(line, markup=False, soft_wrap=True)
+                self.console.print(line, soft_wrap=True)
             return
         row = Table.grid(padding=(0, 1))
         if total:
@@ -116,7 +127,7 @@ def print_description(description: "ModelDescription") -> None:
 def print_findings(findings: "Sequence[Finding]") -> None:
     marks = {"good": "✓", "note": "·", "damaged": "✗"}
     for finding in findings:
-        sys.stdout.write(f"{marks[finding.state]} {finding.topic}: {finding.text}\n")
+        sys.stdout.write(f"{marks[finding.state]} {finding.topic}{say(': ', '：')}{finding.text}\n")
 
 
 def print_scores(result: "MeasuredScores") -> None:

@@ -15,9 +15,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         description=say(
             "Translate --source with --model (or take --hypothesis) and score against --reference with sacreBLEU; "
             "each score carries its signature and a 95 % bootstrap interval. With --against, a second model or "
-            "hypothesis file is compared by paired resampling.",
+            "hypothesis file is compared by paired resampling.\n\n"
+            "  headwise evaluate --model runs/mine/model --source test.en --reference test.de\n"
+            "  headwise evaluate --hypothesis mine.txt --reference test.de --against theirs.txt",
             "用 --model 翻译 --source（或直接给 --hypothesis），以 sacreBLEU 对照 --reference 计分；每个分数附签名与 95% 自助区间。"
-            "--against 给出第二个模型或译文文件，作成对重采样比较。",
+            "--against 给出第二个模型或译文文件，作成对重采样比较。\n\n"
+            "  headwise evaluate --model runs/mine/model --source test.en --reference test.de\n"
+            "  headwise evaluate --hypothesis mine.txt --reference test.de --against theirs.txt",
         ),
     )
     parser.add_argument("--model", metavar="DIR", help=say("a bundle", "模型目录"))
@@ -43,7 +47,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--lowercase", action="store_true", help=say("ignore upper and lower case", "忽略大小写"))
     parser.add_argument(
         "--set",
-        dest="overrides",
+        dest="changes",
         action="append",
         default=[],
         metavar="key=value",
@@ -69,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
             target_language=arguments.target,
             pretokenized=arguments.pretokenized,
             lowercase=arguments.lowercase,
-            overrides=tuple(arguments.overrides),
+            overrides=tuple(arguments.changes),
             device=arguments.device,
         )
     )

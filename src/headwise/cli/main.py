@@ -6,37 +6,20 @@ is known, so that `--help` answers at once.
 """
 
 import argparse
+import contextlib
+import logging
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 from headwise import __version__
+from headwise.cli.parser import Parser, parse
 from headwise.errors import HeadwiseError
 from headwise.language import say, use_language
 
 COMMANDS = ("demo", "train", "translate", "evaluate", "describe", "doctor", "data", "recipes", "schema")
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse that suggests the nearest command or option."""
-
-    def error(self, message: str) -> None:  # type: ignore[override]
-        self.print_usage(sys.stderr)
-        hint = say(f"see `{self.prog} --help`", f"参见 `{self.prog} --help`")
-        self.exit(2, f"{self.prog}: {_with_suggestion(message, self)}; {hint}\n")
-
-
-def _with_suggestion(message: str, parser: argparse.ArgumentParser) -> str:
-    import difflib
-    import re
-
-    known = [option for action in parser._actions for option in action.option_strings]
-    for action in parser._actions:
-        known.extend(str(choice) for choice in action.choices or ())
-    unknown = re.findall(r"(?:unrecognized arguments:|invalid choice:) '?([^\s',]+)", message)
-    near = difflib.get_close_matches(unknown[0].split("=")[0], known, n=1) if unknown else []
-    return f"{message}{say('; did you mean ', '；是否想写 ')}{near[0]!r}" if near else message
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -47,17 +30,14 @@ def build_parser() -> argparse.ArgumentParser:
             "从注意力到可用的 Transformer：训练、评测、观察并使用自己的翻译模型。",
         ),
         epilog=say(
-            "First time here?  headwise demo      Your own corpus?  headwise train --help",
-            "初次使用？ headwise demo      自己的语料？ headwise train --help",
+            "First time here?   headwise demo\nYour own corpus?   headwise train --help",
+            "初次使用？   headwise demo\n自己的语料？ headwise train --help",
         ),
     )
-    parser.add_argument("--version", action="version", version=f"headwise {__version__}")
     parser.add_argument(
-        "--lang",
-        choices=("en", "zh"),
-        help=say("language of messages (default: from LANG)", "消息语言（默认取自 LANG）"),
+        "--version", action="version", version=f"headwise {__version__}", help=say("show the version", "显示版本")
     )
-    commands = parser.add_subparsers(dest="command", metavar=say("COMMAND", "命令"), parser_class=Parser)
+    commands = parser.add_subparsers(dest="command", metavar=say("COMMAND", "命令"))
     for name in COMMANDS:
         import_module(f"headwise.cli.{name}").add_parser(commands)
     return parser
@@ -73,15 +53,28 @@ def _language_asked(arguments: Sequence[str]) -> None:
             use_language(value)  # type: ignore[arg-type]
 
 
-def _parse(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Namespace:
-    """argparse takes positionals in one piece only; `key.path=value` may also stand behind options."""
-    parsed, rest = parser.parse_known_args(given)
-    unknown = [argument for argument in rest if argument.startswith("-") or not hasattr(parsed, "overrides")]
-    if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    if rest:
-        parsed.overrides = [*parsed.overrides, *rest]
-    return parsed
+class _Notices(logging.Handler):
+    """Notices of the library (logging) as plain lines on standard error; a live display moves out of their way."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sys.stderr.write(f"headwise: {say('note', '提示')}: {record.getMessage()}\n")
+
+
+@contextlib.contextmanager
+def _listening() -> Iterator[None]:
+    """While a command runs: show notices, and let SIGTERM unwind (so that half-written things are taken away)."""
+    logger, handler = logging.getLogger("headwise"), _Notices(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    except ValueError:  # not in the main thread: signals are somebody else's
+        before = None
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -89,10 +82,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     _language_asked(given)
     parser = build_parser()
-    parsed = _parse(parser, given)
+    parsed = parse(parser, given)
     if parsed.command is None:
         parser.print_help()
         return 0
+    with _listening():
+        return _run(parsed)
+
+
+def _run(parsed: argparse.Namespace) -> int:
     try:
         return import_module(f"headwise.cli.{parsed.command}").run(parsed) or 0
     except HeadwiseError as error:
@@ -105,18 +103,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output went away (`headwise … | head`): not an error, but Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except PermissionError as error:
-        _complain(
-            say(
-                f"{error.filename}: no permission; use a place you may write to, or change its permissions",
-                f"{error.filename}：没有权限；请换一个可写的位置，或修改其权限",
-            )
-        )
-        return 2
     except OSError as error:
-        where = "" if error.filename is None else f"{error.filename}: "
-        _complain(where + say(f"{error.strerror}; nothing more was written", f"{error.strerror}；没有写入更多内容"))
-        return 1
+        return _explain_system(error)
+
+
+def _explain_system(error: OSError) -> int:
+    """A path that cannot be used is the caller's mistake (2); a full disk or a broken one is not (1)."""
+    where = "" if error.filename is None else f"{error.filename}: "
+    match error:
+        case PermissionError():
+            advice = say(
+                "no permission; use a place you may read and write, or change its permissions",
+                "没有权限；请换一个可读写的位置，或修改其权限",
+            )
+        case FileExistsError() | NotADirectoryError():
+            advice = say(
+                "a file stands where a directory is needed; give another path",
+                "需要目录，但该处是一个文件；请换一个路径",
+            )
+        case FileNotFoundError() | IsADirectoryError():
+            advice = say(f"{error.strerror}; check the path", f"{error.strerror}；请检查路径")
+        case _:
+            reason = error.strerror or str(error)
+            _complain(where + say(f"{reason}; nothing more was written", f"{reason}；没有写入更多内容"))
+            return 1
+    _complain(where + advice)
+    return 2
 
 
 def _complain(message: str) -> None:

@@ -12,10 +12,12 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "schema",
         help=say("print the JSON Schema of a recipe", "打印配方的 JSON Schema"),
         description=say(
-            "Save it (headwise schema > recipe.schema.json) and write "
-            "`# yaml-language-server: $schema=recipe.schema.json` at the top of a recipe: the editor then completes it.",
-            "保存（headwise schema > recipe.schema.json），并在配方首行写 "
-            "`# yaml-language-server: $schema=recipe.schema.json`，编辑器即可补全与检查。",
+            "An editor that knows the schema completes and checks a recipe. Save it, and name it in the recipe's first line:\n\n"
+            "  headwise schema > recipe.schema.json\n"
+            "  # yaml-language-server: $schema=recipe.schema.json",
+            "编辑器知道该结构后即可补全与检查配方。保存它，并写在配方首行：\n\n"
+            "  headwise schema > recipe.schema.json\n"
+            "  # yaml-language-server: $schema=recipe.schema.json",
         ),
     )
 

@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 
+from headwise.errors import UsageError
 from headwise.language import say
 
 
@@ -11,7 +12,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "train",
         help=say("train a model from a recipe", "按配方训练模型"),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         description=say(
             "Train a model from a recipe. Your own corpus (my/train.en, my/train.de, one sentence a line):\n\n"
             "  headwise train base --run runs/mine data.source=en data.target=de \\\n"
@@ -24,7 +24,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         ),
     )
     parser.add_argument(
-        "recipe", help=say("a recipe file, or a shipped name (headwise recipes)", "配方文件，或自带配方名")
+        "recipe",
+        metavar="RECIPE",
+        help=say("a recipe file, or a shipped name (headwise recipes)", "配方文件，或自带配方名（headwise recipes）"),
     )
     parser.add_argument(
         "overrides",
@@ -32,7 +34,11 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="key.path=value",
         help=say("change one value of the recipe", "修改配方中的一个值"),
     )
-    parser.add_argument("--run", required=True, metavar="DIR", help=say("directory of this run", "本次运行的目录"))
+    parser.add_argument(
+        "--run",
+        metavar="DIR",
+        help=say("directory of this run (--check needs none)", "本次运行的目录（--check 不需要）"),
+    )
     parser.add_argument("--resume", action="store_true", help=say("go on with the run in DIR", "继续 DIR 中的运行"))
     parser.add_argument(
         "--check", action="store_true", help=say("check recipe and data, train nothing", "只检查配方与数据，不训练")
@@ -48,6 +54,11 @@ def run(arguments: argparse.Namespace) -> int:
     from headwise.tasks.recipe import load_recipe
     from headwise.tasks.training_run import check_run, train
 
+    if arguments.run is None and not arguments.check:
+        raise UsageError(
+            "--run DIR is missing: training needs a directory for its log, checkpoints and model, e.g. --run runs/first",
+            "缺少 --run DIR：训练需要一个目录存放日志、检查点与模型，例如 --run runs/first",
+        )
     recipe = load_recipe(arguments.recipe, arguments.overrides)
     with TrainingDisplay() as display:
         if arguments.check:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headwise.cli.parser import positive
 from headwise.language import say
 
 if TYPE_CHECKING:
@@ -19,8 +20,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("translate a file, standard input, or what you type", "翻译文件、标准输入或键入的句子"),
         description=say(
             "One sentence a line in, one translation a line out; empty lines stay empty, order is kept. "
-            "Without FILE: standard input, or a prompt if that is a terminal.",
-            "每行一句输入，每行一句译文；空行保持为空，顺序不变。不给 FILE 时读标准输入；若为终端则逐句提示。",
+            "Without FILE: standard input, or a prompt if that is a terminal.\n\n"
+            "  headwise translate --model runs/demo/model\n"
+            "  headwise translate --model runs/demo/model book.en > book.de\n"
+            "  echo 'The cat sleeps.' | headwise translate --model runs/demo/model --n-best 3",
+            "每行一句输入，每行一句译文；空行保持为空，顺序不变。不给 FILE 时读标准输入；若为终端则逐句提示。\n\n"
+            "  headwise translate --model runs/demo/model\n"
+            "  headwise translate --model runs/demo/model book.en > book.de\n"
+            "  echo 'The cat sleeps.' | headwise translate --model runs/demo/model --n-best 3",
         ),
     )
     parser.add_argument(
@@ -32,14 +39,28 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="DIR",
         help=say("a bundle, e.g. runs/demo/model", "模型目录，例如 runs/demo/model"),
     )
+    _add_wishes(parser)
+    parser.add_argument(
+        "--device", default="auto", choices=("auto", "cpu", "cuda"), help=say("auto, cpu or cuda", "auto、cpu 或 cuda")
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help=say("one JSON object a line: text, score, n-best, alignment", "每行一个 JSON：译文、得分、候选、对齐"),
+    )
+
+
+def _add_wishes(parser: argparse.ArgumentParser) -> None:
+    """What the translation shall be like."""
     parser.add_argument(
         "--set",
-        dest="overrides",
+        dest="changes",
         action="append",
         default=[],
         metavar="key=value",
         help=say(
-            "change one decoding value, e.g. --set size=8, --set kind=sampling", "修改一个解码值，例如 --set size=8"
+            "change one decoding value, e.g. --set kind=beam --set size=8",
+            "修改一个解码值，例如 --set kind=beam --set size=8",
         ),
     )
     parser.add_argument("--prefix", metavar="TEXT", help=say("every translation starts with this", "译文以此开头"))
@@ -59,18 +80,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument(
         "--n-best",
-        type=int,
+        type=positive,
         default=1,
         metavar="N",
-        help=say("the N best translations of each line", "每行给出 N 个最佳译文"),
-    )
-    parser.add_argument(
-        "--device", default="auto", choices=("auto", "cpu", "cuda"), help=say("auto, cpu or cuda", "auto、cpu 或 cuda")
-    )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help=say("one JSON object a line: text, score, n-best, alignment", "每行一个 JSON：译文、得分、候选、对齐"),
+        help=say("the N best of each line, as: line number, score, text", "每行给出 N 个最佳译文：行号、得分、译文"),
     )
 
 
@@ -79,33 +92,38 @@ def run(arguments: argparse.Namespace) -> int:
     from headwise.tasks.translator import Translator
 
     translator = Translator.load(arguments.model, device=arguments.device)
-    overrides = list(arguments.overrides)
-    if arguments.prefix:
-        overrides.append(f"prefix={json.dumps(arguments.prefix)}")
-    if arguments.forbid:
-        overrides.append(f"forbidden={json.dumps(arguments.forbid)}")
-    if arguments.require:
-        overrides.append(f"required={json.dumps(arguments.require)}")
-    if arguments.n_best > 1:
-        overrides.append(f"num_best={arguments.n_best}")
-    decoding = translator.settings(overrides)
+    decoding = translator.settings(_changes(arguments, kind=translator.recipe.decoding.kind))
     if arguments.file is None and sys.stdin.isatty():
         return converse(translator, decoding)
     lines = read_text_lines(None if arguments.file is None else Path(arguments.file))
-    for translation in translator.stream(lines, decoding, alignment=arguments.json):
-        _write(translation, as_json=arguments.json)
+    for number, translation in enumerate(translator.stream(lines, decoding, alignment=arguments.json), start=1):
+        if arguments.json:
+            sys.stdout.write(json.dumps(translation.as_dict(), ensure_ascii=False) + "\n")
+        elif arguments.n_best > 1:
+            _write_candidates(translation, number)
+        else:
+            sys.stdout.write(translation.text + "\n")
+        sys.stdout.flush()
     return 0
 
 
-def _write(translation: "Translation", *, as_json: bool) -> None:
-    if as_json:
-        sys.stdout.write(json.dumps(translation.as_dict(), ensure_ascii=False) + "\n")
-    elif len(translation.n_best) > 1:
-        for candidate in translation.n_best:
-            sys.stdout.write(f"{candidate.score:.4f}\t{candidate.text}\n")
-    else:
-        sys.stdout.write(translation.text + "\n")
-    sys.stdout.flush()
+def _changes(arguments: argparse.Namespace, *, kind: str) -> list[str]:
+    """The options as `key=value` changes of the model's decoding settings."""
+    changes = list(arguments.changes)
+    if (arguments.n_best > 1 or arguments.require) and kind == "greedy":
+        # Greedy search has one candidate and cannot plan; a beam is what was asked for, unless --set says otherwise.
+        changes.insert(0, "kind=beam")
+    if arguments.n_best > 1:
+        changes.append(f"num_best={arguments.n_best}")
+    for key, wish in (("prefix", arguments.prefix), ("forbidden", arguments.forbid), ("required", arguments.require)):
+        if wish:
+            changes.append(f"{key}={json.dumps(wish)}")
+    return changes
+
+
+def _write_candidates(translation: "Translation", number: int) -> None:
+    for candidate in translation.n_best:
+        sys.stdout.write(f"{number}\t{candidate.score:.4f}\t{candidate.text}\n")
 
 
 def converse(translator: "Translator", decoding: "DecodingSettings | None" = None) -> int:
@@ -121,4 +139,7 @@ def converse(translator: "Translator", decoding: "DecodingSettings | None" = Non
         if not line.strip():
             return 0
         for translation in translator([line], decoding):
-            _write(translation, as_json=False)
+            if len(translation.n_best) > 1:
+                _write_candidates(translation, 1)
+            else:
+                sys.stdout.write(translation.text + "\n")

@@ -130,10 +130,16 @@ class DataSettings(Settings):
     @pydantic.model_validator(mode="after")
     def _check_languages(self) -> "DataSettings":
         if self.source == self.target:
-            raise ValueError(f"source and target are both {self.source!r}; give two language codes")
+            raise SettingsError(
+                f"source and target are both {self.source!r}; give two different language codes",
+                f"source 与 target 都是 {self.source!r}；请给出两种不同的语言代码",
+            )
         for corpus in (*self.train, *self.valid, *self.test):
             if isinstance(corpus, _SplitCorpus) and corpus.split and corpus.split.by not in (self.source, self.target):
-                raise ValueError(f"split.by is {corpus.split.by!r}; it must be {self.source!r} or {self.target!r}")
+                raise SettingsError(
+                    f"split.by is {corpus.split.by!r}; it must be {self.source!r} or {self.target!r}",
+                    f"split.by 为 {corpus.split.by!r}；必须是 {self.source!r} 或 {self.target!r}",
+                )
         return self
 
     def corpora(self, part: Part) -> tuple[Corpus, ...]:

@@ -120,8 +120,10 @@ def guess_encoding(raw: bytes) -> str:
     except UnicodeDecodeError:
         return "ISO-8859-1"
     chinese = sum("\u4e00" <= character <= "\u9fff" for character in text)
-    # Two or more neighbouring high bytes are usual in GB18030; in Latin-1 an accent stands between ASCII letters.
-    return "GB18030" if chinese * 3 >= sum(byte >= 0x80 for byte in raw) else "ISO-8859-1"
+    # Common Chinese characters are two high bytes in GB18030; in Latin-1 an accent stands between ASCII letters, and
+    # the two together look like one rare Chinese character.
+    high = sum(byte >= 0x80 for byte in raw)
+    return "GB18030" if 1.5 * chinese <= high <= 3 * chinese else "ISO-8859-1"
 
 
 def find_text_file(path: Path) -> Path:

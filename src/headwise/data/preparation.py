@@ -73,6 +73,7 @@ def prepare_data(
                 return open_prepared(directory)
         except (CheckpointError, AttributeError):
             pass  # damaged or of another version: made anew below
+    require_pairs(data)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / DESCRIPTION).unlink(missing_ok=True)
     tokenizers = learn_from_corpora(data, text, seed=seed)
@@ -95,7 +96,7 @@ def open_prepared(directory: Path) -> PreparedData:
     description = read_json(directory / DESCRIPTION)
     verify_directory(directory / "tokenizers", kind=TOKENIZERS_KIND)
     try:
-        valid = TokenStore(directory / "valid") if description["valid"] else None
+        has_valid = bool(description["valid"])
         rows = int(description["source_row"]), int(description["target_row"])
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(
@@ -103,6 +104,7 @@ def open_prepared(directory: Path) -> PreparedData:
             "已损坏（缺少必需的条目）；请重新准备数据",
             file=directory / DESCRIPTION,
         ) from error
+    valid = TokenStore(directory / "valid") if has_valid else None
     return PreparedData(load_tokenizers(directory / "tokenizers"), TokenStore(directory / "train"), valid, *rows)
 
 
@@ -183,14 +185,29 @@ def write_part(
                 if progress is not None:
                     progress(part, report.read)
         if writer.num_pairs == 0:
-            raise DataError(
-                f"no pair of data.{part} is left after filtering; change data.filter, data.row_tokens or the corpora\n"
-                + report.describe(),
-                f"过滤后 data.{part} 没有剩下任何句对；请修改 data.filter、data.row_tokens 或语料\n"
-                + report.describe(),
-            )
+            raise _nothing_left(part, report)
         writer.details["report"] = report.to_json()
     return TokenStore(directory, verify=False), report
+
+
+def _nothing_left(part: Part, report: FilterReport) -> DataError:
+    return DataError(
+        f"no pair of data.{part} is left after filtering; change data.filter, data.row_tokens or the corpora\n"
+        + report.describe(),
+        f"过滤后 data.{part} 没有剩下任何句对；请修改 data.filter、data.row_tokens 或语料\n" + report.describe(),
+    )
+
+
+def require_pairs(data: DataSettings) -> None:
+    """If the rules on text leave nothing to learn from, say what happened to every pair."""
+    if next(read_part(data, "train", data.filter), None) is not None:
+        return
+    report = FilterReport()
+    for corpus in data.train:
+        pairs = read_corpus(corpus, source=data.source, target=data.target)
+        while block := list(islice(pairs, _BLOCK)):
+            _check_block(block, data.filter, SeenHashes(), report)
+    raise _nothing_left("train", report)
 
 
 def _check_block(block: list[Pair], settings: FilterSettings, seen: SeenHashes, report: FilterReport) -> list[Pair]:

@@ -11,6 +11,7 @@ from typing import Literal
 
 import pydantic
 
+from headwise.errors import SettingsError
 from headwise.settings import Settings
 from headwise.text.cleaning import letters_and_digits
 
@@ -31,7 +32,10 @@ class SplitSettings(Settings):
     @pydantic.model_validator(mode="after")
     def _leave_training(self) -> "SplitSettings":
         if self.valid + self.test >= self.of:
-            raise ValueError(f"valid + test = {self.valid + self.test} of {self.of} leaves nothing to train on")
+            raise SettingsError(
+                f"valid + test = {self.valid + self.test} of {self.of} leaves nothing to train on; make them smaller",
+                f"valid + test = {self.valid + self.test}，而 of = {self.of}，没有留下训练数据；请减小",
+            )
         return self
 
 

@@ -45,7 +45,7 @@ from headwise.decoding.stepping import (
     steps_between_checks,
 )
 from headwise.decoding.tracing import Tracer
-from headwise.errors import UsageError
+from headwise.errors import SettingsError, UsageError
 
 
 class BeamSettings(SearchSettings):
@@ -62,7 +62,10 @@ class BeamSettings(SearchSettings):
     @model_validator(mode="after")
     def _check_best(self) -> "BeamSettings":
         if self.num_best > self.size:
-            raise ValueError(f"num_best ({self.num_best}) cannot exceed the beam's size ({self.size})")
+            raise SettingsError(
+                f"num_best ({self.num_best}) cannot exceed the beam's size ({self.size}); raise size as well",
+                f"num_best（{self.num_best}）不能超过束宽 size（{self.size}）；请同时增大 size",
+            )
         return self
 
 

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from headwise.decoding.length import LengthLimit
 from headwise.decoding.stepping import EOS, PAD, UNKNOWN
-from headwise.errors import UsageError
+from headwise.errors import SettingsError, UsageError
 from headwise.settings import Settings
 
 MINUS_INFINITY = float("-inf")
@@ -67,7 +67,10 @@ class SearchSettings(Settings):
     def _check_lengths(self) -> "SearchSettings":
         limit = self.max_length if isinstance(self.max_length, int) else self.max_length.limit
         if limit < 1 or self.min_length >= limit:
-            raise ValueError(f"max_length must be at least 1 and above min_length; given {limit} and {self.min_length}")
+            raise SettingsError(
+                f"max_length must be at least 1 and above min_length; given {limit} and {self.min_length}",
+                f"max_length 必须至少为 1 且大于 min_length；给出 {limit} 与 {self.min_length}",
+            )
         return self
 
 

@@ -22,7 +22,7 @@ from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
 from headwise.blocks.initialization import initialize
 from headwise.blocks.residual import Residual
-from headwise.errors import UsageError
+from headwise.errors import SettingsError, UsageError
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.positions.choices import PositionSettings, Sinusoidal, build_positions
 from headwise.settings import Settings
@@ -70,8 +70,9 @@ class EncoderDecoderSettings(Settings):
             if self.dim % stack.heads != 0:
                 divisors = [number for number in (1, 2, 4, 8, 16, 32) if self.dim % number == 0]
                 nearest = min(divisors, key=lambda number: abs(number - stack.heads))
-                raise ValueError(
-                    f"{name}.heads={stack.heads} does not divide dim={self.dim}; choose a divisor such as {nearest}"
+                raise SettingsError(
+                    f"{name}.heads={stack.heads} does not divide dim={self.dim}; choose a divisor such as {nearest}",
+                    f"{name}.heads={stack.heads} 不能整除 dim={self.dim}；请选约数，例如 {nearest}",
                 )
         return self
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headwise.errors import UsageError
 from headwise.pocket.template import Token
 
 LANGUAGES = ("en", "zh", "de")
@@ -13,12 +14,13 @@ CLOSING = frozenset(",.?!:;”")
 ENDS = frozenset(".?!")
 
 
-class LanguageError(ValueError):
+class LanguageError(UsageError):
     """A language name that is not one of the three."""
 
     def __init__(self, language: str) -> None:
         super().__init__(
-            f"got language {language!r}; the pocket corpus is in {', '.join(LANGUAGES)}; pass one of these names"
+            f"got language {language!r}; the pocket corpus is in {', '.join(LANGUAGES)}; pass one of these names",
+            f"给出的语言是 {language!r}；袖珍语料只有 {'、'.join(LANGUAGES)}；请用其中之一",
         )
 
 

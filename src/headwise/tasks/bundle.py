@@ -77,10 +77,20 @@ def find_bundle(path: Path) -> Path:
     )
 
 
+def _card_lines(name: str, value: Any) -> list[str]:
+    """A plain result is one line; a scored set (valid, test) one for each metric, with its signature."""
+    if not isinstance(value, Mapping):
+        return [
+            f"{name.replace('_', ' ')}: {value:,}" if isinstance(value, int) else f"{name.replace('_', ' ')}: {value}"
+        ]
+    scores = [one for one in value.values() if isinstance(one, Mapping)]
+    return [f"{name} {one['name']}: {one['value']:.2f} (`{one['signature']}`)" for one in scores]
+
+
 def model_card(recipe: Recipe, results: Mapping[str, Any]) -> str:
     """A README for the bundle: what it is, what it was trained on, what it scores, how to use it."""
     source, target = recipe.data.source, recipe.data.target
-    scores = "\n".join(f"- {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in results.items())
+    scores = "\n".join(f"- {line}" for name, value in results.items() for line in _card_lines(name, value))
     return f"""# Translator {source} → {target}
 
 Made by headwise {headwise.__version__}. Model: {recipe.model.kind}, width {recipe.model.dim}, {recipe.model.encoder.layers} encoder and \

@@ -13,10 +13,14 @@ import torch
 
 import headwise
 from headwise.data.known import data_directory
+from headwise.data.preparation import TOKENIZERS_KIND as TOKENIZERS
+from headwise.data.shards import KIND as TOKEN_STORE
 from headwise.errors import CheckpointError, HeadwiseError
 from headwise.language import say
 from headwise.storage import INCOMPLETE, verify_directory
 from headwise.tasks.bundle import load_bundle
+from headwise.training.averaging import KIND as SNAPSHOT
+from headwise.training.checkpoints import KIND as CHECKPOINT
 from headwise.training.compilation import find_compiler
 from headwise.training.precision import is_bf16_fast
 from headwise.training.run_directory import lock_is_held
@@ -134,8 +138,8 @@ def examine_run(directory: Path | str) -> list[Finding]:
     for folder in ("checkpoints", "best", "snapshots"):
         for child in sorted((path / folder).glob("step-*"), key=lambda found: found.stat().st_mtime):
             if child.is_dir() and child.suffix == "":
-                findings.append(_verified(child, kind="checkpoint" if folder == "checkpoints" else "snapshot"))
-    findings += [_data_store(store) for store in sorted((path / "data").glob("*")) if store.is_dir()]
+                findings.append(_verified(child, kind=CHECKPOINT if folder == "checkpoints" else SNAPSHOT))
+    findings += [_prepared(store) for store in sorted((path / "data").glob("*")) if store.is_dir()]
     findings += [
         Finding(
             str(left),
@@ -160,9 +164,9 @@ def _verified(path: Path, *, kind: str) -> Finding:
     return Finding(str(path), "good", say("every file as written", "所有文件与写入时一致"))
 
 
-def _data_store(path: Path) -> Finding:
+def _prepared(path: Path) -> Finding:
     try:
-        verify_directory(path, kind="tokens")
+        verify_directory(path, kind=TOKENIZERS if path.name == "tokenizers" else TOKEN_STORE)
     except HeadwiseError as error:
         hint = say("; remove this directory and resume: it is made again", "；删除此目录后恢复运行即会重建")
         return Finding(str(path), "damaged", f"{error}{hint}")

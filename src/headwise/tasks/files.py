@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from headwise.data.lines import find_text_file, read_lines
+from headwise.data.lines import MAX_LINE_BYTES, decode_line, find_text_file, read_lines
 from headwise.errors import DataError
 
-MAX_LINE_CHARACTERS = 65_536
+STANDARD_INPUT = Path("standard input")
 
 
 def read_text_lines(path: Path | None) -> Iterator[str]:
@@ -23,32 +23,24 @@ def read_text_lines(path: Path | None) -> Iterator[str]:
 def _file(path: Path) -> Iterator[str]:
     for number, line in enumerate(read_lines(path), start=1):
         if line is None:
-            raise _too_long(str(path), number)
+            raise _too_long(path, number)
         yield line
 
 
 def _standard_input() -> Iterator[str]:
-    stream = sys.stdin.buffer
-    number = 0
-    while raw := stream.readline(4 * MAX_LINE_CHARACTERS):
+    number, offset = 0, 0
+    while raw := sys.stdin.buffer.readline(MAX_LINE_BYTES + 2):
         number += 1
-        if not raw.endswith(b"\n") and len(raw) >= 4 * MAX_LINE_CHARACTERS:
-            raise _too_long("standard input", number)
-        try:
-            yield raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise DataError(
-                "is not UTF-8 text; convert it, e.g. with iconv -f GB18030 -t UTF-8",
-                "不是 UTF-8 文本；请转换，例如 iconv -f GB18030 -t UTF-8",
-                file="standard input",
-                line=number,
-            ) from error
+        if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
+            raise _too_long(STANDARD_INPUT, number)
+        yield decode_line(raw, STANDARD_INPUT, number, offset)
+        offset += len(raw)
 
 
-def _too_long(name: str, line: int) -> DataError:
+def _too_long(path: Path, line: int) -> DataError:
     return DataError(
-        f"is longer than {MAX_LINE_CHARACTERS:,} characters; put one sentence on a line",
-        f"超过 {MAX_LINE_CHARACTERS:,} 个字符；请每行只放一句",
-        file=name,
+        f"is longer than {MAX_LINE_BYTES:,} bytes; put one sentence on a line",
+        f"超过 {MAX_LINE_BYTES:,} 字节；请每行只放一句",
+        file=path,
         line=line,
     )

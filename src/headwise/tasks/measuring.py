@@ -90,6 +90,11 @@ def measure(wanted: Measurement) -> MeasuredScores:
             "give either --model (with --source) or --hypothesis, one of them",
             "请在 --model（配合 --source）与 --hypothesis 中给出一个",
         )
+    if wanted.output is not None and (wanted.output.is_dir() or not wanted.output.parent.is_dir()):
+        raise UsageError(
+            f"--output {wanted.output} cannot be written: it must be a file in a directory that exists",
+            f"--output {wanted.output} 无法写入：它必须是已有目录中的文件",
+        )
     hypotheses, language = _translations(wanted, system)
     _check_count(hypotheses, references, system, wanted.reference)
     if wanted.output is not None:

@@ -55,13 +55,15 @@ class Recipe(Settings):
     @model_validator(mode="after")
     def _check_sharing(self) -> Self:
         if self.model.embedding.tied == "all" and not self.text.shared:
-            raise ValueError(
+            raise SettingsError(
                 "model.embedding.tied=all needs one vocabulary for both languages; "
-                "set text.shared=true, or model.embedding.tied=output"
+                "set text.shared=true, or model.embedding.tied=output",
+                "model.embedding.tied=all 要求两种语言共用词表；请设 text.shared=true，或 model.embedding.tied=output",
             )
         if self.training.keep.best == "bleu" and self.evaluation.validation_sentences == 0:
-            raise ValueError(
-                "training.keep.best=bleu needs translations to score; set evaluation.validation_sentences, e.g. 500"
+            raise SettingsError(
+                "training.keep.best=bleu needs translations to score; set evaluation.validation_sentences, e.g. 500",
+                "training.keep.best=bleu 需要译文才能计分；请设 evaluation.validation_sentences，例如 500",
             )
         return self
 
@@ -90,6 +92,12 @@ def find_recipe(name: str | Path) -> Path:
     shipped = recipes_directory() / f"{name}.yaml"
     if shipped.is_file() and path.name == str(name):
         return shipped
+    if path.is_dir():
+        raise SettingsError(
+            "is a directory; a recipe is a YAML file, e.g. the recipe.yaml in a run",
+            "是目录；配方是 YAML 文件，例如运行目录中的 recipe.yaml",
+            file=path,
+        )
     names = list(shipped_recipes())
     near = difflib.get_close_matches(str(name), names, n=1)
     hint_en = f"did you mean {near[0]!r}? " if near else ""
@@ -101,7 +109,10 @@ def find_recipe(name: str | Path) -> Path:
 
 
 def read_recipe_text(name: str | Path) -> str:
-    return find_recipe(name).read_text(encoding="utf-8")
+    """A recipe as it stands in its file, comments and all."""
+    path = find_recipe(name)
+    read_settings_file(path)  # refuses what is too large or not a recipe
+    return path.read_text(encoding="utf-8")
 
 
 def load_recipe(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:

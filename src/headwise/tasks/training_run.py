@@ -6,6 +6,7 @@ A run directory is made once, refused when it holds another run, and resumed bit
 fails, a directory that was made for it is taken away again: bad input leaves nothing behind.
 """
 
+import contextlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +17,14 @@ from typing import Any
 import torch
 
 from headwise.data.batching import PairSource
+from headwise.data.choices import corpus_name
 from headwise.data.filtering import FilterReport
 from headwise.data.preparation import PreparedData, prepare_data, read_part
 from headwise.data.resampling import ResampledStore
 from headwise.data.splitting import Part
 from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.greedy import GreedySettings
+from headwise.errors import DataError
 from headwise.evaluation.translation import TranslationScores, score_translations
 from headwise.language import say
 from headwise.models.choices import build_model
@@ -67,18 +70,19 @@ def train(
     if not isinstance(recipe, Recipe):
         recipe = load_recipe(recipe, overrides)
     directory = Path(run)
-    existed = directory.exists()
-    with RunDirectory.open(directory, recipe=recipe.model_dump(mode="json"), resume=resume) as opened:
+    device = choose_device(recipe.training.device)
+    new = [path for path in (directory, *directory.parents) if not path.exists()]
+    with _open_run(directory, recipe, new, resume=resume) as opened:
         try:
             prepared = _prepare(recipe, directory / "data", watcher)
         except BaseException:
             if not opened.resumed:
-                _take_away(directory, existed=existed)
+                _take_away(directory, new)
             raise
         model = _new_model(recipe, prepared)
         task = TranslationTask(model, recipe.training.objective.label_smoothing)
         shape = row_shape(recipe, prepared)
-        model.to(choose_device(recipe.training.device))
+        model.to(device)
         watcher.note(_describe_start(recipe, prepared, model, shape))
         batches = PackedPairs(_pair_source(recipe, prepared), shape, recipe.training.seed, prepared.fingerprint)
         evaluate = _evaluation(recipe, prepared, task, shape, directory)
@@ -97,16 +101,31 @@ def check_run(recipe: Recipe, *, directory: Path, events: Events | None = None) 
     return RunSummary(None, recipe, {"pairs": len(prepared.train), "parameters": count_parameters(model)})
 
 
-def _take_away(directory: Path, *, existed: bool) -> None:
+def _open_run(directory: Path, recipe: Recipe, new: Sequence[Path], *, resume: bool) -> RunDirectory:
+    try:
+        return RunDirectory.open(directory, recipe=recipe.model_dump(mode="json"), resume=resume)
+    except BaseException:
+        _remove_empty(new)
+        raise
+
+
+def _take_away(directory: Path, new: Sequence[Path]) -> None:
+    """Undo the start of a run: what it wrote, and the directories that were made for it."""
     for name in ("data", "recipe.yaml", "log.jsonl", ".lock"):
         path = directory / name
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-    if not existed and not any(directory.iterdir()):
-        directory.rmdir()
+    _remove_empty(new)
+
+
+def _remove_empty(directories: Sequence[Path]) -> None:
+    for path in directories:
+        with contextlib.suppress(OSError):  # it was never made, or somebody else put something there
+            path.rmdir()
 
 
 def _prepare(recipe: Recipe, directory: Path, watcher: Events) -> PreparedData:
     watcher.note(say("preparing the data …", "正在准备数据……"))
+    _check_test(recipe)
     labels = {"train": say("training pairs", "训练句对"), "valid": say("validation pairs", "验证句对")}
     prepared = prepare_data(
         recipe.data,
@@ -117,6 +136,16 @@ def _prepare(recipe: Recipe, directory: Path, watcher: Events) -> PreparedData:
     )
     watcher.note(FilterReport.from_json(prepared.train.details["report"]).describe())
     return prepared
+
+
+def _check_test(recipe: Recipe) -> None:
+    """The test set is needed only in the end; a mistake in it must not show after hours of training."""
+    if recipe.data.test and not any(True for _ in read_part(recipe.data, "test")):
+        names = ", ".join(corpus_name(corpus) for corpus in recipe.data.test)
+        raise DataError(
+            f"data.test ({names}) has no pair that can be used; give another file, or set data.test=null",
+            f"data.test（{names}）没有可用的句对；请换一个文件，或设 data.test=null",
+        )
 
 
 def _new_model(recipe: Recipe, prepared: PreparedData) -> EncoderDecoder:

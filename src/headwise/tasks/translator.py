@@ -116,9 +116,8 @@ class Translator:
 
     def settings(self, overrides: Sequence[str] = ()) -> DecodingSettings:
         """The recipe's decoding settings with `key=value` changes, e.g. `size=8` or `kind=greedy`."""
-        data = {"decoding": self.recipe.decoding.model_dump(mode="json")}
-        changed = apply_overrides(data, [f"decoding.{override}" for override in overrides])
-        return check_settings(_Decoding, changed).decoding
+        changed = apply_overrides(self.recipe.decoding.model_dump(mode="json"), overrides)
+        return check_settings(_Decoding, {"decoding": changed}).decoding
 
     def __call__(
         self,
@@ -169,9 +168,9 @@ class Translator:
         alignment: bool,
         attention: bool,
     ) -> Translation:
-        decode_ids = self.tokenizers.target.decode
         n_best = tuple(
-            Candidate(decode_ids(found.tokens), found.score, found.log_probability) for found in result.hypotheses
+            Candidate(_on_one_line(self.tokenizers.target.decode(found.tokens)), found.score, found.log_probability)
+            for found in result.hypotheses
         )
         trace = self.trace(ids, result.best.tokens) if (alignment or attention) and ids else None
         links: tuple[tuple[int, int], ...] | None = None
@@ -201,6 +200,14 @@ class Translator:
             target_pieces=(*self.tokenizers.target.pieces(target), "</s>"),
             maps={name: weights[0].float().cpu().numpy() for name, weights in maps.items()},
         )
+
+
+# A model with byte pieces may write any byte; a translation is one line that a terminal can be trusted with.
+_CONTROL_TO_SPACE = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029], " ")
+
+
+def _on_one_line(text: str) -> str:
+    return text.translate(_CONTROL_TO_SPACE)
 
 
 def align_pieces(trace: AttentionTrace) -> tuple[tuple[int, int], ...]:

@@ -40,7 +40,7 @@ class CharacterTokenizer:
         return [WORD_START if name == " " else name for name in names]
 
     def save(self, directory: Path) -> None:
-        self.vocabulary.save(directory, kind="characters")
+        self.vocabulary.save(directory, {"kind": "characters"})
 
 
 def learn_characters(lines: Iterable[str], *, size: int, min_count: int) -> CharacterTokenizer:

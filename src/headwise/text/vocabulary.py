@@ -5,7 +5,7 @@ the order of the text), and everything else becomes the unknown token. The four 
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,8 @@ class Vocabulary:
     def entry_of(self, number: int) -> str:
         return SPECIAL_PIECES[number] if number < NUM_SPECIAL else self.entries[number - NUM_SPECIAL]
 
-    def save(self, directory: Path, **settings: str | bool) -> None:
+    def save(self, directory: Path, settings: Mapping[str, str | bool]) -> None:
+        """Write the entries, and beside them what the tokenizer needs to know of itself (its kind first of all)."""
         write_json(directory / FILE, {**settings, "entries": list(self.entries)})
 
 

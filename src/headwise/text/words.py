@@ -45,7 +45,7 @@ class WordTokenizer:
         ]
 
     def save(self, directory: Path) -> None:
-        self.vocabulary.save(directory, kind="words", lowercase=self.lowercase)
+        self.vocabulary.save(directory, {"kind": "words", "lowercase": self.lowercase})
 
 
 def learn_words(lines: Iterable[str], *, size: int, min_count: int, lowercase: bool) -> WordTokenizer:

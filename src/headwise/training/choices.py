@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
+from headwise.errors import SettingsError
 from headwise.settings import Settings
 from headwise.training import schedules
 
@@ -177,5 +178,8 @@ class TrainingSettings(Settings):
     @model_validator(mode="after")
     def _one_kind_of_average(self) -> Self:
         if self.average is not None and self.ema is not None:
-            raise ValueError("`average` and `ema` both say which weights to finish with; set one of them to null")
+            raise SettingsError(
+                "`average` and `ema` both say which weights to finish with; set one of them to null",
+                "`average` 与 `ema` 都规定了最终使用的权重；请将其中一个设为 null",
+            )
         return self

@@ -50,9 +50,9 @@ class RunDirectory:
         """Start a run in an empty or new directory, or go on with the one that is there if `resume`."""
         path = Path(path)
         path.mkdir(parents=True, exist_ok=True)
+        had_lock, held = (path / ".lock").exists(), (path / "recipe.yaml").exists()
         lock = take_lock(path)
         try:
-            held = (path / "recipe.yaml").exists()
             if held and not resume:
                 raise UsageError(
                     f"{path} holds a run already; add --resume to go on with it, or choose another directory",
@@ -70,6 +70,10 @@ class RunDirectory:
                 path / "recipe.yaml", yaml.safe_dump(dict(recipe), sort_keys=False, allow_unicode=True, width=100)
             )
         except BaseException:
+            # A directory that was refused, or not begun because of a signal, is left as it was found.
+            for name, was_there in ((".lock", had_lock), ("recipe.yaml", held)):
+                if not was_there:
+                    (path / name).unlink(missing_ok=True)
             release_lock(lock)
             raise
         return cls(path, resumed=held, lock=lock)

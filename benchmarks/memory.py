@@ -1,0 +1,68 @@
+"""The most memory a contender holds, measured while others are in the same process.
+
+    peak = (highest point of one more run) - (what was allocated before the contender was built)
+
+On a GPU the allocator counts exactly. On Linux the kernel's high-water mark of resident memory is reset before the run
+(`/proc/self/clear_refs`) after freed pages were given back (`malloc_trim`), which is good to a few per cent; elsewhere
+nothing is said. Measured in a run of its own: giving pages back would slow a timed one.
+"""
+
+import contextlib
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+MIB = 1 << 20
+
+
+class MemoryMeter:
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self._before: float | None = None
+
+    def start_building(self) -> None:
+        self._before = self._now()
+
+    def peak_of(self, run: Callable[[], object]) -> float | None:
+        """MiB, or None where it cannot be told; `run` was built and run once since `start_building`."""
+        start = self._now()
+        if start is None or self._before is None or not self._reset_peak():
+            return None
+        run()
+        peak = self._peak()
+        return None if peak is None else (peak - self._before) / MIB
+
+    def _now(self) -> float | None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+            return float(torch.cuda.memory_allocated(self.device))
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL("libc.so.6").malloc_trim(0)
+        return _process_status("VmRSS")
+
+    def _reset_peak(self) -> bool:
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+            return True
+        try:
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        except OSError:
+            return False
+        return True
+
+    def _peak(self) -> float | None:
+        if self.device.type == "cuda":
+            return float(torch.cuda.max_memory_allocated(self.device))
+        return _process_status("VmHWM")
+
+
+def _process_status(name: str) -> float | None:
+    """A line of /proc/self/status in bytes."""
+    try:
+        text = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    found = [line.split()[1] for line in text.splitlines() if line.startswith(f"{name}:")]
+    return 1024.0 * int(found[0]) if found else None

@@ -1,0 +1,24 @@
+"""Parts by themselves, in a loop of your own: a small encoder-decoder learns to turn sequences round."""
+
+import torch
+
+from headwise.models.choices import EncoderDecoderSettings, StackSettings, build_model
+
+stack = StackSettings(layers=1, heads=4)
+settings = EncoderDecoderSettings(dim=32, encoder=stack, decoder=stack)
+generator = torch.Generator().manual_seed(1)
+model = build_model(settings, source_size=12, target_size=12, generator=generator)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+for step in range(201):
+    source = torch.randint(3, 12, (64, 5), generator=generator)
+    target = source.flip(1)
+    begun = torch.cat([torch.ones(64, 1, dtype=torch.long), target[:, :-1]], dim=1)  # 1 begins a sentence
+    ones, places = torch.ones_like(source), torch.arange(5).expand(64, 5)
+    hidden = model(
+        source, begun, source_segment=ones, target_segment=ones, source_position=places, target_position=places
+    )
+    logits = model.logits(hidden)
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
+    optimizer.zero_grad(), loss.backward(), optimizer.step()
+    if step % 100 == 0:
+        print(f"step {step}: loss {loss:.3f}, right {(logits.argmax(-1) == target).float().mean():.1%}")

@@ -1,0 +1,119 @@
+"""argparse that speaks both languages, keeps the lines of an example as they are, and proposes the nearest name.
+
+Options are exact (no abbreviations: a new option must not change the meaning of an old script), and `--lang` may stand
+anywhere.
+"""
+
+import argparse
+import difflib
+import re
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from headwise.language import say
+
+# argparse's own sentences in Chinese; what is not listed stays English.
+_CHINESE = (
+    (r"the following arguments are required: (.*)", r"缺少必需的参数：\1"),
+    (r"unrecognized arguments: (.*)", r"无法识别的参数：\1"),
+    (r"argument (.*?): invalid choice: (.*?) \(choose from (.*)\)", r"参数 \1：没有 \2 这个选择（可选：\3）"),
+    (r"argument (.*?): expected one argument", r"参数 \1：需要一个值"),
+    (r"argument (.*?): invalid \w+ value: (.*)", r"参数 \1：值 \2 不合适，需要正整数"),
+)
+
+
+def positive(text: str) -> int:
+    """The type of options that count: a whole number from 1 on."""
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Wraps paragraphs, but leaves indented lines (examples) alone."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines = []
+        for line in text.splitlines():
+            lines += [line] if line.startswith(" ") else textwrap.wrap(line, width) or [""]
+        return "\n".join(indent + line for line in lines)
+
+    def add_usage(self, usage: Any, actions: Any, groups: Any, prefix: str | None = None) -> None:
+        super().add_usage(usage, actions, groups, say("usage: ", "用法：") if prefix is None else prefix)
+
+
+class Parser(argparse.ArgumentParser):
+    """The parser of the program, of each command and of each action."""
+
+    def __init__(self, *, prog: str, description: str, epilog: str | None = None) -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            epilog=epilog,
+            add_help=False,
+            allow_abbrev=False,
+            formatter_class=HelpFormatter,
+        )
+        self._positionals.title = say("what to give", "参数")
+        self._optionals.title = say("options", "选项")
+        self.add_argument("-h", "--help", action="help", help=say("show this help", "显示本帮助"))
+        self.add_argument(
+            "--lang",
+            choices=("en", "zh"),
+            default=argparse.SUPPRESS,
+            help=say("language of messages (default: from LANG)", "消息语言（默认取自 LANG）"),
+        )
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        hint = say(f"see `{self.prog} --help`", f"参见 `{self.prog} --help`")
+        near = self._nearest(message)
+        question = say(f"; did you mean {near!r}?", f"；是否想写 {near!r}？") if near else ""
+        self.exit(2, f"{self.prog}: {say(message, _in_chinese(message))}{question}{say('; ', '；')}{hint}\n")
+
+    def _nearest(self, message: str) -> str | None:
+        unknown = re.search(r"(?:unrecognized arguments:|invalid choice:) '?([^\s',]+)", message)
+        if unknown is None:
+            return None
+        known = [option for action in self._actions for option in action.option_strings]
+        known += [str(choice) for action in self._actions for choice in action.choices or ()]
+        return next(iter(difflib.get_close_matches(unknown[1].split("=")[0], known, n=1)), None)
+
+
+def _in_chinese(message: str) -> str:
+    for pattern, chinese in _CHINESE:
+        if re.fullmatch(pattern, message):
+            return re.sub(pattern, chinese, message)
+    return message
+
+
+def find_leaf(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser that the words given so far lead to: of the command, or of its action."""
+    for word in given:
+        actions = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+        if actions and word in actions[0].choices:
+            parser = actions[0].choices[word]
+    return parser
+
+
+def parse(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Namespace:
+    """argparse takes positionals in one piece only; `key.path=value` may also stand behind options.
+
+    Unknown options are refused before anything else is: `--modle` is the mistake, not the missing `--model`.
+    """
+    leaf = find_leaf(parser, given)
+    known = {option for action in (*parser._actions, *leaf._actions) for option in action.option_strings}
+    for word in given[: given.index("--")] if "--" in given else given:
+        if word.startswith("--") and " " not in word and word.partition("=")[0] not in known:
+            leaf.error(f"unrecognized arguments: {word}")
+    parsed, rest = parser.parse_known_args(given)
+    takes_overrides = any(action.dest == "overrides" for action in leaf._actions)
+    unknown = [word for word in rest if word.startswith("-") or not takes_overrides]
+    if unknown:
+        leaf.error(f"unrecognized arguments: {' '.join(unknown)}")
+    if rest:
+        parsed.overrides = [*parsed.overrides, *rest]
+    return parsed

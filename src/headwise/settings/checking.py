@@ -1,0 +1,56 @@
+"""Settings types, and one error that lists every problem at once, each with the path a user would write.
+
+Tested against: recipes with several mistakes, each of which must be named in words of ours, in both languages.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pydantic
+
+from headwise.errors import SettingsError
+from headwise.settings.problems import describe_problems
+
+
+class Settings(pydantic.BaseModel):
+    """Base of every settings type: frozen, strict about names, documented by its field docstrings."""
+
+    model_config = pydantic.ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, validate_default=True, allow_inf_nan=False
+    )
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _fill_kinds(cls, data: Any) -> Any:
+        """`text: {size: 500}` means the default's kind: who changes one value need not repeat the choice."""
+        if not isinstance(data, Mapping):
+            return data
+        filled = dict(data)
+        for name, field in cls.model_fields.items():
+            part, kind = data.get(name), getattr(field.default, "kind", None)
+            if isinstance(part, Mapping) and "kind" not in part and isinstance(kind, str):
+                filled[name] = {"kind": kind, **part}
+        return filled
+
+
+SettingsType = TypeVar("SettingsType", bound=pydantic.BaseModel)
+
+
+def check_settings(
+    kind: type[SettingsType], data: Mapping[str, Any], *, file: Path | str | None = None
+) -> SettingsType:
+    """A validated settings value, or one error that lists every problem with its dotted path.
+
+    A validator that raises SettingsError(en, zh) is heard in both languages.
+    """
+    try:
+        return kind.model_validate(data)
+    except pydantic.ValidationError as error:
+        problems = describe_problems(kind, error)
+        count = len(problems)
+        raise SettingsError(
+            f"{count} problem{'s' * (count > 1)} in the settings:\n" + "\n".join(f"  - {one.en}" for one in problems),
+            f"设置有 {count} 处问题：\n" + "\n".join(f"  - {one.zh}" for one in problems),
+            file=file,
+        ) from error

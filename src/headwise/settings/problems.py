@@ -1,0 +1,138 @@
+"""What pydantic found wrong with settings, in our words: the path, what is required, what was given, the nearest name.
+
+A path is what a user would write (`decoding.size`), without the tags pydantic adds for the members of a union; a choice is
+refused with its alternatives, an unknown key with the nearest known one.
+"""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pydantic
+
+from headwise.errors import HeadwiseError
+
+SHOWN_CHARACTERS = 60
+_PLAIN_MEMBERS = ("int", "float", "str", "bool")
+
+
+class Problem(NamedTuple):
+    """One problem in both languages."""
+
+    en: str
+    zh: str
+
+
+# What is required, by pydantic's name of the problem; {…} are the bounds that pydantic states.
+_INTEGER = ("must be a whole number", "必须是整数")
+_NUMBER = ("must be a number", "必须是数字")
+_YES_OR_NO = ("must be true or false", "必须是 true 或 false")
+_WORD = ("must be a text", "必须是文本")
+_MAPPING = ("must be `key: value` parts", "必须由 `键: 值` 组成")
+_LIST = ("must be a list", "必须是列表")
+REQUIREMENTS: Mapping[str, tuple[str, str]] = {
+    "int_type": _INTEGER,
+    "int_parsing": _INTEGER,
+    "int_from_float": _INTEGER,
+    "float_type": _NUMBER,
+    "float_parsing": _NUMBER,
+    "finite_number": ("must be a finite number", "必须是有限的数"),
+    "bool_type": _YES_OR_NO,
+    "bool_parsing": _YES_OR_NO,
+    "string_type": _WORD,
+    "path_type": ("must be a path", "必须是路径"),
+    "model_type": _MAPPING,
+    "model_attributes_type": _MAPPING,
+    "dict_type": _MAPPING,
+    "tuple_type": _LIST,
+    "list_type": _LIST,
+    "greater_than": ("must be greater than {gt}", "必须大于 {gt}"),
+    "greater_than_equal": ("must be at least {ge}", "必须不小于 {ge}"),
+    "less_than": ("must be less than {lt}", "必须小于 {lt}"),
+    "less_than_equal": ("must be at most {le}", "必须不大于 {le}"),
+    "multiple_of": ("must be a multiple of {multiple_of}", "必须是 {multiple_of} 的倍数"),
+    "literal_error": ("must be {expected}", "必须是 {expected}"),
+    "string_too_short": ("must have at least {min_length} characters", "至少需要 {min_length} 个字符"),
+    "string_too_long": ("must have at most {max_length} characters", "最多 {max_length} 个字符"),
+    "too_short": ("must have at least {min_length} entries", "至少需要 {min_length} 项"),
+    "too_long": ("must have at most {max_length} entries", "最多 {max_length} 项"),
+}
+
+
+def describe_problems(kind: type[pydantic.BaseModel], error: pydantic.ValidationError) -> list[Problem]:
+    """Every problem once, in the order of the settings."""
+    found = error.errors()
+    # A list whose only entry is wrong counts as empty for pydantic; the entry's own problem says it better.
+    inner = {tuple(problem["loc"][:length]) for problem in found for length in range(len(problem["loc"]))}
+    told = [one for one in found if not (one["type"] == "too_short" and tuple(one["loc"]) in inner)]
+    return [_describe(kind, problem) for problem in told]
+
+
+def _describe(kind: type[pydantic.BaseModel], problem: Any) -> Problem:
+    parts, known = walk(kind, problem["loc"])
+    path = ".".join(str(part) for part in parts)
+    context, given = problem.get("ctx", {}), problem.get("input")
+    match problem["type"]:
+        case "extra_forbidden":
+            return _unknown_key(path, str(parts[-1]), known)
+        case "missing":
+            return Problem(f"{path}: is required, but not there", f"{path}：必须给出")
+        case "union_tag_invalid":
+            tag, tags = context["tag"], context["expected_tags"]
+            near = difflib.get_close_matches(tag, [name.strip(" '") for name in tags.split(",")], n=1)
+            hint = (f"; did you mean {near[0]!r}?", f"；是否想写 {near[0]!r}？") if near else ("", "")
+            return Problem(
+                f"{path}: no kind {tag!r}; choose one of {tags}{hint[0]}",
+                f"{path}：没有 {tag!r} 这个 kind；可选：{tags}{hint[1]}",
+            )
+        case "union_tag_not_found":
+            return Problem(
+                f"{path}: its kind is missing; write e.g. {{kind: …}}", f"{path}：缺少 kind；例如写 {{kind: …}}"
+            )
+        case "value_error" if isinstance(context.get("error"), HeadwiseError):
+            prefix = (f"{path}: ", f"{path}：") if path else ("", "")
+            return Problem(prefix[0] + context["error"].en, prefix[1] + context["error"].zh)
+    en, zh = REQUIREMENTS.get(problem["type"], (problem["msg"].removeprefix("Value error, "),) * 2)
+    if problem["type"] in REQUIREMENTS:
+        en, zh = en.format(**context), zh.format(**context).replace(" or ", " 或 ")
+    shown = repr(given) if len(repr(given)) <= SHOWN_CHARACTERS else repr(given)[: SHOWN_CHARACTERS - 1] + "…"
+    return Problem(f"{path}: {en}, not {shown}", f"{path}：{zh}，而不是 {shown}")
+
+
+def _unknown_key(path: str, key: str, known: Sequence[str]) -> Problem:
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    if near:
+        return Problem(f"{path}: unknown key; did you mean {near[0]!r}?", f"{path}：未知的键；是否想写 {near[0]!r}？")
+    return Problem(
+        f"{path}: unknown key; known here: {', '.join(known)}", f"{path}：未知的键；这里可用：{'、'.join(known)}"
+    )
+
+
+def walk(kind: type[pydantic.BaseModel], location: Sequence[Any]) -> tuple[list[Any], list[str]]:
+    """A location without the tags of unions, and the field names that would be allowed beside its last part."""
+    candidates: list[type[pydantic.BaseModel]] = [kind]
+    parts: list[Any] = []
+    for number, part in enumerate(location):
+        tagged = [one for one in candidates if _tag(one) == part or one.__name__ == part]
+        if number > 0 and (tagged or part in _PLAIN_MEMBERS):
+            candidates = tagged or candidates
+            continue
+        parts.append(part)
+        if number == len(location) - 1:
+            break
+        following: list[type[pydantic.BaseModel]] = []
+        for candidate in candidates:
+            field = candidate.model_fields.get(part) if isinstance(part, str) else None
+            following.extend(_models_in(field.annotation) if field is not None else [])
+        candidates = following or candidates
+    return parts, sorted({name for candidate in candidates for name in candidate.model_fields})
+
+
+def _tag(kind: type[pydantic.BaseModel]) -> Any:
+    return kind.model_fields["kind"].default if "kind" in kind.model_fields else None
+
+
+def _models_in(annotation: Any) -> list[type[pydantic.BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
+        return [annotation]
+    return [model for argument in getattr(annotation, "__args__", ()) for model in _models_in(argument)]

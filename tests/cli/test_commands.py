@@ -1,0 +1,227 @@
+"""Each command as a new user would run it."""
+
+import gzip
+import hashlib
+import json
+import logging
+import shutil
+import sys
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from headwise.data import known
+from headwise.data.known_table import KnownCorpusEntry, KnownFile
+from headwise.tasks.recipe import load_recipe, shipped_recipes
+from tests.cli.conftest import Headwise
+from tests.tasks.tiny import OVERRIDES
+
+SHORT = ("data.valid=null", "data.test=null")
+
+
+def test_train_takes_overrides_before_and_after_options(headwise: Headwise) -> None:
+    answer = headwise("train", "pocket", *OVERRIDES, "--run", "run", "training.steps=1", "--json", *SHORT)
+    assert answer.status == 0
+    result = json.loads(answer.out)
+    assert result["steps"] == 1
+    assert result["model"] == "run/model"
+    assert "300 pairs, vocabulary 500" in answer.err
+    again = headwise("train", "pocket", *OVERRIDES, "--run", "run", "training.steps=1", *SHORT)
+    assert again.status == 2
+    assert "--resume" in again.err
+    more = headwise("train", "pocket", *OVERRIDES, "--run", "run", "--resume", "training.steps=2", *SHORT)
+    assert more.status == 0
+    assert "steps\t2" in more.out
+    assert "headwise translate --model run/model" in more.out
+    assert more.err.count("step 2/2") == 1, "the last line is said once"
+
+
+def test_train_can_check_without_training(headwise: Headwise) -> None:
+    answer = headwise("train", "--check", "pocket", *OVERRIDES)
+    assert answer.status == 0
+    assert "pairs\t300" in answer.out
+    assert list(Path().iterdir()) == []
+
+
+def test_notices_of_training_are_plain_lines(headwise: Headwise, monkeypatch: pytest.MonkeyPatch) -> None:
+    from headwise.cli import recipes
+
+    def notice(arguments: object) -> int:
+        logging.getLogger("headwise.training.loop").warning("no compiler; %s", "running uncompiled")
+        return 0
+
+    monkeypatch.setattr(recipes, "run", notice)
+    assert headwise("recipes").err == "headwise: note: no compiler; running uncompiled\n"
+    assert headwise("--lang", "zh", "recipes").err == "headwise: 提示: no compiler; running uncompiled\n"
+    assert not logging.getLogger("headwise").handlers
+
+
+CONTENT = b"\xef\xbb\xbfThe cat sleeps.\r\n\r\nLaura has two dogs.\n\n  \nThe cat sleeps."
+
+
+def test_translate_keeps_lines_and_order(headwise: Headwise, tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("in.txt").write_bytes(CONTENT)
+    Path("packed.txt.gz").write_bytes(gzip.compress(CONTENT))
+    plain = headwise("translate", "--model", tiny_run / "model", "in.txt")
+    assert plain.status == 0
+    lines = plain.out.split("\n")
+    assert len(lines) == 7
+    assert [line == "" for line in lines] == [False, True, False, True, True, False, True]
+    assert lines[0] == lines[5]
+    assert headwise("translate", "--model", tiny_run, "packed.txt.gz").out == plain.out
+    monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"buffer": BytesIO(CONTENT), "isatty": lambda self: False})())
+    assert headwise("translate", "--model", tiny_run).out == plain.out
+
+
+def test_translate_as_json(headwise: Headwise, tiny_run: Path) -> None:
+    Path("in.txt").write_bytes(CONTENT)
+    answer = headwise("translate", "--model", tiny_run, "--json", "in.txt")
+    entries = [json.loads(line) for line in answer.out.splitlines()]
+    assert [entry["source"] for entry in entries] == [
+        "The cat sleeps.",
+        "",
+        "Laura has two dogs.",
+        "",
+        "  ",
+        "The cat sleeps.",
+    ]
+    assert entries[0]["alignment"]
+    assert entries[0]["n_best"][0]["text"] == entries[0]["text"]
+    assert entries[1] == {
+        "source": "", "text": "", "score": 0.0, "n_best": [{"text": "", "score": 0.0, "log_probability": 0.0}], "alignment": []
+    }  # fmt: skip
+
+
+def test_translate_with_wishes(headwise: Headwise, tiny_run: Path) -> None:
+    Path("in.txt").write_text("The cat sleeps.\n\nLaura has two dogs.\n", encoding="utf-8")
+    model = ("translate", "--model", tiny_run, "in.txt")
+    several = headwise(*model, "--n-best", "3", "--set", "max_length.extra=5").out.splitlines()
+    assert [line.split("\t")[0] for line in several] == ["1", "1", "1", "2", "3", "3", "3"]
+    scores = [float(line.split("\t")[1]) for line in several[:3]]
+    assert scores == sorted(scores, reverse=True)
+    first = headwise(*model, "--prefix", "Die Katze").out.splitlines()
+    assert first[0].startswith("Die Katze")
+    required = headwise(*model, "--require", "Hund", "--set", "max_length.extra=9").out.splitlines()
+    assert "Hund" in required[0]
+    word = headwise(*model).out.split()[0]
+    assert word not in headwise(*model, "--forbid", word).out.split()
+    refused = headwise(*model, "--n-best", "9")
+    assert refused.status == 2
+    assert "num_best (9) cannot exceed the beam's size (5); raise size as well" in refused.err
+    assert (
+        "decoding.sizee: unknown key; did you mean 'size'?"
+        in headwise(*model, "--set", "kind=beam", "--set", "sizee=3").err
+    )
+
+
+def test_translate_asks_at_a_terminal(headwise: Headwise, tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = iter(["The cat sleeps.", ""])
+    monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"isatty": lambda self: True})())
+    monkeypatch.setattr("builtins.input", lambda prompt: next(typed))
+    answer = headwise("translate", "--model", tiny_run)
+    assert answer.status == 0
+    assert len(answer.out.splitlines()) == 1
+    assert "en → de. Type a sentence; an empty line ends." in answer.err
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (["none.txt"], 3, "there is no none.txt, none.txt.gz or none.txt.xz"),
+        (["--device", "cuda", "in.txt"], 2, "the device cuda was asked for, but PyTorch sees no GPU"),
+        (["long.txt"], 3, "long.txt:2: is longer than 65,536 bytes"),
+    ],
+)
+def test_translate_refuses(words: list[str], status: int, message: str, headwise: Headwise, tiny_run: Path) -> None:
+    Path("in.txt").write_bytes(CONTENT)
+    Path("long.txt").write_bytes(b"ok\n" + b"x" * 1_000_000 + b"\n")
+    answer = headwise("translate", "--model", tiny_run, *words)
+    assert (answer.status, message in answer.err) == (status, True), answer.err
+
+
+def test_a_model_that_is_none_or_damaged(headwise: Headwise, tiny_run: Path) -> None:
+    Path("in.txt").write_bytes(CONTENT)
+    for path in ("none", "in.txt", "."):
+        answer = headwise("translate", "--model", path, "in.txt")
+        assert (answer.status, "is not a model" in answer.err) == (3, True)
+    shutil.copytree(tiny_run / "model", "copy")
+    weights = Path("copy/weights.safetensors")
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\x07")
+    for words in (["translate", "--model", "copy", "in.txt"], ["describe", "copy"]):
+        answer = headwise(*words)
+        assert (answer.status, "copy/weights.safetensors: is damaged" in answer.err) == (3, True)
+    answer = headwise("doctor", "copy")
+    assert (answer.status, "✗ copy: copy/weights.safetensors: is damaged" in answer.out) == (3, True)
+    assert "已损坏" in headwise("--lang", "zh", "doctor", "copy").out
+
+
+def test_evaluate(headwise: Headwise, tiny_run: Path) -> None:
+    Path("source").write_text("The cat sleeps.\nLaura has two dogs.\n", encoding="utf-8")
+    Path("reference").write_text("Die Katze schläft.\nLaura hat zwei Hunde.\n", encoding="utf-8")
+    Path("short").write_text("x\n", encoding="utf-8")
+    answer = headwise("evaluate", "--model", tiny_run, "--source", "source", "--reference", "reference", "--json")
+    assert answer.status == 0
+    assert {"bleu", "chrf", "ter", "signature", "sentences"} <= json.loads(answer.out).keys()
+    table = headwise("evaluate", "--hypothesis", "reference", "--reference", "reference", "--against", "source")
+    assert "BLEU\t100.00\t" in table.out
+    assert "BLEU: 100.00 against " in table.out
+    refused = headwise("evaluate", "--hypothesis", "short", "--reference", "reference")
+    assert (refused.status, "reference: has 2 lines, but short gives 1" in refused.err) == (3, True)
+
+
+def test_describe(headwise: Headwise, tiny_run: Path) -> None:
+    assert "cross-attention" in headwise("describe", tiny_run).out
+    assert json.loads(headwise("describe", "base", "model.dim=64", "--json").out)["parameters"] > 0
+
+
+def test_doctor(headwise: Headwise, tiny_run: Path) -> None:
+    assert "✓ headwise: " in headwise("doctor").out
+    assert "处理器：" in headwise("--lang", "zh", "doctor").out
+    healthy = headwise("doctor", tiny_run)
+    assert healthy.status == 0
+    assert "✗" not in healthy.out
+    assert {entry["state"] for entry in json.loads(headwise("doctor", tiny_run, "--json").out)} == {"good"}
+    assert headwise("doctor", "none").status == 3
+
+
+def test_recipes_and_schema(headwise: Headwise) -> None:
+    listed = headwise("recipes").out
+    assert all(name in listed for name in shipped_recipes())
+    assert json.loads(headwise("recipes", "--json").out) == shipped_recipes()
+    Path("mine.yaml").write_text(headwise("recipes", "base").out, encoding="utf-8")
+    assert load_recipe("mine.yaml") == load_recipe("base")
+    assert "did you mean 'base'?" in headwise("recipes", "bsae").err
+    schema = json.loads(headwise("schema").out)
+    assert {"data", "text", "model", "training", "decoding"} <= schema["properties"].keys()
+    assert schema["$defs"]["TrainingSettings"]["properties"]["steps"]["description"] == "Updates."
+
+
+TEXT = b"hello\tHallo\n" * 7
+
+
+class MadeCorpus(KnownCorpusEntry):
+    @property
+    def files(self) -> tuple[KnownFile, ...]:
+        return (KnownFile("made/pairs.tsv", hashlib.sha256(TEXT).hexdigest(), len(TEXT), None),)
+
+
+def test_data(headwise: Headwise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(known, "CORPORA", (MadeCorpus("made", "pairs", "句对", "ours", "made here"),))
+    mirror = tmp_path / "known" / "made"
+    assert json.loads(headwise("data", "list", "--json").out)[0]["here"] is False
+    nothing = headwise("data", "check")
+    assert (nothing.status, "nothing to check" in nothing.err) == (0, True)
+    assert headwise("data", "fetch", "made").status == 3
+    assert headwise("data", "check", "made").status == 3
+    mirror.mkdir(parents=True)
+    (mirror / "pairs.tsv").write_bytes(TEXT)
+    assert "✓" in headwise("data", "list").out
+    assert "句对" in headwise("--lang", "zh", "data", "list").out
+    assert headwise("data", "fetch", "made").out == f"{mirror / 'pairs.tsv'}\n"
+    assert headwise("data", "check").out.startswith("right\t")
+    (mirror / "pairs.tsv").write_bytes(TEXT + b"!")
+    wrong = headwise("data", "check", "made", "--json")
+    assert (wrong.status, json.loads(wrong.out)[0]["state"]) == (3, "wrong")
+    unknown = headwise("data", "fetch", "mde")
+    assert (unknown.status, "no known corpus is called 'mde'" in unknown.err) == (2, True)

@@ -1,0 +1,76 @@
+import io
+import logging
+import re
+import sys
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from headwise.cli import display
+from headwise.cli.display import TrainingDisplay, clock, print_table
+from headwise.cli.main import _listening
+from headwise.training.progress import Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def progress(step: int, **changes: Any) -> Progress:
+    values: dict[str, Any] = {
+        "phase": "training", "step": step, "steps": 10, "loss": 1.25, "learning_rate": 1e-3, "tokens_per_second": 4321.0,
+        "seconds": 65.0, "seconds_left": 3.0, "metrics": None,
+    }  # fmt: skip
+    return Progress(**{**values, **changes})
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(None, "–"), (5, "0:05"), (65.4, "1:05"), (7384, "2:03:04")])
+def test_a_clock_is_readable(seconds: float | None, text: str) -> None:
+    assert clock(seconds) == text
+
+
+def test_without_a_terminal_a_line_comes_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, now = io.StringIO(), [0.0]
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(display.time, "monotonic", lambda: now[0])
+    with TrainingDisplay() as shown:
+        for step in range(10):
+            now[0] = 4.0 * step
+            shown.training(progress(step))
+        shown.training(progress(10, phase="saving", tokens_per_second=0.0, metrics={"loss": 2.5}))
+        shown.training(progress(10, phase="finished", tokens_per_second=0.0, loss=None))
+    lines = stream.getvalue().splitlines()
+    assert [re.search(r"step (\d+)/10", line)[1] for line in lines] == ["0", "3", "6", "9", "10"]  # type: ignore[index]
+    assert lines[0] == "step 0/10 · loss 1.250 · 4,321 tokens/s · time 1:05 · left 0:03"
+    assert lines[-1] == "step 10/10 · loss – · 4,321 tokens/s · time 1:05 · left 0:03"
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_on_a_terminal_a_notice_stands_above_the_live_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    with _listening(), TrainingDisplay() as shown:
+        shown.console = Console(file=stream, markup=False, force_terminal=True, width=120)
+        shown.training(progress(3, phase="validating"))
+        logging.getLogger("headwise.training").warning("one plain line")
+        shown.count("pairs", 5, 7)
+        shown.note("[a note]")
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
+    assert "headwise: note: one plain line\n" in text
+    assert "validating" in text
+    assert "pairs: 5 / 7" in text
+    assert "[a note]" in text
+
+
+def test_a_table_is_tabs_for_programs_and_lines_for_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, terminal = io.StringIO(), Terminal()
+    monkeypatch.setattr(sys, "stdout", plain)
+    print_table(("a", "b"), [("1", "[x]")], title="t")
+    assert plain.getvalue() == "a\tb\n1\t[x]\n"
+    monkeypatch.setattr(sys, "stdout", terminal)
+    print_table(("a", "b"), [("1", "[x]")], title="t")
+    assert "│" in terminal.getvalue()
+    assert "[x]" in terminal.getvalue(), "text is shown as it is, not read as markup"

@@ -1,0 +1,92 @@
+import subprocess
+import sys
+import time
+
+import pytest
+
+import headwise as package
+from tests.cli.conftest import Headwise
+
+
+def start(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "headwise", *words], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["train", "--help"]])
+def test_help_answers_at_once(words: list[str]) -> None:
+    seconds = []
+    for _ in range(5):
+        before = time.perf_counter()
+        answer = start(*words)
+        seconds.append(time.perf_counter() - before)
+        assert answer.returncode == 0
+        if seconds[-1] < 0.3:
+            break
+    assert min(seconds) < 0.3
+
+
+def test_nothing_heavy_is_imported_for_the_help_or_by_the_package() -> None:
+    code = (
+        "import sys, headwise\nfrom headwise.cli.main import build_parser\nbuild_parser().format_help()\n"
+        "print([name for name in ('torch', 'numpy', 'pydantic', 'yaml', 'rich', 'sacrebleu') if name in sys.modules])"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
+
+
+def test_the_version_and_the_program_as_a_module() -> None:
+    assert start("--version").stdout == f"headwise {package.__version__}\n"
+
+
+def test_without_a_command_the_help_is_shown(headwise: Headwise) -> None:
+    answer = headwise()
+    assert answer.status == 0
+    assert "headwise demo" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["trian"], "did you mean 'train'?"),
+        (["translate", "--modle", "x"], "unrecognized arguments: --modle; did you mean '--model'?"),
+        (["translate", "--modle=x"], "did you mean '--model'?"),
+        (["train", "pocket", "--rnu", "x"], "did you mean '--run'?"),
+        (["data", "lst"], "did you mean 'list'?"),
+        (
+            ["data", "fetch", "multi30k", "--jsn"],
+            "headwise data fetch: unrecognized arguments: --jsn; did you mean '--json'?",
+        ),
+        (["--lnag", "zh"], "did you mean '--lang'?"),
+        (["translate", "--mod", "x"], "unrecognized arguments: --mod; did you mean '--model'?"),
+        (["translate", "--model", "x", "file", "another"], "headwise translate: unrecognized arguments: another"),
+        (["translate"], "the following arguments are required: --model; see `headwise translate --help`"),
+        (["translate", "--model", "x", "--n-best", "0"], "--n-best: invalid positive value: '0'"),
+        (["translate", "--model", "x", "--n-best", "many"], "--n-best: invalid positive value: 'many'"),
+        (["describe", "pocket", "--length", "-3"], "--length: invalid positive value"),
+        (["translate", "--model", "x", "--device", "tpu"], "invalid choice: 'tpu'"),
+        (["--lang", "fr"], "invalid choice: 'fr'"),
+    ],
+)
+def test_a_typing_mistake_is_answered_with_the_nearest_name(words: list[str], message: str, headwise: Headwise) -> None:
+    answer = headwise(*words)
+    assert answer.status == 2
+    assert answer.out == ""
+    assert message in answer.err.replace("‘", "'").replace("’", "'")
+
+
+@pytest.mark.parametrize("words", [["--lang", "zh", "trian"], ["trian", "--lang=zh"]])
+def test_mistakes_are_explained_in_chinese(words: list[str], headwise: Headwise) -> None:
+    answer = headwise(*words)
+    assert answer.status == 2
+    assert "没有 'trian' 这个选择" in answer.err
+    assert "是否想写 'train'？" in answer.err
+    assert "缺少必需的参数：--model" in headwise("--lang", "zh", "translate").err
+    assert "需要正整数" in headwise("--lang", "zh", "translate", "--model", "x", "--n-best", "0").err
+
+
+def test_the_language_may_be_chosen_anywhere(headwise: Headwise, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "配方" in headwise("recipes", "--help", "--lang", "zh").out
+    assert "配方" in headwise("--lang=zh", "recipes", "--help").out
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    assert "配方" in headwise("recipes", "--help").out
+    assert "配方" not in headwise("recipes", "--help", "--lang", "en").out

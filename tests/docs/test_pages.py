@@ -1,0 +1,113 @@
+"""What holds the pages together: links, the two languages, names that exist, and nothing of the writer's machine."""
+
+import ast
+import re
+
+import pytest
+
+import headwise
+from headwise.settings import read_yaml
+from tests.docs.pages import GUIDE, READMES, ROOT, Page, all_pages, guide_names, read_page, twins
+
+LONGEST_README = 150
+
+
+def _names(value: Page | tuple[Page, Page]) -> str:
+    return value.name if isinstance(value, Page) else value[0].name
+
+
+@pytest.mark.parametrize("page", all_pages(), ids=_names)
+def test_links_lead_somewhere(page: Page) -> None:
+    here = [link for link in page.links() if not re.match(r"https?:|mailto:", link)]
+    missing = []
+    for link in here:
+        path, _, anchor = link.partition("#")
+        target = page.path.parent / path if path else page.path
+        if not target.exists() or (anchor and anchor not in _anchors(read_page(target))):
+            missing.append(link)
+    assert missing == []
+
+
+def _anchors(page: Page) -> set[str]:
+    """Headings as GitHub names them."""
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for _, heading in page.headings}
+
+
+@pytest.mark.parametrize("page", all_pages(), ids=_names)
+def test_no_page_knows_the_machine_it_was_written_on(page: Page) -> None:
+    text = page.path.read_text(encoding="utf-8")
+    assert re.findall(r"(?<![\w.])/(?:work|root|home|tmp|Users|mnt)/\S*", text) == []
+
+
+def test_both_languages_have_the_same_chapters() -> None:
+    assert guide_names("en") == guide_names("zh")
+    assert {path.name for path in GUIDE.iterdir()} == {"en", "zh"}
+
+
+@pytest.mark.parametrize("pair", twins(), ids=_names)
+def test_both_languages_have_the_same_build(pair: tuple[Page, Page]) -> None:
+    english, chinese = pair
+    assert [level for level, _ in english.headings] == [level for level, _ in chinese.headings]
+    assert [block.language for block in english.blocks] == [block.language for block in chinese.blocks]
+    assert [command for _, command in english.commands()] == [command for _, command in chinese.commands()]
+    for one, other in zip(english.blocks, chinese.blocks, strict=True):
+        where = f"{chinese.name}:{other.line}"
+        match one.language:
+            case "python":  # comments may differ, code may not
+                assert ast.dump(ast.parse(one.text)) == ast.dump(ast.parse(other.text)), where
+            case "yaml":
+                assert read_yaml(one.text) == read_yaml(other.text), where
+            case "text" if one.text != other.text:
+                assert "│" in one.text or "  " in one.text, f"{where}: only annotated listings may differ"
+
+
+@pytest.mark.parametrize("pair", twins(), ids=_names)
+def test_chinese_pages_are_chinese(pair: tuple[Page, Page]) -> None:
+    headings = [heading for _, heading in pair[1].headings if not heading.startswith(("`", "0", "1"))]
+    assert all(re.search(r"[\u4e00-\u9fff]|^Headwise$", heading) for heading in headings)
+    assert re.findall(r"[\u4e00-\u9fff][,;:?!]", "\n".join(line for _, line in pair[1].prose)) == []
+
+
+def test_the_readme_is_short_and_names_the_two_commands() -> None:
+    for path in READMES.values():
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= LONGEST_README
+        assert "make demo" in text
+        assert "make test" in text
+
+
+def test_the_map_in_the_readme_is_the_tree() -> None:
+    folders = {path.name for path in (ROOT / "src" / "headwise").iterdir() if (path / "__init__.py").exists()}
+    for path in READMES.values():
+        text = path.read_text(encoding="utf-8")
+        assert {folder for folder in folders if f"{folder}/" not in text} == set()
+
+
+def test_every_shipped_recipe_is_named_in_the_guide() -> None:
+    recipes = [path.stem for path in (ROOT / "recipes").glob("*.yaml")]
+    for language in ("en", "zh"):
+        text = (GUIDE / language / "04-recipes.md").read_text(encoding="utf-8")
+        assert [name for name in recipes if f"`{name}`" not in text] == []
+
+
+def test_make_targets_are_described_where_people_work() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for target in ("test", "prove", "bench", "format"):
+        assert f"make {target}" in text
+
+
+def test_the_changelog_is_at_the_packages_version() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^## (\S+)", text, flags=re.MULTILINE)
+    assert versions[:2] == ["Unreleased", headwise.__version__]
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'\nversion = "{headwise.__version__}"\n' in project
+
+
+def test_decisions_are_numbered_and_whole() -> None:
+    pages = [page for page in all_pages() if page.path.parent.name == "decisions" and page.path.name != "README.md"]
+    assert [int(page.path.name[:2]) for page in pages] == list(range(1, len(pages) + 1))
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
+    for page in pages:
+        assert [heading for _, heading in page.headings][1:] == ["Context", "Choice", "Price"], page.name
+        assert f"({page.path.name})" in index, page.name

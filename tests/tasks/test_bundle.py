@@ -1,0 +1,99 @@
+import json
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+import torch
+
+from headwise.errors import CheckpointError
+from headwise.storage import MANIFEST, write_manifest
+from headwise.tasks.bundle import KIND, load_bundle, save_bundle
+from headwise.weights import weights_of
+
+
+@pytest.fixture(name="copy")
+def _copy(tiny_run: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny_run / "model", tmp_path / "model"))
+
+
+def test_a_bundle_reads_back_equal(tiny_run: Path, tmp_path: Path) -> None:
+    first = load_bundle(tiny_run / "model")
+    save_bundle(
+        tmp_path / "again", recipe=first.recipe, tokenizers=first.tokenizers, model=first.model, results=first.results
+    )
+    second = load_bundle(tmp_path / "again")
+    assert second.recipe == first.recipe
+    assert second.results == first.results
+    assert second.tokenizers.source.encode("The cat sleeps.") == first.tokenizers.source.encode("The cat sleeps.")
+    for (name, left), (other, right) in zip(
+        weights_of(first.model).items(), weights_of(second.model).items(), strict=True
+    ):
+        assert name == other
+        assert torch.equal(left, right)
+    assert not second.model.training
+    manifests = [
+        json.loads((path / MANIFEST).read_text(encoding="utf-8")) for path in (first.directory, second.directory)
+    ]
+    assert manifests[0] == manifests[1], "the same bundle has the same bytes"
+
+
+def test_a_run_directory_leads_to_its_bundle(tiny_run: Path) -> None:
+    assert load_bundle(tiny_run).directory == tiny_run / "model"
+
+
+def test_every_file_may_be_read_by_whoever_may_read_the_others(tiny_run: Path) -> None:
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (tiny_run / "model").rglob("*") if path.is_file()}
+    assert len(modes) == 1
+
+
+def test_the_model_card_is_for_people(tiny_run: Path) -> None:
+    card = (tiny_run / "model" / "README.md").read_text(encoding="utf-8")
+    assert "Translator en → de" in card
+    assert "- test BLEU: " in card
+    assert "`nrefs:1|" in card
+    assert "{" not in card.replace("{", "", 0).partition("## Use")[0], "no JSON in it"
+
+
+def test_one_flipped_bit_in_any_file_is_noticed(copy: Path) -> None:
+    files = [path for path in copy.rglob("*") if path.is_file() and path.name != MANIFEST]
+    assert len(files) >= 7
+    for path in files:
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+        with pytest.raises(CheckpointError, match=r"is damaged .its SHA-256 is not the one written") as caught:
+            load_bundle(copy)
+        assert caught.value.file == path
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    load_bundle(copy)
+
+
+def test_a_missing_file_is_named(copy: Path) -> None:
+    (copy / "weights.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"weights.safetensors: is missing"):
+        load_bundle(copy)
+
+
+def test_a_link_to_somewhere_else_is_refused(copy: Path, tmp_path: Path) -> None:
+    shutil.move(copy / "results.json", tmp_path / "results.json")
+    (copy / "results.json").symlink_to(tmp_path / "results.json")
+    with pytest.raises(CheckpointError, match=r"names 'results.json', which lies outside"):
+        load_bundle(copy)
+
+
+def test_weights_of_another_model_do_not_fit(copy: Path) -> None:
+    """Every checksum is right, but the recipe was changed: names and shapes are compared all the same."""
+    recipe = (copy / "recipe.yaml").read_text(encoding="utf-8")
+    (copy / "recipe.yaml").write_text(recipe.replace("hidden: 32", "hidden: 34"), encoding="utf-8")
+    write_manifest(copy, kind=KIND)
+    with pytest.raises(CheckpointError, match=r"does not fit this model .*float32.34, 16"):
+        load_bundle(copy)
+
+
+def test_what_is_no_model_says_where_one_is(tmp_path: Path) -> None:
+    with pytest.raises(
+        CheckpointError, match=r"is not a model: a bundle has a MANIFEST.json; give e.g. runs/demo/model"
+    ):
+        load_bundle(tmp_path)

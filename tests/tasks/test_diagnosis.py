@@ -1,0 +1,78 @@
+import shutil
+from pathlib import Path
+
+import pytest
+
+from headwise.errors import CheckpointError
+from headwise.language import use_language
+from headwise.tasks.diagnosis import examine_machine, examine_run
+from headwise.training.run_directory import release_lock, take_lock
+
+
+@pytest.fixture(name="run")
+def _run(tiny_run: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny_run, tmp_path / "run"))
+
+
+def damage(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def test_the_machine_is_described() -> None:
+    findings = examine_machine()
+    assert [finding.topic for finding in findings][:4] == ["headwise", "processor", "accelerator", "compiler"]
+    assert not [finding for finding in findings if finding.state == "damaged"]
+    use_language("zh")
+    assert "处理器" in [finding.topic for finding in examine_machine()]
+
+
+def test_missing_extras_are_notes_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("headwise.tasks.diagnosis.find_compiler", lambda device: None)
+    texts = {finding.topic: finding.text for finding in examine_machine()}
+    assert "pip install headwise[plots]" in texts["matplotlib"]
+    assert "install g++" in texts["compiler"]
+
+
+def test_a_healthy_run_has_only_good_findings(run: Path) -> None:
+    findings = examine_run(run)
+    assert {finding.state for finding in findings} == {"good"}
+    topics = {Path(finding.topic).name for finding in findings}
+    assert {"step-4", "step-6", "tokenizers", "train", "valid", "model"} <= topics
+
+
+@pytest.mark.parametrize(
+    ("file", "hint"),
+    [
+        ("checkpoints/step-6/optimizer.safetensors", "resuming will use an earlier one"),
+        ("data/train/source.tokens", "remove this directory and resume"),
+        ("data/tokenizers/probes.json", "remove this directory and resume"),
+        ("model/weights.safetensors", "is damaged"),
+    ],
+)
+def test_a_flipped_bit_is_found_and_named(run: Path, file: str, hint: str) -> None:
+    damage(run / file)
+    damaged = [finding for finding in examine_run(run) if finding.state == "damaged"]
+    assert len(damaged) == 1
+    assert str(run / file) in damaged[0].text
+    assert hint in damaged[0].text
+
+
+def test_a_bundle_can_be_examined_by_itself(run: Path) -> None:
+    assert [finding.text for finding in examine_run(run / "model")] == ["a whole bundle, en → de"]
+
+
+def test_leftovers_and_a_trainer_at_work_are_noted(run: Path) -> None:
+    (run / "checkpoints" / "step-8.incomplete").mkdir()
+    lock = take_lock(run)
+    texts = [finding.text for finding in examine_run(run) if finding.state == "note"]
+    release_lock(lock)
+    assert texts == ["a trainer is at work here", "left by an interrupted save; removed at the next start"]
+
+
+def test_what_is_no_run(tmp_path: Path) -> None:
+    assert [finding.text for finding in examine_run(tmp_path)] == ["holds no run"]
+    with pytest.raises(CheckpointError, match="is not a directory; give a run directory such as runs/demo"):
+        examine_run(tmp_path / "none")

@@ -1,0 +1,104 @@
+from pathlib import Path
+
+import pytest
+
+from headwise.errors import SettingsError
+from headwise.language import use_language
+from headwise.settings import read_yaml
+from headwise.tasks.recipe import (
+    find_recipe,
+    load_recipe,
+    read_recipe_text,
+    recipe_from,
+    shipped_recipes,
+    write_recipe,
+)
+
+OWN = {"data": {"source": "en", "target": "de", "train": "my/train"}}
+NAMES = ["base", "big", "en-zh", "multi30k-en-de", "multi30k-en-fr", "pocket", "zh-en"]
+
+
+def test_the_promised_recipes_are_shipped() -> None:
+    assert set(NAMES) <= set(shipped_recipes())
+
+
+@pytest.mark.parametrize("name", sorted(shipped_recipes()))
+def test_a_shipped_recipe_is_valid_and_introduces_itself(name: str) -> None:
+    recipe = load_recipe(name)
+    assert recipe.task == "translation"
+    assert len(shipped_recipes()[name]) > 20
+    assert f"headwise train {name}" in read_recipe_text(name), "its header says the command"
+
+
+@pytest.mark.parametrize("name", sorted(shipped_recipes()))
+def test_a_written_recipe_reads_back_equal(name: str, tmp_path: Path) -> None:
+    recipe = load_recipe(name)
+    (tmp_path / "recipe.yaml").write_text(write_recipe(recipe), encoding="utf-8")
+    assert load_recipe(tmp_path / "recipe.yaml") == recipe
+    assert read_yaml(write_recipe(recipe)) == recipe.model_dump(mode="json"), "every default is written out"
+
+
+def test_data_alone_makes_a_recipe() -> None:
+    recipe = recipe_from(OWN, ["training.steps=7"])
+    assert recipe.training.steps == 7
+    assert recipe.model.kind == "encoder_decoder"
+
+
+def test_a_recipe_is_found_by_path_and_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pocket").write_text("task: translation\n", encoding="utf-8")
+    assert find_recipe(tmp_path / "pocket") == tmp_path / "pocket"
+    assert find_recipe("pocket").name == "pocket.yaml"
+    monkeypatch.chdir(tmp_path)
+    assert find_recipe("pocket") == Path("pocket"), "a file of the user's own stands over a shipped name"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("poket", "there is no recipe 'poket'; did you mean 'pocket'[?] give the path of a YAML file or one of: base"),
+        ("multi30k", "did you mean 'multi30k-en-"),
+        ("qqqqqq", "there is no recipe 'qqqqqq'; give the path"),
+        ("nowhere/pocket", "there is no recipe 'nowhere/pocket'; "),
+        ("../recipes/pocket", "there is no recipe '../recipes/pocket'"),
+    ],
+)
+def test_a_name_that_is_no_recipe(name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SettingsError, match=message):
+        find_recipe(name)
+
+
+def test_a_directory_is_no_recipe(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="is a directory; a recipe is a YAML file"):
+        find_recipe(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "en", "zh"),
+    [
+        (["text.shared=false"], "tied=all needs one vocabulary for both languages; set text.shared=true", "共用词表"),
+        (
+            ["training.keep.best=bleu"],
+            "set evaluation.validation_sentences, e.g. 500",
+            "evaluation.validation_sentences",
+        ),
+        (
+            ["model.encoder.heads=7"],
+            "model: encoder.heads=7 does not divide dim=512; choose a divisor such as 8",
+            "不能整除",
+        ),
+        (["data.target=en"], "data: source and target are both 'en'", "都是 'en'"),
+        (["training.ema=0.9", "training.average={}"], "set one of them to null", "设为 null"),
+        (["decoding.num_best=9"], "cannot exceed the beam's size", "不能超过束宽"),
+        (["task=summarising"], "task: must be 'translation', not 'summarising'", "task：必须是 'translation'"),
+        (["model.encoder.attention.kind=fusd"], "no kind 'fusd'; choose one of", "可选："),
+        (["data.train=[]"], "data.train: must have at least 1 entries", "至少需要 1 项"),
+        (["data.train={path: x, wieght: 2}"], "data.train.0.wieght: unknown key; did you mean 'weight'?", "weight"),
+    ],
+)
+def test_combinations_that_cannot_be(overrides: list[str], en: str, zh: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        recipe_from(OWN, overrides)
+    assert en in str(caught.value)
+    use_language("zh")
+    assert zh in str(caught.value)

@@ -1,0 +1,57 @@
+"""The examples of at most twenty lines run as they are and say what they should."""
+
+import ast
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tasks.tiny import OVERRIDES
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+
+def run(name: str, *words: object, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(sys, "argv", [name, *map(str, words)])
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    return capsys.readouterr().out
+
+
+def test_there_are_some_and_none_is_longer_than_twenty_lines() -> None:
+    paths = sorted(EXAMPLES.glob("*.py"))
+    assert len(paths) >= 5
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        first = ast.parse(text).body[0]
+        code = [line for line in text.splitlines()[first.end_lineno :] if line.strip()]
+        assert len(code) <= 20, path.name
+
+
+def test_attention_by_hand(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    said = run("attention_by_hand", capsys=capsys, monkeypatch=monkeypatch)
+    assert "it looks at animal 0.98" in said
+    assert "animal looks at animal 1.00  street 0.00" in said
+
+
+def test_search(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    said = run("search", capsys=capsys, monkeypatch=monkeypatch)
+    assert [line.split()[0] for line in said.splitlines()] == ["esiwdaeh", "noitnetta"]
+
+
+def test_own_loop(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    said = run("own_loop", capsys=capsys, monkeypatch=monkeypatch)
+    rights = [float(share) for share in re.findall(r"right ([\d.]+)%", said)]
+    assert rights[0] < 30 < 90 < rights[-1]
+
+
+def test_train_and_translate(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    said = run("train_pocket", tmp_path / "run", *OVERRIDES, "text.size=800", capsys=capsys, monkeypatch=monkeypatch)
+    assert f"the model: {tmp_path / 'run' / 'model'}" in said
+    said = run("translate", tmp_path / "run" / "model", "The cat sleeps.", capsys=capsys, monkeypatch=monkeypatch)
+    assert said.startswith("The cat sleeps.  →  ")
+    assert "second best:" in said
+    assert "←" in said

@@ -1,0 +1,23 @@
+"""The library from outside: what `import headwise` offers."""
+
+import subprocess
+import sys
+
+import pytest
+
+import headwise
+
+
+def test_importing_is_cheap() -> None:
+    code = "import headwise, sys; print('torch' in sys.modules, 'pydantic' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.split() == ["False", "False"]
+
+
+def test_every_name_it_offers_is_there() -> None:
+    for name in headwise.__all__:
+        assert getattr(headwise, name) is not None
+    with pytest.raises(
+        AttributeError, match="has no attribute 'Translater'; it offers Recipe, Translation, Translator"
+    ):
+        headwise.Translater  # noqa: B018
