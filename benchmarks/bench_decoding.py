@@ -23,6 +23,7 @@ import torch
 from harness import Bench, Contender, Run, make_parser, product_speed, read_speed
 from sizes import SIZES, Size, build_marian
 from synthetic import draw_pairs, pad
+from tests.reference.peers import copy_marian
 from transformers import MarianMTModel
 
 from headwise.decoding.choices import BeamSettings, DecodingSettings, GreedySettings, decode
@@ -30,7 +31,6 @@ from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.incremental import IncrementalDecoder
 from headwise.randomness import torch_generator
 from headwise.text.tokenizer import EOS, PAD
-from tests.reference.peers import copy_marian
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 NEVER = -1e4
@@ -106,10 +106,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.quick:
         options.size, options.batch, options.beam, options.new_tokens, options.rounds = "tiny", [1, 3], [1, 2], 5, 1
     bench = Bench("decoding", options)
-    bench.note("products", product_speed(bench.device, DTYPES[options.precision], quick=options.quick))
-    bench.note("reads", read_speed(bench.device, quick=options.quick))
+    dtype = DTYPES[options.precision]
+    bench.measure_ceiling("products", partial(product_speed, bench.device, dtype, quick=options.quick))
+    bench.measure_ceiling("reads", partial(read_speed, bench.device, quick=options.quick))
     size = SIZES[options.size]
-    peer, ours = build_pair(size, device=bench.device, dtype=DTYPES[options.precision])
+    peer, ours = build_pair(size, device=bench.device, dtype=dtype)
     for batch in options.batch:
         sources = draw_pairs(batch, vocab=size.vocab).sources
         source_tokens = sum(len(source) + 1 for source in sources) / batch

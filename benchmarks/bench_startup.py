@@ -65,8 +65,7 @@ def start_process(arguments: Sequence[str], *, given: str = "") -> None:
         [sys.executable, *arguments],
         input=given,
         env=os.environ | {"PYTHONPATH": paths, "PYTHONUTF8": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         encoding="utf-8",
         check=True,
     )

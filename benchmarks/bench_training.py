@@ -60,15 +60,16 @@ def train_peer(
 
     # Padded batches have many shapes: the compiler is told so, else it would compile each.
     loss = torch.compile(loss_of, dynamic=True) if bench.options.compile else loss_of
-    endless = itertools.cycle([batch.to(bench.device) for batch in supply])
+    # Tokens are counted beforehand: asking the device in between would make it wait.
+    endless = itertools.cycle([(batch.to(bench.device), batch.num_target_tokens) for batch in supply])
 
     def run() -> float:
         work = 0
-        for batch in itertools.islice(endless, len(supply)):
+        for batch, num_tokens in itertools.islice(endless, len(supply)):
             loss(batch).backward()
             optimizer.step()
             optimizer.zero_grad()
-            work += batch.num_target_tokens
+            work += num_tokens
         return work
 
     return run
@@ -142,8 +143,8 @@ def measure_size(name: str, options: argparse.Namespace, bench: Bench) -> None:
     contenders = []
     for precision in options.precision:
         dtype = DTYPES[precision]
-        speed = product_speed(bench.device, dtype, quick=options.quick)
-        bench.note(f"product speed {precision}, GFLOP/s", round(speed / 1e9))
+        product = partial(product_speed, bench.device, dtype, quick=options.quick)
+        speed = bench.measure_ceiling(f"products {precision}, FLOP/s", product)
         floor = size.training_flops / speed
         if "marian" in options.peers:
             build = partial(build_marian_run, size, padded, bench=bench, dtype=dtype)

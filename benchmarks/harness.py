@@ -70,12 +70,24 @@ class Line:
         return statistics.median(self.rates)
 
     @property
+    def quiet(self) -> list[bool]:
+        """For each round, whether the machine was ours."""
+        return [share is None or share <= MAX_FOREIGN_SHARE for share in self.foreign_share]
+
+    @property
     def disturbed(self) -> bool:
-        return any(share is not None and share > MAX_FOREIGN_SHARE for share in self.foreign_share)
+        return not all(self.quiet)
 
     def as_dict(self) -> dict[str, Any]:
         rates = {"rate": self.rate, "lowest": min(self.rates), "highest": max(self.rates), "disturbed": self.disturbed}
         return asdict(self) | rates | {"of_floor": self.floor * self.rate}
+
+
+def ratio_to(baseline: Line, line: Line) -> float:
+    """Median over rounds of the ratio within a round; rounds in which both were undisturbed, if there are any."""
+    ratios = [own / other for own, other in zip(line.rates, baseline.rates, strict=True)]
+    both_quiet = [own and other for own, other in zip(line.quiet, baseline.quiet, strict=True)]
+    return statistics.median([ratio for ratio, quiet in zip(ratios, both_quiet, strict=True) if quiet] or ratios)
 
 
 class CpuWatch:
@@ -139,8 +151,7 @@ class Bench:
             for name, run in runs.items():
                 self._measure(run, lines[name])
         for line in lines.values():
-            pairs = zip(line.rates, lines[baseline].rates, strict=True)
-            line.ratio = statistics.median(own / other for own, other in pairs)
+            line.ratio = ratio_to(lines[baseline], line)
         self._report(title, list(lines.values()), unit=unit, baseline=baseline, processes=processes)
         return lines
 
@@ -182,10 +193,23 @@ class Bench:
         if any(line.disturbed for line in lines):
             print(f"* other processes used more than {MAX_FOREIGN_SHARE:.0%} of the machine")
 
+    def measure_ceiling(self, key: str, measure: Callable[[], float]) -> float:
+        """A speed of the hardware, in units a second: the best of a few tries, more of them on a busy machine."""
+        watch, found = CpuWatch(), []
+        for _ in range(1 if self.options.quick else 1 + 2 * NUM_REPEATS):
+            watch.start()
+            found.append(measure())
+            share = watch.foreign_share()
+            if share is None or share <= MAX_FOREIGN_SHARE:
+                break
+            time.sleep(1)
+        self.note(key, max(found))
+        return max(found)
+
     def note(self, key: str, value: Any) -> None:
         """Keep and print something that is not a table, e.g. a ceiling."""
         self.record[key] = value
-        print(f"{key}: {value}")
+        print(f"{key}: {value:,.4g}" if isinstance(value, float) else f"{key}: {value}")
 
     def save(self) -> Path:
         path = Path(self.options.output) if self.options.output else RESULTS / f"{self.name}.json"
@@ -201,7 +225,7 @@ def make_parser(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that it runs, measures nothing")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of torch, on the CPU")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of torch, on the CPU")
     parser.add_argument("--output", help="where the JSON goes (default: benchmarks/results/NAME.json)")
     return parser
 

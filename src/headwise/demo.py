@@ -13,7 +13,7 @@ from typing import Any
 from headwise.errors import UsageError
 from headwise.explorer.heat_maps import draw_grid, draw_heat_map
 from headwise.explorer.html_page import write_page
-from headwise.explorer.pronoun_pictures import draw_pronoun_picture
+from headwise.explorer.pronoun_pictures import draw_pronoun_picture, most_changed_head
 from headwise.explorer.traces import Trace
 from headwise.explorer.tracing import trace_translation
 from headwise.language import say
@@ -204,7 +204,8 @@ def draw_pictures(translator: Translator, directory: Path) -> tuple[Path, ...]:
     draw_grid(traces[0], paths[2], kind="cross")
     if source == "en":
         paths.append(directory / "pronoun.png")
-        draw_pronoun_picture(traces[:2], paths[-1], word="it")
+        layer, head = most_changed_head(traces[:2], "it")
+        draw_pronoun_picture(traces[:2], paths[-1], word="it", layer=layer, head=head)
     page = directory / "attention.html"
     write_page(traces, page, title=_page_title(translator, traces))
     return (*paths, page)

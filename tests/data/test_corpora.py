@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from headwise.data.corpora import Columns, find_parallel, looks_misaligned, read_parallel, read_tsv
+from headwise.data.corpora import Columns, find_parallel, read_parallel, read_tsv
 from headwise.errors import DataError
 
 from .made import write_lines
@@ -30,13 +30,6 @@ def test_unequal_line_counts_give_both_and_a_place_to_look(tmp_path: Path) -> No
     write_lines(right, ["Wort"] * 7)
     with pytest.raises(DataError, match=r"has 11 lines, a\.de has 7; .* look at line 8 first"):
         list(read_parallel(left, right))
-
-
-def test_where_a_line_was_lost() -> None:
-    assert looks_misaligned("", "text")
-    assert looks_misaligned("a", "b" * 50)
-    assert not looks_misaligned("", " ")
-    assert not looks_misaligned("I", "a somewhat longer one")
 
 
 def test_empty_files(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 import gzip
 import lzma
-import os
 import tracemalloc
 from pathlib import Path
 
@@ -79,14 +78,6 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
         list(read_lines(tmp_path))
     with pytest.raises(DataError, match=r"there is no a\.en, a\.en\.gz or a\.en\.xz in"):
         find_text_file(tmp_path / "a.en")
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_no_permission(tmp_path: Path) -> None:
-    path = write(tmp_path / "t", b"a\n")
-    path.chmod(0)
-    with pytest.raises(DataError, match=r"cannot be read .*check its permissions"):
-        list(read_lines(path))
 
 
 def test_no_permission_as_the_system_reports_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from headwise.errors import UsageError
 from headwise.explorer import draw_pronoun_picture, drawing, pronoun_pictures
 from headwise.explorer.drawing import find_fonts, new_figure
-from headwise.explorer.pronoun_pictures import PRONOUNS, pronoun_row
+from headwise.explorer.pronoun_pictures import PRONOUNS, most_changed_head, pronoun_row
 from headwise.explorer.traces import AttentionMap
 from tests.explorer.examples import CHINESE, ENGLISH, make_trace
 from tests.explorer.test_heat_maps import assert_drawn
@@ -71,3 +71,19 @@ def test_absent_word_is_refused(tmp_path: Path, word: str) -> None:
 def test_nothing_to_draw_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no trace to draw"):
         draw_pronoun_picture([], tmp_path / "a.png")
+
+
+def test_the_head_that_changes_most_is_found() -> None:
+    def with_row(place: int):  # type: ignore[no-untyped-def]
+        """Head 0 is even; in head 1 the pronoun (piece 7) looks at one piece alone."""
+        weights = np.full((2, len(ENGLISH), len(ENGLISH)), 1 / len(ENGLISH))
+        weights[1, 7] = 0.0
+        weights[1, 7, place] = 1.0
+        even = np.full_like(weights, 1 / len(ENGLISH))
+        maps = (AttentionMap("a", "encoder_self", 0, even), AttentionMap("b", "encoder_self", 1, weights))
+        return dataclasses.replace(make_trace(), maps=maps)
+
+    assert most_changed_head([with_row(1), with_row(4)], "it") == (1, 1)
+    longer = make_trace((*ENGLISH[:-1], "▁indeed", ENGLISH[-1]))
+    with pytest.raises(UsageError, match="give two that differ in one word"):
+        most_changed_head([make_trace(), longer], "it")

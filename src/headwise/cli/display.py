@@ -39,7 +39,7 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, title
         table.add_column(heading, justify="left" if number == 0 else "right", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    Console(file=sys.stdout, markup=False, highlight=False).print(table)
+    Console(file=sys.stdout, markup=False, highlight=False, emoji=False).print(table)
 
 
 def clock(seconds: float | None) -> str:
@@ -55,7 +55,7 @@ class TrainingDisplay:
     """Watches long work (tasks/events.py) and shows it on standard error."""
 
     def __init__(self) -> None:
-        self.console = Console(file=sys.stderr, markup=False, highlight=False)
+        self.console = Console(file=sys.stderr, markup=False, highlight=False, emoji=False)
         self._live: Live | None = None
         self._last_line = -PLAIN_SECONDS
         self._rate = 0.0

@@ -11,6 +11,7 @@ A corpus is written short, as a string, or long, as a mapping:
 """
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,6 +26,8 @@ from headwise.data.splitting import Part, SplitSettings, part_of
 from headwise.errors import SettingsError
 from headwise.settings import Settings
 
+MAX_REMEMBERED = 250_000
+"""Pocket sentences kept in memory between readings: about 80 MB."""
 _TSV_ENDINGS = (".tsv", ".tsv.gz", ".tsv.xz")
 
 
@@ -218,9 +221,20 @@ def _take_part(pairs: Iterator[Pair], split: SplitSettings, *, by_source: bool) 
 
 def read_pocket(corpus: PocketCorpus, *, source: str, target: str) -> Iterator[Pair]:
     """Sentences of the built-in grammar; the line is the sentence's number."""
+    count = corpus.count or (100_000 if corpus.split == "train" else 1_000)
+    if count <= MAX_REMEMBERED:
+        return iter(_remember_pocket(corpus.split, count, corpus.seed, source, target))
+    return _speak_pocket(corpus.split, count, corpus.seed, source, target)
+
+
+def _speak_pocket(split: str, count: int, seed: int, source: str, target: str) -> Iterator[Pair]:
     from headwise.pocket import sentences  # here, because few runs need the grammar
 
-    count = corpus.count or (100_000 if corpus.split == "train" else 1_000)
-    name = f"pocket:{corpus.split}"
-    for number, sentence in enumerate(sentences(corpus.split, count, seed=corpus.seed), start=1):
-        yield Pair(sentence.text(source), sentence.text(target), name, number)
+    for number, sentence in enumerate(sentences(split, count, seed=seed), start=1):
+        yield Pair(sentence.text(source), sentence.text(target), f"pocket:{split}", number)
+
+
+@lru_cache(maxsize=2)
+def _remember_pocket(split: str, count: int, seed: int, source: str, target: str) -> tuple[Pair, ...]:
+    """A corpus is read four times while it is prepared, and the grammar speaks slower than a file is read."""
+    return tuple(_speak_pocket(split, count, seed, source, target))

@@ -8,14 +8,13 @@ Tested against: the lists written to the files; one test for every defect named 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from headwise.data.lines import find_text_file, read_lines
+from headwise.data.slips import MAX_LINES, find_slip
 from headwise.errors import DataError
-
-_WILD_RATIO = 9
-_WILD_LENGTH = 40
 
 
 class Pair(NamedTuple):
@@ -40,7 +39,7 @@ class Columns:
 def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
     """Pairs of two line-aligned files; unequal line counts are an error with both counts and a place to look."""
     source_lines, target_lines = read_lines(source), read_lines(target)
-    name, number, suspicious = str(source), 0, 0
+    name, number = str(source), 0
     while True:
         left, right = next(source_lines, _END), next(target_lines, _END)
         if left is _END or right is _END:
@@ -51,14 +50,12 @@ def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
             continue
         assert isinstance(left, str)
         assert isinstance(right, str)
-        if not suspicious and looks_misaligned(left, right):
-            suspicious = number
         yield Pair(left, right, name, number)
     if left is not right:
         counts = [number + (end is not _END) for end in (left, right)]
         counts[0] += sum(1 for _ in source_lines)
         counts[1] += sum(1 for _ in target_lines)
-        raise _unequal(source, target, counts, suspicious or number + 1)
+        raise _unequal(source, target, counts, find_slip(_line_lengths(source), _line_lengths(target)))
     if number == 0:
         raise empty_file(source)
 
@@ -66,10 +63,8 @@ def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
 _END = object()
 
 
-def looks_misaligned(source: str, target: str) -> bool:
-    """One side empty, or much longer than the other: where a line was probably lost."""
-    shorter, longer = sorted((len(source.strip()), len(target.strip())))
-    return (shorter == 0) != (longer == 0) or (longer > _WILD_LENGTH and longer > _WILD_RATIO * shorter)
+def _line_lengths(path: Path) -> Iterator[int]:
+    return (0 if line is None else len(line) for line in islice(read_lines(path), MAX_LINES))
 
 
 def _unequal(source: Path, target: Path, counts: Sequence[int], line: int) -> DataError:

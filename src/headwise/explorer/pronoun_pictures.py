@@ -79,6 +79,25 @@ def pronoun_row(trace: Trace, word: str, *, layer: int, head: HeadChoice, marks:
     return PronounRow(words.text, places[-1], choose_head(merged, head)[places[-1]], translation, marked)
 
 
+def most_changed_head(traces: Sequence[Trace], word: str) -> tuple[int, int]:
+    """The layer and head of encoder self-attention in which the word's look differs most between two sentences.
+
+    The sentences must have the same words but one, so that their weights can be compared place by place.
+    """
+    first, second = traces
+    found: list[tuple[float, int, int]] = []
+    for attention in first.maps_of("encoder_self"):
+        for head in range(len(attention.weights)):
+            rows = [pronoun_row(trace, word, layer=attention.layer, head=head, marks=()) for trace in (first, second)]
+            if len(rows[0].weights) != len(rows[1].weights):
+                raise UsageError(
+                    f"the sentences have {len(rows[0].weights)} and {len(rows[1].weights)} words; give two that differ in one word",
+                    f"两句分别有 {len(rows[0].weights)} 与 {len(rows[1].weights)} 个词；请给出只差一个词的两句",
+                )
+            found.append((float(np.abs(rows[0].weights - rows[1].weights).sum()), attention.layer, head))
+    return max(found)[1:]
+
+
 def draw_pronoun_picture(
     traces: Sequence[Trace],
     path: Path | str,

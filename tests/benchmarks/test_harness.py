@@ -1,0 +1,162 @@
+"""The harness on stand-ins of known speed, and every benchmark once at toy size."""
+
+import importlib
+import json
+import statistics
+import time
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def _as_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Benchmarks are run as scripts: their own folder is where they look first. The number of threads stays as it is."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.setattr(torch, "set_num_threads", lambda number: None)
+
+
+@pytest.fixture
+def harness() -> ModuleType:
+    return importlib.import_module("harness")
+
+
+def make_bench(harness: ModuleType, path: Path, **changes):
+    options = harness.make_parser("stand-ins").parse_args(["--device", "cpu", "--output", str(path)])
+    vars(options).update(changes)
+    return harness.Bench("stand-ins", options)
+
+
+def test_rates_ratios_and_floors(harness: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Work is the sleep's own business: twice the work in the same time is twice the rate."""
+    order = []
+
+    def sleeper(name: str, work: float):
+        def build():
+            def run() -> float:
+                order.append(name)
+                time.sleep(0.02)
+                return work
+
+            return run
+
+        return harness.Contender(name, build, floor=0.02 / work)
+
+    bench = make_bench(harness, tmp_path / "out.json", rounds=5)
+    lines = bench.compare("sleep", [sleeper("one", 1.0), sleeper("two", 2.0)], unit="nap", baseline="one")
+    assert lines["one"].ratio == 1.0
+    assert lines["two"].ratio == pytest.approx(2.0, rel=0.5)  # a busy machine oversleeps
+    assert 0 < lines["two"].floor * lines["two"].rate <= 1.0
+    timed = order[4:]  # building and the memory run come first
+    assert timed == ["one", "two"] * 5, "contenders take turns"
+    written = json.loads(bench.save().read_text(encoding="utf-8"))
+    assert [line["name"] for line in written["tables"][0]["lines"]] == ["one", "two"]
+    assert written["machine"]["torch"] == torch.__version__
+    assert "ratio to one" in capsys.readouterr().out
+
+
+def test_a_disturbed_run_is_repeated_and_marked(
+    harness: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shares = iter([0.5, 0.3, 0.2, 0.5, 0.0])
+    monkeypatch.setattr(harness.CpuWatch, "foreign_share", lambda self: next(shares))
+    bench = make_bench(harness, tmp_path / "out.json", rounds=2)
+    runs = []
+    line = bench.compare(
+        "busy", [harness.Contender("it", lambda: lambda: runs.append(0) or 1.0)], unit="run", baseline="it"
+    )["it"]
+    assert line.foreign_share == [0.2, 0.0]
+    assert len(runs) == 2 + 3 + 2
+    assert line.quiet == [False, True]
+    assert "it *" in capsys.readouterr().out
+
+
+def test_quiet_rounds_decide_the_ratio(harness: ModuleType) -> None:
+    baseline = harness.Line("a", seconds=[1.0, 1.0, 1.0], work=[1.0] * 3, foreign_share=[0.0, 0.5, 0.0])
+    line = harness.Line("b", seconds=[0.5, 9.0, 9.0], work=[1.0] * 3, foreign_share=[0.0, 0.5, 0.5])
+    assert harness.ratio_to(baseline, line) == 2.0
+    baseline.foreign_share = [0.5] * 3
+    assert harness.ratio_to(baseline, line) == statistics.median([2.0, 1 / 9, 1 / 9])
+
+
+def test_own_work_is_not_foreign(harness: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In two seconds four cores had 5 s of work, 3 of them ours: others used 2 of the 8 there were."""
+    machine, own, clock = iter([(100.0, 4), (105.0, 4)]), iter([7.0, 10.0]), iter([50.0, 52.0])
+    monkeypatch.setattr(harness, "_machine_seconds", lambda: next(machine))
+    monkeypatch.setattr(harness, "_own_seconds", lambda: next(own))
+    monkeypatch.setattr(harness.time, "perf_counter", lambda: next(clock))
+    watch = harness.CpuWatch()
+    watch.start()
+    assert watch.foreign_share() == 0.25
+
+
+def test_memory_of_a_contender(tmp_path: Path) -> None:
+    """100 MiB kept and 200 MiB more for a moment, beside 300 MiB that belong to somebody else."""
+    memory = importlib.import_module("memory")
+    neighbour = torch.ones(300 << 18)
+    meter = memory.MemoryMeter(torch.device("cpu"))
+    meter.start_building()
+    kept = torch.ones(100 << 18)
+    peak = meter.peak_of(lambda: torch.ones(200 << 18).sum())
+    assert peak is None or peak == pytest.approx(300, abs=30)
+    assert len(neighbour) > len(kept)
+
+
+def test_bucketed_batches_hold_every_pair_once_within_the_budget() -> None:
+    synthetic = importlib.import_module("synthetic")
+    pairs = synthetic.draw_pairs(997, vocab=101)
+    batches = synthetic.bucketed_batches(pairs, tokens=401, pool=307)
+    found = sorted(tuple(row[row > 2].tolist()) for batch in batches for row in batch.source)
+    assert found == sorted(tuple(source) for source in pairs.sources)
+    assert all(
+        max(batch.source.numel(), batch.target_input.numel()) <= 401 for batch in batches if len(batch.source) > 1
+    )
+    assert sum(batch.num_target_tokens for batch in batches) == sum(len(target) + 1 for target in pairs.targets)
+
+
+@pytest.mark.parametrize("size", ["small", "base"])
+def test_operations_are_counted_as_the_weights_say(size: str) -> None:
+    """Every matrix of our model multiplies each token once, forward, and costs twice that backward."""
+    sizes = importlib.import_module("sizes")
+    chosen = sizes.SIZES[size]
+    with torch.device("meta"):
+        model = sizes.build_model(
+            sizes.EncoderDecoderSettings(
+                dim=chosen.dim,
+                encoder={"layers": chosen.layers, "heads": chosen.heads},
+                decoder={"layers": chosen.layers, "heads": chosen.heads},
+                feed_forward={"kind": "relu", "hidden": chosen.hidden},
+            ),
+            source_size=chosen.vocab,
+            target_size=chosen.vocab,
+            generator=None,
+        )
+    matrices = sum(parameter.numel() for parameter in model.parameters() if parameter.ndim == 2)
+    assert chosen.training_flops == 6 * matrices
+    assert chosen.step_weights + chosen.encoding_weights == matrices
+
+
+@pytest.mark.parametrize("name", ["training", "decoding", "packing"])
+def test_benchmarks_run(name: str, tmp_path: Path) -> None:
+    module = importlib.import_module(f"bench_{name}")
+    module.main(["--quick", "--device", "cpu", "--output", str(tmp_path / "out.json")])
+    record = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert record["tables"]
+    assert all(line["rate"] > 0 for table in record["tables"] for line in table["lines"])
+    equal = [value for key, value in record.items() if key.startswith("same output")]
+    assert equal == [1.0] * len(equal)
+    assert bool(equal) == (name == "decoding")
+
+
+def test_every_benchmark_says_what_it_measures() -> None:
+    files = sorted(BENCHMARKS.glob("bench_*.py"))
+    assert len(files) >= 4
+    for path in files:
+        header = path.read_text(encoding="utf-8").split('"""')[1]
+        assert f"python benchmarks/{path.name}" in header
+        assert "Measured:" in header
+        assert "The floor" in header
