@@ -204,8 +204,9 @@ def draw_pictures(translator: Translator, directory: Path) -> tuple[Path, ...]:
     draw_grid(traces[0], paths[2], kind="cross")
     if source == "en":
         paths.append(directory / "pronoun.png")
-        layer, head = most_changed_head(traces[:2], "it")
-        draw_pronoun_picture(traces[:2], paths[-1], word="it", layer=layer, head=head)
+        read = most_changed_head(traces[:2], "it", kind="encoder_self")
+        written = most_changed_head(traces[:2], "it", kind="cross")
+        draw_pronoun_picture(traces[:2], paths[-1], word="it", read=read, written=written)
     page = directory / "attention.html"
     write_page(traces, page, title=_page_title(translator, traces))
     return (*paths, page)

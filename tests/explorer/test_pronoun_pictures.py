@@ -10,7 +10,7 @@ import pytest
 from headwise.errors import UsageError
 from headwise.explorer import draw_pronoun_picture, drawing, pronoun_pictures
 from headwise.explorer.drawing import find_fonts, new_figure
-from headwise.explorer.pronoun_pictures import PRONOUNS, most_changed_head, pronoun_row
+from headwise.explorer.pronoun_pictures import PRONOUNS, HeadPlace, most_changed_head, pronoun_row
 from headwise.explorer.traces import AttentionMap
 from tests.explorer.examples import CHINESE, ENGLISH, make_trace
 from tests.explorer.test_heat_maps import assert_drawn
@@ -25,7 +25,7 @@ def sharp_trace():  # type: ignore[no-untyped-def]
 
 
 def test_row_of_the_pronoun() -> None:
-    row = pronoun_row(sharp_trace(), "It", layer=0, head="mean", marks=PRONOUNS)
+    row = pronoun_row(sharp_trace(), "It", read=HeadPlace(0), written=HeadPlace(), marks=PRONOUNS)
     assert row.words[row.pronoun] == "it"
     found = {word: round(float(weight), 6) for word, weight in zip(row.words, row.weights, strict=True) if weight > 0}
     assert found == {"animal": 0.5, "tired": 0.3, "it": 0.15, "</s>": 0.05}
@@ -34,7 +34,7 @@ def test_row_of_the_pronoun() -> None:
 
 
 def test_one_arc_for_each_other_word_and_wider_for_more_weight() -> None:
-    row = pronoun_row(sharp_trace(), "it", layer=0, head=0, marks=PRONOUNS)
+    row = pronoun_row(sharp_trace(), "it", read=HeadPlace(0, 0), written=HeadPlace(), marks=PRONOUNS)
     axes = new_figure(height=3.0).add_axes((0, 0, 1, 1))
     pronoun_pictures._draw_row(axes, row, find_fonts(), top=200.0)
     to_animal, to_tired = (patch.get_linewidth() for patch in axes.patches)
@@ -49,7 +49,7 @@ def test_picture_is_drawn_with_and_without_chinese(tmp_path: Path, monkeypatch: 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         draw_pronoun_picture(
-            [make_trace(), make_trace(ENGLISH, CHINESE)], tmp_path / "a.png", word="it", layer=1, head="max"
+            [make_trace(), make_trace(ENGLISH, CHINESE)], tmp_path / "a.png", word="it", read=HeadPlace(1, "max")
         )
     assert_drawn(tmp_path / "a.png")
 
@@ -83,7 +83,7 @@ def test_the_head_that_changes_most_is_found() -> None:
         maps = (AttentionMap("a", "encoder_self", 0, even), AttentionMap("b", "encoder_self", 1, weights))
         return dataclasses.replace(make_trace(), maps=maps)
 
-    assert most_changed_head([with_row(1), with_row(4)], "it") == (1, 1)
+    assert most_changed_head([with_row(1), with_row(4)], "it", kind="encoder_self") == HeadPlace(1, 1)
     longer = make_trace((*ENGLISH[:-1], "▁indeed", ENGLISH[-1]))
     with pytest.raises(UsageError, match="give two that differ in one word"):
-        most_changed_head([make_trace(), longer], "it")
+        most_changed_head([make_trace(), longer], "it", kind="encoder_self")

@@ -1,12 +1,13 @@
 """Where a pronoun looks: two sentences that differ in one word, and the links from "it" in each.
 
 "The animal didn't cross the street because it was too tired / too wide": what "it" stands for hangs on the last word,
-and a translator into German must know, for the animal is "es" and the street "sie". The picture shows the row of
-encoder self-attention that belongs to the pronoun,
+and a translator into German must know, for the animal is "es" and the street "sie". The picture shows two rows of
+attention, each link wider and stronger the larger its weight:
 
-    link(word) = A[it, word], drawn as an arc whose width and strength grow with the weight,
+    above:  A[it, word] of encoder self-attention        where the pronoun looks while it is read
+    below:  A[es or sie, word] of cross-attention        where its translation looks while it is written
 
-and below each sentence its translation with the pronoun marked. Such pairs are called Winograd schemas
+The heads in which the two sentences differ most are the telling ones. Such pairs are called Winograd schemas
 (Levesque et al., 2012); this one presented the Transformer to the public (Uszkoreit, Google research blog, 2017).
 
 Tested against: the number and widths of arcs for hand-made weights, and pixels; a word that is absent is refused.
@@ -36,16 +37,17 @@ from headwise.explorer.drawing import (
     save_figure,
     write_plainly,
 )
-from headwise.explorer.traces import HeadChoice, Trace, choose_head, describe_head
+from headwise.explorer.traces import AttentionKind, HeadChoice, Trace, choose_head, describe_head
 from headwise.explorer.words import group_pieces, is_mark, is_punctuation, is_wide, merge_weights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PRONOUNS = ("es", "er", "sie", "ihn", "ihm", "它", "他", "她")
-LINK, MARK = "#2166ac", "#fde9b8"
+LINK, ANSWER, MARK = "#2166ac", "#b35806", "#fde9b8"
 WIDTH = WIDTH_INCHES * 72.0  # the drawing is laid out in points, in which fonts are measured too
-MARGIN, BAND, HEADER, FOOTER = 26.0, 176.0, 56.0, 26.0
+MARGIN, BAND, HEADER, FOOTER = 26.0, 218.0, 70.0, 26.0
+TRANSLATION_DEPTH = 96.0
 LARGEST, GAP, NARROW_GAP = 13.0, 8.0, 4.0
 SMALLEST_LINK = 0.02
 
@@ -59,9 +61,21 @@ class PronounRow:
     weights: NDArray[np.float64]
     translation: tuple[str, ...]
     marked: tuple[int, ...]
+    answer: NDArray[np.float64] | None
+    """The weights that the first marked word of the translation gives to each source word."""
 
 
-def pronoun_row(trace: Trace, word: str, *, layer: int, head: HeadChoice, marks: Sequence[str]) -> PronounRow:
+@dataclass(frozen=True)
+class HeadPlace:
+    """A head of a layer; layer -1 is the highest."""
+
+    layer: int = -1
+    head: HeadChoice = "mean"
+
+
+def pronoun_row(
+    trace: Trace, word: str, *, read: HeadPlace, written: HeadPlace, marks: Sequence[str] = PRONOUNS
+) -> PronounRow:
     """Take from a trace what the picture shows; the last occurrence of the word counts."""
     words = group_pieces(trace.source_pieces)
     places = [
@@ -72,30 +86,37 @@ def pronoun_row(trace: Trace, word: str, *, layer: int, head: HeadChoice, marks:
             f"the word {word!r} is not in the sentence {trace.source_text!r}; choose one of its words",
             f"句子 {trace.source_text!r} 中没有词 {word!r}；请选择其中的词",
         )
-    merged = merge_weights(trace.map_of("encoder_self", layer=layer).weights, words, words)
-    translation = tuple(text for text in group_pieces(trace.target_pieces).text if not is_mark(text))
+    merged = merge_weights(trace.map_of("encoder_self", layer=read.layer).weights, words, words)
+    targets = group_pieces(trace.target_pieces)
+    translation = tuple(text for text in targets.text if not is_mark(text))
     wanted = {mark.casefold() for mark in marks}
     marked = tuple(place for place, text in enumerate(translation) if text.casefold() in wanted)
-    return PronounRow(words.text, places[-1], choose_head(merged, head)[places[-1]], translation, marked)
+    answer = None
+    if marked and any(item.kind == "cross" for item in trace.maps):
+        across = merge_weights(trace.map_of("cross", layer=written.layer).weights, targets, words)
+        answer = choose_head(across, written.head)[targets.text.index(translation[marked[0]])]
+    return PronounRow(words.text, places[-1], choose_head(merged, read.head)[places[-1]], translation, marked, answer)
 
 
-def most_changed_head(traces: Sequence[Trace], word: str) -> tuple[int, int]:
-    """The layer and head of encoder self-attention in which the word's look differs most between two sentences.
-
-    The sentences must have the same words but one, so that their weights can be compared place by place.
-    """
-    first, second = traces
+def most_changed_head(traces: Sequence[Trace], word: str, *, kind: AttentionKind) -> HeadPlace:
+    """The head in which the pronoun's look differs most between two sentences: `encoder_self` while it is read,
+    `cross` while its translation is written. The sentences must have the same words but one."""
     found: list[tuple[float, int, int]] = []
-    for attention in first.maps_of("encoder_self"):
+    for attention in traces[0].maps_of(kind):
         for head in range(len(attention.weights)):
-            rows = [pronoun_row(trace, word, layer=attention.layer, head=head, marks=()) for trace in (first, second)]
-            if len(rows[0].weights) != len(rows[1].weights):
+            place = HeadPlace(attention.layer, head)
+            read, written = (place, HeadPlace()) if kind == "encoder_self" else (HeadPlace(), place)
+            rows = [pronoun_row(trace, word, read=read, written=written) for trace in traces]
+            first, second = (row.weights if kind == "encoder_self" else row.answer for row in rows)
+            if first is None or second is None:
+                return HeadPlace()
+            if len(first) != len(second):
                 raise UsageError(
-                    f"the sentences have {len(rows[0].weights)} and {len(rows[1].weights)} words; give two that differ in one word",
-                    f"两句分别有 {len(rows[0].weights)} 与 {len(rows[1].weights)} 个词；请给出只差一个词的两句",
+                    f"the sentences have {len(first)} and {len(second)} words; give two that differ in one word",
+                    f"两句分别有 {len(first)} 与 {len(second)} 个词；请给出只差一个词的两句",
                 )
-            found.append((float(np.abs(rows[0].weights - rows[1].weights).sum()), attention.layer, head))
-    return max(found)[1:]
+            found.append((float(np.abs(first - second).sum()), attention.layer, head))
+    return HeadPlace(*max(found)[1:])
 
 
 def draw_pronoun_picture(
@@ -103,38 +124,42 @@ def draw_pronoun_picture(
     path: Path | str,
     *,
     word: str = "it",
-    layer: int = -1,
-    head: HeadChoice = "mean",
+    read: HeadPlace = HeadPlace(),
+    written: HeadPlace = HeadPlace(),
     marks: Sequence[str] = PRONOUNS,
 ) -> None:
     """Two (or more) sentences stacked, the links of one word in each, the translation below with `marks` marked."""
     if not traces:
         raise UsageError("there is no trace to draw; give at least one", "没有可画的轨迹；请至少给出一条")
     fonts = find_fonts()
-    rows = [pronoun_row(trace, word, layer=layer, head=head, marks=marks) for trace in traces]
+    rows = [pronoun_row(trace, word, read=read, written=written, marks=marks) for trace in traces]
     height = HEADER + BAND * len(rows) + FOOTER
     figure = new_figure(height=height / 72.0)
     figure.set_layout_engine("none")
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, WIDTH), ylim=(0, height))
     axes.set_axis_off()
-    attention_layer = traces[0].map_of("encoder_self", layer=layer).layer
-    which = describe_head(head)
     shown_word = f"“{word}”" if fonts.can_draw(word) else "the pronoun"
-    title = fonts.say(f"Where {shown_word} looks", f"{shown_word}在看哪里")
-    where = fonts.say(
-        f"encoder self-attention, layer {attention_layer}, {which[0]}",
-        f"编码器自注意力，第 {attention_layer} 层，{which[1]}",
+    title = fonts.say(
+        f"Where {shown_word} looks, and where its translation looks", f"{shown_word}在看哪里，译文的代词又在看哪里"
     )
     axes.text(MARGIN, height - 28, title, fontsize=15, color=INK)
-    axes.text(MARGIN, height - 46, where, fontsize=9.5, color=MUTED)
+    kinds: tuple[tuple[str, HeadPlace, AttentionKind, str, str], ...] = (
+        (LINK, read, "encoder_self", "above: encoder self-attention", "上：编码器自注意力"),
+        (ANSWER, written, "cross", "below: cross-attention while the pronoun is written", "下：写出代词时的交叉注意力"),
+    )
+    for line, (colour, place, kind, en, zh) in enumerate(kinds):
+        if any(item.kind == kind for item in traces[0].maps):
+            layer, which = traces[0].map_of(kind, layer=place.layer).layer, describe_head(place.head)
+            where = fonts.say(f"{en}, layer {layer}, {which[0]}", f"{zh}，第 {layer} 层，{which[1]}")
+            axes.text(MARGIN, height - 46 - 14 * line, where, fontsize=9.5, color=colour)
     missing = [
         label
         for number, row in enumerate(rows)
         for label in _draw_row(axes, row, fonts, top=height - HEADER - BAND * number)
     ]
     caption = explain_missing(missing) or fonts.say(
-        "The wider an arc, the larger the weight. Attention is a hint, not an explanation.",
-        "弧线越粗，权重越大。注意力只是线索，不是解释。",
+        "The wider a link, the larger the weight. Attention is a hint, not an explanation.",
+        "连线越粗，权重越大。注意力只是线索，不是解释。",
     )
     axes.text(MARGIN, 14, caption, fontsize=8.5, color=MUTED)
     write_plainly(axes.texts, fonts)
@@ -159,8 +184,17 @@ def _draw_row(axes: "Axes", row: PronounRow, fonts: Fonts, *, top: float) -> tup
         f"on itself {row.weights[row.pronoun]:.2f}, on the end mark {elsewhere:.2f}",
         f"自身 {row.weights[row.pronoun]:.2f}，句末符号 {elsewhere:.2f}",
     )
-    axes.text(WIDTH - MARGIN, base - 27, rest, ha="right", fontsize=8, color=MUTED)
-    _write_line(axes, translation.texts, fonts, y=base - 52, emphasised=set(row.marked))
+    axes.text(WIDTH - MARGIN, top - 14, rest, ha="right", fontsize=8, color=MUTED)
+    places, letters = _write_line(
+        axes, translation.texts, fonts, y=base - TRANSLATION_DEPTH, emphasised=set(row.marked)
+    )
+    if row.answer is not None:
+        for place in shown:
+            weight = float(row.answer[place])
+            if weight >= SMALLEST_LINK:
+                ends = (places[row.marked[0]], base - TRANSLATION_DEPTH + letters + 4), (x_of[place], base - 30)
+                _draw_line(axes, *ends, weight=weight)
+                axes.text(x_of[place], base - 25, f"{weight:.2f}", ha="center", fontsize=8, color=ANSWER)
     axes.plot([MARGIN, WIDTH - MARGIN], [top - BAND + 8] * 2, color=FRAME, linewidth=0.6)
     return words, translation
 
@@ -199,3 +233,15 @@ def _draw_arc(axes: "Axes", start: float, end: float, *, y: float, weight: float
     arc.set_linewidth(0.6 + 7.0 * weight)
     arc.set_alpha(min(0.25 + 0.75 * weight, 1.0))
     axes.add_patch(arc)
+
+
+def _draw_line(axes: "Axes", start: tuple[float, float], end: tuple[float, float], *, weight: float) -> None:
+    """A straight link from the translated pronoun up to a source word."""
+    axes.plot(
+        [start[0], end[0]],
+        [start[1], end[1]],
+        color=ANSWER,
+        linewidth=0.6 + 7.0 * weight,
+        alpha=min(0.25 + 0.75 * weight, 1.0),
+        solid_capstyle="round",
+    )
