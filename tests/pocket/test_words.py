@@ -131,3 +131,10 @@ def test_every_scene_has_a_right_answer(sample: list[Sentence]) -> None:
         ((pronoun, antecedent),) = one.pronouns("de")
         assert one.words("de")[pronoun] in ("er", "sie", "es")
         assert one.tags("de")[antecedent] == "NOUN"
+
+
+def test_words_spell_the_text() -> None:
+    """What aligns pieces with words relies on it: spaces aside, words and text are the same letters."""
+    for one in sentences("train", 3000):
+        for language in LANGUAGES:
+            assert "".join(one.words(language)) == "".join(one.text(language).split()), one.text(language)

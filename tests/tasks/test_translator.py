@@ -73,16 +73,15 @@ def test_the_traced_decoder_does_not_look_ahead(translator: Translator) -> None:
         assert np.triu(trace.maps[name][0], k=1).max() == 0.0
 
 
-def test_links_follow_the_greatest_weight_of_the_layer_before_the_last() -> None:
-    first, last = np.zeros((1, 3, 4), np.float32), np.ones((1, 3, 4), np.float32)
-    first[0, 0, 2], first[0, 1, 0] = 0.9, 0.8
-    first[0, :, 3] = 1.0  # the end of the source is no word
-    trace = AttentionTrace(
-        ("a", "b", "c", "</s>"),
-        ("<s>", "x", "y"),
-        ("x", "y", "</s>"),
-        {"decoder.0.cross": first, "decoder.1.cross": last},
-    )
+@pytest.mark.parametrize(("num_layers", "read"), [(1, 0), (2, 1), (3, 2), (4, 2), (6, 4)])
+def test_links_follow_the_last_layer_of_a_shallow_decoder_and_the_one_before_it_of_a_deep_one(
+    num_layers: int, read: int
+) -> None:
+    telling, even = np.zeros((1, 3, 4), np.float32), np.ones((1, 3, 4), np.float32)
+    telling[0, 0, 2], telling[0, 1, 0] = 0.9, 0.8
+    telling[0, :, 3] = 1.0  # the end of the source is no word
+    maps = {f"decoder.{number}.cross": telling if number == read else even for number in range(num_layers)}
+    trace = AttentionTrace(("a", "b", "c", "</s>"), ("<s>", "x", "y"), ("x", "y", "</s>"), maps)
     assert align_pieces(trace) == ((2, 0), (0, 1))
 
 

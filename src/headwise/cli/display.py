@@ -4,6 +4,7 @@ Results are written to standard output, progress to standard error. On a termina
 tokens a second and time left; in a log file, a plain line every ten seconds.
 """
 
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -195,7 +196,7 @@ def print_demo(result: "DemoResult") -> None:
     for path in result.pictures:
         sys.stdout.write(f"  {path}\n")
     model = result.directory / "model"
-    nexts = (
+    nexts: tuple[tuple[str, str], ...] = (
         (f"headwise translate --model {model}", say("type sentences of your own", "输入自己的句子")),
         (f"headwise describe {model}", say("what it is made of", "看它由什么组成")),
         ("headwise demo --pair zh-en --run runs/demo-zh-en", say("another pair of languages", "换一对语言")),
@@ -206,5 +207,7 @@ def print_demo(result: "DemoResult") -> None:
         ("headwise train --help", say("train on your own corpus", "用自己的语料训练")),
     )
     sys.stdout.write(say("What to try next:\n", "接下来可以试试：\n"))
+    if shutil.which("headwise") is None:
+        nexts = (("source .venv/bin/activate", say("puts headwise on your path", "使 headwise 可直接调用")), *nexts)
     for command, purpose in nexts:
         sys.stdout.write(f"  {command:<66} # {purpose}\n")

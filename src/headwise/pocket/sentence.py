@@ -24,6 +24,10 @@ class LanguageError(UsageError):
         )
 
 
+SHORTENED = {"can": "ca", "will": "wo"}
+"""Verbs that lose letters before n't: can't and won't are written ca + n't and wo + n't, as treebanks do."""
+
+
 def detokenise(words: tuple[str, ...], language: str) -> str:
     """Join words as a native writer would."""
     if language == "zh":
@@ -31,14 +35,10 @@ def detokenise(words: tuple[str, ...], language: str) -> str:
     opening, closing = ("“", "”") if language == "en" else ("„", "“")
     text = ""
     for word in words:
-        if word == "n't":
-            text = text[:-1] if text.endswith("can") else text
-            text = text[:-4] + "wo" if text.endswith("will") else text
-            text += word
-        elif (
+        if (
             not text
             or (text.endswith(opening) and word != opening)
-            or word in ("'s", closing)
+            or word in ("n't", "'s", closing)
             or (word in CLOSING and word != opening)
         ):
             text += word
@@ -48,7 +48,7 @@ def detokenise(words: tuple[str, ...], language: str) -> str:
 
 
 def capitalise(tokens: list[Token]) -> tuple[Token, ...]:
-    """A capital for the first word of each sentence."""
+    """A capital for the first word of each sentence, and the verbs that n't shortens."""
     start = True
     finished = []
     for token in tokens:
@@ -58,6 +58,10 @@ def capitalise(tokens: list[Token]) -> tuple[Token, ...]:
             start = False
         elif token.word == "n't" and finished[-1].word == "am":
             finished.append(Token("not", token.tag, token.links))
+        elif token.word == "n't":
+            verb = finished[-1]
+            finished[-1] = Token(SHORTENED.get(verb.word, verb.word), verb.tag, verb.links)
+            finished.append(token)
         else:
             finished.append(token)
             start = start or token.word in ENDS or (token.word in "„“" and token.tag == "PUNCT")
