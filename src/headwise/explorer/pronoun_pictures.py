@@ -178,7 +178,9 @@ def _draw_row(axes: "Axes", row: PronounRow, fonts: Fonts, *, top: float) -> tup
         weight = float(row.weights[place])
         if place != row.pronoun and weight >= SMALLEST_LINK:
             _draw_arc(axes, x_of[row.pronoun], x_of[place], y=base + size + 2, weight=weight)
-            axes.text(x_of[place], base - 13, f"{weight:.2f}", ha="center", fontsize=8, color=LINK)
+            axes.text(
+                _label_x(x_of[place], row.words[place]), base - 13, f"{weight:.2f}", ha="center", fontsize=8, color=LINK
+            )
     elsewhere = float(sum(row.weights[place] for place in range(len(row.words)) if place not in shown))
     rest = fonts.say(
         f"on itself {row.weights[row.pronoun]:.2f}, on the end mark {elsewhere:.2f}",
@@ -194,9 +196,15 @@ def _draw_row(axes: "Axes", row: PronounRow, fonts: Fonts, *, top: float) -> tup
             if weight >= SMALLEST_LINK:
                 ends = (places[row.marked[0]], base - TRANSLATION_DEPTH + letters + 4), (x_of[place], base - 30)
                 _draw_line(axes, *ends, weight=weight)
-                axes.text(x_of[place], base - 25, f"{weight:.2f}", ha="center", fontsize=8, color=ANSWER)
+                x = _label_x(x_of[place], row.words[place])
+                axes.text(x, base - 25, f"{weight:.2f}", ha="center", fontsize=8, color=ANSWER)
     axes.plot([MARGIN, WIDTH - MARGIN], [top - BAND + 8] * 2, color=FRAME, linewidth=0.6)
     return words, translation
+
+
+def _label_x(centre: float, word: str) -> float:
+    """A full stop is narrower than its number, which moves aside so as not to run into its neighbour's."""
+    return centre + 11.0 if is_punctuation(word) else centre
 
 
 def _write_line(
