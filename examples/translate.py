@@ -1,4 +1,4 @@
-"""Use a trained translator: python examples/translate.py runs/first/model "The cat sleeps." """
+"""Use a trained translator: python examples/translate.py runs/first/model "The dog is old." """
 
 import sys
 

@@ -3,7 +3,7 @@
     import headwise
     headwise.train("pocket", run="runs/first")                       # a recipe's name or path
     translator = headwise.Translator.load("runs/first/model")
-    print(translator(["The cat sleeps."]))
+    print(translator(["The dog is old."]))
 
 Every part can be imported by itself, e.g. `from headwise.attention import MultiHeadAttention`. Importing the package
 is cheap: torch is loaded when the first part that needs it is.

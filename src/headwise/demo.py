@@ -214,4 +214,4 @@ def draw_pictures(translator: Translator, directory: Path) -> tuple[Path, ...]:
 
 def _page_title(translator: Translator, traces: Sequence[Trace]) -> str:
     pair = f"{translator.source_language} → {translator.target_language}"
-    return say(f"Attention of a {pair} translator", f"{pair} 翻译模型的注意力")
+    return say(f"Attention of the translator {pair}", f"{pair} 翻译模型的注意力")

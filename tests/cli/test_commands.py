@@ -89,7 +89,8 @@ def test_translate_as_json(headwise: Headwise, tiny_run: Path) -> None:
     assert entries[0]["alignment"]
     assert entries[0]["n_best"][0]["text"] == entries[0]["text"]
     assert entries[1] == {
-        "source": "", "text": "", "score": 0.0, "n_best": [{"text": "", "score": 0.0, "log_probability": 0.0}], "alignment": []
+        "source": "", "text": "", "score": 0.0, "n_best": [{"text": "", "score": 0.0, "log_probability": 0.0}], "alignment": [],
+        "source_pieces": [], "target_pieces": [],
     }  # fmt: skip
 
 

@@ -69,7 +69,7 @@ def test_a_table_is_tabs_for_programs_and_lines_for_people(monkeypatch: pytest.M
     plain, terminal = io.StringIO(), Terminal()
     monkeypatch.setattr(sys, "stdout", plain)
     print_table(("a", "b"), [("1", "[x]")], title="t")
-    assert plain.getvalue() == "a\tb\n1\t[x]\n"
+    assert plain.getvalue() == "# t\na\tb\n1\t[x]\n"
     monkeypatch.setattr(sys, "stdout", terminal)
     print_table(("a", "b"), [("1", "[x]")], title="t")
     assert "│" in terminal.getvalue()

@@ -32,6 +32,8 @@ PLAIN_SECONDS = 10.0
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, title: str | None = None) -> None:
     """A table on standard output; tab-separated where no terminal looks at it."""
     if not sys.stdout.isatty():
+        if title is not None:
+            sys.stdout.write(f"# {title}\n")
         for row in (headings, *rows):
             sys.stdout.write("\t".join(row) + "\n")
         return
@@ -138,6 +140,20 @@ def print_scores(result: "MeasuredScores") -> None:
         sys.stdout.write(line + "\n")
 
 
+def result_name(key: str) -> str:
+    """The name of a result for people; `--json` keeps the key."""
+    names = {
+        "steps": say("steps", "步数"),
+        "stopped_by": say("stopped by", "停止原因"),
+        "weights": say("weights kept", "保留的权重"),
+        "target_tokens": say("target tokens", "目标词元"),
+        "training_seconds": say("seconds of training", "训练秒数"),
+        "parameters": say("parameters", "参数"),
+        "pairs": say("pairs", "句对"),
+    }
+    return names.get(key, key)
+
+
 def print_summary(summary: "RunSummary") -> None:
     rows = []
     for name, value in summary.results.items():
@@ -146,7 +162,7 @@ def print_summary(summary: "RunSummary") -> None:
                 score = value[metric]
                 rows.append((f"{name} {score['name']}", f"{score['value']:.2f}", score["signature"]))
         else:
-            rows.append((name, f"{value:,}" if isinstance(value, int | float) else str(value), ""))
+            rows.append((result_name(name), f"{value:,}" if isinstance(value, int | float) else str(value), ""))
     print_table((say("result", "结果"), say("value", "值"), say("signature", "签名")), rows)
     if summary.model is not None:
         sys.stdout.write(say(f"the model: {summary.model}\n", f"模型：{summary.model}\n"))
@@ -183,8 +199,8 @@ def print_demo(result: "DemoResult") -> None:
     )
     sys.stdout.write(
         say(
-            f"Word alignment read off attention: error rate {best.scores.error_rate:.3f} (decoder layer {best.layer}, {head}).\n\n",
-            f"由注意力读出的词对齐：错误率 {best.scores.error_rate:.3f}（解码器第 {best.layer} 层，{head}）。\n\n",
+            f"Word alignment read off attention: error rate {best.scores.error_rate:.3f} (decoder layer {best.layer}, counted from 0, {head}).\n\n",
+            f"由注意力读出的词对齐：错误率 {best.scores.error_rate:.3f}（解码器第 {best.layer} 层，从 0 数起，{head}）。\n\n",
         )
     )
     for shown in result.shown:

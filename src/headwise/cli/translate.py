@@ -23,11 +23,11 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "Without FILE: standard input, or a prompt if that is a terminal.\n\n"
             "  headwise translate --model runs/demo/model\n"
             "  headwise translate --model runs/demo/model book.en > book.de\n"
-            "  echo 'The cat sleeps.' | headwise translate --model runs/demo/model --n-best 3",
+            "  echo 'The dog is old.' | headwise translate --model runs/demo/model --n-best 3",
             "每行一句输入，每行一句译文；空行保持为空，顺序不变。不给 FILE 时读标准输入；若为终端则逐句提示。\n\n"
             "  headwise translate --model runs/demo/model\n"
             "  headwise translate --model runs/demo/model book.en > book.de\n"
-            "  echo 'The cat sleeps.' | headwise translate --model runs/demo/model --n-best 3",
+            "  echo 'The dog is old.' | headwise translate --model runs/demo/model --n-best 3",
         ),
     )
     parser.add_argument(

@@ -46,7 +46,7 @@ def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
             break
         number += 1
         if left is None or right is None:
-            yield Pair("", "", name, number, "long_line")
+            yield Pair("", "", name if left is None else str(target), number, "long_line")
             continue
         assert isinstance(left, str)
         assert isinstance(right, str)

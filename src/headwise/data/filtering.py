@@ -38,6 +38,8 @@ class FilterSettings(Settings):
     """Keep the first of equal pairs, over all corpora."""
     drop_identical: bool = True
     """Leave out pairs whose target is the source: they teach copying."""
+    drop_leaked: bool = False
+    """Leave out pairs one side of which stands in data.valid or data.test (letters and digits compared)."""
 
 
 KEEP_ALL = FilterSettings(max_ratio=None, drop_duplicates=False, drop_identical=False)
@@ -51,6 +53,7 @@ REASONS = {
     "identical": ("target equals source", "两侧相同"),
     "max_characters": ("too many characters", "字符过多"),
     "duplicate": ("seen before", "重复"),
+    "leaked": ("one side stands in validation or test", "一侧出现在验证集或测试集中"),
     "max_tokens": ("longer than a row or data.filter.max_tokens", "超过一行或 data.filter.max_tokens"),
     "max_ratio": ("lengths too different (data.filter.max_ratio)", "长度相差过大（data.filter.max_ratio）"),
 }

@@ -3,7 +3,7 @@
 Everything streams in blocks, so memory does not grow with the corpus (8 bytes a pair for finding duplicates aside), and
 each store appears whole or not at all. What was prepared from the same settings and files is opened, not made again.
 
-    corpora -> check_text -> (duplicates) -> encode -> check_lengths -> store
+    corpora -> check_text -> (duplicates, leaks) -> encode -> check_lengths -> store
 
 Tested against: the same steps written as plain list comprehensions over small corpora.
 """
@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from headwise.data.filtering import (
     check_text,
     hash_pair,
 )
+from headwise.data.leaks import HeldOut
 from headwise.data.resampling import sampling_tokenizer
 from headwise.data.shards import StoreWriter, TokenStore
 from headwise.data.splitting import Part
@@ -174,13 +175,16 @@ def write_part(
     """Filter and tokenise one part into a store; the report is kept in the store's details as well."""
     settings = data.filter if part == "train" else KEEP_ALL
     report, seen = FilterReport(), SeenHashes()
+    held_out = HeldOut(chain(read_part(data, "valid"), read_part(data, "test")) if settings.drop_leaked else ())
     sizes: dict[Any, int] = {"source": tokenizers.source.size, "target": tokenizers.target.size}
     with StoreWriter(directory, vocabulary_sizes=sizes, replace=True) as writer:
         for corpus in data.corpora(part):
             writer.start_corpus(corpus_name(corpus), weight=corpus.weight)
             pairs = read_corpus(corpus, source=data.source, target=data.target)
             while block := list(islice(pairs, _BLOCK)):
-                clean = _check_block(block, settings, seen, report)
+                clean = [
+                    pair for pair in _check_block(block, settings, seen, report) if not _leaks(pair, held_out, report)
+                ]
                 _encode_block(clean, tokenizers, writer, limits=limits, settings=settings, report=report)
                 if progress is not None:
                     progress(part, report.read)
@@ -227,6 +231,13 @@ def _check_block(block: list[Pair], settings: FilterSettings, seen: SeenHashes, 
         if not is_new:
             report.drop("duplicate", pair)
     return [pair for pair, is_new in zip(kept, new, strict=True) if is_new]
+
+
+def _leaks(pair: Pair, held_out: HeldOut, report: FilterReport) -> bool:
+    if held_out.holds(pair):
+        report.drop("leaked", pair)
+        return True
+    return False
 
 
 def _encode_block(

@@ -4,12 +4,15 @@ Time and place move: English puts them last, Chinese before the verb, German int
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from headwise.pocket.choices import act, move, people, person, thing, when, when_future, when_past
 from headwise.pocket.draw import Draw
-from headwise.pocket.lexicon import names, noun, nouns_of, places_of, verb, verbs_of
+from headwise.pocket.lexicon import Noun, names, noun, nouns_of, places_of, verb, verbs_of
 from headwise.pocket.noun_phrases import NamePhrase, NounPhrase
 from headwise.pocket.pattern import Slots, worded
 from headwise.pocket.phrases import PlacePhrase, VerbPhrase
+from headwise.pocket.template import Slot
 
 SHOPS = {
     "bakery": "baked",
@@ -145,9 +148,14 @@ def liking_definite(draw: Draw) -> Slots:
     return act(draw, "state", ("the", "this", "my"), draw.choose(STATES))
 
 
+def _others(people_there: Sequence[Noun], subject: Slot) -> list[Noun]:
+    """Everybody but the one who acts: nobody gives a thing to himself."""
+    return [one for one in people_there if not (isinstance(subject, NounPhrase) and one is subject.noun)]
+
+
 def giving(draw: Draw, kinds: str = "gift readable fruit toy", time: str = "recent") -> Slots:
     subject = person(draw, "s", people("person kin"))
-    receiver = thing(draw, "r", draw.choose(people("person")), ("the", "the", "this", "a"))
+    receiver = thing(draw, "r", draw.choose(_others(people("person"), subject)), ("the", "the", "this", "a"))
     given = draw.choose(nouns_of(kinds))
     draw.pair("given", given.concept, receiver.noun.concept)
     return {"s": subject, "r": receiver, "o": thing(draw, "o", given), "t": when(draw, time)}
@@ -167,7 +175,7 @@ def selling_future(draw: Draw) -> Slots:
 
 def dative(draw: Draw) -> Slots:
     subject = person(draw, "s", people("person kin"))
-    receiver = thing(draw, "r", draw.choose(people("person kin")), ("the", "the", "this", "a"))
+    receiver = thing(draw, "r", draw.choose(_others(people("person kin"), subject)), ("the", "the", "this", "a"))
     if isinstance(subject, NounPhrase):
         draw.pair("helping", subject.noun.concept, receiver.noun.concept)
     return {"s": subject, "r": receiver, "t": when(draw, "recent")}

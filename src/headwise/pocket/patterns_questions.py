@@ -142,7 +142,7 @@ SKILLS = (
     ("play|V1 the|D piano|N2", "弹|V1 钢琴|N2", "Klavier|N2 spielen|V1"),
     ("play|V1 the|D violin|N2", "拉|V1 小提琴|N2", "Geige|N2 spielen|V1"),
     ("play|V1 football|N2", "踢|V1 足球|N2", "Fußball|N2 spielen|V1"),
-    ("play|V1 chess|N2", "下|V1 象棋|N2", "Schach|N2 spielen|V1"),
+    ("play|V1 chess|N2", "下|V1 国际象棋|N2", "Schach|N2 spielen|V1"),
     ("play|V1 tennis|N2", "打|V1 网球|N2", "Tennis|N2 spielen|V1"),
 )
 ORDERS = (

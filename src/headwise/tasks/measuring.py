@@ -117,7 +117,8 @@ def measure(wanted: Measurement) -> MeasuredScores:
 def _translations(wanted: Measurement, system: Path) -> tuple[list[str], str | None]:
     """A directory is a model, anything else a file of translations."""
     if not system.is_dir() and system != wanted.model:
-        return list(read_text_lines(system)), wanted.target_language
+        hypotheses = list(read_text_lines(system))
+        return hypotheses, wanted.target_language or guess_language(hypotheses)
     if wanted.source is None:
         raise UsageError(
             f"{system} is a model, so --source is needed: the text it shall translate",
@@ -127,6 +128,16 @@ def _translations(wanted: Measurement, system: Path) -> tuple[list[str], str | N
     decoding = translator.settings(wanted.overrides)
     texts = [translation.text for translation in translator.stream(read_text_lines(wanted.source), decoding)]
     return texts, wanted.target_language or translator.target_language
+
+
+def guess_language(texts: Sequence[str]) -> str | None:
+    """Chinese, Japanese or nothing: only these need another tokenisation, and their scripts give them away."""
+    letters = [letter for text in texts[:1000] for letter in text if letter.isalpha()]
+    if not letters:
+        return None
+    if sum("\u3040" <= letter <= "\u30ff" for letter in letters) > len(letters) / 10:
+        return "ja"
+    return "zh" if sum("\u4e00" <= letter <= "\u9fff" for letter in letters) > len(letters) / 3 else None
 
 
 def _check_count(hypotheses: Sequence[str], references: Sequence[str], system: Path, reference: Path) -> None:

@@ -1,8 +1,8 @@
 """Text in, text out: a trained bundle as a function.
 
     translator = Translator.load("runs/demo/model")
-    translator(["The cat sleeps."])[0].text
-    translator(["The cat sleeps."], alignment=True, attention=True)[0].alignment
+    translator(["The dog is old."])[0].text
+    translator(["The dog is old."], alignment=True, attention=True)[0].alignment
 
 Sentences are cut into pieces, sorted longest first inside a window, decoded in batches and given back in order, so a
 file of any length needs the memory of one window. Empty lines stay empty lines. Alignment and attention come from one
@@ -65,6 +65,9 @@ class Translation:
     """Links (source piece, target piece), if asked for."""
     attention: AttentionTrace | None = None
     """The maps, if asked for."""
+    source_pieces: tuple[str, ...] = ()
+    target_pieces: tuple[str, ...] = ()
+    """What the numbers of the links count, with the end marks; empty unless links or maps were asked for."""
 
     @property
     def text(self) -> str:
@@ -82,9 +85,8 @@ class Translation:
         result["n_best"] = [vars(candidate) for candidate in self.n_best]
         if self.alignment is not None:
             result["alignment"] = [list(link) for link in self.alignment]
-        if self.attention is not None:
-            result["source_pieces"] = list(self.attention.source_pieces)
-            result["target_pieces"] = list(self.attention.target_pieces)
+            result["source_pieces"] = list(self.source_pieces)
+            result["target_pieces"] = list(self.target_pieces)
         return result
 
 
@@ -178,7 +180,8 @@ class Translator:
         links: tuple[tuple[int, int], ...] | None = None
         if alignment:
             links = () if trace is None else align_pieces(trace)
-        return Translation(text, n_best, links, trace if attention else None)
+        pieces = ((), ()) if trace is None else (trace.source_pieces, trace.target_pieces)
+        return Translation(text, n_best, links, trace if attention else None, *pieces)
 
     @torch.inference_mode()
     def trace(self, source: Sequence[int], target: Sequence[int]) -> AttentionTrace:
