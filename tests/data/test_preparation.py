@@ -1,14 +1,11 @@
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from headwise.data.batching import batches
 from headwise.data.choices import DataSettings
 from headwise.data.preparation import open_prepared, prepare_data, read_part
-from headwise.data.resampling import ResampledStore
 from headwise.errors import CheckpointError, DataError, SettingsError
-from headwise.text.choices import SentencePieceSettings, WordSettings
+from headwise.text.choices import SentencePieceSettings
 from tests.text.corpus import chinese, english
 
 from .made import write_lines
@@ -104,23 +101,3 @@ def test_a_vocabulary_too_large_leaves_nothing(corpus: DataSettings, tmp_path: P
 
 def test_texts_of_a_part(corpus: DataSettings) -> None:
     assert [pair.source for pair in read_part(corpus, "valid")] == english()[:5] * 2
-
-
-def test_random_cuts_keep_the_text(corpus: DataSettings, tmp_path: Path) -> None:
-    text = TEXT.model_copy(update={"sampling": 0.3})
-    prepared = prepare_data(corpus, text, tmp_path / "data")
-    rows = {"source_row": prepared.source_row, "target_row": prepared.target_row}
-    store = ResampledStore(prepared.train, prepared.tokenizers, amount=text.sampling, **rows)
-    stream = [next(batches(store, seed=5, rows=3, **rows))[0] for _ in range(2)]
-    assert stream[0].source.equal(stream[1].source)
-    plain = next(batches(prepared.train, seed=5, rows=3, **rows))[0]
-    assert not stream[0].source.equal(plain.source)
-    source, target = store.gather(np.arange(len(store)), ("key", 1))
-    assert [prepared.tokenizers.source.decode(ids.tolist()) for ids in source.split()] == english()
-    assert [prepared.tokenizers.target.decode(ids.tolist()) for ids in target.split()] == chinese()
-
-
-def test_words_have_only_one_cut(corpus: DataSettings, tmp_path: Path) -> None:
-    prepared = prepare_data(corpus, WordSettings(), tmp_path / "data")
-    with pytest.raises(SettingsError, match=r"text\.sampling needs pieces of words"):
-        ResampledStore(prepared.train, prepared.tokenizers, amount=0.1, source_row=128, target_row=128)

@@ -82,11 +82,6 @@ def test_validation_can_translate(tmp_path: Path) -> None:
     assert {"loss", "perplexity", "bleu"} <= valid.keys()
 
 
-def test_sampling_of_pieces_trains(tmp_path: Path) -> None:
-    changes = ["text.sampling=0.2", "training.steps=1", "data.test=null", "data.valid=null"]
-    assert train_tiny(tmp_path / "run", changes).results["steps"] == 1
-
-
 def test_checking_trains_nothing(tmp_path: Path) -> None:
     summary = check_run(tiny_recipe(), directory=tmp_path / "data")
     assert summary.results == {"pairs": 300, "parameters": summary.results["parameters"]}

@@ -30,12 +30,11 @@ from headwise.data.filtering import (
     hash_pair,
 )
 from headwise.data.leaks import HeldOut
-from headwise.data.resampling import sampling_tokenizer
 from headwise.data.shards import StoreWriter, TokenStore
 from headwise.data.splitting import Part
 from headwise.errors import CheckpointError, DataError
 from headwise.storage import publish_directory, read_json, verify_directory, write_json
-from headwise.text.choices import SentencePieceSettings, TextSettings, learn_tokenizers, sample_evenly
+from headwise.text.choices import TextSettings, learn_tokenizers, sample_evenly
 from headwise.text.pair import TokenizerPair, load_tokenizers
 from headwise.text.tokenizer import Tokenizer
 
@@ -60,7 +59,8 @@ class PreparedData:
     @property
     def fingerprint(self) -> str:
         """Changes when anything a resumed run depends on does."""
-        return f"{self.train.fingerprint}-{self.source_row}x{self.target_row}"
+        valid = "none" if self.valid is None else self.valid.fingerprint
+        return f"{self.train.fingerprint}-{valid}-{self.source_row}x{self.target_row}"
 
 
 def prepare_data(
@@ -80,8 +80,7 @@ def prepare_data(
     tokenizers = learn_from_corpora(data, text, seed=seed)
     with publish_directory(directory / "tokenizers", kind=TOKENIZERS_KIND, replace=True) as temporary:
         tokenizers.save(temporary)
-    sampling = text.sampling if isinstance(text, SentencePieceSettings) else 0.0
-    source_row, target_row = plan_from_corpora(data, tokenizers, sampling=sampling, seed=seed)
+    source_row, target_row = plan_from_corpora(data, tokenizers, seed=seed)
     longest = data.filter.max_tokens or max(source_row, target_row)
     limits = LengthLimits(min(longest, source_row - 1), min(longest, target_row - 1))
     write_part(data, "train", tokenizers, directory / "train", limits=limits, progress=progress)
@@ -140,13 +139,11 @@ def learn_from_corpora(data: DataSettings, text: TextSettings, *, seed: int = 0)
     )
 
 
-def plan_from_corpora(
-    data: DataSettings, tokenizers: TokenizerPair, *, sampling: float = 0.0, seed: int = 0
-) -> tuple[int, int]:
-    """Row lengths from a sample of pairs that fit a row, before any store exists, cut as training will cut them."""
+def plan_from_corpora(data: DataSettings, tokenizers: TokenizerPair, *, seed: int = 0) -> tuple[int, int]:
+    """Row lengths from a sample of pairs that fit a row, before any store exists."""
     sample = sample_evenly(read_part(data, "train", data.filter), _PLANNED_PAIRS, seed=seed)
-    sources = _lengths(tokenizers.source, [pair.source for pair in sample], sampling=sampling, seed=seed)
-    targets = _lengths(tokenizers.target, [pair.target for pair in sample], sampling=sampling, seed=seed)
+    sources = _lengths(tokenizers.source, [pair.source for pair in sample])
+    targets = _lengths(tokenizers.target, [pair.target for pair in sample])
     limit = min(data.row_tokens, data.filter.max_tokens or data.row_tokens)
     fitting = [(s, t) for s, t in zip(sources, targets, strict=True) if t <= limit and s <= 2 * limit]
     if not fitting:
@@ -154,13 +151,9 @@ def plan_from_corpora(
     return plan_rows(sum(s for s, _ in fitting), sum(t for _, t in fitting), data.row_tokens)
 
 
-def _lengths(tokenizer: Tokenizer, texts: list[str], *, sampling: float, seed: int) -> list[int]:
+def _lengths(tokenizer: Tokenizer, texts: list[str]) -> list[int]:
     """Tokens of each text with its end."""
-    if sampling:
-        drawn = sampling_tokenizer(tokenizer).sample_batch(texts, amount=sampling, seed=seed)
-    else:
-        drawn = tokenizer.encode_batch(texts)
-    return [len(ids) + 1 for ids in drawn]
+    return [len(ids) + 1 for ids in tokenizer.encode_batch(texts)]
 
 
 def write_part(

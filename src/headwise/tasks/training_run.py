@@ -16,11 +16,9 @@ from typing import Any
 
 import torch
 
-from headwise.data.batching import PairSource
 from headwise.data.choices import corpus_name
 from headwise.data.filtering import FilterReport
 from headwise.data.preparation import PreparedData, prepare_data, read_part
-from headwise.data.resampling import ResampledStore
 from headwise.data.splitting import Part
 from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.greedy import GreedySettings
@@ -84,10 +82,13 @@ def train(
         shape = row_shape(recipe, prepared)
         model.to(device)
         watcher.note(_describe_start(recipe, prepared, model, shape))
-        batches = PackedPairs(_pair_source(recipe, prepared), shape, recipe.training.seed, prepared.fingerprint)
+        batches = PackedPairs(prepared.train, shape, recipe.training.seed, prepared.fingerprint)
         evaluate = _evaluation(recipe, prepared, task, shape, directory)
         outcome = run_training(task, batches, recipe.training, opened, evaluate=evaluate, progress=watcher.training)
-        results = _results(recipe, prepared, model, outcome, directory, watcher)
+        # The model is safe on disk before it is measured: whatever goes wrong while translating, training was not in vain.
+        results = _training_results(model, outcome)
+        save_bundle(opened.model, recipe=recipe, tokenizers=prepared.tokenizers, model=model, results=results)
+        results |= _test_results(recipe, prepared, model, directory, watcher)
         save_bundle(opened.model, recipe=recipe, tokenizers=prepared.tokenizers, model=model, results=results)
     return RunSummary(directory, recipe, results)
 
@@ -163,20 +164,6 @@ def row_shape(recipe: Recipe, prepared: PreparedData) -> RowShape:
     return RowShape(rows, prepared.source_row, prepared.target_row)
 
 
-def _pair_source(recipe: Recipe, prepared: PreparedData) -> PairSource:
-    """The stored pairs, or the same pairs cut anew on every visit if the recipe asks for sub-word sampling."""
-    amount = getattr(recipe.text, "sampling", 0.0)
-    if amount == 0.0:
-        return prepared.train
-    return ResampledStore(
-        prepared.train,
-        prepared.tokenizers,
-        amount=amount,
-        source_row=prepared.source_row,
-        target_row=prepared.target_row,
-    )
-
-
 def count_parameters(model: torch.nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
@@ -237,16 +224,9 @@ def translate_part(
     )
 
 
-def _results(
-    recipe: Recipe,
-    prepared: PreparedData,
-    model: EncoderDecoder,
-    outcome: TrainingResult,
-    directory: Path,
-    watcher: Events,
-) -> dict[str, Any]:
-    """What the model card reports: how training ended, and the scores of the validation and test sets."""
-    results: dict[str, Any] = {
+def _training_results(model: EncoderDecoder, outcome: TrainingResult) -> dict[str, Any]:
+    """How training ended, for the model card."""
+    return {
         "steps": outcome.step,
         "stopped_by": outcome.reason,
         "weights": outcome.weights,
@@ -254,6 +234,13 @@ def _results(
         "training_seconds": round(outcome.seconds, 1),
         "parameters": count_parameters(model),
     }
+
+
+def _test_results(
+    recipe: Recipe, prepared: PreparedData, model: EncoderDecoder, directory: Path, watcher: Events
+) -> dict[str, Any]:
+    """The scores of the validation and test sets, for the model card."""
+    results: dict[str, Any] = {}
     translator = _translator(recipe, prepared, model.eval(), directory)
     parts: tuple[Part, ...] = ("valid", "test")
     for part in parts:

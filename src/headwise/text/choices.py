@@ -46,9 +46,6 @@ class SentencePieceSettings(Settings):
     """identity keeps the text exactly; the others change it for good (nfkc: full-width forms; _cf: lower case)."""
     sample: int = pydantic.Field(default=2_000_000, ge=1, le=20_000_000)
     """At most so many lines of each side are held in memory for learning, drawn at random."""
-    sampling: float = pydantic.Field(default=0.0, ge=0.0, lt=1.0)
-    """Cut training text in random ways; 0 is off. For bpe the share of merges left out (BPE-dropout, 0.1 is usual), for
-    unigram the sharpness alpha of the draw (Kudo 2018: 0.1 to 0.5; smaller is more random)."""
 
 
 class WordSettings(Settings):

@@ -13,7 +13,6 @@ private area, which escape themselves. Tested against: that law on generated tex
 
 import contextlib
 import io
-import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -29,7 +28,6 @@ MAX_MODEL_BYTES = 64 << 20
 _ESCAPE = "\uf8fe"
 _SMALL_BATCH = 32
 _ENCODING_ERRORS = (RuntimeError, TypeError, UnicodeError)  # what sentencepiece's binding makes of bad Unicode
-_sampling_lock = threading.Lock()
 
 
 def _escape(text: str) -> str:
@@ -69,27 +67,6 @@ class PieceTokenizer:
         except _ENCODING_ERRORS:
             _require_unicode(texts)
             raise
-
-    def sample_batch(self, texts: Sequence[str], *, amount: float, seed: int) -> list[list[int]]:
-        """Random segmentations: BPE-dropout (Provilkov et al. 2020) or unigram sampling (Kudo 2018).
-
-        sentencepiece draws from one generator per thread, seeded when the thread first draws; a new thread for
-        each call makes the result a pure function of the arguments.
-        """
-        escaped = [_escape(text) for text in texts]
-        result: list[list[int]] = []
-
-        def draw() -> None:
-            for text in escaped:
-                result.append(self._processor.encode(text, enable_sampling=True, alpha=amount, nbest_size=-1))
-
-        with _sampling_lock:
-            sentencepiece.set_random_generator_seed(seed % (1 << 32))
-            thread = threading.Thread(target=draw)
-            thread.start()
-            thread.join()
-        assert len(result) == len(texts)
-        return result
 
     def decode(self, ids: Sequence[int]) -> str:
         known = [int(number) for number in ids]

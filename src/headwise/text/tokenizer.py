@@ -50,11 +50,3 @@ class Tokenizer(Protocol):
     def save(self, directory: Path) -> None:
         """Write the tokenizer's files into an existing directory."""
         ...
-
-
-class SamplingTokenizer(Tokenizer, Protocol):
-    """A tokenizer that can also cut a text in a random way (subword regularisation)."""
-
-    def sample_batch(self, texts: Sequence[str], *, amount: float, seed: int) -> list[list[int]]:
-        """Random segmentations, a pure function of the texts, the amount and the seed."""
-        ...
