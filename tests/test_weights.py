@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 
 from headwise.errors import CheckpointError
-from headwise.weights import load_weights, save_weights, weights_of
+from headwise.weights import load_weights, save_weights, weights_of, write_tensors
 
 
 class Tied(nn.Module):
@@ -139,3 +139,12 @@ def test_weights_in_another_order_load(tmp_path: Path) -> None:
     second = Tied(6)
     load_weights(second, path)
     assert bits(first) == bits(second)
+
+
+def test_a_full_disk_is_known_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise SafetensorError("I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr("headwise.weights.save_file", refuse)
+    with pytest.raises(OSError, match="No space left"):
+        write_tensors(tmp_path / "x", {})

@@ -139,7 +139,8 @@ def verify_directory(directory: Path, *, kind: str) -> Mapping[str, Any]:
             "已损坏（缺少必需的条目）；请用其他副本或更早的检查点",
             file=directory / MANIFEST,
         )
-    if manifest["kind"] != kind or not isinstance(manifest.get("format"), int) or manifest["format"] > FORMAT_VERSION:
+    version = manifest.get("format")
+    if manifest["kind"] != kind or type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         raise CheckpointError(
             f"describes a {manifest['kind']!r} of format {manifest.get('format')}; a {kind!r} of format at most "
             f"{FORMAT_VERSION} is needed; give another directory or update headwise",
@@ -149,15 +150,33 @@ def verify_directory(directory: Path, *, kind: str) -> Mapping[str, Any]:
         )
     root = directory.resolve()
     for name, entry in manifest["files"].items():
-        path = directory / name
-        if not path.resolve().is_relative_to(root):
+        if not _lies_inside(root, name):
             raise CheckpointError(
-                f"names {name!r}, which lies outside the directory; do not use this directory",
-                f"列出的 {name!r} 在目录之外；请勿使用该目录",
+                f"names {name[:80]!r}, which lies outside the directory; do not use this directory",
+                f"列出的 {name[:80]!r} 在目录之外；请勿使用该目录",
                 file=directory / MANIFEST,
             )
-        _verify_file(path, entry)
+        _verify_file(directory / name, entry)
+    for path in sorted(directory.rglob("*")):
+        if (
+            path.name != MANIFEST
+            and not path.is_dir()
+            and path.relative_to(directory).as_posix() not in manifest["files"]
+        ):
+            raise CheckpointError(
+                "is not listed in the manifest; remove it, or use another copy of the directory",
+                "不在清单之中；请删除它，或换用该目录的其他副本",
+                file=path,
+            )
     return manifest
+
+
+def _lies_inside(root: Path, name: str) -> bool:
+    """Symlink loops, NULs and names too long for the system are no files of ours either."""
+    try:
+        return (root / name).resolve().is_relative_to(root)
+    except (OSError, RuntimeError, ValueError):
+        return False
 
 
 def _verify_file(path: Path, entry: Any) -> None:

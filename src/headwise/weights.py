@@ -7,12 +7,14 @@ they can hold numbers and nothing else. They carry no checksum of their own; `st
 Tested against: bit-equality after a round trip; renamed pickles, oversized headers, missing and misshapen weights.
 """
 
+import errno
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -41,39 +43,69 @@ def load_weights(module: nn.Module, path: Path) -> None:
     put_weights(weights_of(module), read_tensors(path), file=path)
 
 
+def check_shapes(module: nn.Module, path: Path) -> None:
+    """Compare a module (which may be on the meta device) with a file's header alone."""
+    expected = {name: tuple(tensor.shape) for name, tensor in weights_of(module).items()}
+    try:
+        _check_header(path)
+        with safe_open(path, framework="pt") as file:
+            found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 - no mapping
+    except (OSError, SafetensorError) as error:
+        raise _damaged(path, error) from error
+    differences = [name for name in sorted(expected.keys() | found.keys()) if expected.get(name) != found.get(name)]
+    if differences:
+        raise _unfit(path, [f"{name}: {found.get(name)} instead of {expected.get(name)}" for name in differences])
+
+
 def write_tensors(path: Path, tensors: Weights) -> None:
     path.touch()
     permissions = path.stat().st_mode
-    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path)
+    try:
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path)
+    except SafetensorError as error:
+        # safetensors hides the system's error in a text; a full disk must be known as one.
+        number = errno.ENOSPC if "os error 28" in str(error) else errno.EIO
+        raise OSError(number, os.strerror(number), str(path)) from error
     path.chmod(permissions)  # safetensors lets nobody but the owner read; a model may be shared like any other file
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """All tensors of a safetensors file; the header's size is checked before anything is parsed."""
     try:
-        with path.open("rb") as file:
-            start = file.read(9)
-        header_bytes = int.from_bytes(start[:8], "little")
-        size = path.stat().st_size
-        if len(start) < 9 or start[8:9] != b"{" or header_bytes > min(MAX_HEADER_BYTES, size):
-            raise CheckpointError(
-                "is not a safetensors file (another format under this name, or damaged); use the file that was saved",
-                "不是 safetensors 文件（其他格式或已损坏）；请使用当初保存的文件",
-                file=path,
-            )
+        _check_header(path)
         return load_file(path)
-    except OSError as error:
+    except (OSError, SafetensorError, json.JSONDecodeError) as error:
+        raise _damaged(path, error) from error
+
+
+def _check_header(path: Path) -> None:
+    with path.open("rb") as file:
+        start = file.read(9)
+    header_bytes = int.from_bytes(start[:8], "little")
+    if len(start) < 9 or start[8:9] != b"{" or header_bytes > min(MAX_HEADER_BYTES, path.stat().st_size):
         raise CheckpointError(
-            f"cannot be read ({error.strerror}); use another copy or an earlier checkpoint",
-            f"无法读取（{error.strerror}）；请用其他副本或更早的检查点",
+            "is not a safetensors file (another format under this name, or damaged); use the file that was saved",
+            "不是 safetensors 文件（其他格式或已损坏）；请使用当初保存的文件",
             file=path,
-        ) from error
-    except (SafetensorError, json.JSONDecodeError) as error:
-        raise CheckpointError(
-            f"is damaged ({error}); use another copy or an earlier checkpoint",
-            f"已损坏（{error}）；请用其他副本或更早的检查点",
-            file=path,
-        ) from error
+        )
+
+
+def _damaged(path: Path, error: Exception) -> CheckpointError:
+    en, zh = f"is damaged ({error})", f"已损坏（{error}）"
+    if isinstance(error, OSError):
+        en, zh = f"cannot be read ({error.strerror})", f"无法读取（{error.strerror}）"
+    return CheckpointError(
+        f"{en}; use another copy or an earlier checkpoint", f"{zh}；请用其他副本或更早的检查点", file=path
+    )
+
+
+def _unfit(path: Path | str | None, differences: list[str]) -> CheckpointError:
+    listed = "; ".join(differences[:12]) + (f"; and {len(differences) - 12} more" if len(differences) > 12 else "")
+    return CheckpointError(
+        f"does not fit this model ({listed}); use the recipe it was trained with",
+        f"与此模型不符（{listed}）；请使用训练时的配方",
+        file=path,
+    )
 
 
 @torch.no_grad()
@@ -85,12 +117,7 @@ def put_weights(target: Weights, source: Weights, *, file: Path | str | None = N
         if target[name].shape != source[name].shape or target[name].dtype != source[name].dtype:
             differences.append(f"{name} is {_form(source[name])} instead of {_form(target[name])}")
     if differences:
-        listed = "; ".join(differences[:12]) + (f"; and {len(differences) - 12} more" if len(differences) > 12 else "")
-        raise CheckpointError(
-            f"does not fit this model ({listed}); use the recipe it was trained with",
-            f"与此模型不符（{listed}）；请使用训练时的配方",
-            file=file,
-        )
+        raise _unfit(file, differences)
     for name, tensor in target.items():
         tensor.copy_(source[name])
 

@@ -1,5 +1,6 @@
 import gzip
 import lzma
+import os
 import tracemalloc
 from pathlib import Path
 
@@ -88,3 +89,9 @@ def test_no_permission_as_the_system_reports_it(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(DataError, match=r"cannot be read \(Permission denied\)"):
         list(read_lines(path))
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match="is a pipe or device"):
+        list(read_lines(tmp_path / "pipe"))

@@ -57,3 +57,10 @@ def test_the_later_override_wins() -> None:
 def test_what_is_no_override_is_refused(override: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         apply_overrides(DATA, [override])
+
+
+def test_a_key_given_before_its_kind_is_not_lost() -> None:
+    changed = apply_overrides(DATA, ["training.schedule.warmup=3", "training.schedule.kind=linear"])
+    assert changed["training"]["schedule"] == {"kind": "linear", "warmup": 3}
+    whole = ["training.schedule={kind: cosine, peak: 1}", "training.schedule.warmup=3", "training.schedule.kind=linear"]
+    assert apply_overrides(DATA, whole)["training"]["schedule"] == {"kind": "linear", "warmup": 3}

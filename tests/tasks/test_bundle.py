@@ -88,7 +88,7 @@ def test_weights_of_another_model_do_not_fit(copy: Path) -> None:
     recipe = (copy / "recipe.yaml").read_text(encoding="utf-8")
     (copy / "recipe.yaml").write_text(recipe.replace("hidden: 32", "hidden: 34"), encoding="utf-8")
     write_manifest(copy, kind=KIND)
-    with pytest.raises(CheckpointError, match=r"does not fit this model .*float32.34, 16"):
+    with pytest.raises(CheckpointError, match=r"does not fit this model .*instead of .34, 16"):
         load_bundle(copy)
 
 
@@ -97,3 +97,43 @@ def test_what_is_no_model_says_where_one_is(tmp_path: Path) -> None:
         CheckpointError, match=r"is not a model: a bundle has a MANIFEST.json; give e.g. runs/demo/model"
     ):
         load_bundle(tmp_path)
+
+
+def change_manifest(bundle: Path, change: str, value: object = None) -> None:
+    manifest = json.loads((bundle / MANIFEST).read_text(encoding="utf-8"))
+    if change == "format":
+        manifest["format"] = value
+    else:
+        del manifest["files"][change]
+    (bundle / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def test_a_file_that_is_not_listed_is_not_trusted(copy: Path) -> None:
+    change_manifest(copy, "weights.safetensors")
+    with pytest.raises(CheckpointError, match=r"weights\.safetensors: is not listed in the manifest"):
+        load_bundle(copy)
+    (copy / "weights.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"does not list weights\.safetensors"):
+        load_bundle(copy)
+
+
+@pytest.mark.parametrize("value", [-1, 0, True, "1", 99])
+def test_formats_that_never_were_are_refused(copy: Path, value: object) -> None:
+    change_manifest(copy, "format", value)
+    with pytest.raises(CheckpointError, match="of format"):
+        load_bundle(copy)
+
+
+def test_a_loop_of_links_is_refused(copy: Path) -> None:
+    (copy / "weights.safetensors").unlink()
+    (copy / "weights.safetensors").symlink_to("weights.safetensors")
+    with pytest.raises(CheckpointError, match=r"lies outside the directory|is missing"):
+        load_bundle(copy)
+
+
+def test_a_huge_recipe_is_refused_before_it_is_built(copy: Path) -> None:
+    recipe = (copy / "recipe.yaml").read_text(encoding="utf-8").replace("dim: 16", "dim: 65536")
+    (copy / "recipe.yaml").write_text(recipe, encoding="utf-8")
+    write_manifest(copy, kind=KIND)
+    with pytest.raises(CheckpointError, match=r"does not fit this model .*65536"):
+        load_bundle(copy)

@@ -102,3 +102,13 @@ def test_combinations_that_cannot_be(overrides: list[str], en: str, zh: str) -> 
     assert en in str(caught.value)
     use_language("zh")
     assert zh in str(caught.value)
+
+
+def test_positions_must_reach_the_end_of_a_row() -> None:
+    with pytest.raises(SettingsError, match=r"model\.position\.max_length is 32, but rows have 64"):
+        load_recipe("pocket", ["model.position={kind: learned, max_length: 32}"])
+
+
+def test_the_best_is_chosen_by_something_that_is_measured() -> None:
+    with pytest.raises(SettingsError, match=r"training\.keep\.best is 'foo'; validation measures loss"):
+        load_recipe("pocket", ["training.keep.best=foo"])

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headwise.errors import CheckpointError, SettingsError, UsageError
+from headwise.errors import CheckpointError, DataError, SettingsError, UsageError
 from headwise.pocket import sentences
 from headwise.tasks.translator import AttentionTrace, Translator, align_pieces
+from tests.tasks.tiny import train_tiny
 
 TEXTS = [sentence.text("en") for sentence in sentences("test", 23)]
 
@@ -126,3 +127,28 @@ def test_the_pair_is_known(translator: Translator) -> None:
 def test_nothing_is_loaded_from_what_is_no_model(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="is not a model"):
         Translator.load(tmp_path)
+
+
+def test_a_sentence_too_long_is_refused_by_its_number(translator: Translator) -> None:
+    with pytest.raises(DataError, match=r"sentence 2 of the input has [\d,]+ tokens, at most 2,048"):
+        translator(["The dog is old.", "dog " * 3000])
+
+
+def test_outputs_stay_within_learned_positions(tmp_path: Path) -> None:
+    train_tiny(tmp_path / "run", ["model.position={kind: learned, max_length: 64}", "data.test=null"])
+    learned = Translator.load(tmp_path / "run")
+    decoding = learned.settings(["max_length=99", "min_length=70"])
+    assert len(learned(["The dog is old."], decoding)) == 1
+    with pytest.raises(DataError, match=r"at most 64"):
+        learned(["dog " * 99])
+
+
+@pytest.mark.parametrize("wrong", [b"abc", 5, None, [None], [b"x"]])
+def test_what_is_not_a_list_of_texts_is_refused(translator: Translator, wrong: object) -> None:
+    with pytest.raises(UsageError, match="a list of texts is needed"):
+        translator(wrong)  # type: ignore[arg-type]
+
+
+def test_a_mapping_is_no_decoding(translator: Translator) -> None:
+    with pytest.raises(UsageError, match="the decoding given is a dict"):
+        translator(["a"], {"kind": "beam"})  # type: ignore[arg-type]

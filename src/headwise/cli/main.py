@@ -7,6 +7,7 @@ is known, so that `--help` answers at once.
 
 import argparse
 import contextlib
+import io
 import logging
 import os
 import signal
@@ -83,6 +84,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Threads that wait for each other by spinning lose most of their time when another program wants a core: training
     # beside two busy processes was 3 to 5 times slower. Sleeping costs 3 % on an idle machine (docs/decisions).
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Translations are UTF-8 for whoever reads them next; a terminal that cannot show a character gets its code.
+        if sys.stdout.isatty():
+            sys.stdout.reconfigure(errors="backslashreplace")
+        else:
+            sys.stdout.reconfigure(encoding="utf-8")
     _language_asked(given)
     parser = build_parser()
     parsed = parse(parser, given)

@@ -89,11 +89,18 @@ def find_known(name: str, *, languages: tuple[str, str]) -> KnownPart:
         )
     root = data_directory()
     wanted = [part.file] if part.columns else [f"{part.file}.{code}.gz" for code in languages]
+    known = {file.path: file for file in corpus.files}
     for file in wanted:
         if not (root / file).exists():
             raise DataError(
                 f"is not there; bring it with `headwise data fetch {corpus.name}`, or set {VARIABLE} to a mirror",
                 f"不存在；请运行 `headwise data fetch {corpus.name}`，或将 {VARIABLE} 设为本地镜像",
+                file=root / file,
+            )
+        if digest_of_text(root / file) != known[file].sha256:
+            raise DataError(
+                f"is not the published text (its SHA-256 differs); remove it and run `headwise data fetch {corpus.name}`",
+                f"不是发布的文本（SHA-256 不符）；请删除后运行 `headwise data fetch {corpus.name}`",
                 file=root / file,
             )
     return KnownPart(root / part.file, part.columns, part.keep)

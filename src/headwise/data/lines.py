@@ -30,6 +30,12 @@ def open_bytes(path: Path) -> BinaryIO:
                 "是目录，需要文本文件；请给出文件，或语言代码之前的路径前缀",
                 file=path,
             )
+        if path.exists() and not path.is_file():
+            raise DataError(
+                "is a pipe or device, a file that can be read again is needed; save it to a file first",
+                "是管道或设备，需要可以重复读取的文件；请先存成文件",
+                file=path,
+            )
         if path.suffix == ".gz":
             return cast(BinaryIO, gzip.open(path, "rb"))
         if path.suffix == ".xz":

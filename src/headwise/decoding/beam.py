@@ -50,7 +50,7 @@ from headwise.errors import SettingsError, UsageError
 
 class BeamSettings(SearchSettings):
     kind: Literal["beam"] = "beam"
-    size: int = Field(default=5, ge=1)
+    size: int = Field(default=5, ge=1, le=1024)
     """Hypotheses kept at every step."""
     num_best: int = Field(default=1, ge=1)
     """Hypotheses returned, best first."""

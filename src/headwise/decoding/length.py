@@ -37,13 +37,13 @@ COVERAGE_FLOOR = 1e-6
 
 class AverageLength(Settings):
     kind: Literal["average"] = "average"
-    alpha: float = 1.0
+    alpha: float = Field(default=1.0, ge=-10, le=10)
     """0 ignores the length, 1 is the mean, above 1 favours long outputs."""
 
 
 class WuLength(Settings):
     kind: Literal["wu"] = "wu"
-    alpha: float = 0.6
+    alpha: float = Field(default=0.6, ge=-10, le=10)
 
 
 class NoLength(Settings):
@@ -56,9 +56,9 @@ LengthPenalty = Annotated[AverageLength | WuLength | NoLength, Field(discriminat
 class LengthLimit(Settings):
     """At most factor · (source tokens) + extra tokens, and never more than `limit`."""
 
-    factor: float = Field(default=2.0, ge=0)
-    extra: int = Field(default=20, ge=0)
-    limit: int = Field(default=512, ge=1)
+    factor: float = Field(default=2.0, ge=0, le=1000)
+    extra: int = Field(default=20, ge=0, le=65_536)
+    limit: int = Field(default=512, ge=1, le=65_536)
 
     def for_source(self, num_tokens: int) -> int:
         return max(1, min(self.limit, int(self.factor * num_tokens) + self.extra))

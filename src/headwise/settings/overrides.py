@@ -16,9 +16,9 @@ from headwise.settings.reading import read_yaml
 
 
 def apply_overrides(data: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """A changed copy of the data; later overrides win over earlier ones."""
+    """A changed copy of the data; later overrides win over earlier ones, whatever the order of a kind and its keys."""
     result = _deep_copy(data)
-    for override in overrides:
+    for override in _kinds_before_their_keys(overrides):
         path, equals, text = override.partition("=")
         keys = path.strip().split(".")
         if not equals or not all(re.fullmatch(r"[A-Za-z_]\w*|\d+", key) for key in keys):
@@ -28,6 +28,19 @@ def apply_overrides(data: Mapping[str, Any], overrides: Sequence[str]) -> dict[s
             )
         _set_path(result, keys, _read_value(override, text), override)
     return result
+
+
+def _kinds_before_their_keys(overrides: Sequence[str]) -> list[str]:
+    """A change of kind empties its choice, so it moves before the keys of that choice: they would be lost in silence."""
+    ordered: list[str] = []
+    for override in overrides:
+        path = override.partition("=")[0].strip()
+        place = len(ordered)
+        if path.endswith(".kind"):
+            choice = path.removesuffix("kind")
+            place = next((index for index, other in enumerate(ordered) if other.strip().startswith(choice)), place)
+        ordered.insert(place, override)
+    return ordered
 
 
 def _read_value(override: str, text: str) -> Any:

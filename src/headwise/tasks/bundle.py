@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 import headwise
 from headwise.errors import CheckpointError
 from headwise.models.choices import build_model
@@ -20,9 +22,10 @@ from headwise.settings import check_settings, read_settings_file
 from headwise.storage import MANIFEST, publish_directory, read_json, verify_directory
 from headwise.tasks.recipe import Recipe, write_recipe
 from headwise.text.choices import TokenizerPair, load_tokenizers
-from headwise.weights import load_weights, save_weights
+from headwise.weights import check_shapes, load_weights, save_weights
 
 KIND = "bundle"
+REQUIRED = ("weights.safetensors", "recipe.yaml", "results.json", "tokenizer/tokenizers.json")
 
 
 @dataclass(frozen=True)
@@ -52,12 +55,22 @@ def save_bundle(
 def load_bundle(directory: Path | str) -> Bundle:
     """A verified bundle, on the CPU and ready to translate."""
     path = find_bundle(Path(directory))
-    verify_directory(path, kind=KIND)
+    manifest = verify_directory(path, kind=KIND)
+    for name in REQUIRED:
+        if name not in manifest["files"]:
+            raise CheckpointError(
+                f"does not list {name}, without which there is no model; use another copy of the bundle",
+                f"没有列出 {name}，缺少它就不成其为模型；请换用其他副本",
+                file=path / MANIFEST,
+            )
     recipe = check_settings(Recipe, read_settings_file(path / "recipe.yaml"), file=path / "recipe.yaml")
     tokenizers = load_tokenizers(path / "tokenizer")
-    model = build_model(
-        recipe.model, source_size=tokenizers.source.size, target_size=tokenizers.target.size, generator=None
-    )
+    sizes = {"source_size": tokenizers.source.size, "target_size": tokenizers.target.size}
+    with torch.device(
+        "meta"
+    ):  # shapes without memory: a recipe that does not fit its weights is refused before it is built
+        check_shapes(build_model(recipe.model, generator=None, **sizes), path / "weights.safetensors")
+    model = build_model(recipe.model, generator=None, **sizes)
     load_weights(model, path / "weights.safetensors")
     return Bundle(path, recipe, tokenizers, model.eval(), read_json(path / "results.json"))
 

@@ -18,9 +18,13 @@ from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import DecodingSettings
 from headwise.errors import SettingsError
 from headwise.models.choices import EncoderDecoderSettings, ModelSettings
+from headwise.positions.choices import Learned
 from headwise.settings import Settings, apply_overrides, check_settings, read_settings_file
 from headwise.text.choices import SentencePieceSettings, TextSettings
 from headwise.training.choices import TrainingSettings
+
+METRICS = ("loss", "perplexity", "bleu")
+"""What a validation measures."""
 
 
 class EvaluationSettings(Settings):
@@ -59,6 +63,18 @@ class Recipe(Settings):
                 "model.embedding.tied=all needs one vocabulary for both languages; "
                 "set text.shared=true, or model.embedding.tied=output",
                 "model.embedding.tied=all 要求两种语言共用词表；请设 text.shared=true，或 model.embedding.tied=output",
+            )
+        position = self.model.position
+        if isinstance(position, Learned) and position.max_length < self.data.row_tokens:
+            raise SettingsError(
+                f"model.position.max_length is {position.max_length}, but rows have {self.data.row_tokens} tokens; raise it to at "
+                "least data.row_tokens",
+                f"model.position.max_length 为 {position.max_length}，而每行有 {self.data.row_tokens} 个词元；请至少增大到 data.row_tokens",
+            )
+        if self.training.keep.best not in METRICS:
+            raise SettingsError(
+                f"training.keep.best is {self.training.keep.best!r}; validation measures {', '.join(METRICS)}: choose one",
+                f"training.keep.best 为 {self.training.keep.best!r}；验证只度量 {'、'.join(METRICS)}：请选其一",
             )
         if self.training.keep.best == "bleu" and self.evaluation.validation_sentences == 0:
             raise SettingsError(

@@ -20,18 +20,23 @@ import torch
 from numpy.typing import NDArray
 
 from headwise.attention.taps import tap_attention
+from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.constraints import encode_phrases
+from headwise.decoding.greedy import GreedySettings
 from headwise.decoding.results import SearchResult
+from headwise.decoding.sampling import SamplingSettings
 from headwise.decoding.windows import decode_stream
-from headwise.errors import UsageError
+from headwise.errors import DataError, UsageError
 from headwise.models.incremental import IncrementalDecoder
+from headwise.positions.choices import Learned
 from headwise.settings import Settings, apply_overrides, check_settings
 from headwise.tasks.bundle import Bundle, load_bundle
 from headwise.text.tokenizer import BOS, EOS
 from headwise.training.precision import Device, choose_device
 
 MAX_SHALLOW_LAYERS = 3
+MAX_SOURCE_TOKENS = 2048
 
 
 @dataclass(frozen=True)
@@ -132,10 +137,14 @@ class Translator:
         attention: bool = False,
     ) -> list[Translation]:
         """Translate sentences; the result has one entry for each, in order."""
-        if isinstance(texts, str):
+        if (
+            isinstance(texts, str)
+            or not isinstance(texts, Sequence)
+            or not all(isinstance(text, str) for text in texts)
+        ):
             raise UsageError(
-                "one text was given where a list of texts is needed; write translator([text])",
-                "需要文本列表，却只给了一段文本；请写 translator([text])",
+                f"{type(texts).__name__} was given where a list of texts is needed; write translator([text])",
+                f"需要文本列表，给出的却是 {type(texts).__name__}；请写 translator([text])",
             )
         return list(self.stream(texts, decoding, alignment=alignment, attention=attention))
 
@@ -148,20 +157,47 @@ class Translator:
         attention: bool = False,
     ) -> Iterator[Translation]:
         """Translate any number of sentences with the memory of one window."""
-        settings = decoding or self.recipe.decoding
+        settings = self._within_positions(self.recipe.decoding if decoding is None else decoding)
         phrases = encode_phrases(settings, self.tokenizers.target.encode)
         stepper = IncrementalDecoder(self.model, attending=getattr(settings, "coverage_penalty", 0.0) > 0)
         remembered: deque[tuple[str, list[int]]] = deque()
 
         def sources() -> Iterator[list[int]]:
-            for text in texts:
+            for number, text in enumerate(texts, start=1):
                 ids = self.tokenizers.source.encode(text) if text.strip() else []
+                self._check_length(len(ids) + 1, number)
                 remembered.append((text, ids))
                 yield ids
 
         for result in decode_stream(stepper, sources(), settings, phrases=phrases):
             text, ids = remembered.popleft()
             yield self._translation(text, ids, result, alignment=alignment, attention=attention)
+
+    def _within_positions(self, settings: DecodingSettings) -> DecodingSettings:
+        """The same settings, with outputs no longer than the positions the model knows."""
+        if not isinstance(settings, GreedySettings | BeamSettings | SamplingSettings):
+            raise UsageError(
+                f"the decoding given is a {type(settings).__name__}; make one with translator.settings(['kind=beam', 'size=8'])",
+                f"给出的 decoding 是 {type(settings).__name__}；请用 translator.settings(['kind=beam', 'size=8']) 生成",
+            )
+        position = self.recipe.model.position
+        if not isinstance(position, Learned):
+            return settings
+        limit = settings.max_length
+        if isinstance(limit, int):
+            return settings.model_copy(update={"max_length": min(limit, position.max_length - 1)})
+        shorter = limit.model_copy(update={"limit": min(limit.limit, position.max_length - 1)})
+        return settings.model_copy(update={"max_length": shorter})
+
+    def _check_length(self, num_tokens: int, line: int) -> None:
+        """Refuse a sentence before the model sees it: attention's cost grows with the square of its length."""
+        position = self.recipe.model.position
+        limit = min(MAX_SOURCE_TOKENS, position.max_length) if isinstance(position, Learned) else MAX_SOURCE_TOKENS
+        if num_tokens > limit:
+            raise DataError(
+                f"sentence {line} of the input has {num_tokens:,} tokens, at most {limit:,} are translated; split it into sentences",
+                f"输入的第 {line} 句有 {num_tokens:,} 个词元，最多翻译 {limit:,} 个；请拆成句子",
+            )
 
     def _translation(
         self,

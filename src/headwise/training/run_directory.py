@@ -32,8 +32,8 @@ from headwise.training.journal import Journal
 
 logger = logging.getLogger(__name__)
 
-# What may differ between a run and its continuation: only how long it goes on and what is shown of it.
-FREE_TO_CHANGE = frozenset({"training.time_limit", "training.tensorboard"})
+# What may differ between a run and its continuation: how long it goes on, what is shown of it and how the end is measured.
+FREE_TO_CHANGE = ("training.time_limit", "training.tensorboard", "decoding", "data.test")
 
 
 class RunDirectory:
@@ -194,7 +194,7 @@ def check_recipe(old: Mapping[str, Any], new: Mapping[str, Any], *, file: Path) 
     for key in sorted(before.keys() | after.keys()):
         was, now = before.get(key, "(absent)"), after.get(key, "(absent)")
         more_steps = key == "training.steps" and isinstance(was, int) and isinstance(now, int) and now > was
-        if was != now and key not in FREE_TO_CHANGE and not more_steps:
+        if was != now and not key.startswith(FREE_TO_CHANGE) and not more_steps:
             changes.append(f"  {key}: {was} → {now}")
     if changes:
         raise UsageError(
