@@ -184,3 +184,12 @@ def test_needed_steps():
 
 def test_flatten():
     assert flatten({"a": {"b": 1, "c": [2, {"d": None}]}}) == {"a.b": 1, "a.c.0": 2, "a.c.1.d": None}
+
+
+def test_how_the_end_is_measured_may_change(tmp_path):
+    recipe = {"decoding": {"kind": "beam", "size": 5}, "data": {"train": "a", "test": "b"}}
+    RunDirectory.open(tmp_path, recipe=recipe).close()
+    changed = {"decoding": {"kind": "greedy"}, "data": {"train": "a", "test": "c"}}
+    RunDirectory.open(tmp_path, recipe=changed, resume=True).close()
+    with pytest.raises(UsageError, match=r"data\.train: a → z"):
+        RunDirectory.open(tmp_path, recipe={**changed, "data": {"train": "z", "test": "c"}}, resume=True)

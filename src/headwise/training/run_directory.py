@@ -200,10 +200,11 @@ def check_recipe(old: Mapping[str, Any], new: Mapping[str, Any], *, file: Path) 
         raise UsageError(
             "the recipe differs from the one this run began with:\n"
             + "\n".join(changes)
-            + "\nonly training.steps may be raised; undo the changes or start a new run in another directory",
+            + "\nonly training.steps may be raised, and decoding and data.test changed; undo the other changes or "
+            "start a new run in another directory",
             "配方与本次运行开始时不同：\n"
             + "\n".join(changes)
-            + "\n只允许增大 training.steps；请撤销改动，或在别的目录开始新的运行",
+            + "\n只允许增大 training.steps，或修改 decoding、data.test；请撤销其他改动，或在别的目录开始新的运行",
             file=file,
         )
 
