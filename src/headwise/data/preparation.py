@@ -10,6 +10,7 @@ Tested against: the same steps written as plain list comprehensions over small c
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -33,10 +34,13 @@ from headwise.data.leaks import HeldOut
 from headwise.data.shards import StoreWriter, TokenStore
 from headwise.data.splitting import Part
 from headwise.errors import CheckpointError, DataError
-from headwise.storage import publish_directory, read_json, verify_directory, write_json
+from headwise.language import say
+from headwise.storage import MANIFEST, publish_directory, read_json, sha256_of, verify_directory, write_json
 from headwise.text.choices import TextSettings, learn_tokenizers, sample_evenly
 from headwise.text.pair import TokenizerPair, load_tokenizers
 from headwise.text.tokenizer import Tokenizer
+
+logger = logging.getLogger(__name__)
 
 TOKENIZERS_KIND = "tokenizers"
 DESCRIPTION = "prepared.json"
@@ -55,12 +59,15 @@ class PreparedData:
     valid: TokenStore | None
     source_row: int
     target_row: int
+    vocabulary: str
+    """Of both tokenizers: the SHA-256 of their manifest."""
 
     @property
     def fingerprint(self) -> str:
-        """Changes when anything a resumed run depends on does."""
-        valid = "none" if self.valid is None else self.valid.fingerprint
-        return f"{self.train.fingerprint}-{valid}-{self.source_row}x{self.target_row}"
+        """Changes when anything a resumed run depends on does; made of named parts, so that it can say which."""
+        valid = "none" if self.valid is None else self.valid.fingerprint[:16]
+        rows = f"{self.source_row}x{self.target_row}"
+        return f"train:{self.train.fingerprint[:16]} valid:{valid} vocabulary:{self.vocabulary[:16]} rows:{rows}"
 
 
 def prepare_data(
@@ -72,8 +79,10 @@ def prepare_data(
         try:
             if read_json(directory / DESCRIPTION).get("inputs") == wanted:
                 return open_prepared(directory)
-        except (CheckpointError, AttributeError):
-            pass  # damaged or of another version: made anew below
+        except CheckpointError as error:
+            logger.warning("%s", say(f"{error}; it is made again from the corpora", f"{error}；将由语料重新生成"))
+        except AttributeError:
+            pass  # of another version: made anew below
     require_pairs(data)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / DESCRIPTION).unlink(missing_ok=True)
@@ -105,7 +114,9 @@ def open_prepared(directory: Path) -> PreparedData:
             file=directory / DESCRIPTION,
         ) from error
     valid = TokenStore(directory / "valid") if has_valid else None
-    return PreparedData(load_tokenizers(directory / "tokenizers"), TokenStore(directory / "train"), valid, *rows)
+    vocabulary = sha256_of(directory / "tokenizers" / MANIFEST)
+    tokenizers = load_tokenizers(directory / "tokenizers")
+    return PreparedData(tokenizers, TokenStore(directory / "train"), valid, *rows, vocabulary)
 
 
 def describe_inputs(data: DataSettings, text: TextSettings, seed: int) -> str:

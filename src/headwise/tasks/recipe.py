@@ -5,7 +5,7 @@ execute. The resolved recipe, every default written out, is saved with the weigh
 """
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -141,6 +141,11 @@ def load_recipe(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
 def recipe_from(data: dict[str, Any], overrides: Sequence[str] = ()) -> Recipe:
     """A checked recipe from plain data, as written in Python."""
     return check_settings(Recipe, apply_overrides(data, overrides))
+
+
+def complete_recipe(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe saved by an older version, with the settings that came later at their defaults."""
+    return check_settings(Recipe, data).model_dump(mode="json")
 
 
 def write_recipe(recipe: Recipe) -> str:

@@ -30,7 +30,7 @@ from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.randomness import torch_generator
 from headwise.tasks.bundle import Bundle, save_bundle
 from headwise.tasks.events import Events, Silence
-from headwise.tasks.recipe import Recipe, load_recipe
+from headwise.tasks.recipe import Recipe, complete_recipe, load_recipe
 from headwise.tasks.translation import PackedPairs, RowShape, TranslationTask, validation_loss
 from headwise.tasks.translator import Translator
 from headwise.training.loop import train as run_training
@@ -104,7 +104,9 @@ def check_run(recipe: Recipe, *, directory: Path, events: Events | None = None) 
 
 def _open_run(directory: Path, recipe: Recipe, new: Sequence[Path], *, resume: bool) -> RunDirectory:
     try:
-        return RunDirectory.open(directory, recipe=recipe.model_dump(mode="json"), resume=resume)
+        return RunDirectory.open(
+            directory, recipe=recipe.model_dump(mode="json"), resume=resume, complete=complete_recipe
+        )
     except BaseException:
         _remove_empty(new)
         raise

@@ -4,6 +4,7 @@
                 optimizer.safetensors  Adam's moments and step counts, by parameter name
                 ema.safetensors        the moving average, if there is one
                 state.json             step, data cursor, best so far, counters, and what the run depends on
+                recipe.yaml            a copy of the run's
                 MANIFEST.json          size and SHA-256 of each of them
 
 No random state is saved, because there is none: every step's randomness is made from (seed, step). The directory is written
@@ -22,7 +23,7 @@ from torch import Tensor, nn
 
 from headwise.errors import CheckpointError, SettingsError
 from headwise.settings import Settings, check_settings
-from headwise.storage import publish_directory, read_json, verify_directory, write_json
+from headwise.storage import publish_directory, read_json, verify_directory, write_json, write_text
 from headwise.training.environment import Environment
 from headwise.training.journal import DISK_FULL
 from headwise.training.selection import Selection
@@ -67,10 +68,12 @@ def count_bytes(weights: Weights) -> int:
 
 
 class DiskFullError(CheckpointError):
-    """There is no room for a checkpoint; the earlier ones are untouched."""
+    """There is no room for a checkpoint; the earlier ones are untouched. Nothing is damaged, hence not status 3."""
+
+    exit_status = 1
 
 
-def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+def write_checkpoint(path: Path, checkpoint: Checkpoint, *, recipe: str) -> None:
     """Publish a checkpoint whole, or raise and leave nothing behind."""
     needed = sum(count_bytes(part) for part in (checkpoint.weights, checkpoint.optimizer, checkpoint.ema)) + SPARE_BYTES
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -80,6 +83,7 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         if checkpoint.ema:
             write_tensors(directory / "ema.safetensors", checkpoint.ema)
         write_json(directory / "state.json", checkpoint.state.model_dump(mode="json"))
+        write_text(directory / "recipe.yaml", recipe)
 
 
 class refusing_full_disk:  # noqa: N801 - reads as a phrase: `with refusing_full_disk(...)`

@@ -1,7 +1,10 @@
-"""What "bit-exact" depends on besides the recipe: the data, the number of processes, the machine and the build.
+"""What a continuation depends on besides the recipe: the data, the number of processes, the machine and the build.
 
-PyTorch does not promise equal results across releases, devices or thread counts, so a checkpoint records them. Other data
-or another number of processes would make a different training and is refused; the rest is said and allowed.
+A checkpoint records them. Other data or another vocabulary would make a different training and is refused, with what differs
+and what does not. Another machine or build is allowed and said: PyTorch promises no equal bits across releases, devices or
+thread counts, but steps, data order, schedule and dropout's seeds are functions of the recipe and stay what they were.
+
+Tested by changing each entry.
 """
 
 import logging
@@ -9,24 +12,35 @@ import platform
 
 import torch
 
+import headwise
 from headwise.errors import DataError, UsageError
 from headwise.language import say
 from headwise.settings import Settings
 
 logger = logging.getLogger(__name__)
 
+# Parts of a fingerprint ("train:3f2a… valid:none …") in words; a part not listed is called by its own name.
+DATA_PARTS = {
+    "train": ("training pairs", "训练句对"),
+    "valid": ("validation pairs", "验证句对"),
+    "vocabulary": ("vocabulary", "词表"),
+    "rows": ("row lengths", "行长"),
+}
+
 
 class Environment(Settings):
     """What bit-exact continuation depends on besides the recipe."""
 
     fingerprint: str
-    """Of the training data and its order."""
+    """Of the training data and its order; if made of words `name:value`, a difference is told by name."""
     seed: int
     num_processes: int
     device: str
     num_threads: int
     torch_version: str
     machine: str
+    headwise_version: str = ""
+    """Empty in checkpoints that are older than this entry."""
 
     @classmethod
     def here(cls, *, fingerprint: str, seed: int, num_processes: int, device: torch.device) -> "Environment":
@@ -39,27 +53,59 @@ class Environment(Settings):
             num_threads=torch.get_num_threads(),
             torch_version=torch.__version__,
             machine=name,
+            headwise_version=headwise.__version__,
         )
 
 
 def compare_environments(before: Environment, now: Environment) -> None:
     """Refuse other data or another number of processes; say what else may change the last bits."""
     if before.fingerprint != now.fingerprint:
-        raise DataError(
-            f"the training data is not the one this run began with (fingerprint {now.fingerprint}, then "
-            f"{before.fingerprint}); put the old data back or start a new run",
-            f"训练数据与本次运行开始时不同（指纹 {now.fingerprint}，当时为 {before.fingerprint}）；请恢复原数据，或开始新的运行",
+        raise _other_data(before.fingerprint, now.fingerprint)
+    if before.seed != now.seed:
+        raise UsageError(
+            f"training.seed is {now.seed}, this run began with {before.seed}; set it back or start a new run",
+            f"training.seed 为 {now.seed}，本次运行开始时为 {before.seed}；请改回，或开始新的运行",
         )
     if before.num_processes != now.num_processes:
         raise UsageError(
             f"this run began with {before.num_processes} process(es), {now.num_processes} are given; use as many as then",
             f"本次运行开始时有 {before.num_processes} 个进程，现在是 {now.num_processes} 个；请使用相同的数目",
         )
-    changed = [f"{name}: {value} → {getattr(now, name)}" for name, value in before if value != getattr(now, name)]
+    changed = [
+        f"{name}: {value} → {getattr(now, name)}" for name, value in before if value not in ("", getattr(now, name))
+    ]
     if changed:
         logger.warning(
+            "%s",
             say(
-                f"resuming on a different machine or build ({', '.join(changed)}): the result may differ in the last bits",
-                f"在不同的机器或版本上继续（{'，'.join(changed)}）：结果的末位可能不同",
-            )
+                f"going on with another machine or build ({', '.join(changed)}): the steps, the order of the data, the schedule "
+                "and the seeds of dropout are the same, but sums are rounded differently: the weights will not be those of an "
+                "uninterrupted run to the last bit",
+                f"在不同的机器或版本上继续（{'，'.join(changed)}）：步数、数据顺序、学习率计划与 dropout 种子都不变，"
+                "但求和的舍入不同：权重的末位将与未中断的运行不同",
+            ),
         )
+
+
+def _other_data(before: str, now: str) -> DataError:
+    old, new = _parts(before), _parts(now)
+    if not old or old.keys() != new.keys():
+        old, new = {"train": before}, {"train": now}
+    words = {name: DATA_PARTS.get(name, (name, name)) for name in old}
+    differing = [name for name in old if old[name] != new[name]]
+    same = [name for name in old if old[name] == new[name]]
+    kept_en = f"the same: {', '.join(words[name][0] for name in same)}; " if same else ""
+    kept_zh = f"相同的有：{'、'.join(words[name][1] for name in same)}；" if same else ""
+    return DataError(
+        "the data is not what this run began with:\n"
+        + "\n".join(f"  {words[name][0]}: fingerprint {old[name]} → {new[name]}" for name in differing)
+        + f"\n{kept_en}going on would be another training: put the old data back, or start a new run in another directory",
+        "数据与本次运行开始时不同：\n"
+        + "\n".join(f"  {words[name][1]}：指纹 {old[name]} → {new[name]}" for name in differing)
+        + f"\n{kept_zh}继续下去将是另一次训练：请恢复原数据，或在别的目录开始新的运行",
+    )
+
+
+def _parts(fingerprint: str) -> dict[str, str]:
+    words = [word.partition(":") for word in fingerprint.split()]
+    return {name: value for name, colon, value in words} if all(colon for _, colon, _ in words) else {}

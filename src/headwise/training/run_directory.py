@@ -1,6 +1,6 @@
 """The directory of one training run, and the promise that goes with it: kill it any time, then resume bit-exactly.
 
-    recipe.yaml           every setting, resolved            log.jsonl      one line an interval
+    recipe.yaml           every setting, resolved, sealed    log.jsonl      one line an interval
     checkpoints/step-N/   the last two                       LATEST         the name of the newest, written last
     best/step-N/          weights of the best validation     snapshots/     weights to be averaged
     model/                the finished bundle                .lock          held by the one trainer at work
@@ -20,37 +20,35 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import yaml
-
 from headwise.errors import CheckpointError, UsageError
 from headwise.language import say
-from headwise.settings import read_settings_file
 from headwise.storage import INCOMPLETE, write_text
 from headwise.training.averaging import SnapshotFolder, remove_directory
 from headwise.training.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from headwise.training.journal import Journal
+from headwise.training.run_recipe import FILE as RECIPE
+from headwise.training.run_recipe import Complete, check_recipe, read_run_recipe, sealed_recipe
 
 logger = logging.getLogger(__name__)
-
-# What may differ between a run and its continuation: how long it goes on, what is shown of it and how the end is measured.
-FREE_TO_CHANGE = ("training.time_limit", "training.tensorboard", "decoding", "data.test")
 
 
 class RunDirectory:
     """An open, locked run; use `with RunDirectory.open(...) as run`."""
 
-    def __init__(self, path: Path, *, resumed: bool, lock: int | None) -> None:
-        self.path, self.resumed, self._lock = path, resumed, lock
+    def __init__(self, path: Path, *, recipe: str, resumed: bool, lock: int | None) -> None:
+        self.path, self.resumed, self._recipe, self._lock = path, resumed, recipe, lock
         self.journal = Journal(path / "log.jsonl")
         self.snapshots = SnapshotFolder(path / "snapshots")
         self.best = SnapshotFolder(path / "best")
 
     @classmethod
-    def open(cls, path: Path | str, *, recipe: Mapping[str, Any], resume: bool = False) -> "RunDirectory":
+    def open(
+        cls, path: Path | str, *, recipe: Mapping[str, Any], resume: bool = False, complete: Complete | None = None
+    ) -> "RunDirectory":
         """Start a run in an empty or new directory, or go on with the one that is there if `resume`."""
         path = Path(path)
         path.mkdir(parents=True, exist_ok=True)
-        had_lock, held = (path / ".lock").exists(), (path / "recipe.yaml").exists()
+        had_lock, held = (path / ".lock").exists(), (path / RECIPE).exists()
         lock = take_lock(path)
         try:
             if held and not resume:
@@ -59,24 +57,23 @@ class RunDirectory:
                     f"{path} 中已有一次运行；加 --resume 继续，或换一个目录",
                 )
             if held:
-                check_recipe(read_settings_file(path / "recipe.yaml"), recipe, file=path / "recipe.yaml")
+                check_recipe(read_run_recipe(path / RECIPE, complete), recipe, file=path / RECIPE)
             elif any(child.name != ".lock" and not child.name.endswith(INCOMPLETE) for child in path.iterdir()):
                 raise UsageError(
                     f"{path} holds files that are not a run; choose a new or empty directory",
                     f"{path} 中有不属于运行的文件；请选择新的或空的目录",
                 )
             remove_leftovers(path)
-            write_text(
-                path / "recipe.yaml", yaml.safe_dump(dict(recipe), sort_keys=False, allow_unicode=True, width=100)
-            )
+            sealed = sealed_recipe(recipe)
+            write_text(path / RECIPE, sealed)
         except BaseException:
             # A directory that was refused, or not begun because of a signal, is left as it was found.
-            for name, was_there in ((".lock", had_lock), ("recipe.yaml", held)):
+            for name, was_there in ((".lock", had_lock), (RECIPE, held)):
                 if not was_there:
                     (path / name).unlink(missing_ok=True)
             release_lock(lock)
             raise
-        return cls(path, resumed=held, lock=lock)
+        return cls(path, recipe=sealed, resumed=held, lock=lock)
 
     def __enter__(self) -> Self:
         return self
@@ -109,7 +106,7 @@ class RunDirectory:
         step = checkpoint.state.step
         self.journal.sync()
         if step not in self.steps():
-            write_checkpoint(self.checkpoint(step), checkpoint)
+            write_checkpoint(self.checkpoint(step), checkpoint, recipe=self._recipe)
         write_text(self.path / "LATEST", f"step-{step}\n")
         for old in self.steps()[:-keep]:
             remove_directory(self.checkpoint(old))
@@ -185,43 +182,6 @@ def remove_leftovers(path: Path) -> None:
     for child in [*path.glob("*"), *path.glob("*/*")]:
         if child.name.endswith((INCOMPLETE, ".retired")):
             shutil.rmtree(child) if child.is_dir() else child.unlink()
-
-
-def check_recipe(old: Mapping[str, Any], new: Mapping[str, Any], *, file: Path) -> None:
-    """A run goes on with the recipe it began with; more steps and what FREE_TO_CHANGE lists are allowed."""
-    before, after = flatten(old), flatten(new)
-    changes = []
-    for key in sorted(before.keys() | after.keys()):
-        was, now = before.get(key, "(absent)"), after.get(key, "(absent)")
-        more_steps = key == "training.steps" and isinstance(was, int) and isinstance(now, int) and now > was
-        if was != now and not key.startswith(FREE_TO_CHANGE) and not more_steps:
-            changes.append(f"  {key}: {was} → {now}")
-    if changes:
-        raise UsageError(
-            "the recipe differs from the one this run began with:\n"
-            + "\n".join(changes)
-            + "\nonly training.steps may be raised, and decoding and data.test changed; undo the other changes or "
-            "start a new run in another directory",
-            "配方与本次运行开始时不同：\n"
-            + "\n".join(changes)
-            + "\n只允许增大 training.steps，或修改 decoding、data.test；请撤销其他改动，或在别的目录开始新的运行",
-            file=file,
-        )
-
-
-def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
-    """A tree of settings as dotted keys."""
-    children: Iterable[tuple[Any, Any]]
-    if isinstance(value, Mapping):
-        children = value.items()
-    elif isinstance(value, list | tuple):
-        children = enumerate(value)
-    else:
-        return {prefix: value}
-    flat: dict[str, Any] = {}
-    for key, child in children:
-        flat.update(flatten(child, f"{prefix}.{key}" if prefix else str(key)))
-    return flat
 
 
 def take_lock(path: Path) -> int | None:

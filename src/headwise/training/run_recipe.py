@@ -1,0 +1,150 @@
+"""`recipe.yaml` of a run: the settings it began with, sealed against damage, and what a continuation may change of them.
+
+The last line of the file is a comment with the SHA-256 of the lines above it. A flipped bit is thus known as damage (of our
+own file: exit status 3) and not taken for a wish of the user's, which is also what editing the file by hand would be: changes
+are given on the command line. Every checkpoint holds a copy. A file without a seal (an older run) is read as it is.
+
+Tested with every single flipped bit of a small recipe, and with each kind of change.
+"""
+
+import hashlib
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from headwise.errors import CheckpointError, SettingsError, UsageError
+from headwise.language import say
+from headwise.settings import read_settings_file
+
+logger = logging.getLogger(__name__)
+
+FILE = "recipe.yaml"
+# Without a colon: a flipped bit must not turn the line into a key.
+_SEAL = "# damage to the lines above is noticed by their SHA-256 "
+
+# What may differ between a run and its continuation: how long it goes on, what is shown and kept of it, how the end is
+# measured. None of these touches an update of the weights.
+FREE_TO_CHANGE = (
+    "training.time_limit",
+    "training.tensorboard",
+    "training.log_every",
+    "training.checkpoint_every",
+    "training.keep.last",
+    "decoding",
+    "data.test",
+)
+SCHEDULES_WITH_AN_END = ("cosine", "linear")
+
+Complete = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Fills in the settings an older version did not know yet, so that only real differences are seen."""
+
+
+def sealed_recipe(recipe: Mapping[str, Any]) -> str:
+    """The text of `recipe.yaml`."""
+    text = yaml.safe_dump(dict(recipe), sort_keys=False, allow_unicode=True, width=100)
+    return f"{text}{_SEAL}{hashlib.sha256(text.encode()).hexdigest()}\n"
+
+
+def read_run_recipe(path: Path, complete: Complete | None = None) -> Mapping[str, Any]:
+    """The recipe a run began with; damage is a CheckpointError that says where a copy is."""
+    try:
+        recipe = read_settings_file(path)
+        text = path.read_bytes().decode("utf-8")
+    except SettingsError as error:
+        raise CheckpointError(
+            f"is damaged ({error.en}); {_where_a_copy_is(path)[0]}",
+            f"已损坏（{error.zh}）；{_where_a_copy_is(path)[1]}",
+            file=path,
+        ) from error
+    body, seal, digest = text.rpartition(_SEAL)
+    if seal and not re.fullmatch(f"{hashlib.sha256(body.encode()).hexdigest()}\\s*", digest):
+        en, zh = _where_a_copy_is(path)
+        raise CheckpointError(
+            "is not as it was written (its SHA-256 is another): a bit was flipped, or somebody edited it; give changes as "
+            f"key.path=value on the command line; {en}",
+            f"与写入时不同（SHA-256 不符）：可能是位翻转，或被人修改过；改动请在命令行以 key.path=value 给出；{zh}",
+            file=path,
+        )
+    if complete is None:
+        return recipe
+    try:
+        return complete(recipe)
+    except SettingsError as error:
+        raise CheckpointError(
+            f"does not fit this version of headwise ({error.en}); go on with the version that wrote it",
+            f"与此版本的 headwise 不符（{error.zh}）；请用写入它的版本继续",
+            file=path,
+        ) from error
+
+
+def _where_a_copy_is(path: Path) -> tuple[str, str]:
+    copies = sorted(path.parent.glob(f"checkpoints/step-*/{FILE}"), key=lambda copy: copy.stat().st_mtime)
+    if copies:
+        return f"to mend it: cp {copies[-1]} {path}", f"恢复办法：cp {copies[-1]} {path}"
+    return (
+        "there is no checkpoint yet, so nothing is lost: remove the directory and start again",
+        "尚无检查点，没有损失：请删除该目录重新开始",
+    )
+
+
+def check_recipe(old: Mapping[str, Any], new: Mapping[str, Any], *, file: Path) -> None:
+    """Refuse what would make another training of it, with the whole list; say what else was changed."""
+    before, after = flatten(old), flatten(new)
+    refused: list[str] = []
+    allowed: list[str] = []
+    for key in sorted(before.keys() | after.keys()):
+        was, now = before.get(key, "(absent)"), after.get(key, "(absent)")
+        if was != now:
+            more_steps = key == "training.steps" and isinstance(was, int) and isinstance(now, int) and now > was
+            free = more_steps or key.startswith(FREE_TO_CHANGE)
+            (allowed if free else refused).append(f"  {key}: {was} → {now}")
+    if refused:
+        raise UsageError(
+            "the recipe differs from the one this run began with:\n"
+            + "\n".join(refused)
+            + "\nthat would be another training; undo these changes or start a new run in another directory (only "
+            f"training.steps may be raised, and {', '.join(FREE_TO_CHANGE)} changed)",
+            "配方与本次运行开始时不同：\n"
+            + "\n".join(refused)
+            + "\n那将是另一次训练；请撤销这些改动，或在别的目录开始新的运行（只允许增大 training.steps，"
+            f"或修改 {'、'.join(FREE_TO_CHANGE)}）",
+            file=file,
+        )
+    if allowed:
+        logger.warning("%s", _describe_allowed(allowed, after, more_steps="training.steps" in "".join(allowed)))
+
+
+def _describe_allowed(changes: list[str], after: Mapping[str, Any], *, more_steps: bool) -> str:
+    listed = "\n".join(changes)
+    kind = after.get("training.schedule.kind")
+    if more_steps and kind in SCHEDULES_WITH_AN_END:
+        return say(
+            f"going on with a changed recipe:\n{listed}\nthe data and its order stay the same, but the {kind} schedule ends with "
+            "training.steps: from here on the learning rate is that of the longer run, so the result is not that of a run "
+            "that was longer from the beginning",
+            f"以修改过的配方继续：\n{listed}\n数据及其顺序不变，但 {kind} 学习率计划以 training.steps 为终点："
+            "从此处起采用更长运行的学习率，因此结果不同于一开始就训练这么久的运行",
+        )
+    return say(
+        f"going on with a changed recipe:\n{listed}\nno update of the weights depends on it: up to the last step they are the same",
+        f"以修改过的配方继续：\n{listed}\n权重的更新与此无关：到最后一步为止完全相同",
+    )
+
+
+def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+    """A tree of settings as dotted keys."""
+    children: Iterable[tuple[Any, Any]]
+    if isinstance(value, Mapping):
+        children = value.items()
+    elif isinstance(value, list | tuple):
+        children = enumerate(value)
+    else:
+        return {prefix: value}
+    flat: dict[str, Any] = {}
+    for key, child in children:
+        flat.update(flatten(child, f"{prefix}.{key}" if prefix else str(key)))
+    return flat
