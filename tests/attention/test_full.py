@@ -58,6 +58,17 @@ def test_softmax_is_precise_whatever_the_input() -> None:
     assert abs(weights[0, 0, 0, 0].item() * 300 - 1) < 0.005
 
 
+def test_float16_does_not_overflow(generator: torch.Generator) -> None:
+    q, k, v = (torch.randn(1, 2, 5, 64, generator=generator) for _ in range(3))
+    precise = attention_weights(100 * q, 100 * k, Mask())
+    assert (100 * q @ (100 * k).transpose(-2, -1)).abs().max() > torch.finfo(torch.float16).max
+    low = attention_weights((100 * q).half(), (100 * k).half(), Mask())
+    assert low.dtype == torch.float16
+    assert low.isfinite().all()
+    assert low.argmax(-1).equal(precise.argmax(-1))
+    assert FullAttention()((100 * q).half(), (100 * k).half(), v.half(), Mask()).isfinite().all()
+
+
 def test_dropout_needs_training_and_a_rate() -> None:
     q = torch.randn(1, 1, 5, 7, generator=torch_generator("dropout"))
     kernel = FullAttention(0.5)

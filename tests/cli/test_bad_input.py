@@ -1,6 +1,7 @@
 """What bad input gets, end to end: exit status 2 or 3, what was given, required and to do, and nothing half-written."""
 
 import gzip
+import shutil
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,39 @@ def test_places_that_cannot_be_used(headwise: Headwise, tiny_run: Path) -> None:
         answer = headwise(*words)
         assert (answer.status, message in answer.err) == (2, True), answer.err
         assert [path.name for path in Path().iterdir()] == ["file"]
+
+
+def test_paths_the_system_refuses(headwise: Headwise) -> None:
+    Path("loop").symlink_to("loop")
+    answer = headwise("train", "pocket", "--run", "a" * 300)
+    assert answer.status == 2
+    assert "a path of 300 characters is too long for this system; give a shorter one" in answer.err
+    answer = headwise("train", "pocket", "--run", "loop/run")
+    assert (answer.status, "its symbolic links lead in a circle" in answer.err) == (2, True), answer.err
+    for words in (["doctor", "a" * 300], ["translate", "--model", "a" * 300], ["train", "a" * 5000, "--run", "run"]):
+        assert headwise(*words).status in (2, 3)
+
+
+def test_a_read_only_file_system(headwise: Headwise, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path, *arguments: object, **options: object) -> None:
+        raise OSError(30, "Read-only file system", str(self))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    answer = headwise("train", "pocket", "--run", "run")
+    assert (answer.status, "run: the file system is read-only; use a place you may write to" in answer.err) == (2, True)
+
+
+def test_a_damaged_recipe_in_a_run_is_damage(headwise: Headwise, tiny_run: Path) -> None:
+    run = Path(shutil.copytree(tiny_run, "run"))
+    text = (run / "recipe.yaml").read_text(encoding="utf-8")
+    for damaged in (text.replace("seed: 1", "seed: 3"), text.replace("seed:", "seed"), "\0"):
+        (run / "recipe.yaml").write_text(damaged, encoding="utf-8")
+        for recipe in ("pocket", "run/recipe.yaml"):
+            answer = headwise("train", recipe, "--run", "run", "--resume")
+            assert (answer.status, "run/recipe.yaml: is " in answer.err) == (3, True), answer.err
+            assert "to mend it: cp run/checkpoints/step-6/recipe.yaml run/recipe.yaml" in answer.err
+    (run / "recipe.yaml").write_bytes((run / "checkpoints/step-6/recipe.yaml").read_bytes())
+    assert headwise("train", "run/recipe.yaml", "--run", "run", "--resume").status == 0
 
 
 def test_no_permission(headwise: Headwise, monkeypatch: pytest.MonkeyPatch) -> None:

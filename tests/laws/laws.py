@@ -75,6 +75,22 @@ def empty_row_gives_zeros(row: Row) -> None:
             assert all(gradient[seen_by_nobody].eq(0).all() for gradient in gradients[1:]), name
 
 
+def minus_infinity_hides(row: Row) -> None:
+    """A bias of minus infinity is a mask; where it leaves a query nothing to look at, there are zeros and no NaN."""
+    if not row.takes_bias:
+        return
+    scene = make_scene("minus infinity")
+    scene.table[1, :, 2] = False
+    hiding = torch.zeros_like(scene.dense("explicit"), dtype=scene.q.dtype).masked_fill(
+        ~scene.dense("explicit"), -torch.inf
+    )
+    leaves = [value.clone().requires_grad_() for value in (scene.q, scene.k, scene.v)]
+    output = row.build(0.0)(*leaves, Mask(), bias=hiding)
+    assert_same(output, row.build(0.0)(*leaves, scene.mask("explicit")))
+    gradients = torch.autograd.grad(output.square().sum(), leaves)
+    assert all(gradient.isfinite().all() for gradient in gradients)
+
+
 def batched_is_one_by_one(row: Row) -> None:
     """An element of a batch does not know the others."""
     kernel = row.build(0.0)
@@ -241,6 +257,7 @@ def refusals_name_a_way_out(row: Row) -> None:
 LAWS: tuple[Callable[[Row], None], ...] = (
     hidden_keys_cannot_leak,
     empty_row_gives_zeros,
+    minus_infinity_hides,
     batched_is_one_by_one,
     keeps_dtype_and_device,
     gradients_hold,

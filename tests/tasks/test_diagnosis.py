@@ -20,6 +20,14 @@ def damage(path: Path) -> None:
     path.write_bytes(content)
 
 
+def test_links_in_a_circle_are_damage(tiny_run: Path, tmp_path: Path) -> None:
+    bundle = Path(shutil.copytree(tiny_run / "model", tmp_path / "model"))
+    for name in ("weights.safetensors", "MANIFEST.json"):
+        (bundle / name).unlink()
+        (bundle / name).symlink_to(name)
+        assert [finding.state for finding in examine_run(bundle)] == ["damaged"]
+
+
 def test_the_machine_is_described() -> None:
     findings = examine_machine()
     assert [finding.topic for finding in findings][:4] == ["headwise", "processor", "accelerator", "compiler"]

@@ -30,10 +30,15 @@ def attention_weights(
     bias: Float[Tensor, "#batch #head #query key"] | None = None,
 ) -> Float[Tensor, "batch head query key"]:
     """How much of each key every query takes; each row sums to one, or to zero if nothing may be seen."""
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    # float16 ends at 65,504, which the product of two long vectors exceeds.
+    wide_q, wide_k = (q.float(), k.float()) if q.dtype == torch.float16 else (q, k)
+    scores = wide_q @ wide_k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    allowed = mask.dense(q.shape[-2], k.shape[-2], q.device)
     if bias is not None:
         scores = scores + bias
-    return masked_softmax(scores, mask.dense(q.shape[-2], k.shape[-2], q.device))
+        visible = bias != -torch.inf  # a bias of minus infinity hides a key as a mask does, be it the last one of a row
+        allowed = visible if allowed is None else allowed & visible
+    return masked_softmax(scores, allowed).to(q.dtype)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ is known, so that `--help` answers at once.
 
 import argparse
 import contextlib
+import errno
 import io
 import logging
 import os
@@ -121,6 +122,20 @@ def _explain_system(error: OSError) -> int:
     """A path that cannot be used is the caller's mistake (2); a full disk or a broken one is not (1)."""
     where = "" if error.filename is None else f"{error.filename}: "
     match error:
+        case OSError(errno=errno.ENAMETOOLONG):
+            where, advice = (
+                "",
+                say(
+                    f"a path of {len(str(error.filename)):,} characters is too long for this system; give a shorter one",
+                    f"路径长达 {len(str(error.filename)):,} 个字符，超出系统上限；请给出更短的路径",
+                ),
+            )
+        case OSError(errno=errno.ELOOP):
+            advice = say("its symbolic links lead in a circle; give another path", "符号链接成环；请换一个路径")
+        case OSError(errno=errno.EROFS):
+            advice = say(
+                "the file system is read-only; use a place you may write to", "文件系统只读；请换一个可写的位置"
+            )
         case PermissionError():
             advice = say(
                 "no permission; use a place you may read and write, or change its permissions",

@@ -59,13 +59,16 @@ def run(arguments: argparse.Namespace) -> int:
             "--run DIR is missing: training needs a directory for its log, checkpoints and model, e.g. --run runs/first",
             "缺少 --run DIR：训练需要一个目录存放日志、检查点与模型，例如 --run runs/first",
         )
-    recipe = load_recipe(arguments.recipe, arguments.overrides)
     with TrainingDisplay() as display:
         if arguments.check:
+            recipe = load_recipe(arguments.recipe, arguments.overrides)
             with tempfile.TemporaryDirectory(prefix="headwise-check-") as temporary:
                 summary = check_run(recipe, directory=Path(temporary), events=display)
         else:
-            summary = train(recipe, run=arguments.run, resume=arguments.resume, events=display)
+            run_path, overrides = arguments.run, arguments.overrides
+            summary = train(
+                arguments.recipe, run=run_path, resume=arguments.resume, overrides=overrides, events=display
+            )
     if arguments.json:
         sys.stdout.write(json.dumps(summary.as_dict(), ensure_ascii=False, indent=2) + "\n")
     else:

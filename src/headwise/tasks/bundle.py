@@ -20,6 +20,7 @@ from headwise.models.choices import build_model
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.settings import check_settings, read_settings_file
 from headwise.storage import MANIFEST, publish_directory, read_json, verify_directory
+from headwise.tasks.arguments import require_path
 from headwise.tasks.recipe import Recipe, write_recipe
 from headwise.text.choices import TokenizerPair, load_tokenizers
 from headwise.weights import check_shapes, load_weights, save_weights
@@ -54,7 +55,7 @@ def save_bundle(
 
 def load_bundle(directory: Path | str) -> Bundle:
     """A verified bundle, on the CPU and ready to translate."""
-    path = find_bundle(Path(directory))
+    path = find_bundle(require_path(directory, "directory", "runs/demo/model"))
     manifest = verify_directory(path, kind=KIND)
     for name in REQUIRED:
         if name not in manifest["files"]:

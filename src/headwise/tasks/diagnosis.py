@@ -17,7 +17,7 @@ from headwise.data.preparation import TOKENIZERS_KIND as TOKENIZERS
 from headwise.data.shards import KIND as TOKEN_STORE
 from headwise.errors import CheckpointError, HeadwiseError
 from headwise.language import say
-from headwise.storage import INCOMPLETE, verify_directory
+from headwise.storage import INCOMPLETE, MANIFEST, verify_directory
 from headwise.tasks.bundle import load_bundle
 from headwise.training.averaging import KIND as SNAPSHOT
 from headwise.training.checkpoints import KIND as CHECKPOINT
@@ -130,7 +130,7 @@ def examine_run(directory: Path | str) -> list[Finding]:
             "不是目录；请给出运行目录，例如 runs/demo",
             file=path,
         )
-    if (path / "weights.safetensors").exists():
+    if any((path / name).exists() or (path / name).is_symlink() for name in (MANIFEST, "weights.safetensors")):
         return [_bundle(path)]
     findings = []
     if lock_is_held(path):

@@ -20,6 +20,7 @@ from headwise.errors import SettingsError
 from headwise.models.choices import EncoderDecoderSettings, ModelSettings
 from headwise.positions.choices import Learned
 from headwise.settings import Settings, apply_overrides, check_settings, read_settings_file
+from headwise.tasks.arguments import require_path, require_texts
 from headwise.text.choices import SentencePieceSettings, TextSettings
 from headwise.training.choices import TrainingSettings
 
@@ -102,7 +103,7 @@ def shipped_recipes() -> dict[str, str]:
 
 def find_recipe(name: str | Path) -> Path:
     """A path, or the name of a shipped recipe."""
-    path = Path(name)
+    path = require_path(name, "recipe", "pocket")
     if path.is_file():
         return path
     shipped = recipes_directory() / f"{name}.yaml"
@@ -134,13 +135,13 @@ def read_recipe_text(name: str | Path) -> str:
 def load_recipe(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     """A checked recipe from a path or a shipped name, with `key.path=value` changes."""
     path = find_recipe(name)
-    data = apply_overrides(read_settings_file(path), overrides)
+    data = apply_overrides(read_settings_file(path), require_texts(overrides, "overrides"))
     return check_settings(Recipe, data, file=path)
 
 
 def recipe_from(data: dict[str, Any], overrides: Sequence[str] = ()) -> Recipe:
     """A checked recipe from plain data, as written in Python."""
-    return check_settings(Recipe, apply_overrides(data, overrides))
+    return check_settings(Recipe, apply_overrides(data, require_texts(overrides, "overrides")))
 
 
 def complete_recipe(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,15 +28,19 @@ from headwise.language import say
 from headwise.models.choices import build_model
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.randomness import torch_generator
+from headwise.tasks.arguments import require_path
 from headwise.tasks.bundle import Bundle, save_bundle
 from headwise.tasks.events import Events, Silence
-from headwise.tasks.recipe import Recipe, complete_recipe, load_recipe
+from headwise.tasks.recipe import Recipe, complete_recipe, load_recipe, recipe_from
 from headwise.tasks.translation import PackedPairs, RowShape, TranslationTask, validation_loss
 from headwise.tasks.translator import Translator
+from headwise.training.disk_space import check_room
 from headwise.training.loop import train as run_training
 from headwise.training.precision import choose_device
 from headwise.training.progress import TrainingResult
 from headwise.training.run_directory import RunDirectory
+from headwise.training.run_recipe import FILE as RECIPE
+from headwise.training.run_recipe import read_run_recipe
 
 
 @dataclass(frozen=True)
@@ -65,9 +69,13 @@ def train(
 ) -> RunSummary:
     """Train by a recipe (a value, a path or a shipped name) in a run directory; the bundle ends up in `run/model`."""
     watcher = events or Silence()
+    directory = require_path(run, "run", "runs/mine")
+    if resume and (directory / RECIPE).exists():
+        read_run_recipe(directory / RECIPE)  # its damage is told before it may be taken for a recipe of the caller's
     if not isinstance(recipe, Recipe):
         recipe = load_recipe(recipe, overrides)
-    directory = Path(run)
+    elif overrides:
+        recipe = recipe_from(recipe.model_dump(mode="json"), overrides)
     device = choose_device(recipe.training.device)
     new = [path for path in (directory, *directory.parents) if not path.exists()]
     with _open_run(directory, recipe, new, resume=resume) as opened:
@@ -81,6 +89,7 @@ def train(
         task = TranslationTask(model, recipe.training.objective.label_smoothing)
         shape = row_shape(recipe, prepared)
         model.to(device)
+        check_room(opened.path, model, recipe.training)
         watcher.note(_describe_start(recipe, prepared, model, shape))
         batches = PackedPairs(prepared.train, shape, recipe.training.seed, prepared.fingerprint)
         evaluate = _evaluation(recipe, prepared, task, shape, directory)

@@ -153,6 +153,8 @@ class TrainingSettings(Settings):
     """Replay the compiled step as one CUDA graph. auto: for batches so small that launching kernels would dominate."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
     """Decides dropout, and in tasks also data order and first weights."""
+    deterministic: bool = False
+    """Only kernels that give the same bits each time: two runs on one GPU are then equal, and slower."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """auto: a GPU if there is one."""
     log_every: Steps = 50

@@ -17,6 +17,7 @@ import torch
 from headwise.errors import UsageError
 from headwise.randomness import seed_from
 from headwise.training.choices import TrainingSettings, learning_rate
+from headwise.training.determinism import repeatable
 from headwise.training.precision import choose_device
 from headwise.training.prefetching import Batches, Cursor, Prefetcher
 from headwise.training.progress import ProgressCallback, Reason, TrainingResult
@@ -52,6 +53,7 @@ def train(
     with contextlib.ExitStack() as stack:
         # Dropout draws from torch's global generators; the caller's are given back as they were.
         stack.enter_context(torch.random.fork_rng(devices=[device] if device.type == "cuda" else []))
+        stack.enter_context(repeatable(enabled=settings.deterministic))
         stop = stack.enter_context(StopRequest())
         session = stack.enter_context(
             Session(trainable, settings, run=run, evaluate=evaluate, progress=progress, device=device, stop=stop)

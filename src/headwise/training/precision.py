@@ -7,7 +7,7 @@ Kalamkar et al. 2019. Tested by reading back the dtypes, and by the loss's toler
 
 import contextlib
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 
@@ -21,6 +21,11 @@ Device = Literal["auto", "cpu", "cuda"]
 
 
 def choose_device(setting: Device) -> torch.device:
+    if setting not in get_args(Device):
+        raise UsageError(
+            f"there is no device {setting!r}; choose one of {', '.join(get_args(Device))}",
+            f"没有设备 {setting!r}；可选：{'、'.join(get_args(Device))}",
+        )
     if setting == "cuda" and not torch.cuda.is_available():
         raise UsageError(
             "the device cuda was asked for, but PyTorch sees no GPU; install a CUDA build of torch or use cpu",

@@ -1,0 +1,60 @@
+"""Whether the disk can hold a run, asked before its first step: an hour of training must not end for want of room.
+
+    checkpoint = weights + 2 moments (+ moving average)
+    run        ≤ (kept + 1) checkpoints + best and averaged weights + the finished model, and its successor beside it
+
+What the run has written already is counted as room, since the new takes its place.
+Tested against: the largest size a run ever had on a disk of just that size.
+"""
+
+import math
+import shutil
+from pathlib import Path
+
+from torch import nn
+
+from headwise.training.checkpoints import SPARE_BYTES, DiskFullError, count_bytes
+from headwise.training.choices import TrainingSettings
+from headwise.weights import weights_of
+
+FOLDERS = ("checkpoints", "best", "snapshots", "model")
+
+
+def count_checkpoint_bytes(module: nn.Module, settings: TrainingSettings) -> int:
+    weights = count_bytes(weights_of(module))
+    moments = 2 * sum(one.numel() * one.element_size() for one in module.parameters() if one.requires_grad)
+    return weights + moments + (0 if settings.ema is None else weights)
+
+
+def count_run_bytes(module: nn.Module, settings: TrainingSettings) -> int:
+    """The most a run of this module takes while it trains, data and log aside."""
+    weights, kept = count_bytes(weights_of(module)), settings.keep.last
+    saves = min(kept + 1, math.ceil(settings.steps / settings.checkpoint_every) + 1)
+    copies = kept + 2 if settings.validate_every is not None else 1  # of the best weights, one for each checkpoint
+    if settings.average is not None:
+        between = math.ceil(settings.checkpoint_every / settings.average.every)
+        copies += min(settings.average.last + (kept + 1) * between, settings.steps // settings.average.every + 1)
+    return saves * count_checkpoint_bytes(module, settings) + (copies + 2) * weights + SPARE_BYTES
+
+
+def check_room(run: Path, module: nn.Module, settings: TrainingSettings) -> None:
+    """Refuse to start what would fill the disk."""
+    needed = count_run_bytes(module, settings)
+    there = sum(file.stat().st_size for folder in FOLDERS for file in (run / folder).rglob("*") if file.is_file())
+    free = shutil.disk_usage(run).free
+    if free + there >= needed:
+        return
+    missing, one = needed - there - free, count_checkpoint_bytes(module, settings)
+    raise DiskFullError(
+        f"has {free >> 20:,} MiB free, this run would need up to {_mebibytes(needed - there)} more (a checkpoint is "
+        f"{_mebibytes(one)}, {settings.keep.last} are kept); free {_mebibytes(missing)} there (old runs, caches) and go on "
+        "with --resume, give --run on another disk, or lower training.keep.last or training.average.last",
+        f"剩余 {free >> 20:,} MiB，本次运行最多还需 {_mebibytes(needed - there)}（每个检查点 {_mebibytes(one)}，保留 "
+        f"{settings.keep.last} 个）；请在该处释放 {_mebibytes(missing)}（旧的运行、缓存）后用 --resume 继续，用 --run 换到别的磁盘，"
+        "或减小 training.keep.last、training.average.last",
+        file=run,
+    )
+
+
+def _mebibytes(count: int) -> str:
+    return f"{-(-count >> 20):,} MiB"
