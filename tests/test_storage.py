@@ -82,6 +82,7 @@ def test_a_link_out_of_the_directory_is_refused(thing: Path, tmp_path: Path) -> 
         ({"format": "1"}, "describes a 'thing' of format 1"),
         ({"files": []}, "a required entry is missing"),
         ({"files": {"../x": {"bytes": 1, "sha256": ""}}}, "names '../x', which lies outside"),
+        ({"files": {"x" * 500_000: {}}}, r"names 'x{80}', which lies outside"),
         ({"files": {"a.txt": 5}}, "has 5 bytes, None were written"),
     ],
 )

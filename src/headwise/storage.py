@@ -20,6 +20,7 @@ from headwise.errors import CheckpointError, UsageError
 MANIFEST = "MANIFEST.json"
 FORMAT_VERSION = 1
 MAX_MANIFEST_BYTES = 1 << 20
+MAX_NAME_LENGTH = 200
 INCOMPLETE = ".incomplete"
 
 
@@ -173,6 +174,8 @@ def verify_directory(directory: Path, *, kind: str) -> Mapping[str, Any]:
 
 def _lies_inside(root: Path, name: str) -> bool:
     """Symlink loops, NULs and names too long for the system are no files of ours either."""
+    if len(name) > MAX_NAME_LENGTH:
+        return False
     try:
         return (root / name).resolve().is_relative_to(root)
     except (OSError, RuntimeError, ValueError):

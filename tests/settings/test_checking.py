@@ -125,3 +125,9 @@ def test_settings_are_frozen() -> None:
     drawing = check_settings(Drawing, {"size": 5})
     with pytest.raises(pydantic.ValidationError, match="frozen"):
         drawing.size = 6  # type: ignore[misc]
+
+
+def test_a_flood_of_problems_is_counted() -> None:
+    with pytest.raises(SettingsError, match=r"91 problems(?s:.*)… and 61 more$") as caught:
+        check_settings(Drawing, {f"key{number}": 1 for number in range(90)})
+    assert len(str(caught.value).splitlines()) == 32

@@ -34,6 +34,7 @@ class Settings(pydantic.BaseModel):
         return filled
 
 
+MAX_SHOWN = 30
 SettingsType = TypeVar("SettingsType", bound=pydantic.BaseModel)
 
 
@@ -48,9 +49,16 @@ def check_settings(
         return kind.model_validate(data)
     except pydantic.ValidationError as error:
         problems = describe_problems(kind, error)
-        count = len(problems)
+        count, shown = len(problems), problems[:MAX_SHOWN]
+        more = (
+            ("", "")
+            if count <= MAX_SHOWN
+            else (f"\n  … and {count - MAX_SHOWN} more", f"\n  ……另有 {count - MAX_SHOWN} 处")
+        )
         raise SettingsError(
-            f"{count} problem{'s' * (count > 1)} in the settings:\n" + "\n".join(f"  - {one.en}" for one in problems),
-            f"设置有 {count} 处问题：\n" + "\n".join(f"  - {one.zh}" for one in problems),
+            f"{count} problem{'s' * (count > 1)} in the settings:\n"
+            + "\n".join(f"  - {one.en}" for one in shown)
+            + more[0],
+            f"设置有 {count} 处问题：\n" + "\n".join(f"  - {one.zh}" for one in shown) + more[1],
             file=file,
         ) from error

@@ -95,7 +95,8 @@ def _describe(kind: type[pydantic.BaseModel], problem: Any) -> Problem:
     en, zh = REQUIREMENTS.get(problem["type"], (problem["msg"].removeprefix("Value error, "),) * 2)
     if problem["type"] in REQUIREMENTS:
         en, zh = en.format(**context), zh.format(**context).replace(" or ", " 或 ")
-    shown = repr(given) if len(repr(given)) <= SHOWN_CHARACTERS else repr(given)[: SHOWN_CHARACTERS - 1] + "…"
+    whole = repr(given)
+    shown = whole if len(whole) <= SHOWN_CHARACTERS else whole[: SHOWN_CHARACTERS - 1] + "…"
     return Problem(f"{path}: {en}, not {shown}", f"{path}：{zh}，而不是 {shown}")
 
 

@@ -1,9 +1,10 @@
 """Settings as text: YAML without its traps, of bounded size, with the line of every mistake.
 
-Refused are tags (they can run code), aliases (they can blow a small file up to gigabytes) and repeated keys (the last
-would win in silence). Numbers are read as people write them: YAML 1.1 takes 1e-3 for text and `no` for false.
+Refused are tags (they can run code), aliases (they can blow a small file up to gigabytes), repeated keys (the last would
+win in silence) and more entries than any recipe has. Numbers are read as people write them: YAML 1.1 takes 1e-3 for text,
+`no` for false, 010 for eight and 1:30 for ninety.
 
-Tested against: each of these by itself, and every shipped recipe.
+Tested against: each of these by itself, every shipped recipe, hostile files (tests/attacks) and generated text.
 """
 
 import re
@@ -16,17 +17,27 @@ from headwise.errors import SettingsError
 from headwise.language import say
 
 MAX_RECIPE_BYTES = 1 << 20
+MAX_ENTRIES = 10_000
 
 
-def _refuse(mark: yaml.Mark, en: str, zh: str) -> yaml.MarkedYAMLError:
+def _refuse(mark: Any, en: str, zh: str) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=say(en, zh), problem_mark=mark)
 
 
 class _PlainLoader(yaml.SafeLoader):
+    num_entries = 0
+
     def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.events.AliasEvent):
-            mark = self.peek_event().start_mark
-            raise _refuse(mark, "aliases (*name) are not allowed", "不允许使用别名（*name）")
+        event = self.peek_event()
+        if isinstance(event, yaml.events.AliasEvent):
+            raise _refuse(event.start_mark, "aliases (*name) are not allowed", "不允许使用别名（*name）")
+        if event.tag is not None:
+            tag = f"{event.tag:.60}"
+            raise _refuse(event.start_mark, f"tags ({tag}) are not allowed", f"不允许使用标签（{tag}）")
+        self.num_entries += 1
+        if self.num_entries > MAX_ENTRIES:
+            en, zh = f"there are more than {MAX_ENTRIES:,} entries", f"条目超过 {MAX_ENTRIES:,} 个"
+            raise _refuse(event.start_mark, en, zh)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - yaml's
@@ -41,18 +52,24 @@ class _PlainLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-_PlainLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(?:\d[\d_]*)(?:\.[\d_]*)?[eE][-+]?\d+$"),
-    list("-+0123456789"),
-)
-_UNWANTED = ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp")
+_UNWANTED = tuple(f"tag:yaml.org,2002:{name}" for name in ("bool", "timestamp", "int", "float"))
 _PlainLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag not in _UNWANTED]
     for first, resolvers in _PlainLoader.yaml_implicit_resolvers.items()
 }
 _PlainLoader.add_implicit_resolver(
     "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
+_PlainLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9][\d_]*)$", re.ASCII), list("-+0123456789")
+)
+_PlainLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(
+        r"^[-+]?(?:(?:\d[\d_]*\.[\d_]*|\.\d[\d_]*)(?:[eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+|\.(?:inf|Inf|INF|nan|NaN|NAN))$",
+        re.ASCII,
+    ),
+    list("-+.0123456789"),
 )
 
 
@@ -79,6 +96,8 @@ def _explain(error: Exception, text: str) -> tuple[str, int | None]:
             return f"{reason} ({character!r})", text.count("\n", 0, position) + 1
         case RecursionError():
             return say("it is nested too deeply", "嵌套过深"), None
+        case ValueError() if "digits" in str(error):
+            return say("a number has thousands of digits", "有一个数长达数千位"), None
         case _:
             return str(error), None
 

@@ -24,7 +24,7 @@ from headwise.errors import CheckpointError, UsageError
 from headwise.language import say
 from headwise.storage import INCOMPLETE, write_text
 from headwise.training.averaging import SnapshotFolder, remove_directory
-from headwise.training.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
+from headwise.training.checkpoints import Checkpoint, read_checkpoint, refusing_full_disk, write_checkpoint
 from headwise.training.journal import Journal
 from headwise.training.run_recipe import FILE as RECIPE
 from headwise.training.run_recipe import Complete, check_recipe, read_run_recipe, sealed_recipe
@@ -107,7 +107,8 @@ class RunDirectory:
         self.journal.sync()
         if step not in self.steps():
             write_checkpoint(self.checkpoint(step), checkpoint, recipe=self._recipe)
-        write_text(self.path / "LATEST", f"step-{step}\n")
+        with refusing_full_disk(self.path, needed=0):
+            write_text(self.path / "LATEST", f"step-{step}\n")
         for old in self.steps()[:-keep]:
             remove_directory(self.checkpoint(old))
         kept = self.steps()
