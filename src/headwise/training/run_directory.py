@@ -185,13 +185,13 @@ def remove_leftovers(path: Path) -> None:
             shutil.rmtree(child) if child.is_dir() else child.unlink()
 
 
-def take_lock(path: Path) -> int | None:
+def take_lock(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int | None:
     """Hold `.lock` until released or the process dies; the system forgets a dead holder's lock by itself."""
     try:
         import fcntl
     except ImportError:  # not a POSIX system: there is no such lock
         return None
-    descriptor = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(path / ".lock", flags | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -204,11 +204,11 @@ def take_lock(path: Path) -> int | None:
 
 
 def lock_is_held(path: Path) -> bool:
-    """Whether a trainer is at work in this directory; looking changes nothing."""
+    """Whether a trainer is at work in this directory; looking changes nothing, and is allowed on a read-only disk."""
     if not (path / ".lock").exists():
         return False
     try:
-        release_lock(take_lock(path))
+        release_lock(take_lock(path, os.O_RDONLY))
     except UsageError:
         return True
     return False

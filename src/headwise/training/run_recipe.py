@@ -115,7 +115,7 @@ def check_recipe(old: Mapping[str, Any], new: Mapping[str, Any], *, file: Path) 
             file=file,
         )
     if allowed:
-        logger.warning("%s", _describe_allowed(allowed, after, more_steps="training.steps" in "".join(allowed)))
+        logger.warning("%s", _describe_allowed(allowed, after, more_steps="training.steps:" in "".join(allowed)))
 
 
 def _describe_allowed(changes: list[str], after: Mapping[str, Any], *, more_steps: bool) -> str:
