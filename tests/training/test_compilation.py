@@ -41,15 +41,12 @@ def test_a_resumed_run_keeps_its_decision(compiler):
             assert decide_compilation(tiny_settings(compile="auto", steps=steps), CPU, recorded=recorded) == recorded
 
 
-def test_cuda_graphs_for_small_batches(compiler):
-    def graphs(**changes: object) -> bool:
-        return decide_compilation(tiny_settings(compile="on", **changes), CUDA).cuda_graphs
-
-    assert graphs(batch_tokens=4096)
-    assert not graphs(batch_tokens=25_600)
-    assert graphs(batch_tokens=25_600, cuda_graphs="on")
-    assert not graphs(batch_tokens=4096, cuda_graphs="off")
-    assert not decide_compilation(tiny_settings(compile="on"), CPU).cuda_graphs
+def test_cuda_graphs_on_a_gpu_unless_told_otherwise(compiler):
+    for compiling in ("on", "off"):
+        for graphs in ("auto", "on", "off"):
+            settings = tiny_settings(compile=compiling, cuda_graphs=graphs)
+            assert decide_compilation(settings, CUDA).cuda_graphs == (graphs != "off")
+            assert not decide_compilation(settings, CPU).cuda_graphs
 
 
 @pytest.mark.prove

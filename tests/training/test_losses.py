@@ -151,5 +151,5 @@ def test_chunks_are_even_and_bounded():
     size = choose_chunk_size(8192, 8000, device="cpu")
     assert size % 64 == 0
     assert (size - 64) * 8000 <= losses.CHUNK_LOGITS_CPU
-    assert choose_chunk_size(8192, 8000, device="cuda") == 8192
+    assert choose_chunk_size(8192, 8000, device="cuda") == 4096
     assert choose_chunk_size(3, 10**9, device="cpu") == 64

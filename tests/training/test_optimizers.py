@@ -5,7 +5,13 @@ import torch
 from torch import nn
 
 from headwise.training.choices import AdamWOptimizer
-from headwise.training.optimizers import build_optimizer, decaying_names, scale_gradients, step_unless
+from headwise.training.optimizers import (
+    build_optimizer,
+    decaying_names,
+    measure_gradients,
+    set_learning_rate,
+    step_unless,
+)
 
 
 class Everything(nn.Module):
@@ -48,7 +54,8 @@ def test_three_steps_by_the_formula():
     weight, mean, square = 2.0, 0.0, 0.0
     for step, (gradient, rate) in enumerate([(0.5, 0.01), (-2.0, 0.02), (0.1, 0.03)], start=1):
         module.weight.grad = torch.full((1, 1), gradient, dtype=torch.float64)
-        step_unless(optimizer, skip=torch.tensor(False), learning_rate=rate)
+        set_learning_rate(optimizer, rate)
+        step_unless(optimizer, skip=torch.tensor(False), divisor=torch.tensor(1.0))
         mean, square = 0.8 * mean + 0.2 * gradient, 0.9 * square + 0.1 * gradient**2
         corrected = (mean / (1 - 0.8**step)) / (math.sqrt(square / (1 - 0.9**step)) + 1e-3)
         weight = weight - rate * (corrected + 0.1 * weight)
@@ -62,7 +69,8 @@ def test_a_skipped_step_leaves_no_trace():
         optimizer = build_optimizer(AdamWOptimizer(weight_decay=0.1), module)
         for gradient in gradients:
             module.weight.grad = torch.full((1, 1), gradient)
-            step_unless(optimizer, skip=torch.tensor(not math.isfinite(gradient)), learning_rate=0.1)
+            set_learning_rate(optimizer, 0.1)
+            step_unless(optimizer, skip=torch.tensor(not math.isfinite(gradient)), divisor=torch.tensor(1.0))
         return [module.weight.detach(), *optimizer.state[module.weight].values()]
 
     for with_skip, without in zip(run([0.3, math.nan, math.inf, -0.2]), run([0.3, -0.2]), strict=True):
@@ -70,12 +78,22 @@ def test_a_skipped_step_leaves_no_trace():
 
 
 @pytest.mark.parametrize("clip", [None, 0.5, 100.0])
-def test_scaling_and_clipping_by_the_formula(clip):
+def test_mean_and_clipping_by_the_formula(clip):
     parameters = [nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))]
     parameters[0].grad, parameters[1].grad = torch.tensor([6.0, 0.0]), torch.tensor([8.0])
-    norm = scale_gradients(parameters, divisor=torch.tensor(5.0), clip=clip)
+    norm, divisor = measure_gradients(parameters, divisor=torch.tensor(5.0), clip=clip)
     assert norm.item() == pytest.approx(2.0)
-    factor = 0.25 if clip == 0.5 else 1.0
-    torch.testing.assert_close(parameters[0].grad, torch.tensor([1.2 * factor, 0.0]))
-    torch.testing.assert_close(parameters[1].grad, torch.tensor([1.6 * factor]))
-    assert parameters[2].grad is None
+    assert divisor.item() == pytest.approx(20.0 if clip == 0.5 else 5.0)
+
+
+def test_the_optimiser_divides_as_it_reads():
+    def run(gradient: float, divisor: float) -> float:
+        module = nn.Linear(1, 1, bias=False)
+        nn.init.ones_(module.weight)
+        optimizer = build_optimizer(AdamWOptimizer(eps=0.1), module)
+        module.weight.grad = torch.full((1, 1), gradient)
+        set_learning_rate(optimizer, 0.1)
+        step_unless(optimizer, skip=torch.tensor(False), divisor=torch.tensor(divisor))
+        return module.weight.item()
+
+    assert run(1.5, 4.0) == run(0.375, 1.0) != run(1.5, 1.0)

@@ -26,6 +26,8 @@ class VisibleTable:
 
     opened: Bool[Tensor, "#batch #head #query key"]
     empty: Bool[Tensor, "#batch #head #query 1"]
+    zeroed: bool = True
+    """Whether the output of marked rows is set to zero."""
 
     def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch #head #query key"]:
         return self.opened & ~self.empty
@@ -41,7 +43,7 @@ class FusedAttention:
         allowed = mask.dense(num_queries, num_keys, device)
         assert allowed is not None
         empty = ~allowed.any(-1, keepdim=True)
-        return Mask((VisibleTable(allowed | empty, empty),))
+        return Mask((VisibleTable(allowed | empty, empty, zeroed=mask.blind_count),), blind_count=mask.blind_count)
 
     def __call__(
         self,
@@ -65,7 +67,7 @@ class FusedAttention:
             # Minus infinity is safe, as no row is empty any more; in float16 the lowest finite number would not hide a large score.
             visible = bias.to(q.dtype) if visible is None else bias.to(q.dtype).masked_fill(~visible, -torch.inf)
         output = F.scaled_dot_product_attention(q, k, v, attn_mask=visible, dropout_p=rate)
-        return output if table is None else output.masked_fill(table.empty, 0.0)
+        return output.masked_fill(table.empty, 0.0) if table is not None and table.zeroed else output
 
     def _prepared(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
         # A prepared mask that was joined with another since is worked out again: neither may be forgotten.

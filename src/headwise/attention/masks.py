@@ -88,9 +88,15 @@ class Mask:
     """A conjunction of parts; no parts means that everything may be looked at. Join masks with `&`."""
 
     parts: tuple[Part, ...] = ()
+    blind_count: bool = True
+    """Whether a query that may look at nothing must come out as zeros; if nobody reads it, anything finite will do."""
 
     def __and__(self, other: "Mask") -> "Mask":
-        return Mask(self.parts + other.parts)
+        return Mask(self.parts + other.parts, blind_count=self.blind_count or other.blind_count)
+
+    def ignoring_blind(self) -> "Mask":
+        """The same mask where queries that see nothing are filling, whose results are never read: saves writing their zeros."""
+        return Mask(self.parts, blind_count=False)
 
     def dense(
         self, num_queries: int, num_keys: int, device: torch.device
@@ -108,7 +114,7 @@ class Mask:
             return self
         table = self.dense(num_queries, num_keys, device)
         assert table is not None
-        return Mask((Explicit(table),))
+        return Mask((Explicit(table),), blind_count=self.blind_count)
 
 
 def everything() -> Mask:

@@ -10,9 +10,10 @@ Tested against: the formula with a hand-made table.
 
 import math
 
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+
+from headwise.blocks.dropout import drop
 
 
 class TokenEmbedding(nn.Module):
@@ -27,4 +28,4 @@ class TokenEmbedding(nn.Module):
         self, tokens: Int[Tensor, "batch time"], position: Int[Tensor, "batch time"], *, length: int
     ) -> Float[Tensor, "batch time dim"]:
         x = self.table(tokens) * self.scale + self.positions(position, length=length)
-        return F.dropout(x, self.dropout_rate, self.training)
+        return drop(x, self.dropout_rate, training=self.training)

@@ -14,6 +14,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from headwise.blocks.dropout import drop
+from headwise.blocks.linear_relu import linear_relu
+
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
 
 
@@ -26,8 +29,11 @@ class FeedForward(nn.Module):
         self.narrow = nn.Linear(hidden, dim)
 
     def forward(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
-        hidden = self.activation(self.widen(x))
-        return self.narrow(F.dropout(hidden, self.dropout_rate, self.training))
+        if self.activation is F.relu and x.device.type == "cuda":
+            hidden = linear_relu(x, self.widen.weight, self.widen.bias)
+        else:
+            hidden = self.activation(self.widen(x))
+        return self.narrow(drop(hidden, self.dropout_rate, training=self.training))
 
 
 class GatedFeedForward(nn.Module):
@@ -39,4 +45,4 @@ class GatedFeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
         gate, wide = self.gate_widen(x).chunk(2, dim=-1)
-        return self.narrow(F.dropout(F.silu(gate) * wide, self.dropout_rate, self.training))
+        return self.narrow(drop(F.silu(gate) * wide, self.dropout_rate, training=self.training))

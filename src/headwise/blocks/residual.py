@@ -12,9 +12,10 @@ Tested against: both formulas with a known sub-layer.
 from collections.abc import Callable
 from typing import Literal
 
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
+
+from headwise.blocks.dropout import drop
 
 Place = Literal["before", "after"]
 
@@ -30,5 +31,5 @@ class Residual(nn.Module):
         self, x: Float[Tensor, "batch time dim"], sublayer: Callable[[Tensor], Tensor]
     ) -> Float[Tensor, "batch time dim"]:
         if self.place == "before":
-            return x + F.dropout(sublayer(self.norm(x)), self.dropout_rate, self.training)
-        return self.norm(x + F.dropout(sublayer(x), self.dropout_rate, self.training))
+            return x + drop(sublayer(self.norm(x)), self.dropout_rate, training=self.training)
+        return self.norm(x + drop(sublayer(x), self.dropout_rate, training=self.training))

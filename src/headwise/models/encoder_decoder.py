@@ -66,8 +66,8 @@ class EncoderDecoder(nn.Module):
         memory = self.encode(source, segment=source_segment, position=source_position)
         length = target_input.shape[1]
         x = self.target_embedding(target_input, target_position, length=length)
-        mask = causal() & segments(target_segment, target_segment)
-        cross_mask = segments(target_segment, source_segment)
+        mask = (causal() & segments(target_segment, target_segment)).ignoring_blind()
+        cross_mask = segments(target_segment, source_segment).ignoring_blind()
         if len(self.decoder) > 0:
             mask = self.decoder[0].self_attention.kernel.prepare(mask, length, length, x.device)
             cross_kernel = self.decoder[0].cross_attention.kernel
@@ -86,7 +86,7 @@ class EncoderDecoder(nn.Module):
         """The encoder's memory of each source token."""
         length = source.shape[1]
         x = self.source_embedding(source, position, length=length)
-        mask: Mask = segments(segment, segment)
+        mask: Mask = segments(segment, segment).ignoring_blind()
         if len(self.encoder) > 0:
             mask = self.encoder[0].self_attention.kernel.prepare(mask, length, length, x.device)
         for block in self.encoder:

@@ -150,7 +150,7 @@ class TrainingSettings(Settings):
     compile: Literal["auto", "on", "off"] = "auto"
     """torch.compile for the whole loss. auto: where a compiler is installed and the run is long enough to pay for it."""
     cuda_graphs: Literal["auto", "on", "off"] = "auto"
-    """Replay the compiled step as one CUDA graph. auto: for batches so small that launching kernels would dominate."""
+    """Record an update once and replay it as one CUDA graph. auto: on a GPU, where it can be recorded."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
     """Decides dropout, and in tasks also data order and first weights."""
     deterministic: bool = False

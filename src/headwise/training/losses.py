@@ -26,7 +26,7 @@ PAD = 0
 
 # Logits in one chunk. On a CPU they should stay in cache (2 M floats = 8 MB); a GPU wants large products.
 CHUNK_LOGITS_CPU = 1 << 21
-CHUNK_LOGITS_CUDA = 1 << 26
+CHUNK_LOGITS_CUDA = 1 << 25
 
 
 class LossSums(NamedTuple):
@@ -150,12 +150,20 @@ def _run_chunks(
         if form.count_correct:
             num_correct = num_correct + (scores.argmax(dim=-1, keepdim=True).eq(words) & counted).sum()
         if gradients is not None:
-            # The chunk's log-probabilities are not needed again: they become d loss / d z in place.
-            slope = scores.exp_().sub_(form.smoothing / len(weight))
-            slope.scatter_add_(1, words, torch.full_like(words, form.smoothing - 1, dtype=slope.dtype))
-            slope = slope.to(form.dtype)
+            slope = _slope(scores, words, form.smoothing).to(form.dtype)
             gradients.hidden[chunk] = torch.mm(slope, weight).mul_(counted)
             gradients.weight.add_(torch.mm(slope.t(), states * counted))
             if gradients.bias is not None:
                 gradients.bias.add_(torch.mm(slope.t(), counted.to(slope.dtype))[:, 0])
     return loss, negative_log_likelihood, num_correct
+
+
+def _slope(scores: Tensor, words: Tensor, smoothing: float) -> Tensor:
+    """d loss / d z from log-probabilities, which are not needed again."""
+    num_words = scores.shape[1]
+    if scores.device.type == "cuda":
+        # A compiler joins this with the softmax into one kernel; a scatter would end it and store the whole table once more.
+        wanted = torch.arange(num_words, device=scores.device) == words
+        return scores.exp() - torch.where(wanted, 1 - smoothing + smoothing / num_words, smoothing / num_words)
+    slope = scores.exp_().sub_(smoothing / num_words)
+    return slope.scatter_add_(1, words, torch.full_like(words, smoothing - 1, dtype=slope.dtype))

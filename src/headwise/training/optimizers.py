@@ -48,26 +48,36 @@ def build_optimizer(settings: AdamWOptimizer, module: nn.Module) -> torch.optim.
         {"params": [p for name, p in learning if name not in decaying], "weight_decay": 0.0},
     ]
     groups = [group for group in groups if group["params"]]
-    return torch.optim.AdamW(groups, lr=0.0, betas=settings.betas, eps=settings.eps, fused=True)
+    # On a GPU the rate is a number in its memory, so that an update can be recorded once and replayed at any rate.
+    device = learning[0][1].device
+    on_gpu = device.type == "cuda"
+    rate = torch.zeros((), device=device) if on_gpu else 0.0
+    return torch.optim.AdamW(groups, lr=rate, betas=settings.betas, eps=settings.eps, fused=True, capturable=on_gpu)
 
 
-def scale_gradients(parameters: Iterable[Tensor], *, divisor: Tensor, clip: float | None) -> Tensor:
-    """Turn gradients of a sum into those of the mean, clip them, and return their norm before clipping.
+def set_learning_rate(optimizer: torch.optim.AdamW, learning_rate: float) -> None:
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(learning_rate)
+        else:
+            group["lr"] = learning_rate
 
-    Both factors are applied in one pass and stay on the device.
+
+def measure_gradients(parameters: Iterable[Tensor], *, divisor: Tensor, clip: float | None) -> tuple[Tensor, Tensor]:
+    """The norm of the mean's gradient, and the number that gradients of the *sum* are to be divided by: mean and clipping in one.
+
+    Both stay on the device, and no gradient is written: the optimiser's kernel divides as it reads.
     """
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     norm = torch.nn.utils.get_total_norm(gradients) / divisor
-    factor = 1 / divisor
-    if clip is not None:
-        factor = factor * (clip / (norm + 1e-6)).clamp(max=1.0)
-    torch._foreach_mul_(gradients, factor.to(gradients[0].dtype))
-    return norm
+    if clip is None:
+        return norm, divisor
+    return norm, divisor * ((norm + 1e-6) / clip).clamp(min=1.0)
 
 
-def step_unless(optimizer: torch.optim.AdamW, *, skip: Tensor, learning_rate: float) -> None:
+def step_unless(optimizer: torch.optim.AdamW, *, skip: Tensor, divisor: Tensor) -> None:
     """One update, or none at all (moments and step count included) where the scalar `skip` is true."""
-    for group in optimizer.param_groups:
-        group["lr"] = learning_rate
+    # The two switches that loss scaling uses; `fused` kernels know them.
+    optimizer.grad_scale = divisor.to(torch.float32).reshape(())  # type: ignore[attr-defined]
     optimizer.found_inf = skip.to(torch.float32).reshape(())  # type: ignore[attr-defined]
     optimizer.step()

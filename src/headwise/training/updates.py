@@ -7,17 +7,18 @@ the log are summed there and read when a line is due.
 Tested: accumulation equals the large batch in float64; a step with NaN changes nothing; clipping against the formula.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from headwise.training.averaging import MovingAverage
+from headwise.training.capture import CapturedUpdate
 from headwise.training.choices import TrainingSettings
 from headwise.training.compilation import Compilation, compile_loss
 from headwise.training.losses import LossSums
-from headwise.training.optimizers import build_optimizer, scale_gradients, step_unless
+from headwise.training.optimizers import build_optimizer, measure_gradients, set_learning_rate, step_unless
 from headwise.training.precision import autocast, choose_dtype
 from headwise.training.window import Window
 
@@ -43,12 +44,10 @@ class Updater:
         self.sums = torch.zeros(Window.NUM_ALL, dtype=torch.float64, device=device)
         self._dtype = choose_dtype(settings.precision, device)
         self._loss = compile_loss(self._plain_loss, compilation, insist=settings.compile == "on")
-        self._cuda_graphs = compilation.cuda_graphs
         self._parameters = [parameter for parameter in trainable.module.parameters() if parameter.requires_grad]
-        if self._cuda_graphs:
-            # A replayed graph overwrites what it made before; gradients must live outside it.
-            for parameter in self._parameters:
-                parameter.grad = torch.zeros_like(parameter)
+        self._learn: Callable[[Sequence[Any]], None] = self._learn_from
+        if compilation.cuda_graphs:
+            self._learn = CapturedUpdate(self._learn_from, device, insist=settings.cuda_graphs == "on")
 
     def _plain_loss(self, batch: Any) -> LossSums:
         with autocast(self.device, self._dtype):
@@ -56,19 +55,22 @@ class Updater:
 
     def update(self, batches: Sequence[Any], *, step: int, learning_rate: float) -> None:
         """Learn from batches that together make one global batch; `step` counts from 1."""
+        set_learning_rate(self.optimizer, learning_rate)
+        self._learn(batches)
+        if self.average is not None:
+            self.average.update(step)
+
+    def _learn_from(self, batches: Sequence[Any]) -> None:
+        """The update as operations on tensors alone, all on the device: what a CUDA graph can record."""
         sums = torch.zeros(3, dtype=torch.float64, device=self.device)
         for batch in batches:
-            if self._cuda_graphs:
-                torch.compiler.cudagraph_mark_step_begin()
             part = self._loss(batch)
             part.loss.backward()
             sums += torch.stack([number.detach().double() for number in part[:3]])
-        norm = scale_gradients(self._parameters, divisor=sums[2].clamp(min=1), clip=self.settings.clip)
+        norm, divisor = measure_gradients(self._parameters, divisor=sums[2].clamp(min=1), clip=self.settings.clip)
         skip = ~(norm.isfinite() & sums.isfinite().all())
-        step_unless(self.optimizer, skip=skip, learning_rate=learning_rate)
-        self.optimizer.zero_grad(set_to_none=not self._cuda_graphs)
-        if self.average is not None:
-            self.average.update(step)
+        step_unless(self.optimizer, skip=skip, divisor=divisor)
+        self.optimizer.zero_grad()
         self._record(sums, norm, skip)
 
     @torch.no_grad()

@@ -1,0 +1,53 @@
+"""relu(x Wᵀ + b) as one operation: the maximum is taken while the product's result is still in registers.
+
+The hidden layer is the widest tensor of a Transformer. Written out, a GPU stores it, reads it again for the maximum, stores the
+result and a mask for backward: 4.5 passes over it. Here the product stores max(0, ·) at once (an epilogue of cuBLAS), and backward reads
+from that result itself where the slope is zero:
+
+    y = max(0, x Wᵀ + b)        d = dy where y > 0, else 0        dx = d W        dW = dᵀ x        db = Σ d
+
+Tested against: the two operations written out, values and gradients in double precision.
+"""
+
+import importlib.util
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+
+def linear_relu(
+    x: Float[Tensor, "*batch dim"], weight: Float[Tensor, "hidden dim"], bias: Float[Tensor, " hidden"]
+) -> Float[Tensor, "*batch hidden"]:
+    """Under autocast in its dtype, as a linear map would be."""
+    device = x.device.type
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+    rows = x.reshape(-1, x.shape[-1]).to(dtype)
+    return _LinearRelu.apply(rows, weight.to(dtype), bias.to(dtype)).view(*x.shape[:-1], -1)
+
+
+class _LinearRelu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        y = torch._addmm_activation(bias, x, weight.t())
+        ctx.save_for_backward(x, weight, y)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        x, weight, y = ctx.saved_tensors
+        slope, bias_slope = _pass_back(slope, y)
+        return slope @ weight, slope.t() @ x, bias_slope
+
+
+def _pass_back(slope: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    if y.device.type == "cuda" and importlib.util.find_spec("triton") is not None:
+        from headwise.blocks.relu_gradient import pass_relu_back
+
+        slope, sums = pass_relu_back(slope.contiguous(), y)
+        return slope, sums.sum(0).to(slope.dtype)
+    slope = torch.where(y > 0, slope, 0.0)
+    return slope, slope.sum(0)
