@@ -1,6 +1,6 @@
 """Training speed: real target tokens a second, beside transformers' Marian and torch.nn.Transformer.
 
-    python benchmarks/bench_training.py [--size small base] [--precision fp32 bf16] [--tokens 4096] [--compile]
+    python benchmarks/bench_training.py [--size small base] [--precision fp32 bf16] [--tokens 4096] [--compiled marian]
 
 Measured: forward, loss with label smoothing 0.1, backward and optimiser step on synthetic pairs (synthetic.py). Peers get
 length-bucketed padded batches, ours packed rows of 128; both have the same budget of tokens *with* padding, and only real
@@ -18,6 +18,7 @@ import argparse
 import itertools
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -41,25 +42,32 @@ from headwise.training.updates import Updater
 SMOOTHING = 0.1
 RATE = 1e-4
 ROW_TOKENS = 128
+NAMES = {"marian": "marian", "torch": "torch.nn"}
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 Logits = Callable[[PaddedBatch], Tensor]
 
 
-def train_peer(
-    module: nn.Module, logits: Logits, supply: Sequence[PaddedBatch], *, bench: Bench, dtype: torch.dtype
-) -> Run:
+@dataclass(frozen=True)
+class Form:
+    """In which form a peer is trained."""
+
+    dtype: torch.dtype
+    compiled: bool = False
+
+
+def train_peer(module: nn.Module, logits: Logits, supply: Sequence[PaddedBatch], *, bench: Bench, form: "Form") -> Run:
     """A function that trains a peer on the next few padded batches."""
     module.to(bench.device).train()
     optimizer = torch.optim.AdamW(module.parameters(), lr=RATE, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
     def loss_of(batch: PaddedBatch) -> Tensor:
-        with autocast(bench.device, dtype):
+        with autocast(bench.device, form.dtype):
             scores = logits(batch).flatten(0, 1)
             return F.cross_entropy(scores, batch.target_output.flatten(), ignore_index=PAD, label_smoothing=SMOOTHING)
 
     # Padded batches have many shapes: the compiler is told so, else it would compile each.
-    loss = torch.compile(loss_of, dynamic=True) if bench.options.compile else loss_of
+    loss = torch.compile(loss_of, dynamic=True) if form.compiled else loss_of
     # Tokens are counted beforehand: asking the device in between would make it wait.
     endless = itertools.cycle([(batch.to(bench.device), batch.num_target_tokens) for batch in supply])
 
@@ -75,7 +83,7 @@ def train_peer(
     return run
 
 
-def build_marian_run(size: Size, supply: Sequence[PaddedBatch], *, bench: Bench, dtype: torch.dtype) -> Run:
+def build_marian_run(size: Size, supply: Sequence[PaddedBatch], *, bench: Bench, form: "Form") -> Run:
     model = build_marian(size)
 
     def logits(batch: PaddedBatch) -> Tensor:
@@ -86,12 +94,12 @@ def build_marian_run(size: Size, supply: Sequence[PaddedBatch], *, bench: Bench,
             use_cache=False,
         ).logits
 
-    return train_peer(model, logits, supply, bench=bench, dtype=dtype)
+    return train_peer(model, logits, supply, bench=bench, form=form)
 
 
-def build_torch_run(size: Size, supply: Sequence[PaddedBatch], *, bench: Bench, dtype: torch.dtype) -> Run:
+def build_torch_run(size: Size, supply: Sequence[PaddedBatch], *, bench: Bench, form: "Form") -> Run:
     model = TorchTransformer(size)
-    return train_peer(model, lambda batch: model(batch.source, batch.target_input), supply, bench=bench, dtype=dtype)
+    return train_peer(model, lambda batch: model(batch.source, batch.target_input), supply, bench=bench, form=form)
 
 
 def build_our_run(size: Size, supply: Sequence[PackedBatch], *, bench: Bench, precision: str) -> Run:
@@ -100,7 +108,7 @@ def build_our_run(size: Size, supply: Sequence[PackedBatch], *, bench: Bench, pr
         {
             "batch_tokens": bench.options.tokens,
             "precision": precision,
-            "compile": "on" if bench.options.compile else "off",
+            "compile": "on" if "headwise" in bench.options.compiled else "off",
             "objective": {"label_smoothing": SMOOTHING},
         }
     )
@@ -146,15 +154,16 @@ def measure_size(name: str, options: argparse.Namespace, bench: Bench) -> None:
         product = partial(product_speed, bench.device, dtype, quick=options.quick)
         speed = bench.measure_ceiling(f"products {precision}, FLOP/s", product)
         floor = size.training_flops / speed
-        if "marian" in options.peers:
-            build = partial(build_marian_run, size, padded, bench=bench, dtype=dtype)
-            contenders.append(Contender(f"marian {precision}", build, floor))
-        if "torch" in options.peers:
-            build = partial(build_torch_run, size, padded, bench=bench, dtype=dtype)
-            contenders.append(Contender(f"torch.nn {precision}", build, floor))
+        for peer, build_run in (("marian", build_marian_run), ("torch", build_torch_run)):
+            if peer in options.peers:
+                build = partial(build_run, size, padded, bench=bench, form=Form(dtype))
+                contenders.append(Contender(f"{NAMES[peer]} {precision}", build, floor))
+            if peer in options.compiled:
+                build = partial(build_run, size, padded, bench=bench, form=Form(dtype, compiled=True))
+                contenders.append(Contender(f"{NAMES[peer]} {precision}, compiled", build, floor))
         ours = partial(build_our_run, size, packed, bench=bench, precision=precision)
         contenders.append(Contender(f"headwise {precision}", ours, floor))
-    title = f"training, {name}, {options.tokens} tokens" + (", compiled" if options.compile else "")
+    title = f"training, {name}, {options.tokens} tokens"
     bench.compare(title, contenders, unit="token", baseline=contenders[0].name)
 
 
@@ -165,8 +174,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--tokens", type=int, default=4096, help="a batch's budget on each side, padding included")
     parser.add_argument("--batches", type=int, help="batches a round (default: 3, base 1, on a GPU 20)")
     parser.add_argument("--pairs", type=int, default=100_000, help="pairs the batches are drawn from")
-    parser.add_argument("--peers", nargs="*", choices=("marian", "torch"), default=["marian", "torch"])
-    parser.add_argument("--compile", action="store_true", help="everything under torch.compile")
+    parser.add_argument("--peers", nargs="*", choices=tuple(NAMES), default=list(NAMES))
+    parser.add_argument(
+        "--compiled",
+        nargs="*",
+        choices=("headwise", *NAMES),
+        default=["headwise", "marian"] if torch.cuda.is_available() else [],
+        help="who also (peers) or only (headwise) runs under torch.compile; default: marian and headwise on a GPU, nobody on a CPU",
+    )
     options = parser.parse_args(arguments)
     if options.quick:
         options.size, options.tokens, options.pairs, options.rounds, options.batches = ["tiny"], 256, 100, 1, 1

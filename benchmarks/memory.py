@@ -2,7 +2,8 @@
 
     peak = (highest point of one more run) - (what was allocated before the contender was built)
 
-On a GPU the allocator counts exactly. On Linux the kernel's high-water mark of resident memory is reset before the run
+On a GPU the allocator counts exactly, from the building on: a replayed CUDA graph allocates nothing, so its need shows only while it is
+recorded. On Linux the kernel's high-water mark of resident memory is reset before the run
 (`/proc/self/clear_refs`) after freed pages were given back (`malloc_trim`), which is good to a few per cent; elsewhere
 nothing is said. Measured in a run of its own: giving pages back would slow a timed one.
 """
@@ -24,6 +25,8 @@ class MemoryMeter:
 
     def start_building(self) -> None:
         self._before = self._now()
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
 
     def peak_of(self, run: Callable[[], object]) -> float | None:
         """MiB, or None where it cannot be told; `run` was built and run once since `start_building`."""
@@ -44,7 +47,6 @@ class MemoryMeter:
 
     def _reset_peak(self) -> bool:
         if self.device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(self.device)
             return True
         try:
             Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
