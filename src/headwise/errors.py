@@ -53,3 +53,11 @@ class TrainingStopped(HeadwiseError):  # noqa: N818 - being asked to stop is no 
     def __init__(self, en: str, zh: str, *, signal_number: int) -> None:
         super().__init__(en, zh)
         self.exit_status = 128 + signal_number
+
+
+class SaidElsewhere(HeadwiseError):  # noqa: N818 - the error itself was said by another process
+    """Ends a process of a run that failed: another one has said why, and all leave with the same exit status."""
+
+    def __init__(self, *, exit_status: int) -> None:
+        super().__init__("said by another process", "已由另一个进程说明")
+        self.exit_status = exit_status

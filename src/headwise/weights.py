@@ -35,6 +35,16 @@ def weights_of(module: nn.Module) -> dict[str, Tensor]:
     return found
 
 
+def is_part(tensor: Tensor) -> bool:
+    """Whether the tensor is spread over processes (torch's DTensor), each of which holds a part."""
+    return hasattr(tensor, "to_local")
+
+
+def local_part(tensor: Tensor) -> Tensor:
+    """What this process holds of a tensor: all of it, unless it is spread over processes."""
+    return tensor.to_local() if is_part(tensor) else tensor  # type: ignore[attr-defined]
+
+
 def save_weights(module: nn.Module, path: Path) -> None:
     write_tensors(path, weights_of(module))
 
@@ -111,6 +121,13 @@ def _unfit(path: Path | str | None, differences: list[str]) -> CheckpointError:
 @torch.no_grad()
 def put_weights(target: Weights, source: Weights, *, file: Path | str | None = None) -> None:
     """Copy `source` into the tensors of `target` if names, shapes and types are the same."""
+    check_fit(target, source, file=file)
+    for name, tensor in target.items():
+        tensor.copy_(source[name])
+
+
+def check_fit(target: Weights, source: Weights, *, file: Path | str | None = None) -> None:
+    """Compare names, shapes and types; a CheckpointError lists all differences."""
     differences = [f"missing {name}" for name in sorted(target.keys() - source.keys())]
     differences += [f"unknown {name}" for name in sorted(source.keys() - target.keys())]
     for name in sorted(target.keys() & source.keys()):
@@ -118,8 +135,6 @@ def put_weights(target: Weights, source: Weights, *, file: Path | str | None = N
             differences.append(f"{name} is {_form(source[name])} instead of {_form(target[name])}")
     if differences:
         raise _unfit(file, differences)
-    for name, tensor in target.items():
-        tensor.copy_(source[name])
 
 
 def _form(tensor: Tensor) -> str:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from headwise.data import batching
-from headwise.data.batching import Cursor, batches, evaluation_batches, plan_row_lengths, plan_rows
+from headwise.data.batching import Cursor, Share, batches, evaluation_batches, plan_row_lengths, plan_rows
 from headwise.data.packing import NAMES, PackedBatch, unpack_pairs
 from headwise.data.shards import TokenStore
 from headwise.errors import CheckpointError, UsageError
@@ -63,21 +63,35 @@ def test_resuming_anywhere_continues_the_stream(store: TokenStore) -> None:
             assert after == expected
 
 
-@pytest.mark.parametrize("num_processes", [2, 3])
-def test_processes_share_what_one_would_see(store: TokenStore, num_processes: int) -> None:
-    alone = take(store, 11)
-    shares = [take(store, 11, process=p, num_processes=num_processes) for p in range(num_processes)]
-    for number, (batch, cursor) in enumerate(alone):
+@pytest.mark.parametrize(
+    ("num_processes", "accumulation"), [(1, 3), (2, 1), (3, 1), (4, 1), (2, 2), (2, 4), (3, 2), (4, 3), (6, 1)]
+)
+def test_processes_share_what_one_would_see(store: TokenStore, num_processes: int, accumulation: int) -> None:
+    alone = take(store, 12)
+    shares = [Share(number, num_processes, accumulation) for number in range(num_processes)]
+    number, updates = shares[0].num_batches, 12 // accumulation
+    taken = [take(store, updates * number, share=share) for share in shares]
+    for update in range(updates):
+        rows = alone[update * accumulation : (update + 1) * accumulation]
+        parts = [part[update * number : (update + 1) * number] for part in taken]
         for name in NAMES:
-            joined = torch.cat([getattr(share[number][0], name) for share in shares])
-            assert torch.equal(joined, getattr(batch, name))
-        assert all(share[number][1] == cursor for share in shares)
+            whole = torch.cat([getattr(batch, name) for batch, _ in rows])
+            assert torch.equal(torch.cat([getattr(batch, name) for part in parts for batch, _ in part]), whole)
+        assert {part[-1][1] for part in parts} == {rows[-1][1]}
+        assert max(batch.num_rows for part in parts for batch, _ in part) <= 6
 
 
-@pytest.mark.parametrize(("process", "num_processes"), [(0, 4), (2, 2), (-1, 2), (0, 0)])
+def test_whole_batches_stay_whole() -> None:
+    """So that dropout, which belongs to a batch, is the same for every number of processes that divides accumulation."""
+    for num_processes in (1, 2, 3, 6):
+        cuts = [Share(number, num_processes, 6).cuts(7) for number in range(num_processes)]
+        assert sorted({cut for part in cuts for cut in part}) == [0, 7, 14, 21, 28, 35, 42]
+
+
+@pytest.mark.parametrize(("process", "num_processes"), [(0, 7), (2, 2), (-1, 2), (0, 0)])
 def test_rows_that_cannot_be_shared(store: TokenStore, process: int, num_processes: int) -> None:
     with pytest.raises(UsageError, match="6 rows cannot be shared"):
-        take(store, 1, process=process, num_processes=num_processes)
+        take(store, 1, share=Share(process, num_processes))
 
 
 def test_a_pair_longer_than_a_row(store: TokenStore) -> None:

@@ -237,17 +237,13 @@ def test_another_machine_is_said_but_allowed(tmp_path, caplog, monkeypatch):
     assert "num_threads: 1 → 77" in caplog.text
 
 
-def test_several_processes_are_not_there_yet(tmp_path):
-    with pytest.raises(UsageError, match="2 processes were asked for"):
-        train(TinyTrainable(), TinyBatches(), tiny_settings(), num_processes=2)
-
-
-def test_a_checkpoint_of_more_processes_is_refused(tmp_path):
+def test_a_checkpoint_of_more_processes_is_said_but_allowed(tmp_path, caplog):
     run_in(tmp_path, steps=5)
     with RunDirectory.open(tmp_path, recipe=flat_recipe(steps=5), resume=True) as run:
         now = run.load().state.environment
-    with pytest.raises(UsageError, match=r"began with 1 process\(es\), 3 are given"):
-        compare_environments(now, now.model_copy(update={"num_processes": 3}))
+    compare_environments(now, now.model_copy(update={"num_processes": 3, "layout": "sharded"}))
+    assert "num_processes: 1 → 3, layout: whole → sharded" in caplog.text
+    assert "the batches, their order and the schedule are the same" in caplog.text
 
 
 def test_tensorboard_if_asked(tmp_path):

@@ -17,8 +17,9 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 from headwise import __version__
+from headwise.cli.launching import is_first_process
 from headwise.cli.parser import Parser, parse
-from headwise.errors import HeadwiseError
+from headwise.errors import HeadwiseError, SaidElsewhere
 from headwise.language import say, use_language
 
 COMMANDS = ("demo", "train", "translate", "evaluate", "describe", "doctor", "data", "recipes", "schema")
@@ -65,7 +66,11 @@ class _Notices(logging.Handler):
 @contextlib.contextmanager
 def _listening() -> Iterator[None]:
     """While a command runs: show notices, and let SIGTERM unwind (so that half-written things are taken away)."""
-    logger, handler = logging.getLogger("headwise"), _Notices(logging.WARNING)
+    # Of several processes the first speaks for all.
+    logger, handler = (
+        logging.getLogger("headwise"),
+        _Notices(logging.WARNING if is_first_process() else logging.CRITICAL),
+    )
     logger.addHandler(handler)
     try:
         before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
@@ -104,6 +109,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(parsed: argparse.Namespace) -> int:
     try:
         return import_module(f"headwise.cli.{parsed.command}").run(parsed) or 0
+    except SaidElsewhere as error:
+        return error.exit_status
     except HeadwiseError as error:
         _complain(str(error))
         return error.exit_status

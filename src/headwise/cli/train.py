@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 
+from headwise.cli.launching import is_first_process
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -16,11 +17,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "Train a model from a recipe. Your own corpus (my/train.en, my/train.de, one sentence a line):\n\n"
             "  headwise train base --run runs/mine data.source=en data.target=de \\\n"
             "      data.train=my/train data.valid=my/valid training.steps=20000\n\n"
-            "Progress goes to standard error and runs/mine/log.jsonl; the model to runs/mine/model.",
+            "Progress goes to standard error and runs/mine/log.jsonl; the model to runs/mine/model.\n\n"
+            "On several processors or machines: torchrun --nproc-per-node=2 -m headwise train …",
             "按配方训练模型。自己的语料（my/train.en、my/train.de，每行一句）：\n\n"
             "  headwise train base --run runs/mine data.source=en data.target=de \\\n"
             "      data.train=my/train data.valid=my/valid training.steps=20000\n\n"
-            "进度写到标准错误与 runs/mine/log.jsonl，模型写到 runs/mine/model。",
+            "进度写到标准错误与 runs/mine/log.jsonl，模型写到 runs/mine/model。\n\n"
+            "使用多个处理器或多台机器：torchrun --nproc-per-node=2 -m headwise train …",
         ),
     )
     parser.add_argument(
@@ -59,16 +62,17 @@ def run(arguments: argparse.Namespace) -> int:
             "--run DIR is missing: training needs a directory for its log, checkpoints and model, e.g. --run runs/first",
             "缺少 --run DIR：训练需要一个目录存放日志、检查点与模型，例如 --run runs/first",
         )
+    recipe, overrides = arguments.recipe, arguments.overrides
+    if not is_first_process():
+        if not arguments.check:
+            train(recipe, run=arguments.run, resume=arguments.resume, overrides=overrides)
+        return 0
     with TrainingDisplay() as display:
         if arguments.check:
-            recipe = load_recipe(arguments.recipe, arguments.overrides)
             with tempfile.TemporaryDirectory(prefix="headwise-check-") as temporary:
-                summary = check_run(recipe, directory=Path(temporary), events=display)
+                summary = check_run(load_recipe(recipe, overrides), directory=Path(temporary), events=display)
         else:
-            run_path, overrides = arguments.run, arguments.overrides
-            summary = train(
-                arguments.recipe, run=run_path, resume=arguments.resume, overrides=overrides, events=display
-            )
+            summary = train(recipe, run=arguments.run, resume=arguments.resume, overrides=overrides, events=display)
     if arguments.json:
         sys.stdout.write(json.dumps(summary.as_dict(), ensure_ascii=False, indent=2) + "\n")
     else:

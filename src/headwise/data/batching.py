@@ -2,14 +2,20 @@
 
 Chunk c of epoch e is a pure function of (seed, e, c): its pairs come from `order.py`, are packed into rows, and the
 rows are shuffled. Rows of chunk after chunk, epoch after epoch form one stream; a batch is the next `rows` of it. A
-cursor of three integers names a place in the stream, so a run resumes exactly, and since the stream does not depend on
-the number of processes, N of them share a batch by taking slices of its rows.
+cursor of three integers names a place in the stream, so a run resumes exactly.
+
+The stream does not depend on the number of processes. An update uses the rows of `accumulation` batches; N processes take
+consecutive equal parts of these rows, and a part larger than a batch is cut into batches again:
+
+    accumulation 1, 2 processes    | process 0 | process 1 |                    half a batch each
+    accumulation 4, 2 processes    |  batch 0  |  batch 1  |  batch 2  |  batch 3  |     two whole batches each
 
 Tested against: each pair once an epoch, resumed = uninterrupted from every cursor, N processes put together = one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -57,6 +63,39 @@ class Cursor:
         return Cursor(**data)
 
 
+@dataclass(frozen=True)
+class Share:
+    """Which rows of an update one process takes, out of those of `accumulation` batches."""
+
+    process: int = 0
+    num_processes: int = 1
+    accumulation: int = 1
+
+    @property
+    def num_batches(self) -> int:
+        """Batches of this process in an update: the fewest that are no larger than a batch of the recipe."""
+        return -(-self.accumulation // self.num_processes)
+
+    def cuts(self, rows: int) -> list[int]:
+        """Where its batches begin and end among the rows of the update."""
+        total = self.accumulation * rows
+        first, last = (total * process // self.num_processes for process in (self.process, self.process + 1))
+        return [first + (last - first) * number // self.num_batches for number in range(self.num_batches + 1)]
+
+    def check(self, rows: int) -> None:
+        if not 0 <= self.process < self.num_processes or not self.num_processes <= rows * self.accumulation:
+            total = rows * self.accumulation
+            raise UsageError(
+                f"{total} rows cannot be shared by {self.num_processes} processes (this one is {self.process}); each needs at "
+                "least one: raise training.batch_tokens or start fewer processes",
+                f"{total} 行无法由 {self.num_processes} 个进程分担（当前为 {self.process}）；每个进程至少需要一行："
+                "请增大 training.batch_tokens，或减少进程数",
+            )
+
+
+ALL_ROWS = Share()
+
+
 def plan_row_lengths(
     store: TokenStore, row_tokens: int, *, multiples: Sequence[int] = ROW_MULTIPLES
 ) -> tuple[int, int]:
@@ -97,38 +136,45 @@ def batches(
     source_row: int,
     target_row: int,
     cursor: Cursor | None = None,
-    process: int = 0,
-    num_processes: int = 1,
+    share: Share = ALL_ROWS,
 ) -> Iterator[tuple[PackedBatch, Cursor]]:
-    """Batches without end, each with the cursor that continues after it; `rows` counts all processes together."""
-    if rows < 1 or num_processes < 1 or not 0 <= process < num_processes or rows % num_processes:
-        raise UsageError(
-            f"{rows} rows cannot be shared by {num_processes} processes (this one is {process}); "
-            "rows must be a multiple of their number: change training.batch_tokens",
-            f"{rows} 行无法由 {num_processes} 个进程平分（当前为 {process}）；行数须为进程数的倍数：请修改 training.batch_tokens",
-        )
-    return _stream(
-        _Chunks(store, EpochOrder(store.corpora, seed), source_row, target_row),
-        cursor or Cursor(),
-        rows,
-        slice(process * rows // num_processes, (process + 1) * rows // num_processes),
-    )
+    """Batches without end, each with a cursor; the one with the last batch of an update continues after the update.
+
+    `rows` are those of a batch of the recipe, which several processes share.
+    """
+    share.check(rows)
+    chunks = _Chunks(store, EpochOrder(store.corpora, seed), source_row, target_row)
+    return _stream(_Reader(chunks, cursor or Cursor()), rows, share)
 
 
-def _stream(chunks: "_Chunks", place: Cursor, rows: int, share: slice) -> Iterator[tuple[PackedBatch, Cursor]]:
-    table = chunks.table(place)
+def _stream(reader: "_Reader", rows: int, share: Share) -> Iterator[tuple[PackedBatch, Cursor]]:
+    cuts = share.cuts(rows)
     while True:
-        parts: list[RowTable] = []
-        missing = rows
-        while missing:
-            while place.row >= len(table):
-                place = chunks.after(place)
-                table = chunks.table(place)
-            part = table.slice(place.row, place.row + missing)
+        reader.read(cuts[0])
+        tables = [reader.read(end - begin) for begin, end in pairwise(cuts)]
+        reader.read(share.accumulation * rows - cuts[-1])
+        for table in tables:
+            yield table.batch(), reader.place
+
+
+class _Reader:
+    """Reads the stream row by row, from chunk to chunk and epoch to epoch."""
+
+    def __init__(self, chunks: "_Chunks", place: Cursor) -> None:
+        self.place = place
+        self._chunks, self._table = chunks, chunks.table(place)
+
+    def read(self, rows: int) -> RowTable:
+        parts: list[RowTable] = [self._table.slice(0, 0)]
+        while rows:
+            while self.place.row >= len(self._table):
+                self.place = self._chunks.after(self.place)
+                self._table = self._chunks.table(self.place)
+            part = self._table.slice(self.place.row, self.place.row + rows)
             parts.append(part)
-            missing -= len(part)
-            place = Cursor(place.epoch, place.chunk, place.row + len(part))
-        yield join_tables(parts).slice(share.start, share.stop).batch(), place
+            rows -= len(part)
+            self.place = Cursor(self.place.epoch, self.place.chunk, self.place.row + len(part))
+        return join_tables(parts[1:] or parts)
 
 
 @dataclass(frozen=True)

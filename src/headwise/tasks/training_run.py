@@ -4,6 +4,9 @@
 
 A run directory is made once, refused when it holds another run, and resumed bit-exactly when asked. If preparing the data
 fails, a directory that was made for it is taken away again: bad input leaves nothing behind.
+
+Under torchrun every process runs this file. The first one opens the directory, prepares the data, measures and publishes; the
+others read the prepared data and learn from their share of the rows.
 """
 
 import contextlib
@@ -16,9 +19,10 @@ from typing import Any
 
 import torch
 
+from headwise.data.batching import Share
 from headwise.data.choices import corpus_name
 from headwise.data.filtering import FilterReport
-from headwise.data.preparation import PreparedData, prepare_data, read_part
+from headwise.data.preparation import PreparedData, open_prepared, prepare_data, read_part
 from headwise.data.splitting import Part
 from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.greedy import GreedySettings
@@ -37,6 +41,7 @@ from headwise.tasks.translator import Translator
 from headwise.training.disk_space import check_room
 from headwise.training.loop import train as run_training
 from headwise.training.precision import choose_device
+from headwise.training.processes import join_processes
 from headwise.training.progress import TrainingResult
 from headwise.training.run_directory import RunDirectory
 from headwise.training.run_recipe import FILE as RECIPE
@@ -70,36 +75,64 @@ def train(
     """Train by a recipe (a value, a path or a shipped name) in a run directory; the bundle ends up in `run/model`."""
     watcher = events or Silence()
     directory = require_path(run, "run", "runs/mine")
+    with join_processes() as processes, contextlib.ExitStack() as stack:
+        recipe = _checked_recipe(recipe, directory, overrides, resume=resume)
+        opened, prepared = None, None
+        if processes.is_first:
+            opened, prepared = _begin(recipe, directory, watcher, resume=resume)
+            stack.enter_context(opened)
+        processes.ask_first(lambda: None)  # the others wait until the data is there
+        if prepared is None:
+            prepared = open_prepared(directory / "data")
+        model = _new_model(recipe, prepared)
+        task = TranslationTask(model, recipe.training.objective.label_smoothing)
+        shape = row_shape(recipe, prepared)
+        if opened is not None:
+            check_room(opened.path, model, recipe.training)
+        watcher.note(_describe_start(recipe, prepared, model, shape))
+        share = Share(processes.number, processes.count, recipe.training.accumulation)
+        batches = PackedPairs(prepared.train, shape, recipe.training.seed, prepared.fingerprint, share)
+        outcome = run_training(
+            task,
+            batches,
+            recipe.training,
+            opened,
+            evaluate=_evaluation(recipe, prepared, task, shape, directory),
+            progress=watcher.training,
+            processes=processes,
+        )
+        results = _training_results(model, outcome)
+        if opened is not None:
+            # The model is safe on disk before it is measured: whatever goes wrong while translating, training was not in vain.
+            save_bundle(opened.model, recipe=recipe, tokenizers=prepared.tokenizers, model=model, results=results)
+            results |= _test_results(recipe, prepared, model, directory, watcher)
+            save_bundle(opened.model, recipe=recipe, tokenizers=prepared.tokenizers, model=model, results=results)
+    return RunSummary(directory, recipe, results)
+
+
+def _checked_recipe(recipe: Recipe | str | Path, directory: Path, overrides: Sequence[str], *, resume: bool) -> Recipe:
+    """What can be wrong with a recipe on this machine is said before anything is made."""
     if resume and (directory / RECIPE).exists():
         read_run_recipe(directory / RECIPE)  # its damage is told before it may be taken for a recipe of the caller's
     if not isinstance(recipe, Recipe):
         recipe = load_recipe(recipe, overrides)
     elif overrides:
         recipe = recipe_from(recipe.model_dump(mode="json"), overrides)
-    device = choose_device(recipe.training.device)
+    choose_device(recipe.training.device)
+    return recipe
+
+
+def _begin(recipe: Recipe, directory: Path, watcher: Events, *, resume: bool) -> tuple[RunDirectory, PreparedData]:
+    """Open the run and prepare its data; if that fails, what was made for it is taken away again."""
     new = [path for path in (directory, *directory.parents) if not path.exists()]
-    with _open_run(directory, recipe, new, resume=resume) as opened:
-        try:
-            prepared = _prepare(recipe, directory / "data", watcher)
-        except BaseException:
-            if not opened.resumed:
-                _take_away(directory, new)
-            raise
-        model = _new_model(recipe, prepared)
-        task = TranslationTask(model, recipe.training.objective.label_smoothing)
-        shape = row_shape(recipe, prepared)
-        model.to(device)
-        check_room(opened.path, model, recipe.training)
-        watcher.note(_describe_start(recipe, prepared, model, shape))
-        batches = PackedPairs(prepared.train, shape, recipe.training.seed, prepared.fingerprint)
-        evaluate = _evaluation(recipe, prepared, task, shape, directory)
-        outcome = run_training(task, batches, recipe.training, opened, evaluate=evaluate, progress=watcher.training)
-        # The model is safe on disk before it is measured: whatever goes wrong while translating, training was not in vain.
-        results = _training_results(model, outcome)
-        save_bundle(opened.model, recipe=recipe, tokenizers=prepared.tokenizers, model=model, results=results)
-        results |= _test_results(recipe, prepared, model, directory, watcher)
-        save_bundle(opened.model, recipe=recipe, tokenizers=prepared.tokenizers, model=model, results=results)
-    return RunSummary(directory, recipe, results)
+    opened = _open_run(directory, recipe, new, resume=resume)
+    try:
+        return opened, _prepare(recipe, directory / "data", watcher)
+    except BaseException:
+        opened.close()
+        if not opened.resumed:
+            _take_away(directory, new)
+        raise
 
 
 def check_run(recipe: Recipe, *, directory: Path, events: Events | None = None) -> RunSummary:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
-from headwise.data.batching import Cursor, PairSource, batches, evaluation_batches
+from headwise.data.batching import ALL_ROWS, Cursor, PairSource, Share, batches, evaluation_batches
 from headwise.data.packing import PackedBatch
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.training.losses import LossSums, cross_entropy
@@ -55,12 +55,13 @@ class RowShape:
 
 @dataclass(frozen=True)
 class PackedPairs:
-    """The training pairs as one endless stream of batches."""
+    """The training pairs as one endless stream of batches, or the share of one of several processes in it."""
 
     store: PairSource
     shape: RowShape
     seed: int
     fingerprint: str
+    share: Share = ALL_ROWS
 
     def stream(self, cursor: Mapping[str, int] | None) -> Iterator[tuple[PackedBatch, Mapping[str, int]]]:
         place = None if cursor is None else Cursor.from_json(cursor)
@@ -71,6 +72,7 @@ class PackedPairs:
             source_row=self.shape.source,
             target_row=self.shape.target,
             cursor=place,
+            share=self.share,
         ):
             yield batch, after.to_json()
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from headwise.storage import publish_directory, verify_directory
-from headwise.weights import Weights, put_weights, read_tensors, weights_of, write_tensors
+from headwise.weights import Weights, local_part, put_weights, read_tensors, weights_of, write_tensors
 
 KIND = "headwise.weights"
 FILE = "model.safetensors"
@@ -92,7 +92,8 @@ class MovingAverage:
         """After update number `step` (from 1)."""
         share = 1 - min(self.decay, (1 + step) / (10 + step))
         floating = [name for name, tensor in self.weights.items() if tensor.is_floating_point()]
-        torch._foreach_lerp_([self.weights[name] for name in floating], [self.source[name] for name in floating], share)
+        ours, theirs = ([local_part(side[name]) for name in floating] for side in (self.weights, self.source))
+        torch._foreach_lerp_(ours, theirs, share)
         for name in self.weights.keys() - set(floating):
             self.weights[name].copy_(self.source[name])
 

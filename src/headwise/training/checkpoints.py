@@ -12,6 +12,7 @@ beside, flushed and published by one rename (storage.py). Tested by killing the 
 """
 
 import shutil
+from collections.abc import Container
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,7 +29,7 @@ from headwise.training.environment import Environment
 from headwise.training.journal import DISK_FULL
 from headwise.training.selection import Selection
 from headwise.training.window import Window
-from headwise.weights import Weights, put_weights, read_tensors, weights_of, write_tensors
+from headwise.weights import Weights, read_tensors, write_tensors
 
 KIND = "headwise.checkpoint"
 SPARE_BYTES = 16 << 20
@@ -62,6 +63,10 @@ class Checkpoint:
     optimizer: Weights
     ema: Weights = field(default_factory=dict)
 
+    @property
+    def tensors(self) -> tuple[Weights, Weights, Weights]:
+        return self.weights, self.optimizer, self.ema
+
 
 def count_bytes(weights: Weights) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in weights.values())
@@ -75,7 +80,7 @@ class DiskFullError(CheckpointError):
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint, *, recipe: str) -> None:
     """Publish a checkpoint whole, or raise and leave nothing behind."""
-    needed = sum(count_bytes(part) for part in (checkpoint.weights, checkpoint.optimizer, checkpoint.ema)) + SPARE_BYTES
+    needed = sum(count_bytes(part) for part in checkpoint.tensors) + SPARE_BYTES
     path.parent.mkdir(parents=True, exist_ok=True)
     with refusing_full_disk(path.parent, needed=needed), publish_directory(path, kind=KIND) as directory:
         write_tensors(directory / "model.safetensors", checkpoint.weights)
@@ -140,15 +145,13 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, module: nn.Module) -> di
     }
 
 
-def restore_optimizer(
-    optimizer: torch.optim.Optimizer, module: nn.Module, tensors: Weights, *, file: Path | None
-) -> None:
-    """Put a flattened state back: for each parameter both moments and the step count, in its shape, or nothing."""
+def prepare_optimizer(optimizer: torch.optim.Optimizer, module: nn.Module, names: Container[str]) -> dict[str, Tensor]:
+    """Make room for a flattened state of these names, all zero; the tensors to be filled are returned."""
     grouped = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    names = {parameter: name for name, parameter in module.named_parameters()}
+    named = {parameter: name for name, parameter in module.named_parameters()}
     expected: dict[str, Tensor] = {}
     for parameter in grouped:
-        if f"step/{names[parameter]}" not in tensors:
+        if f"step/{named[parameter]}" not in names:
             continue  # it never had a gradient, so Adam has nothing to remember of it
         state = {
             "step": torch.zeros((), dtype=torch.float32, device=parameter.device),
@@ -156,9 +159,5 @@ def restore_optimizer(
             "exp_avg_sq": torch.zeros_like(parameter),
         }
         optimizer.state[parameter] = state
-        expected.update({f"{kind}/{names[parameter]}": tensor for kind, tensor in state.items()})
-    put_weights(expected, tensors, file=file)
-
-
-def restore_weights(module: nn.Module, weights: Weights, *, file: Path | None) -> None:
-    put_weights(weights_of(module), weights, file=file)
+        expected.update({f"{kind}/{named[parameter]}": tensor for kind, tensor in state.items()})
+    return expected

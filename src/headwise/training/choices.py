@@ -112,6 +112,21 @@ def learning_rate(schedule: ScheduleSettings, step: int, *, steps: int) -> float
             return schedules.warm_up(step, peak=peak, warmup=warmup, initial=initial)
 
 
+class ReplicatedLayout(Settings):
+    """Every process holds the whole model and learns from its share of the rows."""
+
+    kind: Literal["replicated"] = "replicated"
+
+
+class ShardedLayout(Settings):
+    """Every process holds a part of each weight, of its gradient and of the optimiser's state (parallel.py)."""
+
+    kind: Literal["sharded"] = "sharded"
+
+
+LayoutSettings = Annotated[ReplicatedLayout | ShardedLayout, Field(discriminator="kind")]
+
+
 class KeepSettings(Settings):
     """Which weights stay on disk."""
 
@@ -138,7 +153,8 @@ class TrainingSettings(Settings):
     batch_tokens: Annotated[int, Field(ge=1, le=100_000_000)] = 8192
     """Target tokens of one batch, padding included: rows times row length."""
     accumulation: Annotated[int, Field(ge=1, le=10_000)] = 1
-    """Batches whose gradients are summed before one update: a large batch in the memory of a small one."""
+    """Batches whose gradients are summed before one update: a large batch in the memory of a small one. Several processes share
+    them, so that each holds no more rows at a time than one would."""
     steps: Steps = 100_000
     """Updates."""
     optimizer: AdamWOptimizer = AdamWOptimizer()
@@ -151,6 +167,10 @@ class TrainingSettings(Settings):
     """torch.compile for the whole loss. auto: where a compiler is installed and the run is long enough to pay for it."""
     cuda_graphs: Literal["auto", "on", "off"] = "auto"
     """Record an update once and replay it as one CUDA graph. auto: on a GPU, where it can be recorded."""
+    recompute: Literal["nothing", "blocks"] = "nothing"
+    """blocks: keep only the inputs of each block and compute the rest again in backward; the same numbers, less memory."""
+    parallel: LayoutSettings = ReplicatedLayout()
+    """Where weights live when torchrun starts several processes; for one process it makes no difference."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
     """Decides dropout, and in tasks also data order and first weights."""
     deterministic: bool = False

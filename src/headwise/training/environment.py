@@ -2,7 +2,8 @@
 
 A checkpoint records them. Other data or another vocabulary would make a different training and is refused, with what differs
 and what does not. Another machine or build is allowed and said: PyTorch promises no equal bits across releases, devices or
-thread counts, but steps, data order, schedule and dropout's seeds are functions of the recipe and stay what they were.
+thread counts, but steps, data order, schedule and dropout's seeds are functions of the recipe and stay what they were. So is
+another number of processes: the batches are the same, only shared differently.
 
 Tested by changing each entry.
 """
@@ -35,6 +36,8 @@ class Environment(Settings):
     """Of the training data and its order; if made of words `name:value`, a difference is told by name."""
     seed: int
     num_processes: int
+    layout: str = ""
+    """Where weights lived while they learnt: `whole` in one process, `replicated` or `sharded`."""
     device: str
     num_threads: int
     torch_version: str
@@ -43,12 +46,15 @@ class Environment(Settings):
     """Empty in checkpoints that are older than this entry."""
 
     @classmethod
-    def here(cls, *, fingerprint: str, seed: int, num_processes: int, device: torch.device) -> "Environment":
+    def here(
+        cls, *, fingerprint: str, seed: int, device: torch.device, num_processes: int = 1, layout: str = "whole"
+    ) -> "Environment":
         name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
         return cls(
             fingerprint=fingerprint,
             seed=seed,
             num_processes=num_processes,
+            layout=layout,
             device=device.type,
             num_threads=torch.get_num_threads(),
             torch_version=torch.__version__,
@@ -58,7 +64,7 @@ class Environment(Settings):
 
 
 def compare_environments(before: Environment, now: Environment) -> None:
-    """Refuse other data or another number of processes; say what else may change the last bits."""
+    """Refuse other data or another seed; say what else may change the last bits."""
     if before.fingerprint != now.fingerprint:
         raise _other_data(before.fingerprint, now.fingerprint)
     if before.seed != now.seed:
@@ -66,22 +72,30 @@ def compare_environments(before: Environment, now: Environment) -> None:
             f"training.seed is {now.seed}, this run began with {before.seed}; set it back or start a new run",
             f"training.seed 为 {now.seed}，本次运行开始时为 {before.seed}；请改回，或开始新的运行",
         )
-    if before.num_processes != now.num_processes:
-        raise UsageError(
-            f"this run began with {before.num_processes} process(es), {now.num_processes} are given; use as many as then",
-            f"本次运行开始时有 {before.num_processes} 个进程，现在是 {now.num_processes} 个；请使用相同的数目",
+    changed = {
+        name: f"{name}: {value} → {getattr(now, name)}"
+        for name, value in before
+        if value not in ("", getattr(now, name))
+    }
+    if shared := [changed.pop(name) for name in ("num_processes", "layout") if name in changed]:
+        logger.warning(
+            "%s",
+            say(
+                f"going on with the work shared differently ({', '.join(shared)}): the batches, their order and the schedule are "
+                "the same, and so is dropout if both numbers of processes divide training.accumulation; sums are rounded "
+                "differently, so the weights will not be those of an uninterrupted run to the last bit",
+                f"以不同的分工继续（{'，'.join(shared)}）：各批数据、其顺序与学习率计划都不变，"
+                "两个进程数都能整除 training.accumulation 时 dropout 也不变；求和的舍入不同，权重的末位将与未中断的运行不同",
+            ),
         )
-    changed = [
-        f"{name}: {value} → {getattr(now, name)}" for name, value in before if value not in ("", getattr(now, name))
-    ]
     if changed:
         logger.warning(
             "%s",
             say(
-                f"going on with another machine or build ({', '.join(changed)}): the steps, the order of the data, the schedule "
+                f"going on with another machine or build ({', '.join(changed.values())}): the steps, the order of the data, the schedule "
                 "and the seeds of dropout are the same, but sums are rounded differently: the weights will not be those of an "
                 "uninterrupted run to the last bit",
-                f"在不同的机器或版本上继续（{'，'.join(changed)}）：步数、数据顺序、学习率计划与 dropout 种子都不变，"
+                f"在不同的机器或版本上继续（{'，'.join(changed.values())}）：步数、数据顺序、学习率计划与 dropout 种子都不变，"
                 "但求和的舍入不同：权重的末位将与未中断的运行不同",
             ),
         )

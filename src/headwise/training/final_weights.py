@@ -11,8 +11,8 @@ from torch import nn
 
 from headwise.errors import CheckpointError
 from headwise.language import say
-from headwise.training.averaging import MovingAverage, SnapshotFolder, average_snapshots
-from headwise.weights import put_weights, weights_of
+from headwise.training.averaging import SnapshotFolder, average_snapshots
+from headwise.weights import Weights, put_weights, weights_of
 
 logger = logging.getLogger(__name__)
 
@@ -22,17 +22,19 @@ FinalWeights = Literal["last", "best", "averaged", "ema"]
 def put_final_weights(
     module: nn.Module,
     *,
+    last: Weights,
     snapshots: SnapshotFolder,
     steps: Sequence[int],
-    moving: MovingAverage | None,
+    moving: Weights | None,
     best: SnapshotFolder,
     best_step: int | None,
 ) -> FinalWeights:
     """Copy the weights worth keeping into the module and say which they were."""
     own = weights_of(module)
     if moving is not None:
-        put_weights(own, moving.weights)
+        put_weights(own, moving)
         return "ema"
+    put_weights(own, last)
     try:
         if steps:
             put_weights(own, average_snapshots(snapshots, steps), file=snapshots.path)

@@ -1,10 +1,11 @@
 """The training loop, from top to bottom: take batches, update, and at their times log, snapshot, validate and save.
 
-    for step = 1, 2, …:   seed dropout with (seed, step)  →  gradient of the mean loss  →  clip  →  AdamW at rate(step)
+    for step = 1, 2, …:   gradient of the mean loss, dropout seeded by (seed, step)  →  clip  →  AdamW at rate(step)
 
 Everything the next update depends on is in the checkpoint or follows from the step number, so a run that was killed and
 resumed ends with the same bits as one that was not. *When* things happen is decided here; *how* each is done has its own
-file: updates (one step), session (log, validation, saving), run_directory (what is on disk), selection, averaging.
+file: updates (one step), session (log, validation, saving), run_directory (what is on disk), selection, averaging, and
+processes (several of them, each with its share of every global batch).
 
 Tested by learning to copy, by resuming after kills and damage, and by comparing logs and weights with an undisturbed run.
 """
@@ -14,12 +15,11 @@ from typing import Any
 
 import torch
 
-from headwise.errors import UsageError
-from headwise.randomness import seed_from
 from headwise.training.choices import TrainingSettings, learning_rate
 from headwise.training.determinism import repeatable
 from headwise.training.precision import choose_device
 from headwise.training.prefetching import Batches, Cursor, Prefetcher
+from headwise.training.processes import Alone, LostError, Processes, check_devices, noticing_loss
 from headwise.training.progress import ProgressCallback, Reason, TrainingResult
 from headwise.training.run_directory import RunDirectory
 from headwise.training.session import Evaluate, Session
@@ -35,44 +35,55 @@ def train(
     *,
     evaluate: Evaluate | None = None,
     progress: ProgressCallback | None = None,
-    process: int = 0,
-    num_processes: int = 1,
+    processes: Processes | None = None,
 ) -> TrainingResult:
     """Train until steps, patience, time or data run out; the module ends with the weights worth keeping.
 
     `evaluate(step)` measures the module: in evaluation mode, without gradients, with averaged weights if `ema` is set.
     With a `run` that holds checkpoints, training goes on from the newest good one. A signal (SIGTERM, SIGINT) ends it with
-    TrainingStopped after saving.
+    TrainingStopped after saving. Of several processes only the first has a `run`, and only there `evaluate` is called; all
+    of them must be given one or none.
     """
-    if num_processes != 1:
-        raise UsageError(
-            f"{num_processes} processes were asked for; this version trains in one: start it without torchrun",
-            f"要求 {num_processes} 个进程；本版本只用一个进程训练：请不要用 torchrun 启动",
-        )
+    processes = processes or Alone()
     device = choose_device(settings.device)
+    check_devices(device)
     with contextlib.ExitStack() as stack:
         # Dropout draws from torch's global generators; the caller's are given back as they were.
         stack.enter_context(torch.random.fork_rng(devices=[device] if device.type == "cuda" else []))
         stack.enter_context(repeatable(enabled=settings.deterministic))
         stop = stack.enter_context(StopRequest())
         session = stack.enter_context(
-            Session(trainable, settings, run=run, evaluate=evaluate, progress=progress, device=device, stop=stop)
+            Session(
+                trainable,
+                settings,
+                run=run,
+                evaluate=evaluate,
+                progress=progress,
+                device=device,
+                stop=stop,
+                processes=processes,
+            )
         )
-        session.restore(fingerprint=batches.fingerprint, num_processes=num_processes)
+        session.restore(fingerprint=batches.fingerprint)
         source = stack.enter_context(Prefetcher(batches, session.cursor, device=device))
-        return session.finish(run_steps(session, source, settings, process=process))
+        try:
+            with noticing_loss():
+                return session.finish(run_steps(session, source, settings))
+        except LostError as error:
+            raise session.rescue() from error
 
 
-def run_steps(session: Session, source: Prefetcher, settings: TrainingSettings, *, process: int) -> Reason:
+def run_steps(session: Session, source: Prefetcher, settings: TrainingSettings) -> Reason:
     """Updates until there is a reason to stop, which is returned."""
     if session.is_validation_due():
         session.validate()  # a signal cut it short before the checkpoint we came from
+    # Several processes share the batches of an update: each has as few of them as its share of the rows fits in.
+    num_batches = -(-settings.accumulation // session.processes.count)
     while (reason := session.reason_to_stop()) is None:
-        taken = take_global_batch(source, settings.accumulation)
+        taken = take_global_batch(source, num_batches)
         if taken is None:
             return "data"
         step = session.step + 1
-        torch.manual_seed(seed_from(settings.seed, "step", step, process))
         rate = learning_rate(settings.schedule, step, steps=settings.steps)
         session.updater.update(taken[0], step=step, learning_rate=rate)
         session.count_step(cursor=taken[1], learning_rate=rate)
@@ -90,11 +101,11 @@ def run_steps(session: Session, source: Prefetcher, settings: TrainingSettings, 
     return reason
 
 
-def take_global_batch(source: Prefetcher, accumulation: int) -> tuple[list[Any], Cursor] | None:
+def take_global_batch(source: Prefetcher, num_batches: int) -> tuple[list[Any], Cursor] | None:
     """The batches of one update and the cursor after the last of them; None when the data has ended."""
     batches = []
     cursor: Cursor = {}
-    for _ in range(accumulation):
+    for _ in range(num_batches):
         item = source.take()
         if item is None:
             return None

@@ -13,12 +13,13 @@ skipped inside the fused kernel through `found_inf`, the switch that loss scalin
 Papers: Kingma & Ba 2015; Loshchilov & Hutter 2019. Tested against the formula written out, and for every row of the table.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor, nn
 
 from headwise.training.choices import AdamWOptimizer
+from headwise.weights import local_part
 
 
 def decays(name: str, parameter: Tensor, *, module: nn.Module | None = None) -> bool:
@@ -63,13 +64,21 @@ def set_learning_rate(optimizer: torch.optim.AdamW, learning_rate: float) -> Non
             group["lr"] = learning_rate
 
 
-def measure_gradients(parameters: Iterable[Tensor], *, divisor: Tensor, clip: float | None) -> tuple[Tensor, Tensor]:
+def measure_gradients(
+    parameters: Iterable[Tensor],
+    *,
+    divisor: Tensor,
+    clip: float | None,
+    add_up_norm: Callable[[Tensor], Tensor] | None = None,
+) -> tuple[Tensor, Tensor]:
     """The norm of the mean's gradient, and the number that gradients of the *sum* are to be divided by: mean and clipping in one.
 
-    Both stay on the device, and no gradient is written: the optimiser's kernel divides as it reads.
+    Both stay on the device, and no gradient is written: the optimiser's kernel divides as it reads. Where processes hold parts of
+    the gradients, `add_up_norm` makes the norm of the whole from that of the part.
     """
-    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    norm = torch.nn.utils.get_total_norm(gradients) / divisor
+    gradients = [local_part(parameter.grad) for parameter in parameters if parameter.grad is not None]
+    norm = torch.nn.utils.get_total_norm(gradients)
+    norm = (norm if add_up_norm is None else add_up_norm(norm)) / divisor
     if clip is None:
         return norm, divisor
     return norm, divisor * ((norm + 1e-6) / clip).clamp(min=1.0)

@@ -1,12 +1,13 @@
 """What happens around the updates of one training: restoring, the log, validation, saving, and the final choice of weights.
 
-A session is one process's share of a run: it begins with the newest good checkpoint (or nothing) and ends with the weights
-worth keeping in the module: the mean of the last snapshots or the moving average if the recipe asks for one, else those of
-the best validation, else the last.
+A session begins with the newest good checkpoint (or nothing) and ends with the weights worth keeping in the module: the mean
+of the last snapshots or the moving average if the recipe asks for one, else those of the best validation, else the last.
+
+Several processes each have a session and take the same steps in the same order. The first one has the run directory: it
+reads, measures and writes, and the others hear what came of it; nothing here asks which process it is, but `processes` does.
 """
 
 import contextlib
-import logging
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,31 +19,22 @@ import torch
 
 from headwise.errors import TrainingStopped
 from headwise.training.averaging import SnapshotFolder
-from headwise.training.checkpoints import (
-    Checkpoint,
-    CheckpointState,
-    DiskFullError,
-    count_bytes,
-    optimizer_tensors,
-    refusing_full_disk,
-    restore_optimizer,
-    restore_weights,
-)
+from headwise.training.checkpoints import CheckpointState
 from headwise.training.choices import TrainingSettings
-from headwise.training.compilation import Compilation, decide_compilation
-from headwise.training.environment import Environment, compare_environments
-from headwise.training.final_weights import put_final_weights
+from headwise.training.final_weights import FinalWeights, put_final_weights
 from headwise.training.prefetching import Cursor
+from headwise.training.processes import LostError, Processes
 from headwise.training.progress import Clock, Phase, ProgressCallback, Reason, Reporter, TrainingResult
+from headwise.training.recomputation import recomputing_blocks
+from headwise.training.restoring import restore_training
 from headwise.training.run_directory import RunDirectory
+from headwise.training.saving import collect_checkpoint, explain_loss, save_checkpoint, store_weights
 from headwise.training.selection import Selection
 from headwise.training.signals import Interrupted, StopRequest
 from headwise.training.tensorboard import Board
-from headwise.training.updates import Trainable, Updater
+from headwise.training.updates import Trainable
 from headwise.training.window import Window
-from headwise.weights import Weights, put_weights, weights_of
-
-logger = logging.getLogger(__name__)
+from headwise.weights import Weights, weights_of
 
 Evaluate = Callable[[int], Mapping[str, float]]
 
@@ -63,8 +55,9 @@ class Session:
         progress: ProgressCallback | None,
         device: torch.device,
         stop: StopRequest,
+        processes: Processes,
     ) -> None:
-        self.settings, self.run, self.device, self.stop = settings, run, device, stop
+        self.settings, self.run, self.device, self.stop, self.processes = settings, run, device, stop, processes
         self._trainable, self._evaluate = trainable, evaluate
         self.step = 0
         self.cursor: Cursor | None = None
@@ -87,48 +80,39 @@ class Session:
     ) -> None:
         self._stack.close()
 
-    def restore(self, *, fingerprint: str, num_processes: int) -> None:
-        """Build what updates need; if the run has a checkpoint, put everything back as it was there."""
-        checkpoint = self.run.load() if self.run is not None else None
-        self.module = self._trainable.module.to(self.device).train()
-        self.environment = Environment.here(
-            fingerprint=fingerprint, seed=self.settings.seed, num_processes=num_processes, device=self.device
+    def restore(self, *, fingerprint: str) -> None:
+        """Begin, or go on where the newest good checkpoint ends."""
+        self.saves = self.processes.ask_first(lambda: self.run is not None)
+        restored = restore_training(
+            self._trainable,
+            self.settings,
+            self.run,
+            processes=self.processes,
+            device=self.device,
+            fingerprint=fingerprint,
         )
-        recorded = None
-        if checkpoint is not None:
-            compare_environments(checkpoint.state.environment, self.environment)
-            recorded = Compilation(checkpoint.state.compiled, checkpoint.state.cuda_graphs)
-            restore_weights(self.module, checkpoint.weights, file=self._file("model", checkpoint.state.step))
-        self.compilation = decide_compilation(self.settings, self.device, recorded=recorded)
-        self.updater = Updater(self._trainable, self.settings, device=self.device, compilation=self.compilation)
-        if checkpoint is not None:
-            self._restore_state(checkpoint)
-        self.clock = Clock(seconds_before=0.0 if checkpoint is None else checkpoint.state.seconds)
+        self.updater, self.compilation = restored.updater, restored.compilation
+        self.environment = restored.environment
+        state = restored.state
+        if state is not None:
+            self.step, self.cursor, self.logged = state.step, state.cursor, state.logged
+            self.learning_rate, self.selection = state.learning_rate, state.selection
+        if self.settings.recompute == "blocks":
+            self._stack.enter_context(recomputing_blocks(self.updater.learner.module))
+        self.clock = Clock(seconds_before=0.0 if state is None else state.seconds)
         self.board = None
         if self.settings.tensorboard and self.run is not None:
             self.board = Board(self.run.path / "tensorboard", step=self.step)
             self._stack.callback(self.board.close)
         self.report("compiling" if self.compilation.enabled else "training")
 
-    def _restore_state(self, checkpoint: Checkpoint) -> None:
-        state = checkpoint.state
-        self.step, self.cursor, self.logged = state.step, state.cursor, state.logged
-        self.learning_rate, self.selection = state.learning_rate, state.selection
-        self.updater.sums.copy_(torch.tensor(state.window, dtype=torch.float64))
-        file = self._file("optimizer", state.step)
-        restore_optimizer(self.updater.optimizer, self.module, checkpoint.optimizer, file=file)
-        if self.updater.average is not None:
-            put_weights(self.updater.average.weights, checkpoint.ema, file=self._file("ema", state.step))
-
-    def _file(self, name: str, step: int) -> Path | None:
-        return None if self.run is None else self.run.checkpoint(step) / f"{name}.safetensors"
-
     def reason_to_stop(self) -> Reason | None:
         if self.step >= self.settings.steps:
             return "steps"
         if self.settings.patience is not None and self.selection.num_without_improvement >= self.settings.patience:
             return "patience"
-        if self.settings.time_limit is not None and self.clock.elapsed() >= self.settings.time_limit:
+        limit = self.settings.time_limit
+        if limit is not None and self.processes.greatest(self.clock.elapsed() >= limit):
             return "time_limit"
         return None
 
@@ -172,88 +156,72 @@ class Session:
 
     def validate(self) -> None:
         """Measure, remember the best weights, count patience; a signal cuts it short and resuming repeats it."""
-        assert self._evaluate is not None
+        average = self.updater.average
+        weights = weights_of(self.updater.learner.module) if average is None else average.weights
         with self._paused("validating"):
-            try:
-                with self.stop.interruptible(), self._evaluating():
-                    metrics = {name: float(value) for name, value in self._evaluate(self.step).items()}
-            except Interrupted:
+            with self.updater.layout.showing(average):
+                metrics = self.processes.ask_first(self._measure)
+            if metrics is None:
                 self.stop_if_asked()
             self._reporter.metrics = metrics
             selection = self.selection.after(self.step, metrics)
             if selection.best != self.selection.best:
-                average = self.updater.average
-                self._store(self.best, weights_of(self.module) if average is None else average.weights)
+                self._store(self.best, weights)
             self.selection = selection
             self._write({"kind": "valid", "step": self.step, "epoch": self._epoch(), **metrics})
 
-    @contextlib.contextmanager
-    def _evaluating(self) -> Iterator[None]:
-        average = self.updater.average
-        self.module.eval()
+    def _measure(self) -> dict[str, float] | None:
+        """The metrics of the whole model; None if a signal came first."""
+        assert self._evaluate is not None
+        self._trainable.module.eval()
         try:
-            with torch.no_grad(), average.applied() if average is not None else contextlib.nullcontext():
-                yield
+            with self.stop.interruptible(), torch.no_grad():
+                return {name: float(value) for name, value in self._evaluate(self.step).items()}
+        except Interrupted:
+            return None
         finally:
-            self.module.train()
+            self._trainable.module.train()
 
     def snapshot(self) -> None:
         """Weights for the mean of the last n."""
-        self._store(self.snapshots, weights_of(self.module))
+        self._store(self.snapshots, weights_of(self.updater.learner.module))
 
     def _store(self, folder: SnapshotFolder, weights: Weights) -> None:
-        folder.path.mkdir(parents=True, exist_ok=True)
-        try:
-            with refusing_full_disk(folder.path, needed=count_bytes(weights)):
-                folder.write(self.step, weights)
-        except DiskFullError as error:
-            logger.warning("%s", error)
+        whole = self.updater.layout.gather(weights)
+        self.processes.ask_first(lambda: store_weights(folder, self.step, whole))
 
     def save(self, *, final: bool = False) -> None:
         """Publish a checkpoint; without room for it, training goes on and only a final one is insisted on."""
-        if self.run is None:
+        if not self.saves:
             return
         with self._paused("saving"):
             self._read()
-            average = self.settings.average
-            try:
-                keep = self.settings.keep.last
-                self.run.save(self._checkpoint(), keep=keep, average=0 if average is None else average.last)
-            except DiskFullError as error:
-                if final:
-                    raise
-                logger.warning("%s", error)
+            checkpoint = collect_checkpoint(self.updater, self._state())
+            self.processes.ask_first(lambda: save_checkpoint(self.run, checkpoint, self.settings, insist=final))
 
-    def _checkpoint(self) -> Checkpoint:
-        average = self.updater.average
-        return Checkpoint(
-            state=CheckpointState(
-                step=self.step,
-                cursor=None if self.cursor is None else dict(self.cursor),
-                learning_rate=self.learning_rate,
-                seconds=self.clock.elapsed(),
-                window=self.updater.sums.tolist(),
-                logged=self.logged,
-                selection=self.selection,
-                compiled=self.compilation.enabled,
-                cuda_graphs=self.compilation.cuda_graphs,
-                environment=self.environment,
-            ),
-            weights=weights_of(self.module),
-            optimizer=optimizer_tensors(self.updater.optimizer, self.module),
-            ema={} if average is None else average.weights,
+    def _state(self) -> CheckpointState:
+        return CheckpointState(
+            step=self.step,
+            cursor=None if self.cursor is None else dict(self.cursor),
+            learning_rate=self.learning_rate,
+            seconds=self.clock.elapsed(),
+            window=self.updater.sums.tolist(),
+            logged=self.logged,
+            selection=self.selection,
+            compiled=self.compilation.enabled,
+            cuda_graphs=self.compilation.cuda_graphs,
+            environment=self.environment,
         )
 
     def stop_if_asked(self) -> None:
-        """After a signal: save and leave."""
-        number = self.stop.signal_number
-        if number is None:
+        """After a signal to any process: save and leave."""
+        number = self.processes.greatest(self.stop.signal_number or 0)
+        if number == 0:
             return
         self.save(final=True)
-        saved = self.run is not None
         raise TrainingStopped(
-            f"stopped by signal {number} after step {self.step}: {'saved, go on with --resume' if saved else 'not saved'}",
-            f"收到信号 {number}，在第 {self.step} 步后停止：{'已保存，可用 --resume 继续' if saved else '未保存'}",
+            f"stopped by signal {number} after step {self.step}: {'saved, go on with --resume' if self.saves else 'not saved'}",
+            f"收到信号 {number}，在第 {self.step} 步后停止：{'已保存，可用 --resume 继续' if self.saves else '未保存'}",
             signal_number=number,
         )
 
@@ -266,15 +234,7 @@ class Session:
             self.validate()
         self.save(final=True)
         self.stop_if_asked()
-        average = self.settings.average
-        weights = put_final_weights(
-            self.module,
-            snapshots=self.snapshots,
-            steps=[] if average is None else self.snapshots.steps()[-average.last :],
-            moving=self.updater.average,
-            best=self.best,
-            best_step=None if self.selection.best is None else self.selection.best.step,
-        )
+        weights = self._put_final_weights()
         self.report("finished")
         return TrainingResult(
             step=self.step,
@@ -286,6 +246,33 @@ class Session:
             seconds=self.clock.elapsed(),
             skipped=int(window.total_skipped),
         )
+
+    def _put_final_weights(self) -> FinalWeights:
+        layout, average, module = self.updater.layout, self.settings.average, self._trainable.module
+        last = layout.gather(weights_of(self.updater.learner.module))
+        moving = None if self.updater.average is None else layout.gather(self.updater.average.weights)
+        chosen = self.processes.ask_first(
+            lambda: put_final_weights(
+                module,
+                last=last,
+                snapshots=self.snapshots,
+                steps=[] if average is None else self.snapshots.steps()[-average.last :],
+                moving=moving,
+                best=self.best,
+                best_step=None if self.selection.best is None else self.selection.best.step,
+            )
+        )
+        for tensor in weights_of(module).values():
+            self.processes.spread(tensor)
+        return chosen
+
+    def rescue(self) -> LostError:
+        """Another process is gone: save the last finished update if all of it is here; the error to leave with."""
+        if self.run is None:
+            return explain_loss(self.step, saved=None)
+        if self.updater.layout.is_whole and self.device.type == "cpu":  # a GPU may wait for the lost process for ever
+            save_checkpoint(self.run, collect_checkpoint(self.updater, self._state()), self.settings, insist=False)
+        return explain_loss(self.step, saved=max(self.run.steps(), default=None))
 
     @contextlib.contextmanager
     def _paused(self, phase: Phase) -> Iterator[None]:

@@ -2,17 +2,20 @@
 
     gradient = Σ over batches of ∂ loss sum / ∂ w, divided by the number of target tokens of all of them
 
-so that `accumulation` batches give exactly the update of one large batch. Nothing here waits for the device: the numbers of
-the log are summed there and read when a line is due.
+so that `accumulation` batches give exactly the update of one large batch, and so do batches that several processes share.
+Nothing here waits for the device: the numbers of the log are summed there and read when a line is due.
 Tested: accumulation equals the large batch in float64; a step with NaN changes nothing; clipping against the formula.
 """
 
+import contextlib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from headwise.randomness import seed_from
 from headwise.training.averaging import MovingAverage
 from headwise.training.capture import CapturedUpdate
 from headwise.training.choices import TrainingSettings
@@ -20,7 +23,9 @@ from headwise.training.compilation import Compilation, compile_loss
 from headwise.training.losses import LossSums
 from headwise.training.optimizers import build_optimizer, measure_gradients, set_learning_rate, step_unless
 from headwise.training.precision import autocast, choose_dtype
+from headwise.training.processes import Alone, Processes
 from headwise.training.window import Window
+from headwise.weights import Weights, put_weights
 
 
 class Trainable(Protocol):
@@ -32,45 +37,134 @@ class Trainable(Protocol):
     def loss(self, batch: Any) -> LossSums: ...
 
 
+class Layout(Protocol):
+    """Where the weights live while they learn; `parallel.py` has the forms for several processes."""
+
+    @property
+    def learner(self) -> Trainable:
+        """What learns; its tensors may be parts of those of the whole model."""
+        ...
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a process holds all weights, so that it could save them without the others."""
+        ...
+
+    @property
+    def owns_gradients(self) -> bool:
+        """Whether gradients must be set to zero instead of being dropped after an update."""
+        ...
+
+    def backward(self, loss: Tensor, *, is_last: bool) -> None:
+        """Backward of one batch of an update; after the last one, gradients are those of all processes."""
+        ...
+
+    def add_up_norm(self, norm: Tensor) -> Tensor:
+        """The norm of the whole gradient from that of the part held here."""
+        ...
+
+    def gather(self, weights: Weights) -> Weights:
+        """Whole tensors for the first process. All processes must ask."""
+        ...
+
+    def showing(self, average: MovingAverage | None) -> contextlib.AbstractContextManager[None]:
+        """Inside, the first process has the whole model to measure, with averaged weights if there are any."""
+        ...
+
+    def put(self, target: Weights, source: Weights, *, file: Path | None) -> None:
+        """Copy the first process's whole tensors into everybody's tensors. All processes must take part."""
+        ...
+
+
+class WholeModel:
+    """The layout of one process: everything is here."""
+
+    is_whole = True
+    owns_gradients = False
+
+    def __init__(self, trainable: Trainable) -> None:
+        self.learner = trainable
+
+    def backward(self, loss: Tensor, *, is_last: bool) -> None:
+        loss.backward()
+
+    def add_up_norm(self, norm: Tensor) -> Tensor:
+        return norm
+
+    def gather(self, weights: Weights) -> Weights:
+        return weights
+
+    def showing(self, average: MovingAverage | None) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if average is None else average.applied()
+
+    def put(self, target: Weights, source: Weights, *, file: Path | None) -> None:
+        put_weights(target, source, file=file)
+
+
 class Updater:
     """The optimiser, the moving average and the running sums around a trainable."""
 
     def __init__(
-        self, trainable: Trainable, settings: TrainingSettings, *, device: torch.device, compilation: Compilation
+        self,
+        trainable: Trainable,
+        settings: TrainingSettings,
+        *,
+        device: torch.device,
+        compilation: Compilation,
+        layout: Layout | None = None,
+        processes: Processes | None = None,
     ) -> None:
-        self.trainable, self.settings, self.device = trainable, settings, device
-        self.optimizer = build_optimizer(settings.optimizer, trainable.module)
-        self.average = None if settings.ema is None else MovingAverage(trainable.module, decay=settings.ema)
+        self.layout, self.processes = layout or WholeModel(trainable), processes or Alone()
+        self.learner = self.layout.learner
+        self.settings, self.device = settings, device
+        self.optimizer = build_optimizer(settings.optimizer, self.learner.module)
+        self.average = None if settings.ema is None else MovingAverage(self.learner.module, decay=settings.ema)
         self.sums = torch.zeros(Window.NUM_ALL, dtype=torch.float64, device=device)
         self._dtype = choose_dtype(settings.precision, device)
         self._loss = compile_loss(self._plain_loss, compilation, insist=settings.compile == "on")
-        self._parameters = [parameter for parameter in trainable.module.parameters() if parameter.requires_grad]
+        self._parameters = [parameter for parameter in self.learner.module.parameters() if parameter.requires_grad]
+        self._step = 0
         self._learn: Callable[[Sequence[Any]], None] = self._learn_from
-        if compilation.cuda_graphs:
+        self._is_recorded = compilation.cuda_graphs
+        if self._is_recorded:
             self._learn = CapturedUpdate(self._learn_from, device, insist=settings.cuda_graphs == "on")
 
     def _plain_loss(self, batch: Any) -> LossSums:
         with autocast(self.device, self._dtype):
-            return self.trainable.loss(batch)
+            return self.learner.loss(batch)
 
     def update(self, batches: Sequence[Any], *, step: int, learning_rate: float) -> None:
-        """Learn from batches that together make one global batch; `step` counts from 1."""
+        """Learn from batches that (with those of the other processes) make one global batch; `step` counts from 1."""
         set_learning_rate(self.optimizer, learning_rate)
+        self._step = step
+        self._seed(self.processes.number * len(batches))
         self._learn(batches)
         if self.average is not None:
             self.average.update(step)
 
+    def _seed(self, number: int) -> None:
+        """Dropout belongs to a batch of the global batch: whoever takes it, it draws the same."""
+        torch.manual_seed(seed_from(self.settings.seed, "step", self._step, number))
+
     def _learn_from(self, batches: Sequence[Any]) -> None:
         """The update as operations on tensors alone, all on the device: what a CUDA graph can record."""
         sums = torch.zeros(3, dtype=torch.float64, device=self.device)
-        for batch in batches:
+        for number, batch in enumerate(batches):
+            if number and not self._is_recorded:  # a recorded update has one seed
+                self._seed(self.processes.number * len(batches) + number)
             part = self._loss(batch)
-            part.loss.backward()
-            sums += torch.stack([number.detach().double() for number in part[:3]])
-        norm, divisor = measure_gradients(self._parameters, divisor=sums[2].clamp(min=1), clip=self.settings.clip)
+            self.layout.backward(part.loss, is_last=number == len(batches) - 1)
+            sums += torch.stack([total.detach().double() for total in part[:3]])
+        self.processes.add_up(sums)
+        norm, divisor = measure_gradients(
+            self._parameters,
+            divisor=sums[2].clamp(min=1),
+            clip=self.settings.clip,
+            add_up_norm=self.layout.add_up_norm,
+        )
         skip = ~(norm.isfinite() & sums.isfinite().all())
         step_unless(self.optimizer, skip=skip, divisor=divisor)
-        self.optimizer.zero_grad()
+        self.optimizer.zero_grad(set_to_none=not self.layout.owns_gradients)
         self._record(sums, norm, skip)
 
     @torch.no_grad()
