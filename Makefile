@@ -4,10 +4,10 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 export PYTHONUTF8 := 1
 
-.PHONY: demo test prove bench format clean help
+.PHONY: demo test prove reliability bench format clean help
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 .venv/run-ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; this is " + sys.version.split()[0])'
@@ -33,6 +33,9 @@ test: .venv/test-ready  ## every check: format, lint, types, import contract, te
 
 prove: .venv/test-ready  ## the long proofs
 	$(BIN)/python -m pytest -m prove
+
+reliability: .venv/test-ready  ## kills, damage, attacks at full length; prints the table of docs/reliability.md
+	$(BIN)/python -m pytest tests/survival -m "prove or not prove"
 
 bench: .venv/test-ready  ## the benchmarks, peers measured in the same run
 	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
