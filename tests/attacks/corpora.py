@@ -1,7 +1,7 @@
 """Corpora as people really send them, and worse: pairs of files that are wrong each in its own way.
 
 A case gives the bytes of both sides and what must come of it: how many pairs are kept, or part of the message. Its argument
-says how huge the huge ones are: 10⁵ blank lines and bombs of 64 MB for 5, 10⁶ and 512 MB for 6.
+says how huge the huge ones are: 10⁴ blank lines and bombs of 16 MB for 4, 10⁶ and 512 MB for 6.
 """
 
 import gzip
@@ -34,6 +34,7 @@ class Corpus:
 
 
 ZEROS = bytes(1 << 20)
+BOMB_MEGABYTES = {4: 16, 6: 512}
 
 CORPORA: dict[str, Callable[[int], Corpus]] = {
     "empty": lambda size: Corpus(b"", b"", said="is empty; a corpus needs at least one line"),
@@ -59,9 +60,9 @@ CORPORA: dict[str, Callable[[int], Corpus]] = {
         gzip.compress(text(SOURCES))[:-9], gzip.compress(text(TARGETS)), said="damaged or cut short", suffix=".gz"
     ),
     "gzip bomb": lambda size: Corpus(
-        gzip.compress(ZEROS) * 64 * (size - 4) ** 3, gzip.compress(text(TARGETS)), said="lines", suffix=".gz"
+        gzip.compress(ZEROS) * BOMB_MEGABYTES[size], gzip.compress(text(TARGETS)), said="lines", suffix=".gz"
     ),
     "xz bomb": lambda size: Corpus(
-        lzma.compress(ZEROS) * 64 * (size - 4) ** 3, lzma.compress(text(TARGETS)), said="lines", suffix=".xz"
+        lzma.compress(ZEROS) * BOMB_MEGABYTES[size], lzma.compress(text(TARGETS)), said="lines", suffix=".xz"
     ),
 }

@@ -21,7 +21,7 @@ from headwise.errors import HeadwiseError
 from headwise.storage import MANIFEST, write_manifest
 from headwise.tasks.bundle import KIND, load_bundle
 from headwise.tasks.recipe import load_recipe
-from headwise.text.choices import SentencePieceSettings
+from headwise.text.choices import CharacterSettings
 from tests.attacks.corpora import CORPORA, Corpus
 from tests.attacks.texts import MANIFESTS, YAML
 from tests.attacks.weights import WEIGHTS
@@ -93,8 +93,7 @@ def write_corpus(corpus: Corpus, place: Path) -> None:
 
 def prepare(place: Path) -> object:
     data = DataSettings.model_validate({"source": "en", "target": "de", "train": str(place / "t")})
-    text = SentencePieceSettings(size=60, byte_fallback=False, coverage=1.0)
-    return json.dumps(prepare_data(data, text, place / "data").train.details["report"])
+    return json.dumps(prepare_data(data, CharacterSettings(), place / "data").train.details["report"])
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ is read from a page of memory it shared.
 
 import itertools
 import json
+import math
 import mmap
 import os
 import random
@@ -104,13 +105,19 @@ def exit_of(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+def series_variants(num_kills: int, in_a_series: int) -> list[str]:
+    """Every kind of run in a long series, as many as there is time for in a short one; the plain one is always needed."""
+    every = ["plain", "snapshots", "accumulation", "ema", TRANSLATOR]
+    return every if num_kills >= MANY else every[: max(1, math.ceil(num_kills / in_a_series))]
+
+
 def interrupt_with_kills(directory: Path, num_kills: int, in_a_series: int) -> dict[str, Any]:
     """Series of kills, each on its own run, variant after variant; after its kills a series trains to the end."""
     chance = random.Random(1)
     phases: Counter[str] = Counter()
     epochs: Counter[int] = Counter()
     series = []
-    variants = itertools.cycle([*VARIANTS, TRANSLATOR] if num_kills >= MANY else VARIANTS)
+    variants = itertools.cycle(series_variants(num_kills, in_a_series))
     while phases.total() < num_kills:
         variant = next(variants)
         path = directory / f"killed-{len(series)}-{variant}"
@@ -193,7 +200,7 @@ def open_beside(path: Path) -> int:
 if __name__ == "__main__":
     directory = Path(sys.argv[1])
     num_kills, in_a_series, rounds = map(int, sys.argv[2:])
-    for variant in [*VARIANTS, TRANSLATOR] if num_kills >= MANY else VARIANTS:
+    for variant in series_variants(num_kills, in_a_series):
         child = fork(lambda variant=variant: train_once(directory / f"whole-{variant}", variant, pause=0))
         assert exit_of(child) == 0
     kills = interrupt_with_kills(directory, num_kills, in_a_series)

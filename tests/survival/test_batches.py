@@ -17,8 +17,8 @@ from headwise.tasks.translator import Translator
 
 BUNDLE = Path(__file__).parents[1] / "fixtures" / "format-1" / "bundle"
 SEARCHES: dict[str, DecodingSettings] = {
-    "greedy": GreedySettings(max_length=40),
-    "beam": BeamSettings(size=3, max_length=40),
+    "greedy": GreedySettings(max_length=20),
+    "beam": BeamSettings(size=3, max_length=20),
 }
 
 
@@ -56,8 +56,9 @@ def compare(search: str, count: int) -> float:
     return max(abs(one.n_best[0].log_probability - other) for one, other in zip(alone, scores, strict=True))
 
 
-def test_twenty_five_sentences_with_each_search() -> None:
-    assert max(compare(search, 25) for search in SEARCHES) < 1e-3
+def test_a_few_sentences_with_each_search() -> None:
+    assert compare("greedy", 20) < 1e-3
+    assert compare("beam", 5) < 1e-3
 
 
 @pytest.mark.prove

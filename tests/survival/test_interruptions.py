@@ -52,11 +52,11 @@ def check_kills(directory: Path, report: dict[str, Any], num_kills: int) -> None
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     directory = tmp_path_factory.mktemp("interrupted")
-    return directory, run_interrupted(directory, 6, 2, 1)
+    return directory, run_interrupted(directory, 5, 3, 1)
 
 
 def test_kills_leave_no_trace(outcome: tuple[Path, dict[str, Any]]) -> None:
-    check_kills(outcome[0], outcome[1]["kills"], 6)
+    check_kills(outcome[0], outcome[1]["kills"], 5)
 
 
 @pytest.mark.prove

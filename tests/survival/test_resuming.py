@@ -104,20 +104,13 @@ def check_resumed(variant: str, place: Place, run: Path, undisturbed: Path, monk
     assert untimed_log(run) == untimed_log(undisturbed)
 
 
-def test_inside_an_accumulation(
-    undisturbed: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = Place(batch=3 * 7 + 2)
-    check_resumed("accumulation", place, tmp_path / "run", undisturbed("accumulation"), monkeypatch)
-
-
-def test_in_the_third_epoch_with_snapshots(
+def test_inside_an_accumulation_in_the_third_epoch(
     undisturbed: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = Place(batch=32)
-    check_resumed("snapshots", place, tmp_path / "run", undisturbed("snapshots"), monkeypatch)
-    epochs = {line["step"]: line["epoch"] for line in untimed_log(tmp_path / "run") if line["kind"] == "train"}
-    assert (epochs[8], epochs[20], epochs[32]) == (0, 1, 2), "what the batches of test_thirty_places stand for"
+    check_resumed("accumulation", place, tmp_path / "run", undisturbed("accumulation"), monkeypatch)
+    epochs = {line["step"] * 3: line["epoch"] for line in untimed_log(tmp_path / "run") if line["kind"] == "train"}
+    assert (epochs[6], epochs[18], epochs[30]) == (0, 1, 2), "of the batches so far"
 
 
 def test_inside_a_validation_with_batches_prefetched(
