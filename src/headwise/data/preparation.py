@@ -13,7 +13,7 @@ Tested against: the same steps written as plain list comprehensions over small c
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -147,18 +147,23 @@ class Survey:
 
 
 def survey_corpora(data: DataSettings, text: TextSettings, *, seed: int, progress: Progress | None = None) -> Survey:
-    """One pass over the training corpora; what is held is bounded by `text.sample`."""
-    learnt = Reservoir[tuple[str, str]](text.sample if isinstance(text, SentencePieceSettings) else 0, seed=seed)
-    planned = Reservoir[tuple[str, str]](_PLANNED_PAIRS, seed=seed)
-    pairs = ((pair.source, pair.target) for pair in read_part(data, "train", data.filter))
+    """One pass over the training corpora; what is held is bounded by `text.sample`, and only that is looked at closely."""
+    learnt = Reservoir[Pair](text.sample if isinstance(text, SentencePieceSettings) else 0, seed=seed)
+    planned = Reservoir[Pair](_PLANNED_PAIRS, seed=seed)
     done = 0
-    while block := list(islice(pairs, _BLOCK)):
-        learnt.add(block)
-        planned.add(block)
-        done += len(block)
-        if progress is not None and done % _SURVEY_REPORT < _BLOCK and done >= _SURVEY_REPORT:
-            progress("survey", done)
-    return Survey(learnt.kept, planned.kept)
+    for corpus in data.train:
+        for block in cut_blocks(read_corpus(corpus, source=data.source, target=data.target)):
+            learnt.add(block)
+            planned.add(block)
+            done += len(block)
+            if progress is not None and done >= _SURVEY_REPORT and done % _SURVEY_REPORT < _BLOCK:
+                progress("survey", done)
+    return Survey(_usable(learnt.kept, data.filter), _usable(planned.kept, data.filter))
+
+
+def _usable(pairs: Iterable[Pair], settings: FilterSettings) -> list[tuple[str, str]]:
+    checked = (check_text(pair, settings) for pair in pairs)
+    return [(clean.source, clean.target) for reason, clean in checked if reason is None]
 
 
 def learn_from_corpora(data: DataSettings, text: TextSettings, survey: Survey, *, seed: int = 0) -> TokenizerPair:
