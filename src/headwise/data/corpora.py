@@ -40,7 +40,8 @@ def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
     """Pairs of two line-aligned files; unequal line counts are an error with both counts and a place to look."""
     source_lines, target_lines = read_lines(source), read_lines(target)
     name, number = str(source), 0
-    left = right = _END
+    left: str | None = _END
+    right: str | None = _END
     for left, right in zip_longest(source_lines, target_lines, fillvalue=_END):
         if left is _END or right is _END:
             break

@@ -95,7 +95,7 @@ class Gate:
         if self.drop_duplicates:
             passed = np.flatnonzero(block.hashes)
             reasons[passed[~self._seen.add(block.hashes[passed])]] = CODES["duplicate"]
-        for number in np.flatnonzero(reasons):
+        for number in np.flatnonzero(reasons).tolist():
             self.report.drop(NAMES[int(reasons[number])], pairs[number])
         self.report.read += len(pairs)
         chosen = reasons[block.reasons == KEPT] == KEPT

@@ -24,7 +24,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, islice
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import IO, Self
 
 import numpy as np
 
@@ -142,25 +142,25 @@ class _Workers:
         return encoded
 
 
-def _send(stream: BinaryIO, content: bytes) -> None:
+def _send(stream: IO[bytes], content: bytes) -> None:
     stream.write(_SIZE.pack(len(content)))
     stream.write(content)
     stream.flush()
 
 
-def _receive(stream: BinaryIO) -> bytes:
+def _receive(stream: IO[bytes]) -> bytes:
     size = _SIZE.unpack(_read_exactly(stream, _SIZE.size))[0]
     return _read_exactly(stream, size)
 
 
-def _read_exactly(stream: BinaryIO, size: int) -> bytes:
+def _read_exactly(stream: IO[bytes], size: int) -> bytes:
     content = stream.read(size)
     if len(content) < size:
         raise EOFError
     return content
 
 
-def _send_encoder(stream: BinaryIO, encoder: BlockEncoder, tokenizers: Path) -> None:
+def _send_encoder(stream: IO[bytes], encoder: BlockEncoder, tokenizers: Path) -> None:
     description = {
         "tokenizers": str(tokenizers),
         "filter": encoder.settings.model_dump(mode="json"),
@@ -171,7 +171,7 @@ def _send_encoder(stream: BinaryIO, encoder: BlockEncoder, tokenizers: Path) -> 
         _send(stream, np.fromiter(side, dtype="<u8", count=len(side)).tobytes())
 
 
-def _receive_encoder(stream: BinaryIO) -> BlockEncoder:
+def _receive_encoder(stream: IO[bytes]) -> BlockEncoder:
     description = json.loads(_receive(stream))
     sources, targets = (frozenset(np.frombuffer(_receive(stream), dtype="<u8").tolist()) for _ in range(2))
     return BlockEncoder(
@@ -182,7 +182,7 @@ def _receive_encoder(stream: BinaryIO) -> BlockEncoder:
     )
 
 
-def _send_block(stream: BinaryIO, block: EncodedBlock) -> None:
+def _send_block(stream: IO[bytes], block: EncodedBlock) -> None:
     counts = (len(block.reasons), len(block.source.lengths), len(block.source.tokens), len(block.target.tokens))
     sides = [
         array.astype("<i4").tobytes() for side in (block.source, block.target) for array in (side.lengths, side.tokens)
@@ -192,7 +192,7 @@ def _send_block(stream: BinaryIO, block: EncodedBlock) -> None:
     )
 
 
-def _receive_block(stream: BinaryIO) -> EncodedBlock:
+def _receive_block(stream: IO[bytes]) -> EncodedBlock:
     content = _receive(stream)
     pairs, kept, source, target = _COUNTS.unpack_from(content)
     place = _COUNTS.size

@@ -129,6 +129,6 @@ class Reservoir(Generic[Item]):
         late = items[room:]
         first = self._seen + len(items) - len(late)
         places = self._generator.integers(np.arange(first, first + len(late)) + 1)
-        for number in np.flatnonzero(places < self.limit):
+        for number in np.flatnonzero(places < self.limit).tolist():
             self.kept[places[number]] = late[number]
         self._seen += len(items)
