@@ -8,7 +8,7 @@ Tested against: the lists written to the files; one test for every defect named 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, zip_longest
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,17 +40,18 @@ def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
     """Pairs of two line-aligned files; unequal line counts are an error with both counts and a place to look."""
     source_lines, target_lines = read_lines(source), read_lines(target)
     name, number = str(source), 0
-    left: str | None = _END
-    right: str | None = _END
-    for left, right in zip_longest(source_lines, target_lines, fillvalue=_END):
+    while True:
+        left, right = next(source_lines, _END), next(target_lines, _END)
         if left is _END or right is _END:
             break
         number += 1
         if left is None or right is None:
             yield Pair("", "", name if left is None else str(target), number, "long_line")
-        else:
-            yield Pair(left, right, name, number)
-    if (left is _END) != (right is _END):
+            continue
+        assert isinstance(left, str)
+        assert isinstance(right, str)
+        yield Pair(left, right, name, number)
+    if left is not right:
         counts = [number + (end is not _END) for end in (left, right)]
         counts[0] += sum(1 for _ in source_lines)
         counts[1] += sum(1 for _ in target_lines)
@@ -59,8 +60,7 @@ def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
         raise empty_file(source)
 
 
-_END = "\0end"
-"""Marks the end of a file; compared by identity, so no line is mistaken for it."""
+_END = object()
 
 
 def _line_lengths(path: Path) -> Iterator[int]:
