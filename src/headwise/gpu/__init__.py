@@ -1,0 +1,26 @@
+"""What only a GPU runs: three kernels written in Triton, and the recording of steps as CUDA graphs.
+
+Every kernel here repeats a function that stands elsewhere in plain torch, which is the definition, the fallback and
+what it is tested against:
+
+    attending.py    attention/tabled.py         one step of attention over keys and values found through a table
+    projecting.py   blocks/projection.py        norm, product, activation and residual of a few rows at once
+    ranking.py      decoding/candidates.py      the log-probabilities of the best tokens of every row
+
+Triton comes with CUDA builds of torch; where it is missing, or the tensors lie on a CPU, the torch functions are used.
+"""
+
+from functools import cache
+from importlib.util import find_spec
+
+from torch import Tensor
+
+
+@cache
+def has_triton() -> bool:
+    return find_spec("triton") is not None
+
+
+def runs_kernels(tensor: Tensor) -> bool:
+    """Whether the kernels of this folder can work on this tensor."""
+    return tensor.is_cuda and has_triton()
