@@ -5,6 +5,8 @@ token to every hypothesis and returns the log-probabilities of the next; `reorde
 The source is shared by all hypotheses of a sentence and never copied for them; only the decoder's own keys and values
 are moved, and only the part that has been written.
 
+On a GPU `enter` offers rooms (`room.py`): the same in tensors that never move, kept from batch to batch.
+
 Tested against: the whole target computed at once by `EncoderDecoder.forward`.
 """
 
@@ -19,8 +21,14 @@ from headwise.attention.cache import KeyValueCache
 from headwise.attention.masks import Mask, padding
 from headwise.attention.multi_head import KeysValues
 from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.fixed_step import FixedDecoder
+from headwise.models.room import Room, fingerprint, round_length, round_sentences
 
 PAD, EOS = 0, 2
+MAX_ROOMS = 8
+"""Rooms kept; the one that was not used for longest makes way."""
+MAX_SHARE = 0.25
+"""Of a GPU's memory, for the rooms that are kept while another one is made."""
 
 
 @dataclass
@@ -42,9 +50,14 @@ class IncrementalDecoder:
     Runs under no_grad and not inference_mode: the log-probabilities are the search's to overwrite.
     """
 
-    def __init__(self, model: EncoderDecoder, *, attending: bool = False) -> None:
+    def __init__(self, model: EncoderDecoder, *, attending: bool = False, rooms: bool | None = None) -> None:
+        """`rooms`: whether to offer them; if not said, on a GPU, where they pay."""
         self.model = model.eval()
         self.attending = attending
+        self._has_rooms = (self.device.type == "cuda" if rooms is None else rooms) and FixedDecoder.suits(model)
+        self._weights = list(model.parameters())
+        self._rooms: dict[tuple[int, ...], Room] = {}
+        self._fingerprint: tuple[tuple[int, int], ...] = ()
 
     @property
     def device(self) -> torch.device:
@@ -102,6 +115,37 @@ class IncrementalDecoder:
             state.real = None if state.real is None else state.real[kept]
             state.cross_mask = _cross_mask(state.real)
         return state
+
+    @torch.no_grad()
+    def enter(self, sources: Sequence[Sequence[int]], *, width: int, max_length: int) -> Room | None:
+        """These sources in a room of a suitable size, new or used before."""
+        if not self._has_rooms or self.attending:
+            return None
+        if self._fingerprint != (now := fingerprint(self._weights)):
+            self._fingerprint, self._fixed = now, FixedDecoder(self.model)
+            self._make_way(keep=0)
+        source_limit = getattr(self.model.source_embedding.positions, "max_length", None)
+        target_limit = getattr(self.model.target_embedding.positions, "max_length", None)
+        sizes = {
+            "num_sentences": round_sentences(len(sources)),
+            "width": width,
+            "max_length": round_length(max_length, limit=target_limit),
+            "source_length": round_length(1 + max(map(len, sources)), limit=source_limit),
+        }
+        key = tuple(sizes.values())
+        room = self._rooms.pop(key, None)
+        if room is None:
+            self._make_way(keep=MAX_ROOMS - 1)
+            room = Room(self._fixed, **sizes)
+        self._rooms[key] = room  # the last is the one used last
+        room.enter(sources)
+        return room
+
+    def _make_way(self, *, keep: int) -> None:
+        """Close the rooms not used for longest until so many are left, and they fill no more than their share of the memory."""
+        limit = MAX_SHARE * torch.cuda.mem_get_info(self.device)[1] if self.device.type == "cuda" else float("inf")
+        while len(self._rooms) > keep or sum(room.num_bytes for room in self._rooms.values()) > limit:
+            self._rooms.pop(next(iter(self._rooms))).close()
 
     def attention(self, state: DecodingState) -> Float[Tensor, "hypothesis source"]:
         """How the last step looked at the source (mean over the last layer's heads); needs `attending`."""

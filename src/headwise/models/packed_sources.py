@@ -1,0 +1,70 @@
+"""Sources laid side by side in rows for the encoder: a batch of mixed lengths costs its words, not its longest sentence.
+
+A row is as long as the longest source (rounded up). It takes the longest source left, and then the shortest ones as long as they
+fit; segment numbers and positions that restart keep sentences apart, as in training. Of 512 sources of 18 words on average and
+82 at most, padding to the longest makes 49,152 places, of which 20 % are words; rows make 10,752, of which 90 % are.
+
+Tested: every token once, at its place; what the encoder makes of it equals the padded batch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+EOS = 2
+STEP = 16
+"""Lengths of rows are multiples of this."""
+
+
+@dataclass(frozen=True)
+class PackedSources:
+    tokens: np.ndarray
+    """Of all sources one after the other, each with its end of sentence."""
+    lengths: np.ndarray
+    row: np.ndarray
+    begin: np.ndarray
+    """Row and place in it where each source begins."""
+    segment: np.ndarray
+    """Its number in the row, from 1 on."""
+    num_rows: int
+    row_length: int
+
+    def lay_out(self, num_rows: int, *, num_sentences: int, stride: int, nowhere: int) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens, segments, positions and destinations, [4, row, place], and the sources' lengths, 1 where there is none.
+
+        Token t of source s belongs to place s · stride + t of what is kept of the sources; filling belongs `nowhere`.
+        """
+        tables = np.zeros((4, num_rows * self.row_length), dtype=np.int64)
+        tables[3] = nowhere
+        sentence = np.repeat(np.arange(len(self.lengths)), self.lengths)
+        position = np.arange(len(self.tokens)) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
+        place = (self.row * self.row_length + self.begin)[sentence] + position
+        tables[:, place] = self.tokens, self.segment[sentence], position, sentence * stride + position
+        lengths = np.ones(num_sentences, dtype=np.int64)
+        lengths[: len(self.lengths)] = self.lengths
+        return tables.reshape(4, num_rows, self.row_length), lengths
+
+
+def pack_sources(sources: Sequence[Sequence[int]], *, limit: int) -> PackedSources:
+    """Sources without their end, none longer than `limit` with it; rows are no longer than that either."""
+    sizes = [len(source) + 1 for source in sources]
+    row_length = min(limit, -(-max(sizes) // STEP) * STEP)
+    order = sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True)
+    row, begin, segment = [0] * len(sizes), [0] * len(sizes), [1] * len(sizes)
+    first, last, num_rows = 0, len(order) - 1, 0
+    while first <= last:
+        used, number = sizes[order[first]], 1
+        row[order[first]] = num_rows
+        first += 1
+        while first <= last and used + sizes[order[last]] <= row_length:
+            number += 1
+            row[order[last]], begin[order[last]], segment[order[last]] = num_rows, used, number
+            used += sizes[order[last]]
+            last -= 1
+        num_rows += 1
+    lengths = np.array(sizes)
+    words = np.fromiter(chain.from_iterable(sources), dtype=np.int64, count=int(lengths.sum()) - len(lengths))
+    tokens = np.insert(words, np.cumsum(lengths - 1), EOS)
+    return PackedSources(tokens, lengths, np.array(row), np.array(begin), np.array(segment), num_rows, row_length)
