@@ -20,25 +20,19 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
+from headwise.decoding.beam_rounds import BeamRounds, search_key
 from headwise.decoding.candidates import Candidates, weigh_best
-from headwise.decoding.constraints import MINUS_INFINITY, Constraints, Phrases, SearchSettings
-from headwise.decoding.length import (
-    AverageLength,
-    LengthPenalty,
-    StopRule,
-    bound_score,
-    check_stops,
-    limit_for,
-    penalize,
-    penalize_coverage,
-)
-from headwise.decoding.lineage import Finished, Lineage
+from headwise.decoding.constraints import Constraints, Phrases, SearchSettings
+from headwise.decoding.length import AverageLength, LengthPenalty, StopRule, limit_for, penalize_coverage
+from headwise.decoding.lineage import Lineage
 from headwise.decoding.required import RequiredPhrases
 from headwise.decoding.results import SearchResult
+from headwise.decoding.rounds import Rules, enter_room, run_rounds
+from headwise.decoding.selection import Beam, select
 from headwise.decoding.stepping import (
     BOS,
-    EOS,
     AttendingStepper,
+    Room,
     State,
     Stepper,
     pays_to_compact,
@@ -85,6 +79,11 @@ def search_beams(
             "设置了 coverage_penalty，但该模型不提供注意力；请设 decoding.coverage_penalty=0",
         )
     device, size = stepper.device, settings.size
+    limits = [limit_for(settings.max_length, len(source)) for source in sources]
+    if not traced and not settings.coverage_penalty:
+        room = enter_room(stepper, sources, settings, phrases=phrases, limits=limits, width=size)
+        if room is not None:
+            return _search_in_room(room, settings, limits)
     beam = _Beam(settings, sources, phrases, device=device, traced=traced)
     state = stepper.start(sources, width=size, max_length=beam.longest)
     tokens = torch.full((len(sources) * size,), BOS, dtype=torch.long, device=device)
@@ -106,8 +105,19 @@ def search_beams(
     return beam.finish()
 
 
+def _search_in_room(room: Room, settings: BeamSettings, limits: Sequence[int]) -> list[SearchResult]:
+    penalty, stop = settings.length_penalty, settings.stop
+    rounds = room.recall(
+        search_key(settings, penalty, stop),
+        lambda: BeamRounds(room, Rules(settings, room), penalty=penalty, stop=stop),
+    )
+    rounds.begin(limits)
+    found = run_rounds(rounds, longest=max(limits)).read(len(limits), num_best=settings.num_best)
+    return [SearchResult(hypotheses) for hypotheses in found]
+
+
 class _Beam:
-    """The running and the finished hypotheses of all sentences still alive."""
+    """The beam of every sentence still alive, with all that follows its rows."""
 
     def __init__(
         self,
@@ -127,13 +137,13 @@ class _Beam:
         self.lineage = Lineage(len(sources), settings.size)
         self.tracer = Tracer(len(sources)) if traced else None
         self.alive = torch.arange(len(sources), device=device)
-        self.done = torch.zeros(len(sources), dtype=torch.bool, device=device)
-        # One slot starts at 0, the others at -inf: else the k best of the first step were k times the same.
-        self.running = torch.full((len(sources), settings.size), MINUS_INFINITY, device=device)
-        self.running[:, 0] = 0.0
-        self.finished = Finished.none(len(sources), settings.size, device=device)
+        self.beam = Beam.fresh(self.constraints.limits, settings.size)
         self.source_lengths = torch.tensor([len(source) for source in sources], device=device)
         self.coverage: Tensor | None = None
+
+    @property
+    def done(self) -> Tensor:
+        return self.beam.done
 
     def cover(self, attention: Tensor) -> None:
         """Add the attention of this step to what each source token has received."""
@@ -141,71 +151,48 @@ class _Beam:
 
     def choose(self, scores: Tensor, step: int) -> tuple[Tensor, Tensor]:
         """The next token of every row and the old row it continues; finished hypotheses are set aside."""
-        if scores.dtype != self.running.dtype and step == 0:
-            self.running = self.running.to(scores.dtype)
-            self.finished = Finished.none(*self.running.shape, device=scores.device, dtype=scores.dtype)
+        running = self.beam.running
+        if scores.dtype != running.dtype and step == 0:
+            self.beam = Beam.fresh(self.beam.limits, self.settings.size, dtype=scores.dtype)
+            running = self.beam.running
         if self.required is None:
-            candidates = weigh_best(self.constraints.mask(scores), self.running)
+            candidates = weigh_best(self.constraints.mask(scores), running)
         else:
             masked = self.constraints.mask(scores, wanted=self.required.next_tokens())
-            candidates = self.required.weigh(masked, self.running, step=step)
-        at_limit = self.constraints.limits == step + 1
-        ends = (candidates.token == EOS) | at_limit[:, None]
-        score, admitted = self._finish_some(candidates, ends, step)
-        priority = candidates.priority.masked_fill(ends, MINUS_INFINITY)
-        _, place = priority.topk(self.settings.size, dim=1)
-        parent, token = candidates.parent.gather(1, place), candidates.token.gather(1, place)
-        self.running = candidates.total.masked_fill(ends, MINUS_INFINITY).gather(1, place)
-        self.lineage.record(self.alive, parent, token, candidates.log_probability.gather(1, place))
+            candidates = self.required.weigh(masked, running, step=step)
+        chosen = select(
+            self.beam,
+            candidates,
+            length=step + 1,
+            penalty=self.settings.length_penalty,
+            stop=self.settings.stop,
+            extra=self._coverage_of(candidates),
+        )
+        self.lineage.record(self.alive, chosen.parent, chosen.token, chosen.log_probability)
         if self.required is not None and candidates.progress is not None:
             self.required.advance(
-                candidates.progress.gather(1, place[..., None].expand(-1, -1, self.required.num_phrases))
+                candidates.progress.gather(1, chosen.place[..., None].expand(-1, -1, self.required.num_phrases))
             )
         if self.tracer is not None:
-            self.tracer.record(
-                self.alive,
-                candidates,
-                score=score,
-                finished=admitted,
-                place=place,
-                running=self.running,
-                done=self.done,
-            )
-        best = bound_score(
-            self.settings.length_penalty,
-            self.running.amax(1),
-            length=step + 1,
-            limits=self.constraints.limits,
-            stop=self.settings.stop,
-        )
-        self.done = self.done | at_limit | check_stops(best, self.finished.score[:, -1], stop=self.settings.stop)
-        first_row = torch.arange(len(self.alive), device=scores.device)[:, None] * self.settings.size
-        return token.view(-1), (parent + first_row).view(-1)
+            self.tracer.record(self.alive, candidates, chosen, done=self.beam.done)
+        self.beam = chosen.beam
+        return chosen.token.view(-1), chosen.rows
 
-    def _finish_some(self, candidates: Candidates, ends: Tensor, step: int) -> tuple[Tensor, Tensor]:
-        """Scores of all candidates as if they ended here, and which of them were taken among the finished."""
-        score = penalize(self.settings.length_penalty, candidates.total, step + 1)
-        if self.coverage is not None:
-            columns = torch.arange(self.coverage.shape[1], device=score.device)
-            real = columns < self.source_lengths.repeat_interleave(self.settings.size)[:, None]
-            penalty = penalize_coverage(self.coverage, real, beta=self.settings.coverage_penalty)
-            score = score + penalty.view(len(self.alive), -1).gather(1, candidates.parent)
-        admitted = ends & candidates.ranked & ~self.done[:, None] & (candidates.total > MINUS_INFINITY)
-        if score.device.type != "cpu" or admitted.any():
-            origin = torch.stack(
-                [torch.full_like(candidates.parent, step), candidates.parent, candidates.token], dim=-1
-            )
-            taken = score.masked_fill(~admitted, MINUS_INFINITY)
-            self.finished = self.finished.merge(Finished(taken, candidates.total, candidates.log_probability, origin))
-        return score, admitted
+    def _coverage_of(self, candidates: Candidates) -> Tensor | None:
+        """The coverage penalty of every candidate, if there is one."""
+        if self.coverage is None:
+            return None
+        columns = torch.arange(self.coverage.shape[1], device=self.coverage.device)
+        real = columns < self.source_lengths.repeat_interleave(self.settings.size)[:, None]
+        penalty = penalize_coverage(self.coverage, real, beta=self.settings.coverage_penalty)
+        return penalty.view(len(self.alive), -1).gather(1, candidates.parent)
 
     def compact(self, tokens: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
         """Let the sentences that are done go; the tokens and old rows of the others."""
         size = self.settings.size
         gone, kept = torch.nonzero(self.done)[:, 0], torch.nonzero(~self.done)[:, 0]
-        self.lineage.retire(self.alive[gone], self.finished.select(gone))
-        self.finished = self.finished.select(kept)
-        self.alive, self.running, self.done = self.alive[kept], self.running[kept], self.done[kept]
+        self.lineage.retire(self.alive[gone], self.beam.finished.select(gone))
+        self.alive, self.beam = self.alive[kept], self.beam.select(kept)
         self.source_lengths = self.source_lengths[kept]
         self.constraints.keep(kept)
         if self.required is not None:
@@ -219,7 +206,7 @@ class _Beam:
             self.coverage = self.coverage[index]
 
     def finish(self) -> list[SearchResult]:
-        self.lineage.retire(self.alive, self.finished)
+        self.lineage.retire(self.alive, self.beam.finished)
         results = self.lineage.read_back(num_best=self.settings.num_best)
         if not all(results):
             raise UsageError(

@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from headwise.gpu import runs_kernels
+
 
 @dataclass(frozen=True)
 class Candidates:
@@ -52,27 +54,50 @@ def take_best(
     return values, places.gather(1, order)
 
 
+def rank_tokens(
+    logits: Float[Tensor, "row vocab"], banned: Bool[Tensor, "vocab"], *, count: int
+) -> tuple[Float[Tensor, "row best"], Int[Tensor, "row best"]]:
+    """Log-probabilities and tokens of each row's `count` best, best first. Banned tokens are not taken, but the
+    probabilities are those of the whole vocabulary."""
+    if runs_kernels(logits):
+        from headwise.gpu.ranking import MAX_COUNT, MAX_VOCAB, rank
+
+        if logits.shape[1] <= MAX_VOCAB and count <= MAX_COUNT:
+            return rank(logits, banned, count=count)
+    exact = logits if logits.dtype == torch.float64 else logits.float()
+    return take_best(exact.log_softmax(-1).masked_fill(banned, -torch.inf), count)
+
+
 def weigh_rows(
     scores: Float[Tensor, "row vocab"], running: Float[Tensor, "sentence beam"], *, per_row: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Totals, log-probabilities, parents and tokens of the best continuations of each row, [sentence, row · per_row].
+    """Totals, log-probabilities, parents and tokens of the best continuations of each row, [sentence, row · per_row]."""
+    return add_running(*take_best(scores, per_row), running)
 
-    Within a row the running total is a constant, so the top is taken before it is added: no [row, vocab] sum is made.
-    """
-    num_sentences, size = running.shape
-    values, tokens = take_best(scores, per_row)
+
+def add_running(
+    values: Float[Tensor, "row best"], tokens: Int[Tensor, "row best"], running: Float[Tensor, "sentence beam"]
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Within a row the running total is a constant, so the top is taken before it is added: no [row, vocab] sum is made."""
+    (num_sentences, size), per_row = running.shape, values.shape[1]
     totals = (running[:, :, None] + values.view(num_sentences, size, per_row)).view(num_sentences, -1)
-    parents = torch.arange(size, device=scores.device).repeat_interleave(per_row).expand(num_sentences, -1)
-    return totals, values.view(num_sentences, -1), parents, tokens.view(num_sentences, -1)
+    parents = torch.arange(size * per_row, device=values.device) // per_row
+    return totals, values.view(num_sentences, -1), parents.expand(num_sentences, -1), tokens.view(num_sentences, -1)
 
 
 def weigh_best(scores: Float[Tensor, "row vocab"], running: Float[Tensor, "sentence beam"]) -> Candidates:
     """The 2k best continuations of each sentence, best first."""
+    return weigh_ranked(*take_best(scores, min(2 * running.shape[1], scores.shape[-1])), running)
+
+
+def weigh_ranked(
+    values: Float[Tensor, "row best"], tokens: Int[Tensor, "row best"], running: Float[Tensor, "sentence beam"]
+) -> Candidates:
+    """The same when the best of each row are known."""
     size = running.shape[1]
-    per_row = min(2 * size, scores.shape[-1])
-    totals, values, parents, tokens = weigh_rows(scores, running, per_row=per_row)
+    totals, values, parents, tokens = add_running(values, tokens, running)
     total, place = totals.topk(2 * size, dim=1)
-    ranked = (torch.arange(2 * size, device=scores.device) < size).expand_as(total)
+    ranked = (torch.arange(2 * size, device=total.device) < size).expand_as(total)
     return Candidates(
         total, values.gather(1, place), parents.gather(1, place), tokens.gather(1, place), ranked, priority=total
     )

@@ -12,8 +12,11 @@ import torch
 from torch import Tensor
 
 from headwise.decoding.constraints import Phrases, SearchSettings
+from headwise.decoding.length import limit_for
+from headwise.decoding.path_rounds import GreedyRounds, search_key
 from headwise.decoding.paths import follow_paths
 from headwise.decoding.results import SearchResult
+from headwise.decoding.rounds import Rules, enter_room, run_rounds
 from headwise.decoding.stepping import State, Stepper
 
 
@@ -30,6 +33,13 @@ def search_greedily(
     phrases: Sequence[Phrases],
 ) -> list[SearchResult]:
     """The most probable token at every step, for each non-empty source; `phrases` holds one entry per source."""
+    limits = [limit_for(settings.max_length, len(source)) for source in sources]
+    room = enter_room(stepper, sources, settings, phrases=phrases, limits=limits, width=1)
+    if room is not None:
+        rounds = room.recall(search_key(settings), lambda: GreedyRounds(room, Rules(settings, room)))
+        rounds.begin(limits)
+        found = run_rounds(rounds, longest=max(limits)).read(limits)
+        return [SearchResult(tuple(hypotheses)) for hypotheses in found]
 
     def choose(scores: Tensor, step: int, sentences: Tensor) -> Tensor:
         return scores.argmax(-1)

@@ -69,21 +69,32 @@ def limit_for(max_length: int | LengthLimit, num_source_tokens: int) -> int:
     return max_length if isinstance(max_length, int) else max_length.for_source(num_source_tokens)
 
 
-def penalize(penalty: LengthPenalty, total: Tensor, length: int | Tensor) -> Tensor:
-    """The score of hypotheses with these total log-probabilities and this many generated tokens."""
+def divisor(penalty: LengthPenalty, length: int | Tensor) -> float | Tensor:
+    """What the total log-probability of so many tokens is divided by."""
     match penalty:
         case AverageLength(alpha=alpha):
-            return total / (length**alpha)
+            return length**alpha
         case WuLength(alpha=alpha):
-            return total / (((5 + length) / 6) ** alpha)
+            return ((5 + length) / 6) ** alpha
         case NoLength():
-            return total
+            return 1.0
 
 
-def bound_score(penalty: LengthPenalty, total: Tensor, *, length: int, limits: Tensor, stop: StopRule) -> Tensor:
+def penalize(penalty: LengthPenalty, total: Tensor, length: int | Tensor) -> Tensor:
+    """The score of hypotheses with these total log-probabilities and this many generated tokens."""
+    return total if isinstance(penalty, NoLength) else total / divisor(penalty, length)
+
+
+def favours_length(penalty: LengthPenalty) -> bool:
+    """Whether the same total is worth more in a longer hypothesis."""
+    return not isinstance(penalty, NoLength) and penalty.alpha > 0
+
+
+def bound_score(
+    penalty: LengthPenalty, total: Tensor, *, length: int | Tensor, limits: Tensor, stop: StopRule
+) -> Tensor:
     """The best score a running hypothesis is credited with: at its present length or, to be sure, at its best one."""
-    grows = not isinstance(penalty, NoLength) and penalty.alpha > 0
-    return penalize(penalty, total, limits if stop == "proven" and grows else length)
+    return penalize(penalty, total, limits if stop == "proven" and favours_length(penalty) else length)
 
 
 def penalize_coverage(

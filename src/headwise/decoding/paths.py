@@ -93,21 +93,26 @@ def _collect(steps: Sequence[_Step], *, limits: Sequence[int], width: int) -> li
         chosen = torch.stack([step.log_probabilities.view(-1, width) for step in group])
         values[here, sentences] = chosen.double().cpu().numpy()
         first += len(group)
-    return [
-        [_read_path(tokens[:limit, sentence, row], values[:limit, sentence, row]) for row in range(width)]
-        for sentence, limit in enumerate(limits)
-    ]
+    return read_paths(tokens, values, limits=limits)
 
 
-def _read_path(tokens: np.ndarray, values: np.ndarray) -> Hypothesis:
-    ends = np.flatnonzero(tokens == EOS)
-    finished = len(ends) > 0
-    length = int(ends[0]) + 1 if finished else len(tokens)
-    total = float(values[:length].sum())
+def read_paths(tokens: np.ndarray, values: np.ndarray, *, limits: Sequence[int]) -> list[list[Hypothesis]]:
+    """The hypotheses in tables [step, sentence, row]: each goes to its first end of sentence, or to its limit."""
+    num_steps = np.minimum(len(tokens), np.array(limits))[:, None]
+    ends = (tokens == EOS) & (np.arange(len(tokens))[:, None, None] < num_steps)
+    finished = ends.any(axis=0)
+    lengths = np.where(finished, ends.argmax(axis=0) + 1, num_steps)
+    totals = np.where(np.arange(len(tokens))[:, None, None] < lengths, values, 0.0).sum(axis=0)
+    by_row = tokens.transpose(1, 2, 0).tolist(), values.transpose(1, 2, 0).tolist()
+    columns = (*by_row, lengths.tolist(), finished.tolist(), totals.tolist())
+    return [[_hypothesis(*row) for row in zip(*rows, strict=True)] for rows in zip(*columns, strict=True)]
+
+
+def _hypothesis(tokens: list[int], values: list[float], length: int, finished: bool, total: float) -> Hypothesis:  # noqa: FBT001
     return Hypothesis(
-        tokens=tuple(tokens[: length - finished].tolist()),
+        tokens=tuple(tokens[: length - finished]),
         log_probability=total,
         score=total / length,
-        token_log_probabilities=tuple(values[:length].tolist()),
+        token_log_probabilities=tuple(values[:length]),
         finished=finished,
     )

@@ -7,9 +7,13 @@ may rearrange the rows; it knows nothing else of the model, so it is tested with
     state = stepper.start(sources, width=5, max_length=40)
     log_probabilities, state = stepper.step(state, tokens)        # tokens: the beginning of the sentence at first
     state = stepper.reorder(state, index)                         # new row i continues old row index[i]
+
+That is all a search must know, and what every search is written for. Where starting an operation costs more than the operation
+(a GPU), a stepper may also offer a `Room`: the same three acts on tensors that stay where they are, so that a whole round, the
+model's step and the search's choice together, can be recorded once and replayed (`rounds.py`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -50,6 +54,53 @@ class AttendingStepper(Protocol):
 
     def attention(self, state: object) -> Float[Tensor, "hypothesis source"]:
         """Cross-attention of the last step (mean over the heads of one layer), 0 on padding; column j is source token j."""
+        ...
+
+
+Thing = TypeVar("Thing")
+
+
+class Room(Protocol):
+    """A batch in fixed tensors: no shape and no decision of the host depends on the step. Rows are those of a `Stepper`."""
+
+    @property
+    def device(self) -> torch.device: ...
+
+    num_sentences: int
+    """Places for sentences; those that no source was given for are filling."""
+    width: int
+    max_length: int
+    vocab: int
+    time: Int[Tensor, "1"]
+    """How many steps were made: a tensor, for it is read by recorded operations."""
+
+    def step(self, tokens: Int[Tensor, "row"]) -> Float[Tensor, "row vocab"]:
+        """Feed one token per row; returns logits (not normalised), to be read before the next step."""
+        ...
+
+    def follow(self, index: Int[Tensor, "row"]) -> None:
+        """Row i continues row index[i], of the same sentence."""
+        ...
+
+    def narrow(self, num_sentences: int, index: Int[Tensor, "new_row"]) -> "Room":
+        """The rows index[i] go on in a smaller room; this one is over until it is entered again."""
+        ...
+
+    def recall(self, key: Hashable, make: Callable[[], Thing]) -> Thing:
+        """What a search keeps with this room: made once, and found again with the next batch."""
+        ...
+
+    def record(self, function: Callable[[], None]) -> Callable[[], None]:
+        """The same function of no arguments, cheaper to call again and again."""
+        ...
+
+
+@runtime_checkable
+class RoomyStepper(Protocol):
+    """A stepper that has rooms."""
+
+    def enter(self, sources: Sequence[Sequence[int]], *, width: int, max_length: int) -> Room | None:
+        """A room with these sources in it, or None where the plain way is the better one."""
         ...
 
 

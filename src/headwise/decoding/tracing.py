@@ -11,6 +11,7 @@ from torch import Tensor
 
 from headwise.decoding.candidates import Candidates
 from headwise.decoding.results import Candidate, SearchTrace
+from headwise.decoding.selection import Selection
 
 
 class Tracer:
@@ -23,27 +24,24 @@ class Tracer:
         self,
         sentences: Tensor,
         candidates: Candidates,
+        chosen: Selection,
         *,
-        score: Tensor,
-        finished: Tensor,
-        place: Tensor,
-        running: Tensor,
         done: Tensor,
     ) -> None:
-        """One step: `place` names the candidates given a slot, whose totals are `running` (-inf: the slot is empty)."""
+        """One step; `done` says which sentences were so before it."""
         columns = zip(
             candidates.parent.tolist(),
             candidates.token.tolist(),
             candidates.log_probability.tolist(),
             candidates.total.tolist(),
-            score.tolist(),
-            finished.tolist(),
+            chosen.score.tolist(),
+            chosen.admitted.tolist(),
             strict=True,
         )
         possible = candidates.total.isfinite().tolist()
         slots = [
             {column: slot for slot, column in enumerate(places) if used[slot]}
-            for places, used in zip(place.tolist(), running.isfinite().tolist(), strict=True)
+            for places, used in zip(chosen.place.tolist(), chosen.beam.running.isfinite().tolist(), strict=True)
         ]
         over = done.tolist()
         for i, (number, columns_here) in enumerate(zip(sentences.tolist(), columns, strict=True)):
