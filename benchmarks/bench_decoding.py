@@ -1,18 +1,23 @@
 """Decoding speed: greedy and beam search beside transformers' `generate`, same weights, same outputs.
 
     python benchmarks/bench_decoding.py [--size base] [--batch 1 32] [--beam 1 4 5] [--new-tokens 25] [--precision fp32]
+    python benchmarks/bench_decoding.py --device cuda --precision bf16 --batch 1 64 512 --beam 1 5 --new-tokens 32      # a GPU's bars
 
 Measured: search alone (no tokenisation) over synthetic sources, a fixed number of new tokens (a bias rules the end of a sentence
-out). Both models hold the same random weights, and before the clock starts the outputs are compared token for token.
+out). Both models hold the same random weights, and before the clock starts the outputs are compared token for token. On a GPU
+there are two of ours: `plain steps`, the loop that every search can use, and the recorded rounds that are the default.
 
-The floor of a step of `rows` hypotheses: its weights must be read once, and each row costs two operations a weight,
+The floor of a step of `rows` hypotheses at time t: its weights must be read once, and each row costs two operations a weight; then every
+row's keys and values so far, those of the source once a sentence, and the logits, written and read,
 
-    seconds ≥ max(bytes of the step's weights / read speed, 2 · rows · weights / product speed)       base: 25.7 M weights, 103 MB
+    seconds ≥ max(bytes of weights / read speed, 2 · rows · weights / product speed)              base: 25.7 M weights, 51 MB in bf16
+              + (2 · layers · dim · (rows · t + source words) + 2 · rows · vocab) · bytes of a number / read speed
 
-plus encoding, 2 operations a weight and source token; caches and attention are left out (2 % at 25 tokens). Both speeds are
-measured in the same run. One row is bound by bytes (2-3 ms a step on two cores), 32 rows × beam 4 by products.
+plus encoding, 2 operations a weight and source token. Rows that share a past may share its reading: the count of keys is an upper
+one. Both speeds are measured in the same run. On an H200 (4.0 TB/s, 790 TFLOP/s) a step of base takes at least 13 µs for one row, and
+0.36 ms for 512 × beam 5, of which 0.17 ms are products and 0.13 ms keys and values at t = 16.
 How far we are: see docs/experiments.md; the bars are greedy batch 1 ≥ 2.5 × and beam 4 batch 32 ≥ 1.2 × `generate` on
-two cores, 15 × and 7 × on an H200.
+two cores; on an H200 greedy batch 1 ≥ 15 ×, beam 5 batch 64 ≥ 7 ×, greedy batch 512 ≥ 7 ×, beam 5 batch 512 ≥ 4 ×.
 """
 
 import argparse
@@ -62,11 +67,13 @@ def run_peer(peer: MarianMTModel, sources: Sequence[Sequence[int]], *, beam: int
     return rows[:, 1:].tolist()
 
 
-def run_ours(model: EncoderDecoder, sources: Sequence[Sequence[int]], *, beam: int, new_tokens: int) -> list[list[int]]:
+def run_ours(
+    stepper: IncrementalDecoder, sources: Sequence[Sequence[int]], *, beam: int, new_tokens: int
+) -> list[list[int]]:
     settings: DecodingSettings = GreedySettings(max_length=new_tokens)
     if beam > 1:
         settings = BeamSettings(size=beam, max_length=new_tokens)
-    return [list(result.best.tokens) for result in decode(IncrementalDecoder(model), sources, settings)]
+    return [list(result.best.tokens) for result in decode(stepper, sources, settings)]
 
 
 def count_equal(found: Sequence[Sequence[int]], expected: Sequence[Sequence[int]]) -> float:
@@ -89,8 +96,10 @@ def least_seconds(
 ) -> float:
     """For one sentence of a batch, at the ceilings noted in the bench."""
     products, reads = bench.record["products"], bench.record["reads"]
-    bytes_each = DTYPES[options.precision].itemsize
-    step = max(size.step_weights * bytes_each / reads, 2 * batch * beam * size.step_weights / products)
+    bytes_each, rows = DTYPES[options.precision].itemsize, batch * beam
+    weights = max(size.step_weights * bytes_each / reads, 2 * rows * size.step_weights / products)
+    remembered = 2 * size.layers * size.dim * (rows * (options.new_tokens + 1) / 2 + batch * source_tokens)
+    step = weights + (remembered + 2 * rows * size.vocab) * bytes_each / reads
     encoding = 2 * source_tokens * size.encoding_weights / products
     return step * options.new_tokens / batch + encoding
 
@@ -116,18 +125,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         source_tokens = sum(len(source) + 1 for source in sources) / batch
         for beam in options.beam:
             name = f"{'greedy' if beam == 1 else f'beam {beam}'}, batch {batch}"
-            calls = [
-                partial(run, model, sources, beam=beam, new_tokens=options.new_tokens)
-                for run, model in ((run_peer, peer), (run_ours, ours))
-            ]
+            steppers = {"headwise": IncrementalDecoder(ours)}
+            if bench.device.type == "cuda":
+                steppers["plain steps"] = IncrementalDecoder(ours, rooms=False)
+            asked = {"beam": beam, "new_tokens": options.new_tokens}
+            calls = {"generate": partial(run_peer, peer, sources, **asked)}
+            calls |= {label: partial(run_ours, stepper, sources, **asked) for label, stepper in steppers.items()}
             with torch.inference_mode():
-                bench.note(f"same output, {name}", count_equal(calls[1](), calls[0]()))
+                outputs = {label: call() for label, call in calls.items()}
+            for other in ("generate", "plain steps"):
+                if other in outputs:
+                    equal = count_equal(outputs["headwise"], outputs[other])
+                    bench.note(f"same output, {name}, share of {batch} sentences as {other}", equal)
             floor = least_seconds(
                 size, batch=batch, beam=beam, source_tokens=source_tokens, options=options, bench=bench
             )
             contenders = [
-                Contender(label, partial(build_run, call, num_sentences=batch), floor)
-                for label, call in zip(("generate", "headwise"), calls, strict=True)
+                Contender(label, partial(build_run, call, num_sentences=batch), floor) for label, call in calls.items()
             ]
             title = f"{options.size} {options.precision}, {name}, {options.new_tokens} new tokens"
             bench.compare(title, contenders, unit="sentence", baseline="generate")

@@ -14,7 +14,7 @@ def pair(source: str, target: str) -> Pair:
 
 
 def test_either_side_leaks_and_punctuation_does_not_hide_it() -> None:
-    held = HeldOut([pair("Hello, world!", "你好，世界！")])
+    held = HeldOut.of([pair("Hello, world!", "你好，世界！")])
     assert held.holds(pair("hello world", "大家好"))
     assert held.holds(pair("Hi there", "你好世界"))
     assert not held.holds(pair("你好世界", "Hello world"))

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headwise.data.shards import StoreWriter, TokenStore, write_store
+from headwise.data.shards import StoreWriter, TokenStore, as_ragged, write_store
 from headwise.errors import CheckpointError, DataError, UsageError
 
 from .made import draw_pairs, make_store
@@ -39,7 +39,7 @@ def test_tokens_take_two_bytes_while_they_fit(size: int, width: int, tmp_path: P
 
 def write_one_and_fail(writer: StoreWriter) -> None:
     writer.start_corpus("a")
-    writer.add([[4]], [[5]])
+    writer.add(as_ragged([[4]]), as_ragged([[5]]))
     raise KeyError
 
 

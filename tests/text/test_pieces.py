@@ -52,6 +52,24 @@ class TestEveryTextComesBack:
         assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+@given(
+    texts=st.lists(
+        st.lists(st.sampled_from(["a", "th", "e", " ", "猫", "▁", "\t", "\u00a0", "😀"]), max_size=20).map("".join)
+    )
+)
+@settings(max_examples=150, deadline=None)
+def test_words_one_by_one_give_the_ids_of_the_sentence(algorithm: str, texts: list[str]) -> None:
+    tokenizer = learn(algorithm)
+    lines = [*texts, *english()[:3], *chinese()[:3]]
+    assert tokenizer._words_are_apart
+    assert tokenizer.encode_batch(lines) == [tokenizer.encode(text) for text in lines]
+
+
+def test_words_are_not_taken_apart_where_the_text_is_rewritten() -> None:
+    assert not learn(normalization="nfkc")._words_are_apart
+
+
 def test_the_same_lines_give_the_same_model() -> None:
     arguments = {"size": 320, "byte_fallback": True, "coverage": 1.0, "normalization": "identity"}
     for algorithm in ("bpe", "unigram"):

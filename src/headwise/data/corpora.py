@@ -8,7 +8,7 @@ Tested against: the lists written to the files; one test for every defect named 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,18 +40,17 @@ def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
     """Pairs of two line-aligned files; unequal line counts are an error with both counts and a place to look."""
     source_lines, target_lines = read_lines(source), read_lines(target)
     name, number = str(source), 0
-    while True:
-        left, right = next(source_lines, _END), next(target_lines, _END)
+    left: str | None = _END
+    right: str | None = _END
+    for left, right in zip_longest(source_lines, target_lines, fillvalue=_END):
         if left is _END or right is _END:
             break
         number += 1
         if left is None or right is None:
             yield Pair("", "", name if left is None else str(target), number, "long_line")
-            continue
-        assert isinstance(left, str)
-        assert isinstance(right, str)
-        yield Pair(left, right, name, number)
-    if left is not right:
+        else:
+            yield Pair(left, right, name, number)
+    if (left is _END) != (right is _END):
         counts = [number + (end is not _END) for end in (left, right)]
         counts[0] += sum(1 for _ in source_lines)
         counts[1] += sum(1 for _ in target_lines)
@@ -60,7 +59,8 @@ def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
         raise empty_file(source)
 
 
-_END = object()
+_END = "\0end"
+"""Marks the end of a file; compared by identity, so no line is mistaken for it."""
 
 
 def _line_lengths(path: Path) -> Iterator[int]:

@@ -9,27 +9,31 @@ Tested against: pairs that share a source, a target, both or neither with the he
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from headwise.data.corpora import Pair
 from headwise.text.cleaning import letters_and_digits
 
 
-def hash_sentence(sentence: str) -> bytes:
-    return hashlib.blake2b(letters_and_digits(sentence).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+def hash_sentence(sentence: str) -> int:
+    key = letters_and_digits(sentence).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little")
 
 
+@dataclass(frozen=True)
 class HeldOut:
-    """The sides of all validation and test pairs."""
+    """Hashes of the sides of all validation and test pairs."""
 
-    def __init__(self, pairs: Iterable[Pair] = ()) -> None:
-        self._sources: set[bytes] = set()
-        self._targets: set[bytes] = set()
-        for pair in pairs:
-            self._sources.add(hash_sentence(pair.source))
-            self._targets.add(hash_sentence(pair.target))
+    sources: frozenset[int] = frozenset()
+    targets: frozenset[int] = frozenset()
+
+    @staticmethod
+    def of(pairs: Iterable[Pair]) -> "HeldOut":
+        sides = [(hash_sentence(pair.source), hash_sentence(pair.target)) for pair in pairs]
+        return HeldOut(frozenset(source for source, _ in sides), frozenset(target for _, target in sides))
 
     def holds(self, pair: Pair) -> bool:
         """Whether learning from this pair would show a sentence that the model is measured on."""
-        if not self._sources:
+        if not self.sources:
             return False
-        return hash_sentence(pair.source) in self._sources or hash_sentence(pair.target) in self._targets
+        return hash_sentence(pair.source) in self.sources or hash_sentence(pair.target) in self.targets

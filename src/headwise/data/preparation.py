@@ -2,8 +2,10 @@
 
 Everything streams in blocks, so memory does not grow with the corpus (8 bytes a pair for finding duplicates aside), and
 each store appears whole or not at all. What was prepared from the same settings and files is opened, not made again.
+The corpora are read twice: for a sample to learn from, and to be encoded, which all cores share.
 
-    corpora -> check_text -> (duplicates, leaks) -> encode -> check_lengths -> store
+    corpora -> sample -> tokenizers, row lengths
+    corpora -> blocks -> BlockEncoder (rules on text, leaks, ids, rules on lengths) -> Gate (duplicates) -> store
 
 Tested against: the same steps written as plain list comprehensions over small corpora.
 """
@@ -11,7 +13,7 @@ Tested against: the same steps written as plain list comprehensions over small c
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -20,23 +22,16 @@ from typing import Any
 from headwise.data.batching import plan_rows
 from headwise.data.choices import DataSettings, corpus_files, corpus_name, read_corpus
 from headwise.data.corpora import Pair
-from headwise.data.filtering import (
-    KEEP_ALL,
-    FilterReport,
-    FilterSettings,
-    LengthLimits,
-    SeenHashes,
-    check_lengths,
-    check_text,
-    hash_pair,
-)
+from headwise.data.encoding import BlockEncoder, Gate
+from headwise.data.filtering import KEEP_ALL, FilterReport, FilterSettings, LengthLimits, check_text
 from headwise.data.leaks import HeldOut
 from headwise.data.shards import StoreWriter, TokenStore
 from headwise.data.splitting import Part
+from headwise.data.workers import encode_blocks
 from headwise.errors import CheckpointError, DataError
 from headwise.language import say
 from headwise.storage import MANIFEST, publish_directory, read_json, sha256_of, verify_directory, write_json
-from headwise.text.choices import TextSettings, learn_tokenizers, sample_evenly
+from headwise.text.choices import Reservoir, SentencePieceSettings, TextSettings, learn_tokenizers
 from headwise.text.pair import TokenizerPair, load_tokenizers
 from headwise.text.tokenizer import Tokenizer
 
@@ -46,6 +41,7 @@ TOKENIZERS_KIND = "tokenizers"
 DESCRIPTION = "prepared.json"
 _BLOCK = 8192
 _PLANNED_PAIRS = 20_000
+_SURVEY_REPORT = 1 << 20
 Progress = Callable[[str, int], None]
 """Called with (stage, pairs so far)."""
 
@@ -86,15 +82,17 @@ def prepare_data(
     require_pairs(data)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / DESCRIPTION).unlink(missing_ok=True)
-    tokenizers = learn_from_corpora(data, text, seed=seed)
+    survey = survey_corpora(data, text, seed=seed, progress=progress)
+    tokenizers = learn_from_corpora(data, text, survey, seed=seed)
     with publish_directory(directory / "tokenizers", kind=TOKENIZERS_KIND, replace=True) as temporary:
         tokenizers.save(temporary)
-    source_row, target_row = plan_from_corpora(data, tokenizers, seed=seed)
+    source_row, target_row = plan_from_sample(data, tokenizers, survey.planned)
+    del survey  # up to some hundred megabytes that are not needed again
     longest = data.filter.max_tokens or max(source_row, target_row)
     limits = LengthLimits(min(longest, source_row - 1), min(longest, target_row - 1))
-    write_part(data, "train", tokenizers, directory / "train", limits=limits, progress=progress)
+    write_part(data, "train", directory, limits=limits, progress=progress)
     if data.valid:
-        write_part(data, "valid", tokenizers, directory / "valid", limits=limits, progress=progress)
+        write_part(data, "valid", directory, limits=limits, progress=progress)
     rows = {"source_row": source_row, "target_row": target_row, "valid": bool(data.valid)}
     write_json(directory / DESCRIPTION, {"inputs": wanted, **rows})
     return open_prepared(directory)
@@ -140,8 +138,40 @@ def read_part(data: DataSettings, part: Part, settings: FilterSettings | None = 
                 yield cleaned
 
 
-def learn_from_corpora(data: DataSettings, text: TextSettings, *, seed: int = 0) -> TokenizerPair:
-    """Tokenizers learnt from the training corpora; they are read once for each side."""
+@dataclass(frozen=True)
+class Survey:
+    """Even samples of the training pairs: what sub-words are learnt from, and what the rows are planned by."""
+
+    learnt: list[tuple[str, str]]
+    planned: list[tuple[str, str]]
+
+
+def survey_corpora(data: DataSettings, text: TextSettings, *, seed: int, progress: Progress | None = None) -> Survey:
+    """One pass over the training corpora; what is held is bounded by `text.sample`, and only that is looked at closely."""
+    learnt = Reservoir[Pair](text.sample if isinstance(text, SentencePieceSettings) else 0, seed=seed)
+    planned = Reservoir[Pair](_PLANNED_PAIRS, seed=seed)
+    done = 0
+    for corpus in data.train:
+        for block in cut_blocks(read_corpus(corpus, source=data.source, target=data.target)):
+            learnt.add(block)
+            planned.add(block)
+            done += len(block)
+            if progress is not None and done >= _SURVEY_REPORT and done % _SURVEY_REPORT < _BLOCK:
+                progress("survey", done)
+    return Survey(_usable(learnt.kept, data.filter), _usable(planned.kept, data.filter))
+
+
+def _usable(pairs: Iterable[Pair], settings: FilterSettings) -> list[tuple[str, str]]:
+    checked = (check_text(pair, settings) for pair in pairs)
+    return [(clean.source, clean.target) for reason, clean in checked if reason is None]
+
+
+def learn_from_corpora(data: DataSettings, text: TextSettings, survey: Survey, *, seed: int = 0) -> TokenizerPair:
+    """Tokenizers learnt from the sample; those that count words or characters read the corpora once for each side."""
+    if isinstance(text, SentencePieceSettings):
+        return learn_tokenizers(
+            text, (source for source, _ in survey.learnt), (target for _, target in survey.learnt), seed=seed
+        )
     return learn_tokenizers(
         text,
         (pair.source for pair in read_part(data, "train", data.filter)),
@@ -150,11 +180,12 @@ def learn_from_corpora(data: DataSettings, text: TextSettings, *, seed: int = 0)
     )
 
 
-def plan_from_corpora(data: DataSettings, tokenizers: TokenizerPair, *, seed: int = 0) -> tuple[int, int]:
+def plan_from_sample(
+    data: DataSettings, tokenizers: TokenizerPair, sample: Sequence[tuple[str, str]]
+) -> tuple[int, int]:
     """Row lengths from a sample of pairs that fit a row, before any store exists."""
-    sample = sample_evenly(read_part(data, "train", data.filter), _PLANNED_PAIRS, seed=seed)
-    sources = _lengths(tokenizers.source, [pair.source for pair in sample])
-    targets = _lengths(tokenizers.target, [pair.target for pair in sample])
+    sources = _lengths(tokenizers.source, [source for source, _ in sample])
+    targets = _lengths(tokenizers.target, [target for _, target in sample])
     limit = min(data.row_tokens, data.filter.max_tokens or data.row_tokens)
     fitting = [(s, t) for s, t in zip(sources, targets, strict=True) if t <= limit and s <= 2 * limit]
     if not fitting:
@@ -168,34 +199,30 @@ def _lengths(tokenizer: Tokenizer, texts: list[str]) -> list[int]:
 
 
 def write_part(
-    data: DataSettings,
-    part: Part,
-    tokenizers: TokenizerPair,
-    directory: Path,
-    *,
-    limits: LengthLimits,
-    progress: Progress | None = None,
-) -> tuple[TokenStore, FilterReport]:
-    """Filter and tokenise one part into a store; the report is kept in the store's details as well."""
+    data: DataSettings, part: Part, directory: Path, *, limits: LengthLimits, progress: Progress | None = None
+) -> None:
+    """Filter and tokenise one part into a store beside its tokenizers; the report is kept in the store's details."""
     settings = data.filter if part == "train" else KEEP_ALL
-    report, seen = FilterReport(), SeenHashes()
-    held_out = HeldOut(chain(read_part(data, "valid"), read_part(data, "test")) if settings.drop_leaked else ())
+    tokenizers = load_tokenizers(directory / "tokenizers")
+    held_out = HeldOut.of(chain(read_part(data, "valid"), read_part(data, "test")) if settings.drop_leaked else ())
+    encoder, gate = BlockEncoder(tokenizers, settings, limits, held_out), Gate(settings.drop_duplicates)
     sizes: dict[Any, int] = {"source": tokenizers.source.size, "target": tokenizers.target.size}
-    with StoreWriter(directory, vocabulary_sizes=sizes, replace=True) as writer:
+    with StoreWriter(directory / part, vocabulary_sizes=sizes, replace=True) as writer:
         for corpus in data.corpora(part):
             writer.start_corpus(corpus_name(corpus), weight=corpus.weight)
-            pairs = read_corpus(corpus, source=data.source, target=data.target)
-            while block := list(islice(pairs, _BLOCK)):
-                clean = [
-                    pair for pair in _check_block(block, settings, seen, report) if not _leaks(pair, held_out, report)
-                ]
-                _encode_block(clean, tokenizers, writer, limits=limits, settings=settings, report=report)
+            blocks = cut_blocks(read_corpus(corpus, source=data.source, target=data.target))
+            for block, encoded in encode_blocks(encoder, blocks, tokenizers=directory / "tokenizers"):
+                writer.add(*gate.admit(block, encoded))
                 if progress is not None:
-                    progress(part, report.read)
+                    progress(part, gate.report.read)
         if writer.num_pairs == 0:
-            raise _nothing_left(part, report)
-        writer.details["report"] = report.to_json()
-    return TokenStore(directory, verify=False), report
+            raise _nothing_left(part, gate.report)
+        writer.details["report"] = gate.report.to_json()
+
+
+def cut_blocks(pairs: Iterator[Pair]) -> Iterator[list[Pair]]:
+    while block := list(islice(pairs, _BLOCK)):
+        yield block
 
 
 def _nothing_left(part: Part, report: FilterReport) -> DataError:
@@ -212,55 +239,9 @@ def require_pairs(data: DataSettings) -> None:
         return
     report = FilterReport()
     for corpus in data.train:
-        pairs = read_corpus(corpus, source=data.source, target=data.target)
-        while block := list(islice(pairs, _BLOCK)):
-            _check_block(block, data.filter, SeenHashes(), report)
+        for pair in read_corpus(corpus, source=data.source, target=data.target):
+            reason, _ = check_text(pair, data.filter)
+            assert reason is not None
+            report.read += 1
+            report.drop(reason, pair)
     raise _nothing_left("train", report)
-
-
-def _check_block(block: list[Pair], settings: FilterSettings, seen: SeenHashes, report: FilterReport) -> list[Pair]:
-    """The pairs that pass the rules on text, duplicates among them dropped."""
-    report.read += len(block)
-    kept = []
-    for pair in block:
-        reason, cleaned = check_text(pair, settings)
-        if reason is None:
-            kept.append(cleaned)
-        else:
-            report.drop(reason, pair)
-    if not settings.drop_duplicates or not kept:
-        return kept
-    new = seen.add([hash_pair(pair) for pair in kept])
-    for pair, is_new in zip(kept, new, strict=True):
-        if not is_new:
-            report.drop("duplicate", pair)
-    return [pair for pair, is_new in zip(kept, new, strict=True) if is_new]
-
-
-def _leaks(pair: Pair, held_out: HeldOut, report: FilterReport) -> bool:
-    if held_out.holds(pair):
-        report.drop("leaked", pair)
-        return True
-    return False
-
-
-def _encode_block(
-    pairs: list[Pair],
-    tokenizers: TokenizerPair,
-    writer: StoreWriter,
-    *,
-    limits: LengthLimits,
-    settings: FilterSettings,
-    report: FilterReport,
-) -> None:
-    sources = tokenizers.source.encode_batch([pair.source for pair in pairs])
-    targets = tokenizers.target.encode_batch([pair.target for pair in pairs])
-    kept = []
-    for number, pair in enumerate(pairs):
-        reason = check_lengths(len(sources[number]), len(targets[number]), limits=limits, max_ratio=settings.max_ratio)
-        if reason is None:
-            kept.append(number)
-        else:
-            report.drop(reason, pair)
-    report.kept += len(kept)
-    writer.add([sources[number] for number in kept], [targets[number] for number in kept])

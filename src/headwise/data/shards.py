@@ -14,6 +14,7 @@ Tested against: the lists that were written, for every block size.
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Literal, Self
@@ -47,6 +48,17 @@ class Ragged:
 
     def split(self) -> list[np.ndarray]:
         return np.split(self.tokens, np.cumsum(self.lengths)[:-1]) if len(self.lengths) else []
+
+    def choose(self, chosen: np.ndarray) -> "Ragged":
+        """Only the sequences for which `chosen` is true."""
+        if chosen.all():
+            return self
+        return Ragged(self.tokens[np.repeat(chosen, self.lengths)], self.lengths[chosen])
+
+
+def as_ragged(sequences: Sequence[Sequence[int]]) -> Ragged:
+    lengths = np.fromiter(map(len, sequences), dtype="<i8", count=len(sequences))
+    return Ragged(np.fromiter(chain.from_iterable(sequences), dtype="<i8", count=int(lengths.sum())), lengths)
 
 
 class TokenStore:
@@ -152,21 +164,19 @@ class StoreWriter:
         """Pairs added from now on belong to this corpus."""
         self._corpora.append(CorpusRange(name, 0, weight))
 
-    def add(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> None:
-        """Append pairs; both lists have the same length."""
-        assert len(sources) == len(targets)
+    def add(self, source: Ragged, target: Ragged) -> None:
+        """Append pairs; both sides have the same number of sequences."""
+        assert len(source.lengths) == len(target.lengths)
         assert self._corpora, "start a corpus first"
-        for side, sequences in zip(SIDES, (sources, targets), strict=True):
-            lengths = np.fromiter(map(len, sequences), dtype="<i8", count=len(sequences))
-            total = int(lengths.sum())
-            tokens = np.fromiter((token for sequence in sequences for token in sequence), self._dtype[side], total)
-            self._files[f"{side}.tokens"].write(tokens.tobytes())
-            self._files[f"{side}.offsets"].write((self._end[side] + np.cumsum(lengths)).astype("<i8").tobytes())
-            self._end[side] += total
-            self._longest[side] = max(self._longest[side], int(lengths.max(initial=0)))
-        self.num_pairs += len(sources)
+        for side, sequences in zip(SIDES, (source, target), strict=True):
+            ends = self._end[side] + np.cumsum(sequences.lengths)
+            self._files[f"{side}.tokens"].write(sequences.tokens.astype(self._dtype[side]).tobytes())
+            self._files[f"{side}.offsets"].write(ends.astype("<i8").tobytes())
+            self._end[side] += len(sequences.tokens)
+            self._longest[side] = max(self._longest[side], int(sequences.lengths.max(initial=0)))
+        self.num_pairs += len(source.lengths)
         last = self._corpora[-1]
-        self._corpora[-1] = CorpusRange(last.name, last.pairs + len(sources), last.weight)
+        self._corpora[-1] = CorpusRange(last.name, last.pairs + len(source.lengths), last.weight)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -211,7 +221,7 @@ def write_store(
             sources.append(source)
             targets.append(target)
             if len(sources) == block:
-                writer.add(sources, targets)
+                writer.add(as_ragged(sources), as_ragged(targets))
                 sources, targets = [], []
-        writer.add(sources, targets)
+        writer.add(as_ragged(sources), as_ragged(targets))
     return TokenStore(directory)

@@ -171,7 +171,11 @@ def _remove_empty(directories: Sequence[Path]) -> None:
 def _prepare(recipe: Recipe, directory: Path, watcher: Events) -> PreparedData:
     watcher.note(say("preparing the data …", "正在准备数据……"))
     _check_test(recipe)
-    labels = {"train": say("training pairs", "训练句对"), "valid": say("validation pairs", "验证句对")}
+    labels = {
+        "survey": say("pairs looked through", "已浏览句对"),
+        "train": say("training pairs", "训练句对"),
+        "valid": say("validation pairs", "验证句对"),
+    }
     prepared = prepare_data(
         recipe.data,
         recipe.text,

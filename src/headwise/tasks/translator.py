@@ -109,6 +109,7 @@ class Translator:
         self.recipe = bundle.recipe
         self.tokenizers = bundle.tokenizers
         self.model = bundle.model.to(choose_device(device)).eval()
+        self._steppers: dict[bool, IncrementalDecoder] = {}
 
     @classmethod
     def load(cls, directory: Path | str, *, device: Device = "auto") -> Self:
@@ -159,7 +160,7 @@ class Translator:
         """Translate any number of sentences with the memory of one window."""
         settings = self._within_positions(self.recipe.decoding if decoding is None else decoding)
         phrases = encode_phrases(settings, self.tokenizers.target.encode)
-        stepper = IncrementalDecoder(self.model, attending=getattr(settings, "coverage_penalty", 0.0) > 0)
+        stepper = self._stepper(attending=getattr(settings, "coverage_penalty", 0.0) > 0)
         remembered: deque[tuple[str, list[int]]] = deque()
 
         def sources() -> Iterator[list[int]]:
@@ -172,6 +173,12 @@ class Translator:
         for result in decode_stream(stepper, sources(), settings, phrases=phrases):
             text, ids = remembered.popleft()
             yield self._translation(text, ids, result, alignment=alignment, attention=attention)
+
+    def _stepper(self, *, attending: bool) -> IncrementalDecoder:
+        """The same one every time: on a GPU it keeps what it recorded."""
+        if attending not in self._steppers:
+            self._steppers[attending] = IncrementalDecoder(self.model, attending=attending)
+        return self._steppers[attending]
 
     def _within_positions(self, settings: DecodingSettings) -> DecodingSettings:
         """The same settings, with outputs no longer than the positions the model knows."""

@@ -1,9 +1,10 @@
 """Which tokenizer a recipe may ask for, and how it is learnt from the two sides of a corpus."""
 
-from collections.abc import Iterable
-from itertools import chain
-from typing import Annotated, Literal, TypeVar
+from collections.abc import Iterable, Sequence
+from itertools import chain, islice
+from typing import Annotated, Generic, Literal, TypeVar
 
+import numpy as np
 import pydantic
 
 from headwise.randomness import numpy_generator
@@ -26,6 +27,7 @@ __all__ = [
 
 
 Item = TypeVar("Item")
+_BLOCK = 8192
 
 
 class SentencePieceSettings(Settings):
@@ -103,14 +105,30 @@ def learn_tokenizer(settings: TextSettings, lines: Iterable[str], *, seed: int =
 
 
 def sample_evenly(items: Iterable[Item], limit: int, *, seed: int) -> list[Item]:
-    """At most `limit` items, each equally likely (reservoir sampling, Vitter 1985): bounded memory, one pass."""
-    kept: list[Item] = []
-    generator = numpy_generator(seed, "sample")
-    for number, item in enumerate(items):
-        if number < limit:
-            kept.append(item)
-        else:
-            place = int(generator.integers(number + 1))
-            if place < limit:
-                kept[place] = item
-    return kept
+    """At most `limit` items, each equally likely: bounded memory, one pass."""
+    reservoir = Reservoir[Item](limit, seed=seed)
+    remaining = iter(items)
+    while block := list(islice(remaining, _BLOCK)):
+        reservoir.add(block)
+    return reservoir.kept
+
+
+class Reservoir(Generic[Item]):
+    """An even sample of a stream of unknown length (Vitter 1985): item n takes a random place of n, if that is kept.
+
+    Random places are drawn a block at a time; how the stream is cut into blocks does not change the sample.
+    """
+
+    def __init__(self, limit: int, *, seed: int) -> None:
+        self.limit, self.kept = limit, list[Item]()
+        self._seen, self._generator = 0, numpy_generator(seed, "sample")
+
+    def add(self, items: Sequence[Item]) -> None:
+        room = max(0, self.limit - self._seen)
+        self.kept += items[:room]
+        late = items[room:]
+        first = self._seen + len(items) - len(late)
+        places = self._generator.integers(np.arange(first, first + len(late)) + 1)
+        for number in np.flatnonzero(places < self.limit).tolist():
+            self.kept[places[number]] = late[number]
+        self._seen += len(items)
