@@ -226,7 +226,7 @@ def make_parser(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="of torch, on the CPU")
-    parser.add_argument("--output", help="where the JSON goes (default: benchmarks/results/NAME.json)")
+    parser.add_argument("--output", "--json", help="where the JSON goes (default: benchmarks/results/NAME.json)")
     return parser
 
 
