@@ -32,6 +32,8 @@ def test_the_machine_is_described() -> None:
     findings = examine_machine()
     assert [finding.topic for finding in findings][:4] == ["headwise", "processor", "accelerator", "compiler"]
     assert not [finding for finding in findings if finding.state == "damaged"]
+    translating = next(finding for finding in findings if finding.topic == "translating on a CPU")
+    assert "--precision auto: " in translating.text
     use_language("zh")
     assert "处理器" in [finding.topic for finding in examine_machine()]
 
@@ -84,3 +86,11 @@ def test_what_is_no_run(tmp_path: Path) -> None:
     assert [finding.text for finding in examine_run(tmp_path)] == ["holds no run"]
     with pytest.raises(CheckpointError, match="is not a directory; give a run directory such as runs/demo"):
         examine_run(tmp_path / "none")
+
+
+def test_the_machine_says_what_keeps_translation_from_being_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headwise.models.inference.refusal", lambda dtype: "operator not found")
+    translating = next(finding for finding in examine_machine() if finding.topic == "translating on a CPU")
+    assert translating.state == "note"
+    assert "oneDNN cannot be used here (operator not found)" in translating.text
+    assert "bf16 cannot be computed here (operator not found); use --precision fp32" in translating.text

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from headwise.errors import CheckpointError, DataError, SettingsError, UsageError
+from headwise.models.inference import Precision
 from headwise.pocket import sentences
+from headwise.tasks.bundle import load_bundle
 from headwise.tasks.translator import AttentionTrace, Translator, align_pieces
 from tests.tasks.tiny import train_tiny
 
@@ -30,6 +32,39 @@ def test_what_else_is_in_the_batch_changes_nothing(translator: Translator, chang
         alone = translator([text], decoding)[0]
         assert alone.text == result.text
         assert alone.score == pytest.approx(result.score, abs=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["auto", "fp32"])
+def test_fp32_forms_translate_as_the_plain_modules_do(tiny_run: Path, precision: Precision) -> None:
+    bundle = load_bundle(tiny_run)
+    forms = Translator(bundle, device="cpu", precision=precision)
+    plain = Translator(bundle, device="cpu")
+    plain.model = bundle.model
+    for change in ([], ["kind=beam", "size=3"]):
+        expected, found = (one(TEXTS, one.settings(change)) for one in (plain, forms))
+        assert [one.text for one in found] == [one.text for one in expected]
+        assert [one.score for one in found] == pytest.approx([one.score for one in expected], abs=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+def test_rounded_forms_score_nearly_the_same(translator: Translator, tiny_run: Path, precision: Precision) -> None:
+    try:
+        rounded = Translator.load(tiny_run, device="cpu", precision=precision)
+    except UsageError as error:
+        pytest.skip(str(error))
+    assert rounded.form.name == precision
+    prefix = ["prefix=Die Katze", "max_length=6"]  # the words are given but for the last: only scores differ
+    expected, found = (one(TEXTS, one.settings(prefix)) for one in (translator, rounded))
+    assert [one.score for one in found] == pytest.approx([one.score for one in expected], abs=0.1)
+    assert rounded([TEXTS[0]], attention=True)[0].attention is not None
+
+
+def test_a_form_that_is_slower_than_it_could_be_is_noted(
+    tiny_run: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("headwise.models.inference.refusal", lambda dtype: "operator not found")
+    assert Translator.load(tiny_run, device="cpu").form.name == "plain"
+    assert "slower than it could be: oneDNN cannot be used here (operator not found)" in caplog.text
 
 
 def test_scores_come_best_first_and_are_sums_of_logarithms(translator: Translator) -> None:

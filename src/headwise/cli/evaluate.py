@@ -5,6 +5,7 @@ import json
 import sys
 from pathlib import Path
 
+from headwise.cli.parser import add_computing
 from headwise.language import say
 
 
@@ -53,9 +54,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="key=value",
         help=say("change one decoding value", "修改一个解码值"),
     )
-    parser.add_argument(
-        "--device", default="auto", choices=("auto", "cpu", "cuda"), help=say("auto, cpu or cuda", "auto、cpu 或 cuda")
-    )
+    add_computing(parser)
     parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
 
 
@@ -75,6 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
             lowercase=arguments.lowercase,
             overrides=tuple(arguments.changes),
             device=arguments.device,
+            precision=arguments.precision,
         )
     )
     if arguments.json:

@@ -32,6 +32,22 @@ def positive(text: str) -> int:
     return number
 
 
+def add_computing(parser: argparse.ArgumentParser) -> None:
+    """Where and in what numbers a model computes."""
+    parser.add_argument(
+        "--device", default="auto", choices=("auto", "cpu", "cuda"), help=say("auto, cpu or cuda", "auto、cpu 或 cuda")
+    )
+    parser.add_argument(
+        "--precision",
+        default="auto",
+        choices=("auto", "fp32", "bf16", "int8"),
+        help=say(
+            "numbers of the products; auto keeps the results of fp32, bf16 and int8 (CPU only) are faster and round more",
+            "乘积所用的数；auto 保持 fp32 的结果，bf16 与 int8（仅 CPU）更快、舍入更多",
+        ),
+    )
+
+
 class HelpFormatter(argparse.HelpFormatter):
     """Wraps paragraphs, but leaves indented lines (examples) alone."""
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headwise.cli.parser import positive
+from headwise.cli.parser import add_computing, positive
 from headwise.language import say
 
 if TYPE_CHECKING:
@@ -40,9 +40,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("a bundle, e.g. runs/demo/model", "模型目录，例如 runs/demo/model"),
     )
     _add_wishes(parser)
-    parser.add_argument(
-        "--device", default="auto", choices=("auto", "cpu", "cuda"), help=say("auto, cpu or cuda", "auto、cpu 或 cuda")
-    )
+    add_computing(parser)
     parser.add_argument(
         "--json",
         action="store_true",
@@ -91,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     from headwise.tasks.files import read_text_lines
     from headwise.tasks.translator import Translator
 
-    translator = Translator.load(arguments.model, device=arguments.device)
+    translator = Translator.load(arguments.model, device=arguments.device, precision=arguments.precision)
     decoding = translator.settings(_changes(arguments, kind=translator.recipe.decoding.kind))
     if arguments.file is None and sys.stdin.isatty():
         return converse(translator, decoding)
@@ -129,7 +127,10 @@ def _write_candidates(translation: "Translation", number: int) -> None:
 def converse(translator: "Translator", decoding: "DecodingSettings | None" = None) -> int:
     """A prompt: a sentence in, its translation out, until an empty line."""
     pair = f"{translator.source_language} → {translator.target_language}"
-    sys.stderr.write(say(f"{pair}. Type a sentence; an empty line ends.\n", f"{pair}。输入句子，空行结束。\n"))
+    form = translator.form.label
+    sys.stderr.write(
+        say(f"{pair}. Type a sentence; an empty line ends. ({form})\n", f"{pair}。输入句子，空行结束。（{form}）\n")
+    )
     while True:
         try:
             line = input(f"{translator.source_language}> ")

@@ -14,7 +14,6 @@ Tested against: transformers' Marian (norm after) and Pegasus (norm before) with
 
 from collections.abc import Sequence
 
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -94,7 +93,7 @@ class EncoderDecoder(nn.Module):
         return self.encoder_norm(x)
 
     def logits(self, hidden: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch vocab"]:
-        return F.linear(hidden, self.output.weight, self.output.bias)
+        return self.output(hidden)
 
     def attention_layers(self) -> dict[str, MultiHeadAttention]:
         """Every attention of the model by a name for people: `encoder.0.self`, `decoder.0.self`, `decoder.0.cross`."""

@@ -17,6 +17,7 @@ from headwise.data.preparation import TOKENIZERS_KIND as TOKENIZERS
 from headwise.data.shards import KIND as TOKEN_STORE
 from headwise.errors import CheckpointError, HeadwiseError
 from headwise.language import say
+from headwise.models.inference import Precision, choose_form
 from headwise.storage import INCOMPLETE, MANIFEST, verify_directory
 from headwise.tasks.bundle import load_bundle
 from headwise.training.averaging import KIND as SNAPSHOT
@@ -47,6 +48,7 @@ def examine_machine() -> list[Finding]:
         _processor(),
         _accelerator(),
         _compiler(),
+        _translating(),
         *_extras(),
         _data(),
         _disk(),
@@ -84,6 +86,22 @@ def _compiler() -> Finding:
         )
         return Finding(say("compiler", "编译器"), "note", text)
     return Finding(say("compiler", "编译器"), "good", compiler)
+
+
+def _translating() -> Finding:
+    """What `--precision` leads to on this processor."""
+    found, remarks = [], []
+    precisions: tuple[Precision, ...] = ("auto", "bf16", "int8")
+    for precision in precisions:
+        try:
+            form = choose_form(precision, torch.device("cpu"))
+        except HeadwiseError as error:
+            remarks.append(str(error))
+            continue
+        found.append(f"--precision {precision}: {form.label}")
+        remarks += [] if form.remark is None else [form.remark]
+    text = "; ".join([*found, *remarks])
+    return Finding(say("translating on a CPU", "在 CPU 上翻译"), "note" if remarks else "good", text)
 
 
 def _extras() -> Iterator[Finding]:

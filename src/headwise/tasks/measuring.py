@@ -9,6 +9,7 @@ from headwise.errors import DataError, UsageError
 from headwise.evaluation.significance import Comparison, compare_systems
 from headwise.evaluation.translation import TranslationScores, build_metrics, score_translations
 from headwise.language import say
+from headwise.models.inference import Precision
 from headwise.storage import write_text
 from headwise.tasks.files import read_text_lines
 from headwise.tasks.translator import Translator
@@ -31,6 +32,7 @@ class Measurement:
     lowercase: bool = False
     overrides: tuple[str, ...] = ()
     device: Device = "auto"
+    precision: Precision = "auto"
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class MeasuredScores:
 
     scores: TranslationScores
     num_sentences: int
+    form: str | None = None
+    """In what form the model computed, if there was one."""
     comparisons: tuple[Comparison, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -52,6 +56,8 @@ class MeasuredScores:
             "sentences": self.num_sentences,
             "details": {score.name: score.as_dict() for score in (scores.bleu, scores.chrf, scores.ter)},
         }
+        if self.form is not None:
+            result["form"] = self.form
         if self.comparisons:
             result["comparisons"] = [comparison.as_dict() for comparison in self.comparisons]
         return result
@@ -95,7 +101,7 @@ def measure(wanted: Measurement) -> MeasuredScores:
             f"--output {wanted.output} cannot be written: it must be a file in a directory that exists",
             f"--output {wanted.output} 无法写入：它必须是已有目录中的文件",
         )
-    hypotheses, language = _translations(wanted, system)
+    hypotheses, language, form = _translations(wanted, system)
     _check_count(hypotheses, references, system, wanted.reference)
     if wanted.output is not None:
         write_text(wanted.output, "".join(f"{line}\n" for line in hypotheses))
@@ -105,29 +111,29 @@ def measure(wanted: Measurement) -> MeasuredScores:
     )
     comparisons: tuple[Comparison, ...] = ()
     if wanted.against is not None:
-        baseline, _ = _translations(wanted, wanted.against)
+        baseline, _, _ = _translations(wanted, wanted.against)
         _check_count(baseline, references, wanted.against, wanted.reference)
         comparisons = (
             compare_systems(baseline, hypotheses, references, metric="bleu", metrics=metrics),
             compare_systems(baseline, hypotheses, references, metric="chrf", metrics=metrics),
         )
-    return MeasuredScores(scores, len(references), comparisons)
+    return MeasuredScores(scores, len(references), form, comparisons)
 
 
-def _translations(wanted: Measurement, system: Path) -> tuple[list[str], str | None]:
-    """A directory is a model, anything else a file of translations."""
+def _translations(wanted: Measurement, system: Path) -> tuple[list[str], str | None, str | None]:
+    """Texts, their language and the form of the model: a directory is a model, anything else a file of translations."""
     if not system.is_dir() and system != wanted.model:
         hypotheses = list(read_text_lines(system))
-        return hypotheses, wanted.target_language or guess_language(hypotheses)
+        return hypotheses, wanted.target_language or guess_language(hypotheses), None
     if wanted.source is None:
         raise UsageError(
             f"{system} is a model, so --source is needed: the text it shall translate",
             f"{system} 是模型，因此需要 --source：要翻译的文本",
         )
-    translator = Translator.load(system, device=wanted.device)
+    translator = Translator.load(system, device=wanted.device, precision=wanted.precision)
     decoding = translator.settings(wanted.overrides)
     texts = [translation.text for translation in translator.stream(read_text_lines(wanted.source), decoding)]
-    return texts, wanted.target_language or translator.target_language
+    return texts, wanted.target_language or translator.target_language, translator.form.name
 
 
 def guess_language(texts: Sequence[str]) -> str | None:

@@ -9,9 +9,10 @@ file of any length needs the memory of one window. Empty lines stay empty lines.
 teacher-forced pass over the finished translation: the search itself never stores a map.
 """
 
+import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,6 +30,7 @@ from headwise.decoding.sampling import SamplingSettings
 from headwise.decoding.windows import decode_stream
 from headwise.errors import DataError, UsageError
 from headwise.models.incremental import IncrementalDecoder
+from headwise.models.inference import Form, Precision, choose_form, exchange
 from headwise.positions.choices import Learned
 from headwise.settings import Settings, apply_overrides, check_settings
 from headwise.tasks.bundle import Bundle, load_bundle
@@ -104,17 +106,26 @@ class _Decoding(Settings):
 class Translator:
     """A loaded bundle that translates."""
 
-    def __init__(self, bundle: Bundle, *, device: Device = "auto") -> None:
-        self.bundle = bundle
+    form: Form
+    """How products are computed: what `precision` led to on this machine."""
+
+    def __init__(self, bundle: Bundle, *, device: Device = "auto", precision: Precision = "auto") -> None:
+        """`precision`: auto and fp32 give the results of the plain modules up to rounding; bf16 and int8 are faster."""
+        place = choose_device(device)
+        self.form = choose_form(precision, place)
+        if self.form.remark is not None:
+            logging.getLogger(__name__).warning(self.form.remark)
+        self.model = exchange(bundle.model.to(place).eval(), self.form)
+        # Nobody here needs the weights twice: if the bundle was loaded for us, the trained form goes.
+        self.bundle = replace(bundle, model=self.model)
         self.recipe = bundle.recipe
         self.tokenizers = bundle.tokenizers
-        self.model = bundle.model.to(choose_device(device)).eval()
         self._steppers: dict[bool, IncrementalDecoder] = {}
 
     @classmethod
-    def load(cls, directory: Path | str, *, device: Device = "auto") -> Self:
+    def load(cls, directory: Path | str, *, device: Device = "auto", precision: Precision = "auto") -> Self:
         """A translator from a bundle (or the run directory that holds one)."""
-        return cls(load_bundle(directory), device=device)
+        return cls(load_bundle(directory), device=device, precision=precision)
 
     @property
     def source_language(self) -> str:
