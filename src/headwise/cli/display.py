@@ -21,6 +21,7 @@ from headwise.language import say
 if TYPE_CHECKING:
     from headwise.demo import DemoResult
     from headwise.models.describe import ModelDescription
+    from headwise.planning.plan import Plan
     from headwise.tasks.diagnosis import Finding
     from headwise.tasks.measuring import MeasuredScores
     from headwise.tasks.training_run import RunSummary
@@ -124,6 +125,11 @@ class TrainingDisplay:
 
 def print_description(description: "ModelDescription") -> None:
     for title, headings, rows in description.tables():
+        print_table(headings, rows, title=title)
+
+
+def print_plan(plan: "Plan") -> None:
+    for title, headings, rows in plan.tables():
         print_table(headings, rows, title=title)
 
 

@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from functools import partial
 
 from headwise.cli.launching import is_first_process
 from headwise.errors import UsageError
@@ -46,6 +47,11 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--check", action="store_true", help=say("check recipe and data, train nothing", "只检查配方与数据，不训练")
     )
+    parser.add_argument(
+        "--anyway",
+        action="store_true",
+        help=say("start although it will not fit into memory", "即使预计内存不足也开始"),
+    )
     parser.add_argument("--json", action="store_true", help=say("print the result as JSON", "以 JSON 输出结果"))
 
 
@@ -63,16 +69,17 @@ def run(arguments: argparse.Namespace) -> int:
             "缺少 --run DIR：训练需要一个目录存放日志、检查点与模型，例如 --run runs/first",
         )
     recipe, overrides = arguments.recipe, arguments.overrides
+    start = partial(train, recipe, resume=arguments.resume, overrides=overrides, anyway=arguments.anyway)
     if not is_first_process():
         if not arguments.check:
-            train(recipe, run=arguments.run, resume=arguments.resume, overrides=overrides)
+            start(run=arguments.run)
         return 0
     with TrainingDisplay() as display:
         if arguments.check:
             with tempfile.TemporaryDirectory(prefix="headwise-check-") as temporary:
                 summary = check_run(load_recipe(recipe, overrides), directory=Path(temporary), events=display)
         else:
-            summary = train(recipe, run=arguments.run, resume=arguments.resume, overrides=overrides, events=display)
+            summary = start(run=arguments.run, events=display)
     if arguments.json:
         sys.stdout.write(json.dumps(summary.as_dict(), ensure_ascii=False, indent=2) + "\n")
     else:

@@ -20,13 +20,11 @@ from typing import Any
 import torch
 
 from headwise.data.batching import Share
-from headwise.data.choices import corpus_name
 from headwise.data.filtering import FilterReport
 from headwise.data.preparation import PreparedData, open_prepared, prepare_data, read_part
 from headwise.data.splitting import Part
 from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.greedy import GreedySettings
-from headwise.errors import DataError
 from headwise.evaluation.translation import TranslationScores, score_translations
 from headwise.language import say
 from headwise.models.choices import build_model
@@ -35,6 +33,7 @@ from headwise.randomness import torch_generator
 from headwise.tasks.arguments import require_path
 from headwise.tasks.bundle import Bundle, save_bundle
 from headwise.tasks.events import Events, Silence
+from headwise.tasks.preflight import check_memory, check_test, explaining_memory
 from headwise.tasks.recipe import Recipe, complete_recipe, load_recipe, recipe_from
 from headwise.tasks.translation import PackedPairs, RowShape, TranslationTask, validation_loss
 from headwise.tasks.translator import Translator
@@ -71,12 +70,18 @@ def train(
     resume: bool = False,
     overrides: Sequence[str] = (),
     events: Events | None = None,
+    anyway: bool = False,
 ) -> RunSummary:
-    """Train by a recipe (a value, a path or a shipped name) in a run directory; the bundle ends up in `run/model`."""
+    """Train by a recipe (a value, a path or a shipped name) in a run directory; the bundle ends up in `run/model`.
+
+    What cannot fit into memory is refused, unless `anyway`.
+    """
     watcher = events or Silence()
     directory = require_path(run, "run", "runs/mine")
     with join_processes() as processes, contextlib.ExitStack() as stack:
         recipe = _checked_recipe(recipe, directory, overrides, resume=resume)
+        check_memory(recipe, num_processes=processes.count, anyway=anyway)
+        stack.enter_context(explaining_memory(recipe.training, directory))
         opened, prepared = None, None
         if processes.is_first:
             opened, prepared = _begin(recipe, directory, watcher, resume=resume)
@@ -170,7 +175,7 @@ def _remove_empty(directories: Sequence[Path]) -> None:
 
 def _prepare(recipe: Recipe, directory: Path, watcher: Events) -> PreparedData:
     watcher.note(say("preparing the data …", "正在准备数据……"))
-    _check_test(recipe)
+    check_test(recipe)
     labels = {
         "survey": say("pairs looked through", "已浏览句对"),
         "train": say("training pairs", "训练句对"),
@@ -185,16 +190,6 @@ def _prepare(recipe: Recipe, directory: Path, watcher: Events) -> PreparedData:
     )
     watcher.note(FilterReport.from_json(prepared.train.details["report"]).describe())
     return prepared
-
-
-def _check_test(recipe: Recipe) -> None:
-    """The test set is needed only in the end; a mistake in it must not show after hours of training."""
-    if recipe.data.test and not any(True for _ in read_part(recipe.data, "test")):
-        names = ", ".join(corpus_name(corpus) for corpus in recipe.data.test)
-        raise DataError(
-            f"data.test ({names}) has no pair that can be used; give another file, or set data.test=null",
-            f"data.test（{names}）没有可用的句对；请换一个文件，或设 data.test=null",
-        )
 
 
 def _new_model(recipe: Recipe, prepared: PreparedData) -> EncoderDecoder:

@@ -1,0 +1,119 @@
+"""The machine at hand, measured in a few seconds: each distinct operation of the step is run alone and put on the clock.
+
+A table of fudge factors would be wrong on the next processor. A step of a Transformer has about a hundred distinct calls, most
+of them repeated in every layer; timed once each, their sum is the time of the step, with the caches, libraries and thread
+counts of this very machine. Where a call takes long it is timed once, where it is short, often enough to be seen.
+
+Tested against: real training steps (benchmarks/bench_plan.py).
+"""
+
+import math
+import platform
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from headwise.planning.hardware import GLIBC_HEAP, Hardware
+from headwise.planning.tracing import Form, Operation, StepTrace
+
+SECONDS_PER_CALL = 0.03
+_NUM_PRODUCTS = 12
+_LAUNCH_OF_ADDITION = 2.0
+"""A call in a model costs about twice a bare addition: autograd notes it, and a module stands around it."""
+_COPY_BYTES = {"cpu": 1 << 27, "cuda": 1 << 30}
+
+
+def time_operations(
+    operations: Iterable[Operation], device: torch.device, *, least: float = SECONDS_PER_CALL
+) -> dict[Operation, float | None]:
+    """Seconds of one call of each; None where it cannot be repeated alone."""
+    return {operation: _time_operation(operation, device, least) for operation in operations}
+
+
+def _time_operation(operation: Operation, device: torch.device, least: float = SECONDS_PER_CALL) -> float | None:
+    generator = torch.Generator(device).manual_seed(1)
+    try:
+        arguments = _with_content(operation.arguments, device, generator)
+        options = {name: _with_content(value, device, generator) for name, value in operation.options}
+        return measure_seconds(lambda: operation.function(*arguments, **options), device, least=least)
+    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
+        return None  # it needs something of the real step, such as a generator or a count
+
+
+def measure_seconds(run: Callable[[], object], device: torch.device, *, least: float = SECONDS_PER_CALL) -> float:
+    """The least of a few repetitions; short calls are repeated within one measurement."""
+    run()
+    _synchronize(device)
+    repeats, found = 1, list[float]()
+    while len(found) < 3:
+        began = time.perf_counter()
+        for _ in range(repeats):
+            run()
+        _synchronize(device)
+        elapsed = time.perf_counter() - began
+        found.append(elapsed / repeats)
+        if elapsed < least / 10:
+            repeats, found = max(2 * repeats, int(repeats * least / 10 / max(elapsed, 1e-7))), []
+        elif sum(found) * repeats > least:
+            break
+    return min(found)
+
+
+def measure_machine(trace: StepTrace, device: torch.device, *, bf16: bool, memory: int | None) -> Hardware:
+    """Product speed at the shapes of this step, copy speed, and the pace of small calls, on the device at hand."""
+    products = [operation for operation in trace.operations if operation.kind == "product"]
+    largest = sorted(products, key=lambda operation: operation.flops)[-_NUM_PRODUCTS:]
+    seconds = {operation: _time_operation(operation, device) or 0.0 for operation in largest}
+    work = sum(trace.operations[operation] * operation.flops for operation in largest)
+    speed = work / max(1e-12, sum(trace.operations[operation] * seconds[operation] for operation in largest))
+    small = torch.ones(8, device=device, requires_grad=True)
+    return Hardware(
+        name=torch.cuda.get_device_name(device)
+        if device.type == "cuda"
+        else platform.processor() or platform.machine(),
+        kind=device.type,
+        bf16_flops=speed if bf16 else 0.0,
+        fp32_flops=0.0 if bf16 else speed,
+        bandwidth=measure_bandwidth(device),
+        memory=math.inf if memory is None else float(memory),
+        launch_seconds=_LAUNCH_OF_ADDITION * measure_seconds(lambda: small + 1.0, device),
+        heap=1.0 if device.type == "cuda" else GLIBC_HEAP,
+        link=1.25e9,
+        measured=True,
+    )
+
+
+def measure_bandwidth(device: torch.device) -> float:
+    """Bytes read plus bytes written a second, by copying more than the caches hold."""
+    source = torch.ones(_COPY_BYTES[device.type] // 4, device=device)
+    target = torch.empty_like(source)
+    return 2 * source.nbytes / measure_seconds(lambda: target.copy_(source), device)
+
+
+def _synchronize(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def _with_content(value: Any, device: torch.device, generator: torch.Generator) -> Any:
+    if isinstance(value, Form):
+        return _fill(value, device, generator)
+    if isinstance(value, torch.device):
+        return device
+    if isinstance(value, tuple):
+        return [_with_content(item, device, generator) for item in value]
+    return value
+
+
+def _fill(form: Form, device: torch.device, generator: torch.Generator) -> Tensor:
+    tensor = torch.empty_strided(form.shape, form.stride, dtype=form.dtype, device=device)
+    if form.dtype.is_floating_point:
+        if 0 in form.stride:  # an expanded tensor cannot be filled in place
+            return torch.ones((), dtype=form.dtype, device=device).expand(form.shape)
+        return tensor.normal_(generator=generator) if form.shape else tensor.fill_(0.5)
+    if 0 in form.stride:
+        return torch.ones((), dtype=form.dtype, device=device).expand(form.shape)
+    return tensor.fill_(1)

@@ -1,0 +1,203 @@
+"""A plan as a value: what was predicted, for people (tables in two languages) and for programs (`as_dict`)."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from headwise.language import say
+from headwise.planning.hardware import GIB, Hardware
+from headwise.planning.predicting import Execution, MemoryParts, StepSeconds
+from headwise.planning.scaling import Layout, Scaling
+
+Rows = list[tuple[str, ...]]
+Table = tuple[str, tuple[str, ...], Rows]
+"""Title, headings, rows."""
+MARGIN_OF_MEMORY, MARGIN_OF_SPEED = 0.15, 0.25
+"""How far measurements may be from a prediction (benchmarks/bench_plan.py)."""
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """What the recipe alone decides."""
+
+    parameters: int
+    batch_rows: int
+    source_row: int
+    target_row: int
+    tokens_per_step: float
+    """Target tokens of one update, padding left out."""
+    flops_per_token: float
+    steps: int
+    disk: int
+    """The most checkpoints, snapshots and model take; prepared data comes on top, about 4 bytes a token and 16 a pair."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The prediction: of one device, and of all together."""
+
+    hardware: Hardware
+    execution: Execution
+    run: PlannedRun
+    memory: MemoryParts
+    seconds: StepSeconds
+    layout: Layout
+    fitting: Layout | None
+    together: Scaling
+    each: Scaling
+
+    @property
+    def tokens_per_second(self) -> float:
+        return self.run.tokens_per_step / self.together.step_seconds
+
+    @property
+    def duration(self) -> float:
+        """Seconds of all updates; preparing, compiling, validating and saving come on top."""
+        return self.run.steps * self.together.step_seconds
+
+    @property
+    def fits(self) -> bool:
+        return self.memory.total <= self.hardware.memory
+
+    def alternatives(self) -> list[tuple[str, Scaling]]:
+        """For several devices: the recipe's batch shared by all, and a batch of that size on each."""
+        return [
+            (say("the recipe's batch shared by all", "全体分担配方的一批"), self.together),
+            (say("the recipe's batch on each", "每个设备各一批"), self.each),
+        ]
+
+    def tables(self) -> list[Table]:
+        tables = [self._run_table(), self._memory_table(), self._time_table()]
+        return [*tables, self._scaling_table()] if self.together.devices > 1 else tables
+
+    def _run_table(self) -> Table:
+        run = self.run
+        how = " ".join(
+            [
+                "bf16" if self.execution.bf16 else "fp32",
+                *([say("compiled", "编译")] if self.execution.compiled else [say("not compiled", "不编译")]),
+                *([say("CUDA graph", "CUDA 图")] if self.execution.cuda_graphs else []),
+            ]
+        )
+        rows: Rows = [
+            (say("device", "设备"), self.hardware.name),
+            (say("execution", "执行方式"), how),
+            (say("parameters", "参数"), f"{run.parameters:,}"),
+            (say("batch", "一批"), f"{run.batch_rows} × ({run.source_row} + {run.target_row})"),
+            (say("operations per target token", "每目标词元运算"), f"{run.flops_per_token / 1e6:,.0f} MFLOP"),
+            (say("target tokens per second", "每秒目标词元"), f"{self.tokens_per_second:,.0f}"),
+            (say("one update", "一次更新"), f"{1e3 * self.together.step_seconds:,.1f} ms"),
+            (say(f"{run.steps:,} updates", f"{run.steps:,} 次更新"), clock_of(self.duration)),
+            (say("disk for checkpoints and model", "检查点与模型所需磁盘"), f"{run.disk / GIB:.2f} GiB"),
+            (say("layout", "布局"), self._layout_text(self.layout)),
+        ]
+        if self.fitting is not None and self.fitting != self.layout:
+            rows.append((say("cheapest layout that fits", "放得下的最省布局"), self._layout_text(self.fitting)))
+        return say("The run", "运行"), (say("what", "项目"), say("predicted", "预测")), rows
+
+    def _memory_table(self) -> Table:
+        titles = {
+            "weights": say("weights", "权重"),
+            "gradients": say("gradients at the peak", "峰值时的梯度"),
+            "optimizer": say("Adam's moments", "Adam 动量"),
+            "averaging": say("moving average", "滑动平均"),
+            "activations": say("activations kept for backward", "为反向保留的激活"),
+            "workspace": say("loss and work space", "损失与工作区"),
+        }
+        rows: Rows = [(title, _mebibytes(getattr(self.memory, name))) for name, title in titles.items()]
+        verdict = say("fits", "放得下") if self.fits else say("does NOT fit", "放不下")
+        rows.append((say("all", "合计"), _mebibytes(self.memory.total)))
+        rows.append((say("there is room for", "可用"), f"{_mebibytes(self.hardware.memory)} ({verdict})"))
+        return say("Memory of one device", "每个设备的内存"), (say("part", "部分"), say("predicted", "预测")), rows
+
+    def _time_table(self) -> Table:
+        titles = {
+            "products": say("matrix products", "矩阵乘"),
+            "attention": say("attention", "注意力"),
+            "other": say("between them", "其间"),
+            "optimizer": say("optimiser", "优化器"),
+            "launches": say("waiting for launches", "等待启动"),
+        }
+        rows: Rows = [
+            (
+                title,
+                f"{1e3 * getattr(self.seconds, name):,.2f} ms",
+                f"{getattr(self.seconds, name) / self.seconds.total:.0%}",
+            )
+            for name, title in titles.items()
+        ]
+        return (
+            say("Time of one batch and update", "一批与一次更新的时间"),
+            (say("part", "部分"), say("time", "时间"), say("share", "占比")),
+            rows,
+        )
+
+    def _scaling_table(self) -> Table:
+        rows: Rows = []
+        for title, scaling in self.alternatives():
+            batches = 1 if scaling is self.together else scaling.devices
+            rows.append(
+                (
+                    title,
+                    f"{1e3 * scaling.compute_seconds:,.1f} ms",
+                    f"{scaling.traffic / 1e6:,.0f} MB",
+                    f"{1e3 * scaling.traffic / self.hardware.link:,.1f} ms",
+                    f"{1e3 * scaling.exposed_seconds:,.1f} ms",
+                    f"{scaling.efficiency:.0%}",
+                    f"{batches * self.run.tokens_per_step / scaling.step_seconds:,.0f}",
+                    clock_of(self.run.steps * scaling.step_seconds),
+                )
+            )
+        head = (
+            say("an update", "一次更新"),
+            say("computing", "计算"),
+            say("sent by each", "各自发送"),
+            say("sending", "发送耗时"),
+            say("not hidden", "未被掩盖"),
+            say("efficiency", "效率"),
+            say("tokens/s", "词元/秒"),
+            say(f"{self.run.steps:,} updates", f"{self.run.steps:,} 次更新"),
+        )
+        title = say(
+            f"{self.together.devices} devices, {self.hardware.link / 1e9:g} GB/s each",
+            f"{self.together.devices} 个设备，各 {self.hardware.link / 1e9:g} GB/s",
+        )
+        return title, head, rows
+
+    def _layout_text(self, layout: Layout) -> str:
+        words = [say("sharded", "分片") if layout.parallel == "sharded" else say("replicated", "复制")]
+        if layout.accumulation > 1:
+            words.append(say(f"batches in {layout.accumulation} parts", f"每批分 {layout.accumulation} 份"))
+        if layout.checkpointing:
+            words.append("training.recompute=blocks")
+        return ", ".join(words)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "device": asdict(self.hardware),
+            "execution": asdict(self.execution),
+            **asdict(self.run),
+            "memory": {**asdict(self.memory), "total": self.memory.total},
+            "fits": self.fits,
+            "seconds": {**asdict(self.seconds), "total": self.seconds.total},
+            "layout": asdict(self.layout),
+            "fitting_layout": None if self.fitting is None else asdict(self.fitting),
+            "tokens_per_second": self.tokens_per_second,
+            "duration_seconds": self.duration,
+            "devices": [
+                {**asdict(scaling), "step_seconds": scaling.step_seconds, "efficiency": scaling.efficiency}
+                for _, scaling in (self.alternatives() if self.together.devices > 1 else [("", self.together)])
+            ],
+            "margins": {"memory": MARGIN_OF_MEMORY, "speed": MARGIN_OF_SPEED},
+        }
+
+
+def clock_of(seconds: float) -> str:
+    """3 s, 4 min, 5.1 h or 6.2 days."""
+    for unit, size in ((say("days", "天"), 86400.0), (say("h", "小时"), 3600.0), (say("min", "分"), 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} {say('s', '秒')}"
+
+
+def _mebibytes(count: float) -> str:
+    return f"{count / (1 << 20):,.0f} MiB"

@@ -1,0 +1,150 @@
+"""From a traced step and a machine to memory and seconds: a roofline, operation by operation.
+
+    memory    weights + gradients + Adam's moments + average + what forward leaves for backward + work space
+    seconds   Σ over operations max(flops / product speed, bytes / bandwidth), or launches if those take longer
+              + optimiser: 44 bytes a weight (norm 4, scaling 8, Adam reads 16 and writes 12, clearing 4)
+
+On the machine at hand each operation's own time is measured instead (`calibration.py`). Compiled code moves fewer bytes
+between products and launches fewer kernels; captured as a CUDA graph it launches none.
+Tested against: cases worked by hand; real steps in benchmarks/bench_plan.py.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from headwise.planning.hardware import Hardware
+from headwise.planning.tracing import Operation, StepTrace
+
+OPTIMIZER_BYTES = 44
+BYTES_FP32 = 4
+ATTENTION_EFFICIENCY = 0.13
+"""Of the product speed that fused attention reaches on tiles of 128 tokens (cuDNN on an H200: 77 TFLOP/s)."""
+COMPILED_KEPT = 0.9
+"""Of what plain code keeps for backward: compiled code makes some of it again (small, fp32 and bf16, on a CPU)."""
+GAP_SECONDS = 2e-6
+"""Between two kernels of a replayed CUDA graph: one drains while the next fills."""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How a step is run: what the recipe and the machine decided."""
+
+    bf16: bool
+    compiled: bool = False
+    cuda_graphs: bool = False
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Numbers that stay: of all weights, of those that learn, and copies kept for averaging."""
+
+    nbytes: int
+    num_learning: int
+    num_copies: int = 0
+
+
+@dataclass(frozen=True)
+class MemoryParts:
+    """Bytes, each at the highest point of a step."""
+
+    weights: int
+    gradients: int
+    optimizer: int
+    averaging: int
+    activations: int
+    workspace: int
+
+    @property
+    def total(self) -> int:
+        return sum(vars(self).values())
+
+    @property
+    def fixed(self) -> int:
+        """What does not depend on the batch."""
+        return self.weights + self.optimizer + self.averaging
+
+
+@dataclass(frozen=True)
+class StepSeconds:
+    """Where the time of one update goes; kernels of all batches of an update together."""
+
+    products: float
+    attention: float
+    other: float
+    optimizer: float
+    launches: float
+    """What the launches take beyond the kernels they wait for."""
+
+    @property
+    def total(self) -> float:
+        return sum(vars(self).values())
+
+    def drawn_out(self, shorter: "StepSeconds", *, by: float) -> "StepSeconds":
+        """A longer step on the straight line from a shorter one through this one, `by` times their distance away."""
+        later = {name: value + by * (value - getattr(shorter, name)) for name, value in vars(self).items()}
+        return StepSeconds(**{name: max(0.0, value) for name, value in later.items()})
+
+
+def predict_memory(
+    trace: StepTrace, weights: Weights, execution: Execution, *, accumulation: int = 1, heap: float = 1.0
+) -> MemoryParts:
+    """`heap`: what the allocator holds for each byte that comes and goes."""
+    gradients = BYTES_FP32 * weights.num_learning
+    # They outlive the update if more batches follow or a graph writes to them; else they grow while activations shrink.
+    stay = accumulation > 1 or execution.cuda_graphs
+    activations = int(trace.activations * (COMPILED_KEPT if execution.compiled else 1))
+    at_peak = gradients if stay else trace.gradients_at_peak
+    if not stay:  # at the end of backward nothing but gradients is left: the other candidate for the highest point
+        at_peak = max(at_peak, gradients - activations - trace.workspace)
+    return MemoryParts(
+        weights=weights.nbytes,
+        gradients=int(heap * at_peak),
+        optimizer=2 * gradients,
+        averaging=weights.num_copies * weights.nbytes,
+        activations=int(heap * activations),
+        workspace=int(heap * trace.workspace),
+    )
+
+
+def predict_seconds(
+    trace: StepTrace,
+    weights: Weights,
+    hardware: Hardware,
+    execution: Execution,
+    *,
+    measured: Mapping[Operation, float | None] | None = None,
+) -> StepSeconds:
+    """Of forward and backward on one batch and one update."""
+    sums = {"product": 0.0, "attention": 0.0, "other": 0.0}
+    for operation, count in trace.operations.items():
+        seconds = None if measured is None else measured.get(operation)
+        if operation.kind == "other" and execution.compiled:
+            continue
+        sums[operation.kind] += count * (_roofline(operation, hardware, execution) if seconds is None else seconds)
+    if execution.compiled:
+        sums["other"] = trace.compiled_traffic / hardware.bandwidth
+    kernels = sum(sums.values())
+    optimizer = OPTIMIZER_BYTES * weights.num_learning / hardware.bandwidth
+    return StepSeconds(
+        products=sums["product"],
+        attention=sums["attention"],
+        other=sums["other"],
+        optimizer=optimizer,
+        launches=_waiting_seconds(trace, hardware, execution, kernels),
+    )
+
+
+def _roofline(operation: Operation, hardware: Hardware, execution: Execution) -> float:
+    speed = hardware.product_flops(bf16=execution.bf16)
+    if operation.kind == "attention":
+        speed *= ATTENTION_EFFICIENCY
+    return max(operation.flops / speed, operation.nbytes / hardware.bandwidth)
+
+
+def _waiting_seconds(trace: StepTrace, hardware: Hardware, execution: Execution, kernels: float) -> float:
+    """A device that is sent kernels one by one waits if they are shorter than the sending."""
+    # Compiled: one product or attention and, before it, what was fused.
+    count = 2 * trace.num_regions if execution.compiled else trace.calls()
+    if execution.cuda_graphs:
+        return count * GAP_SECONDS
+    return max(0.0, count * hardware.launch_seconds - kernels)

@@ -1,0 +1,252 @@
+"""One training step on paper: the real loss is run forward and backward on tensors without content, and watched.
+
+torch's fake tensors know shape, type and lifetime but hold nothing, so the step of a large model takes a second and no memory.
+What is seen is what will happen, for any mechanism a recipe names: there is no formula to keep in step with the code.
+
+    live bytes      a storage counts from its first appearance until autograd lets go of it: the peak is the eager peak
+    operations      2·m·k·n of a product, 4·q·k·d of attention (backward 2.5 times), bytes read and written of the rest
+
+A compiler fuses what lies between two products, so that only what crosses a product is written to memory. With regions
+numbered by the products and attentions passed so far, compiled code writes a tensor if a product reads or makes it, or if
+forward reads it in another region than the one it was made in; every region that reads it costs a pass over it.
+
+Tested against: torch's FlopCounterMode, the allocator's own peak where there is one, counts worked by hand.
+"""
+
+import contextlib
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+Kind = Literal["product", "attention", "other"]
+PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}
+"""Where the first factor stands among the arguments."""
+BACKWARD_OF_ATTENTION = 2.5
+"""Products of the backward pass for each of the forward's: five against two."""
+_FREE = ("aten.detach", "aten.empty", "prim.device", "aten.new_empty", "aten.promote_types", "aten._unsafe_view")
+
+
+@dataclass(frozen=True)
+class Form:
+    """A tensor without its content."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+
+    @property
+    def nbytes(self) -> int:
+        return prod(self.shape) * self.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A call, as often as it occurs: what it is, what it gets (forms in place of tensors), and what it costs."""
+
+    function: Any
+    arguments: tuple[Any, ...]
+    options: tuple[tuple[str, Any], ...]
+    kind: Kind
+    flops: int
+    nbytes: int
+
+
+@dataclass
+class StepTrace:
+    """What one step of a loss does to memory and machine, the optimiser left out."""
+
+    operations: dict[Operation, int] = field(default_factory=dict)
+    activations: int = 0
+    """What forward leaves for backward, uncompiled."""
+    workspace: int = 0
+    """At the highest point, what is neither gradient nor left by forward: chunks of logits, results under way."""
+    gradients_at_peak: int = 0
+    compiled_traffic: int = 0
+    """Bytes the fused code between products reads and writes."""
+    num_regions: int = 0
+
+    @property
+    def eager_peak(self) -> int:
+        """The most memory beyond weights and batch, gradients included."""
+        return self.activations + self.workspace + self.gradients_at_peak
+
+    @property
+    def flops(self) -> int:
+        return sum(count * operation.flops for operation, count in self.operations.items())
+
+    def calls(self, kind: Kind | None = None) -> int:
+        return sum(count for operation, count in self.operations.items() if kind in (None, operation.kind))
+
+
+Step = Callable[[], contextlib.AbstractContextManager[tuple[nn.Module, Callable[[], Tensor]]]]
+"""Opens a module in training mode and a function that computes the loss to differentiate."""
+
+
+def trace_step(step: Step, *, always_fused: bool = False) -> StepTrace:
+    """Watch a step. `always_fused`: a GPU's attention is one kernel even with dropout, which a CPU would write out."""
+    with FakeTensorMode(), torch.device("cpu"), step() as (module, loss):
+        watch = _Watch([*module.parameters(), *module.buffers()])
+        with _WithoutAttentionDropout() if always_fused else contextlib.nullcontext(), watch:
+            value = loss()
+            watch.start_backward()
+            value.backward()
+            del value
+        return watch.finish([parameter.grad for parameter in module.parameters() if parameter.grad is not None])
+
+
+class _WithoutAttentionDropout(TorchFunctionMode):
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        options = dict(kwargs or {})
+        if function is F.scaled_dot_product_attention:
+            options["dropout_p"] = 0.0
+        return function(*args, **options)
+
+
+@dataclass
+class _Memory:
+    """One storage: its size and who made and read it, where."""
+
+    nbytes: int
+    made_by: Kind
+    made_in: int
+    made_forward: bool
+    read_by_product: bool = False
+    read_in: set[int] = field(default_factory=set)
+
+
+class _Watch(TorchDispatchMode):
+    def __init__(self, given: Sequence[Tensor]) -> None:
+        super().__init__()
+        self.trace = StepTrace()
+        self._given = {tensor.untyped_storage()._cdata for tensor in given}
+        self._storages: dict[int, _Memory] = {}
+        self._all: list[_Memory] = []
+        self._live = self._peak = self._made_before_peak = 0
+        self._forward = True
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        options = kwargs or {}
+        result = function(*args, **options)
+        inputs, outputs = list(_tensors((args, options))), list(_tensors(result))
+        if not str(function).startswith(_FREE) and not getattr(function, "is_view", False):
+            self._record(function, args, options, inputs, outputs)
+        for tensor in outputs:
+            self._see(tensor, function)
+        return result
+
+    def _record(self, function: Any, args: Any, options: Any, inputs: list[Tensor], outputs: list[Tensor]) -> None:
+        kind, flops = count_flops(function, args, outputs)
+        operation = Operation(
+            function,
+            _without_content(args),
+            tuple((name, _without_content(value)) for name, value in sorted(options.items())),
+            kind,
+            flops,
+            sum(_nbytes(tensor) for tensor in (*inputs, *outputs)),
+        )
+        self.trace.operations[operation] = self.trace.operations.get(operation, 0) + 1
+        if kind != "other":
+            self.trace.num_regions += 1
+        for tensor in inputs:
+            memory = self._storages.get(tensor.untyped_storage()._cdata)
+            if memory is None:
+                continue
+            memory.read_by_product |= kind != "other"
+            if kind == "other":
+                memory.read_in.add(self.trace.num_regions)
+
+    def _see(self, tensor: Tensor, function: Any) -> None:
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key in self._storages or key in self._given:
+            return
+        kind = kind_of(function)
+        memory = _Memory(storage.nbytes(), kind, self.trace.num_regions, self._forward)
+        self._storages[key] = memory
+        self._all.append(memory)
+        self._live += memory.nbytes
+        if self._live > self._peak:
+            self._peak, self._made_before_peak = self._live, len(self._all)
+        weakref.finalize(storage, self._forget, key, memory.nbytes)
+
+    def _forget(self, key: int, nbytes: int) -> None:
+        if self._storages.pop(key, None) is not None:
+            self._live -= nbytes
+
+    def start_backward(self) -> None:
+        self._forward = False
+        self.trace.activations = self._live
+
+    def finish(self, gradients: Sequence[Tensor]) -> StepTrace:
+        """Divide the peak into its parts; add what compiled code would keep and move."""
+        trace = self.trace
+        ours = [self._storages.get(gradient.untyped_storage()._cdata) for gradient in gradients]
+        before = {id(memory) for memory in self._all[: self._made_before_peak]}
+        trace.gradients_at_peak = sum(memory.nbytes for memory in ours if memory is not None and id(memory) in before)
+        trace.activations = min(trace.activations, self._peak - trace.gradients_at_peak)
+        trace.workspace = self._peak - trace.gradients_at_peak - trace.activations
+        for memory in self._all:
+            if not _is_written(memory):
+                continue
+            reads = len(memory.read_in - ({memory.made_in} if memory.made_by == "other" else set()))
+            trace.compiled_traffic += memory.nbytes * (reads + (memory.made_by == "other"))
+        return trace
+
+
+def _is_written(memory: _Memory) -> bool:
+    if memory.made_by != "other" or memory.read_by_product:
+        return True
+    return memory.made_forward and bool(memory.read_in - {memory.made_in})
+
+
+def kind_of(function: Any) -> Kind:
+    name = str(function).split(".")[1]
+    return "product" if name in PRODUCTS else "attention" if "scaled_dot_product" in name else "other"
+
+
+def count_flops(function: Any, args: Sequence[Any], outputs: Sequence[Tensor]) -> tuple[Kind, int]:
+    """Of products and attention; all else moves bytes rather than multiplying."""
+    kind = kind_of(function)
+    name = str(function).split(".")[1]
+    if kind == "product":
+        first, second = args[PRODUCTS[name]], args[PRODUCTS[name] + 1]
+        return kind, 2 * prod(first.shape) * int(second.shape[-1])
+    if kind == "attention":
+        backward = "backward" in name
+        query, key = args[1 if backward else 0], args[2 if backward else 1]
+        flops = 4 * prod(query.shape) * int(key.shape[-2])
+        return kind, int(BACKWARD_OF_ATTENTION * flops) if backward else flops
+    return kind, 0
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _tensors(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _tensors(item)
+
+
+def _nbytes(tensor: Tensor) -> int:
+    """What is really there: an expanded dimension is read once."""
+    return prod(size for size, step in zip(tensor.shape, tensor.stride(), strict=True) if step) * tensor.element_size()
+
+
+def _without_content(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return Form(tuple(value.shape), tuple(value.stride()), value.dtype)
+    if isinstance(value, list | tuple):
+        return tuple(_without_content(item) for item in value)
+    return value

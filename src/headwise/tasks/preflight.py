@@ -1,0 +1,166 @@
+"""What is asked before a run starts, so that it does not fail after an hour: is there a test set, and will it fit?
+
+If it does not fit, the answer says what to halve; and so does the error if memory runs out all the same.
+
+    halve training.batch_tokens, double training.accumulation:  the same updates, half the activations
+
+The prediction is that of `headwise plan`. Within its margin of error a run is warned, far beyond it is refused (exit
+status 2; `--anyway` starts it nevertheless). Small runs are let through by a bound that costs nothing.
+Tested by a limit on the address space, and by handing in errors as torch raises them.
+"""
+
+import contextlib
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from headwise.data.choices import corpus_name
+from headwise.data.preparation import read_part
+from headwise.errors import DataError, UsageError
+from headwise.language import say
+from headwise.planning.available import available_memory
+from headwise.planning.hardware import GIB, GLIBC_HEAP
+from headwise.planning.plan import MARGIN_OF_MEMORY
+from headwise.planning.predicting import MemoryParts
+from headwise.tasks.planning import Planner, Subject, choose_execution
+from headwise.tasks.recipe import Recipe
+from headwise.training.choices import TrainingSettings
+from headwise.training.precision import choose_device
+
+logger = logging.getLogger(__name__)
+
+MEMORY_ERRORS = re.compile(r"can't allocate memory|not enough memory|out of memory|bad_alloc|Cannot allocate memory")
+
+
+class TooLargeError(UsageError):
+    """A training does not fit into memory; the message says which setting to halve."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The largest batch that fits, and what it would take; None where not even one row would."""
+
+    batch_tokens: int | None
+    accumulation: int
+    total: int
+
+
+def check_memory(recipe: Recipe, *, num_processes: int = 1, anyway: bool = False) -> None:
+    """Refuse what cannot fit, warn of what may not, before anything is made; says nothing where there is room."""
+    subject = Subject.of(recipe)
+    device = choose_device(recipe.training.device)
+    room = available_memory(device)
+    if room is None or bound_memory(subject) // num_processes < room // 2:
+        return
+    execution, _ = choose_execution(recipe, "cpu" if device.type == "cpu" else None)
+    planner = Planner(subject, execution, cuda=device.type == "cuda")
+    memory = planner.memory(GLIBC_HEAP if device.type == "cpu" else 1.0)
+    needed = memory.fixed + (memory.total - memory.fixed) // num_processes
+    if needed <= (1 - MARGIN_OF_MEMORY) * room:
+        return
+    words = _say_need(memory, needed, room), _say_proposal(propose(memory, subject, room))
+    if needed <= (1 + MARGIN_OF_MEMORY) * room or anyway:
+        logger.warning(
+            "%s", say(f"{words[0][0]}: it may not fit; {words[1][0]}", f"{words[0][1]}：可能放不下；{words[1][1]}")
+        )
+        return
+    raise TooLargeError(
+        f"{words[0][0]}; {words[1][0]}; or start it nevertheless with --anyway",
+        f"{words[0][1]}；{words[1][1]}；若仍要开始，请加 --anyway",
+    )
+
+
+def bound_memory(subject: Subject) -> int:
+    """Certainly more than a step takes: every linear map keeps its input and output, four times over, in fp32."""
+    with torch.device("meta"):
+        module = subject.module()
+    linear = [part for part in module.modules() if isinstance(part, nn.Linear)]
+    widths = sum(part.in_features + part.out_features for part in linear)
+    tokens = subject.shape(subject.recipe.training.batch_tokens).rows * max(subject.source_row, subject.target_row)
+    lengthy = 1 + subject.target_row / 512  # attention that writes its table out grows with the row
+    return int(24 * tokens * widths * lengthy) + 16 * sum(parameter.numel() for parameter in module.parameters())
+
+
+def propose(memory: MemoryParts, subject: Subject, room: float) -> Proposal:
+    """Halve the batch and double the accumulation until it fits."""
+    training = subject.recipe.training
+    rows = subject.shape(training.batch_tokens).rows
+    gradients = memory.optimizer // 2  # they stay from batch to batch
+    parts = 2
+    while parts <= rows:
+        total = memory.fixed + gradients + memory.workspace + memory.activations // parts
+        if total <= (1 - MARGIN_OF_MEMORY) * room:
+            return Proposal(-(-rows // parts) * subject.target_row, training.accumulation * parts, total)
+        parts *= 2
+    return Proposal(None, training.accumulation, memory.fixed + gradients)
+
+
+def _say_need(memory: MemoryParts, needed: float, room: float) -> tuple[str, str]:
+    kept = memory.activations + memory.workspace
+    return (
+        f"a step needs about {needed / GIB:.1f} GiB ({memory.fixed / GIB:.1f} for weights and optimiser, {kept / GIB:.1f} for "
+        f"the batch), {room / GIB:.1f} GiB are free",
+        f"一步约需 {needed / GIB:.1f} GiB（权重与优化器 {memory.fixed / GIB:.1f}，批次 {kept / GIB:.1f}），可用 {room / GIB:.1f} GiB",
+    )
+
+
+def _say_proposal(proposal: Proposal) -> tuple[str, str]:
+    total = f"{proposal.total / GIB:.1f} GiB"
+    if proposal.batch_tokens is None:
+        return (
+            f"weights, gradients and optimiser alone take {total}, so a smaller batch is not enough: lower model.dim, the "
+            "layers or text.size, or use a machine with more memory",
+            f"仅权重、梯度与优化器就占 {total}，减小批次也不够：请减小 model.dim、层数或 text.size，或换内存更大的机器",
+        )
+    settings = f"training.batch_tokens={proposal.batch_tokens} training.accumulation={proposal.accumulation}"
+    return (
+        f"halve the batch: {settings} learns the same with about {total}, and training.recompute=blocks takes less still",
+        f"请把批次减半：{settings} 学得相同，约需 {total}；training.recompute=blocks 更省",
+    )
+
+
+def check_test(recipe: Recipe) -> None:
+    """The test set is needed only in the end; a mistake in it must not show after hours of training."""
+    if recipe.data.test and not any(True for _ in read_part(recipe.data, "test")):
+        names = ", ".join(corpus_name(corpus) for corpus in recipe.data.test)
+        raise DataError(
+            f"data.test ({names}) has no pair that can be used; give another file, or set data.test=null",
+            f"data.test（{names}）没有可用的句对；请换一个文件，或设 data.test=null",
+        )
+
+
+@contextlib.contextmanager
+def explaining_memory(training: TrainingSettings, run: Path | None) -> Iterator[None]:
+    """Turn "out of memory", however it is raised, into what to halve and where to go on."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is a RuntimeError
+        if not isinstance(error, MemoryError) and not MEMORY_ERRORS.search(str(error)):
+            raise
+        half = f"training.batch_tokens={max(1, training.batch_tokens // 2)} training.accumulation={2 * training.accumulation}"
+        saved = _latest(run)
+        raise TooLargeError(
+            f"memory ran out with training.batch_tokens={training.batch_tokens:,}; start a new run with half the batch, which learns "
+            f"the same: {half} (or training.recompute=blocks); "
+            + (
+                f"{saved} is whole: with more memory free, --resume goes on from it"
+                if saved
+                else "nothing had been saved yet"
+            ),
+            f"内存用尽（training.batch_tokens={training.batch_tokens:,}）；请以一半的批次重新开始，学得相同：{half}"
+            "（或 training.recompute=blocks）；"
+            + (f"{saved} 完好：腾出内存后可用 --resume 从它继续" if saved else "尚未保存任何检查点"),
+        ) from error
+
+
+def _latest(run: Path | None) -> Path | None:
+    """The checkpoint a resumed run would start from."""
+    with contextlib.suppress(OSError):
+        if run is not None:
+            return run / "checkpoints" / (run / "LATEST").read_text(encoding="utf-8").strip()
+    return None

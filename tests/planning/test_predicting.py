@@ -1,0 +1,80 @@
+"""Memory and seconds of a step with known numbers."""
+
+import torch
+
+from headwise.planning.hardware import DEVICES, Hardware
+from headwise.planning.predicting import (
+    COMPILED_KEPT,
+    GAP_SECONDS,
+    OPTIMIZER_BYTES,
+    Execution,
+    StepSeconds,
+    Weights,
+    predict_memory,
+    predict_seconds,
+)
+from headwise.planning.tracing import Operation, StepTrace
+
+MACHINE = Hardware(
+    "made up", "cuda", bf16_flops=100.0, fp32_flops=10.0, bandwidth=1000.0, memory=1e6, launch_seconds=0.5
+)
+PRODUCT = Operation(torch.ops.aten.mm.default, (1,), (), "product", flops=700, nbytes=300)
+COPY = Operation(torch.ops.aten.add.Tensor, (2,), (), "other", flops=0, nbytes=500)
+TRACE = StepTrace(
+    {PRODUCT: 3, COPY: 2}, activations=5000, workspace=700, gradients_at_peak=40, compiled_traffic=400, num_regions=3
+)
+WEIGHTS = Weights(nbytes=1200, num_learning=300)
+
+
+def test_each_operation_takes_the_longer_of_its_two_times() -> None:
+    slow_memory = predict_seconds(TRACE, WEIGHTS, MACHINE, Execution(bf16=True))
+    assert slow_memory.products == 3 * 7.0
+    assert slow_memory.other == 2 * 0.5
+    assert slow_memory.optimizer == OPTIMIZER_BYTES * 300 / 1000
+    assert slow_memory.launches == 0
+    assert predict_seconds(TRACE, WEIGHTS, MACHINE, Execution(bf16=False)).products == 3 * 70.0
+    measured = predict_seconds(TRACE, WEIGHTS, MACHINE, Execution(bf16=True), measured={PRODUCT: 2.0, COPY: None})
+    assert (measured.products, measured.other) == (6.0, 1.0)
+
+
+def test_launches_matter_where_kernels_are_short() -> None:
+    quick = Hardware("quick", "cuda", 1e9, 1e9, 1e9, 1e6, launch_seconds=0.5)
+    plain = predict_seconds(TRACE, WEIGHTS, quick, Execution(bf16=True))
+    assert abs(plain.launches + plain.products + plain.attention + plain.other - 5 * 0.5) < 1e-9
+    graph = predict_seconds(TRACE, WEIGHTS, quick, Execution(bf16=True, compiled=True, cuda_graphs=True))
+    assert graph.launches == 6 * GAP_SECONDS
+    assert graph.other == 400 / 1e9
+
+
+def test_a_straight_line_goes_on() -> None:
+    short, long = StepSeconds(1, 0, 1, 5, 2), StepSeconds(3, 0, 2, 5, 1)
+    assert vars(long.drawn_out(short, by=2.0)) == {
+        "products": 7,
+        "attention": 0,
+        "other": 4,
+        "optimizer": 5,
+        "launches": 0.0,
+    }
+
+
+def test_parts_of_memory() -> None:
+    memory = predict_memory(TRACE, WEIGHTS, Execution(bf16=True))
+    assert (memory.weights, memory.optimizer, memory.gradients) == (1200, 2400, 40)
+    assert (memory.activations, memory.workspace, memory.averaging) == (5000, 700, 0)
+    assert memory.total == 1200 + 2400 + 40 + 5000 + 700
+    compiled = predict_memory(TRACE, Weights(1200, 300, num_copies=1), Execution(True, compiled=True), accumulation=2)
+    assert (compiled.gradients, compiled.averaging) == (1200, 1200), "gradients outlive a batch"
+    assert compiled.activations == int(5000 * COMPILED_KEPT)
+    assert predict_memory(TRACE, WEIGHTS, Execution(True), heap=1.5).activations == 7500
+    nothing_kept = StepTrace(activations=10, workspace=5)
+    assert predict_memory(nothing_kept, WEIGHTS, Execution(True)).gradients == 1200 - 15, (
+        "the end of backward is higher"
+    )
+
+
+def test_the_measured_points_of_an_h200_are_met() -> None:
+    """The trace of the base size is not repeated here; the figures of docs/experiments.md bound the constants."""
+    h200 = DEVICES["h200"]
+    assert 570e12 < h200.bf16_flops < 640e12
+    assert 4.2e12 < h200.bandwidth < 4.35e12
+    assert all(device.link > 0 and device.memory > 2**34 for device in DEVICES.values())
