@@ -13,6 +13,7 @@ from pathlib import Path
 from headwise.data import preparation
 from headwise.data.choices import DataSettings
 from headwise.data.corpora import Pair
+from headwise.data.filtering import FilterSettings
 from headwise.text.choices import SentencePieceSettings
 from tests.proofs.streaming import high_water
 
@@ -40,7 +41,9 @@ def main(directory: Path, count: int, *, keep: bool) -> None:
                 yield block
 
         preparation.cut_blocks = hoard
-    data = DataSettings(source="en", target="de", train=[str(directory / "text")])
+    data = DataSettings(
+        source="en", target="de", train=[str(directory / "text")], filter=FilterSettings(max_ratio=None)
+    )
     text, marks = SentencePieceSettings(size=300, sample=2000), list[int]()
     prepared = preparation.prepare_data(
         data, text, directory / "data", progress=lambda stage, done: marks.append(high_water())
