@@ -9,7 +9,6 @@ from that result itself where the slope is zero:
 Tested against: the two operations written out, values and gradients in double precision.
 """
 
-import importlib.util
 from typing import Any
 
 import torch
@@ -39,15 +38,5 @@ class _LinearRelu(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         x, weight, y = ctx.saved_tensors
-        slope, bias_slope = _pass_back(slope, y)
-        return slope @ weight, slope.t() @ x, bias_slope
-
-
-def _pass_back(slope: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    if y.device.type == "cuda" and importlib.util.find_spec("triton") is not None:
-        from headwise.blocks.relu_gradient import pass_relu_back
-
-        slope, sums = pass_relu_back(slope.contiguous(), y)
-        return slope, sums.sum(0).to(slope.dtype)
-    slope = torch.where(y > 0, slope, 0.0)
-    return slope, slope.sum(0)
+        slope = torch.where(y > 0, slope, 0.0)
+        return slope @ weight, slope.t() @ x, slope.sum(0)
