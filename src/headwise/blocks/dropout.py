@@ -7,7 +7,7 @@ number; the price is that the rate is a multiple of 1/256 (0.1 becomes 0.1016). 
 is x exactly.
 
 - Eager: a generator's draw of 64 bits is cut into 8 bytes.
-- Compiled for a GPU: the byte is a hash of (seed, place of the number), 15 integer operations that are fused into the kernel that
+- Compiled: the byte is a hash of (seed, place of the number), 15 integer operations that are fused into the kernel that
   needs them, forward and again backward, so that no mask is ever in memory. The hash is MurmurHash3's finaliser, twice.
 
 Hinton et al. 2012; Srivastava et al. 2014. Tested against: the share of zeros, the mean, the same seed giving the same zeros,
@@ -25,7 +25,7 @@ def drop(x: Tensor, rate: float, *, training: bool) -> Tensor:
     threshold = round(rate * NUM_LEVELS)
     if not training or threshold == 0:
         return x
-    if x.device.type == "cuda" and torch.compiler.is_compiling():
+    if torch.compiler.is_compiling():
         noise = hashed_bytes(torch.randint(-(2**31), 2**31 - 1, (1,), dtype=torch.int32, device=x.device), x.shape)
     else:
         noise = drawn_bytes(x.numel(), x.device).view(x.shape)
