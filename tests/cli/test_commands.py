@@ -5,6 +5,7 @@ import hashlib
 import json
 import logging
 import shutil
+import subprocess
 import sys
 from io import BytesIO
 from pathlib import Path
@@ -226,3 +227,15 @@ def test_data(headwise: Headwise, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert (wrong.status, json.loads(wrong.out)[0]["state"]) == (3, "wrong")
     unknown = headwise("data", "fetch", "mde")
     assert (unknown.status, "no known corpus is called 'mde'" in unknown.err) == (2, True)
+
+
+def test_a_sentence_needs_neither_compiler_nor_algebra(tiny_run: Path) -> None:
+    """What torch's compiler drags in takes three times as long to load as torch; a sentence needs none of it."""
+    code = (
+        "import sys; from headwise.cli.main import main; main(sys.argv[1:]);"
+        "print([name for name in ('torch._dynamo', 'torch._inductor', 'sympy', 'triton', 'transformers', 'sacrebleu', 'rich') "
+        "if name in sys.modules])"
+    )
+    command = [sys.executable, "-c", code, "translate", "--model", str(tiny_run)]
+    answer = subprocess.run(command, input="The cat sleeps.\n", capture_output=True, text=True, check=True)
+    assert answer.stdout.splitlines()[-1] == "[]"

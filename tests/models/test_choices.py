@@ -94,4 +94,6 @@ def test_the_recipe_reaches_every_part(generator: torch.Generator) -> None:
 
 
 def test_without_a_generator_a_model_is_only_built() -> None:
+    before = torch.random.get_rng_state()
     assert make(None).output.weight.shape == (17, 12)
+    assert torch.random.get_rng_state().equal(before), "numbers were drawn for weights that will be replaced"

@@ -9,10 +9,12 @@ Tested against: the variances the formulas promise, every parameter covered by e
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 Rule = Callable[[Tensor, torch.Generator], None]
 
@@ -64,3 +66,18 @@ def initialize(module: nn.Module, generator: torch.Generator) -> None:
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             rule_for(name)(parameter, generator)
+
+
+class Unfilled(TorchFunctionMode):
+    """While open, layers that are made leave their weights as the memory was, because others will be put there at once.
+
+    torch's layers fill themselves with random numbers: half a second for 60 million, and on the meta device, where there is
+    nothing to fill, three seconds of imports.
+    """
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        if getattr(func, "__module__", None) == nn.init.__name__:
+            return kwargs["tensor"] if kwargs and "tensor" in kwargs else args[0]
+        return func(*args, **(kwargs or {}))

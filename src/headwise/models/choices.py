@@ -1,5 +1,6 @@
 """The models a recipe may name under `model: {kind: …}`, and the one place that builds them."""
 
+import contextlib
 from typing import Annotated, Literal
 
 import torch
@@ -20,7 +21,7 @@ from headwise.blocks.choices import (
 from headwise.blocks.decoder_block import DecoderBlock
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
-from headwise.blocks.initialization import initialize
+from headwise.blocks.initialization import Unfilled, initialize
 from headwise.blocks.residual import Residual
 from headwise.errors import SettingsError, UsageError
 from headwise.models.encoder_decoder import EncoderDecoder
@@ -83,7 +84,8 @@ ModelSettings = Annotated[EncoderDecoderSettings, Field()]
 def build_model(
     settings: EncoderDecoderSettings, *, source_size: int, target_size: int, generator: torch.Generator | None
 ) -> EncoderDecoder:
-    """A freshly initialised model; sizes are those of the vocabularies. No generator: weights will be loaded."""
+    """A freshly initialised model; sizes are those of the vocabularies. No generator: weights will be loaded, and are not
+    filled before."""
     if settings.embedding.tied == "all" and source_size != target_size:
         raise UsageError(
             f"vocabularies of {source_size} and {target_size} tokens cannot share one embedding (embedding.tied=all needs "
@@ -91,12 +93,20 @@ def build_model(
             f"词表大小为 {source_size} 与 {target_size}，不能共用一个嵌入（embedding.tied=all 需要 text.shared=true）；"
             "请共享词表，或设 model.embedding.tied=output",
         )
+    with contextlib.nullcontext() if generator is not None else Unfilled():
+        model = _assemble(settings, source_size=source_size, target_size=target_size)
+    if generator is not None:
+        initialize(model, generator)
+    return model
+
+
+def _assemble(settings: EncoderDecoderSettings, *, source_size: int, target_size: int) -> EncoderDecoder:
     target_table = nn.Embedding(target_size, settings.dim)
     source_table = target_table if settings.embedding.tied == "all" else nn.Embedding(source_size, settings.dim)
     output = nn.Linear(settings.dim, target_size, bias=settings.output_bias)
     if settings.embedding.tied != "none":
         output.weight = target_table.weight
-    model = EncoderDecoder(
+    return EncoderDecoder(
         source_embedding=_embedding(settings, source_table),
         target_embedding=_embedding(settings, target_table),
         encoder=[_encoder_block(settings) for _ in range(settings.encoder.layers)],
@@ -105,9 +115,6 @@ def build_model(
         decoder_norm=_final_norm(settings),
         output=output,
     )
-    if generator is not None:
-        initialize(model, generator)
-    return model
 
 
 def _embedding(settings: EncoderDecoderSettings, table: nn.Embedding) -> TokenEmbedding:

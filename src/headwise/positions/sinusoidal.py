@@ -16,12 +16,14 @@ from torch import Tensor, nn
 
 
 def sinusoidal_table(length: int, dim: int, *, layout: str = "interleaved") -> Float[Tensor, "time dim"]:
-    rates = 10000.0 ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
-    angles = torch.arange(length, dtype=torch.float64)[:, None] * rates
+    # Said, not left to the device in force: on the meta device this arithmetic would load torch's compiler, for nothing.
+    cpu = torch.device("cpu")
+    rates = 10000.0 ** (-torch.arange(0, dim, 2, dtype=torch.float64, device=cpu) / dim)
+    angles = torch.arange(length, dtype=torch.float64, device=cpu)[:, None] * rates
     sines, cosines = angles.sin(), angles[:, : dim // 2].cos()
     if layout == "halves":
         return torch.cat([sines, cosines], dim=1).float()
-    table = torch.empty(length, dim, dtype=torch.float64)
+    table = torch.empty(length, dim, dtype=torch.float64, device=cpu)
     table[:, 0::2], table[:, 1::2] = sines, cosines
     return table.float()
 
