@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -24,8 +24,10 @@ import torch.distributed.fsdp
 from headwise import storage
 from headwise.data.batching import Share
 from headwise.errors import HeadwiseError, SaidElsewhere
+from headwise.training import gradient_sums
 from headwise.training import processes as joining
 from headwise.training.loop import train
+from headwise.training.losses import cross_entropy
 from headwise.training.prefetching import map_tensors
 from headwise.training.processes import join_processes
 from headwise.training.run_directory import RunDirectory
@@ -101,7 +103,7 @@ def keep_store(port: int) -> int:
     return int(store is None)
 
 
-def start(path: Path, count: int, **changes: Any) -> list[int]:
+def start(path: Path, count: int, *, work: Callable[[], int] | None = None, **changes: Any) -> list[int]:
     """Fork the processes of a training; one process starts as if there were no torchrun."""
     path.mkdir(parents=True, exist_ok=True)
     port = free_port()
@@ -110,13 +112,13 @@ def start(path: Path, count: int, **changes: Any) -> list[int]:
         stores.append(fork(lambda: keep_store(port)))
     for number in range(count):
 
-        def work(number: int = number) -> int:
+        def begin(number: int = number) -> int:
             if count > 1:
                 place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
                 os.environ.update(RANK=str(number), WORLD_SIZE=str(count), LOCAL_RANK=str(number), **place)
-            return train_shared(path, **{"dropout": 0.0, **changes})
+            return work() if work is not None else train_shared(path, **{"dropout": 0.0, **changes})
 
-        children.append(fork(work))
+        children.append(fork(begin))
     return children
 
 
@@ -157,6 +159,31 @@ def exchange_checkpoints(directory: Path) -> list[list[int]]:
         count, changes = LAYOUTS[name]
         found.append(run_group(directory, count, steps=5 * number, **changes))
     return found
+
+
+def compare_with_ddp(directory: Path) -> list[int]:
+    """Our sums of gradients beside torch's class, in float64, with buffers so small that there are several of them."""
+    gradient_sums.BUFFER_BYTES = 1000
+
+    def work() -> int:
+        with join_processes() as processes:
+            share = Share(processes.number, processes.count, 1)
+            batch = next(SharedBatches(share).stream(None))[0]
+            ours, theirs = TinyTrainable(0.0), TinyTrainable(0.0)
+            for trainable in (ours, theirs):
+                trainable.module.double()
+            summed = gradient_sums.GradientSum(list(ours.module.parameters()), overlap=True)
+            for is_last in (False, True):  # two batches an update: only the second is followed by a sum
+                summed.backward(ours.loss(batch).loss, is_last=is_last)
+            wrapped = torch.nn.parallel.DistributedDataParallel(theirs.module)
+            theirs.module, inner = wrapped, theirs.module
+            hidden = wrapped(batch.words).flatten(0, 1)
+            targets = batch.targets.flatten()
+            cross_entropy(hidden, inner.output.weight, targets=targets, smoothing=theirs.smoothing).loss.backward()
+            pairs = zip(ours.module.parameters(), inner.parameters(), strict=True)
+            return int(any(not torch.allclose(a.grad, 2 * processes.count * b.grad, rtol=1e-12) for a, b in pairs))
+
+    return finish(start(directory, 3, work=work))
 
 
 def kill_one(directory: Path, *, count: int, victim: int, times: int, **changes: Any) -> dict[str, Any]:
@@ -212,6 +239,7 @@ def main(base: Path, names: Sequence[str]) -> dict[str, Any]:
     few = ("alone", "replicated-2", "replicated-4", "sharded-2")
     scenarios = {
         "layouts": lambda: compare_layouts(base / "layouts", few),
+        "ddp": lambda: compare_with_ddp(base / "ddp"),
         "odd": lambda: compare_layouts(base / "layouts", ["sharded-3"]),
         "extras": lambda: compare_layouts(base / "extras", ("alone", "replicated-2", "sharded-2"), **EXTRAS),
         "exchange": lambda: exchange_checkpoints(base / "exchange"),

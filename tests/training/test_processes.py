@@ -63,7 +63,7 @@ def assert_same_bits(one: Path, other: Path) -> None:
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     directory = tmp_path_factory.mktemp("several")
-    scenarios = ("layouts", "extras", "exchange", "undisturbed", "kill", "stop")
+    scenarios = ("layouts", "ddp", "extras", "exchange", "undisturbed", "kill", "stop")
     return directory, run_several(directory, *scenarios)
 
 
@@ -79,6 +79,10 @@ def test_nor_do_dropout_and_averages_if_processes_take_whole_batches(outcome, la
     directory, report = outcome
     assert set(report["extras"][layout]) == {0}
     assert_same_training(directory / "extras" / layout, directory / "extras" / "alone")
+
+
+def test_gradients_are_processes_times_those_of_torchs_ddp(outcome):
+    assert outcome[1]["ddp"] == [0, 0, 0]
 
 
 def test_all_processes_end_with_the_same_weights(outcome):
