@@ -74,6 +74,8 @@ def _commands(block: Block) -> Iterator[tuple[int, list[str]]]:
         command: list[str] = []
         for word in [*lexer, "|"]:
             if set(word) <= set("|&;<>"):
+                if command[:1] == ["torchrun"] and "headwise" in command:
+                    command = command[command.index("headwise") :]  # what every process runs
                 if command and Path(command[0]).name in ("headwise", "make"):
                     yield start, command
                 command = []
