@@ -155,10 +155,10 @@ def start_machines(machines: Any, run: Path, *changes: str) -> list[subprocess.P
         torchrun(
             "--nnodes=2",
             "--nproc-per-node=1",
-            f"--node-rank={number}",
             "--rdzv-backend=c10d",
             "--rdzv-id=test",
             f"--rdzv-endpoint={machines[0][1]}:29400",
+            f"--rdzv-conf=is_host={str(number == 0).lower()}",  # found by the machine's name, which a namespace has not
             f"--local-addr={address}",
             *TRAIN,
             str(run),

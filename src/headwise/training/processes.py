@@ -31,6 +31,7 @@ from torch import Tensor
 from torch.distributed.rendezvous import rendezvous
 
 from headwise.errors import HeadwiseError, SaidElsewhere, UsageError
+from headwise.training.signals import StopRequest
 
 # All processes do the same work at the same time: one that is so late is not coming. Validating and saving, which only the first
 # does, are waited for as long as they take.
@@ -176,7 +177,8 @@ def join_processes() -> Iterator[Processes]:
     try:
         yield processes
     except BaseException as error:
-        processes.leave(error)
+        with StopRequest():  # torchrun asks all to stop as soon as one has: a process that is leaving has heard it
+            processes.leave(error)
         raise
     dist.destroy_process_group()
 
