@@ -29,7 +29,6 @@ from headwise.training.loop import train
 from headwise.training.progress import Progress
 from headwise.training.run_directory import RunDirectory
 from headwise.weights import weights_of, write_tensors
-from tests.tasks.tiny import tiny_recipe
 from tests.training.tiny import ROWS_IN_EPOCH, TinyBatches, TinyTrainable, tiny_settings
 
 STEPS = 40
@@ -79,6 +78,7 @@ def train_translator(path: Path) -> int:
     """The whole way: data prepared, model trained, validated, bundled."""
     from headwise.tasks.events import Silence
     from headwise.tasks.training_run import train as train_by_recipe
+    from tests.tasks.tiny import tiny_recipe
 
     class Watcher(Silence):
         def training(self, progress: Progress) -> None:
@@ -200,6 +200,8 @@ def open_beside(path: Path) -> int:
 if __name__ == "__main__":
     directory = Path(sys.argv[1])
     num_kills, in_a_series, rounds = map(int, sys.argv[2:])
+    if num_kills >= MANY:
+        import headwise.tasks.training_run  # noqa: F401 - once here, not in every child
     for variant in series_variants(num_kills, in_a_series):
         child = fork(lambda variant=variant: train_once(directory / f"whole-{variant}", variant, pause=0))
         assert exit_of(child) == 0

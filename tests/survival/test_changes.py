@@ -119,3 +119,11 @@ def test_another_build_or_machine(user: User, name: str, value: object) -> None:
     assert status == 0
     assert f"going on with another machine or build ({name}: {value} → " in said
     assert "the steps, the order of the data, the schedule and the seeds of dropout are the same" in said
+
+
+def test_another_number_of_processes(user: User) -> None:
+    change_environment("num_processes", 4)
+    status, said = user.resumes("training.steps=5")
+    assert status == 0
+    assert "going on with the work shared differently (num_processes: 4 → 1)" in said
+    assert "the batches, their order and the schedule are the same" in said

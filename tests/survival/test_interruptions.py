@@ -68,7 +68,8 @@ def test_a_hundred_kills_leave_no_trace(tmp_path: Path, record: Callable[..., No
     assert inside >= 20, phases
     assert all(epochs[epoch] >= 1 for epoch in "012"), epochs
     variants = sorted({series["variant"] for series in report["series"]})
-    shown = ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items()))
+    names = {"finished": "writing the model", "starting": "starting or preparing data"}
+    shown = ", ".join(f"{count} {names.get(phase, phase)}" for phase, count in sorted(phases.items()))
     record(
         "R1",
         f"100 random `kill -9` of {len(report['series'])} runs ({', '.join(variants)}), while: {shown}; "
