@@ -2,15 +2,18 @@
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.survival.background import BUNDLE, OWN_MOUNTS, Background, may_mount
 from tests.survival.figures import Figures, Row, print_table
 from tests.tasks.tiny import train_tiny
 
 FIGURES = pytest.StashKey[Figures]()
+NUM_KILLS = 4
 LENGTH = ("training.steps=12", "training.checkpoint_every=4", "training.validate_every=4")
 
 
@@ -20,6 +23,30 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("runs") / "run"
     train_tiny(directory, [*LENGTH, "data.test=null"])
     return directory
+
+
+@dataclass(frozen=True)
+class ShortForms:
+    """The programs behind the short forms, and the directories they work in."""
+
+    interrupted: Background
+    attacked: Background
+    small_disk: Background | None
+    directory: Path
+
+
+@pytest.fixture(scope="session")
+def short_forms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ShortForms]:
+    directory = tmp_path_factory.mktemp("background")
+    for name in ("interrupted", "attacked", "disks"):
+        (directory / name).mkdir()
+    disks = Background("small_disk", directory / "disks", before=OWN_MOUNTS) if may_mount() else None
+    interrupted = Background("interrupted", directory / "interrupted", NUM_KILLS, 2, 1)
+    attacked = Background("attacked", directory / "attacked", BUNDLE, 4)
+    yield ShortForms(interrupted, attacked, disks, directory)
+    for background in (interrupted, attacked, disks):
+        if background is not None:
+            background.stop()
 
 
 @pytest.fixture(name="run")

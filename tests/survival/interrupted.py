@@ -124,7 +124,12 @@ def interrupt_with_kills(directory: Path, num_kills: int, in_a_series: int) -> d
         until = min(num_kills, phases.total() + in_a_series)
         while phases.total() < until:
             child = fork(lambda: train_once(path, variant))  # noqa: B023 - forked at once
-            time.sleep(chance.uniform(0.02, 0.2 if variant != TRANSLATOR else 1.0))
+            # Every third kill is aimed at a save, all others fall where they may.
+            if phases.total() % 3 == 0:
+                wait_while_busy(lambda: last_words()[0] in ("saving", "finished"))
+                time.sleep(chance.uniform(0.0, 0.008))
+            else:
+                time.sleep(chance.uniform(0.02, 0.2 if variant != TRANSLATOR else 1.0))
             os.kill(child, signal.SIGKILL)
             if exit_of(child) == 0:
                 break
@@ -136,6 +141,13 @@ def interrupt_with_kills(directory: Path, num_kills: int, in_a_series: int) -> d
         child = fork(lambda: train_once(path, variant))  # noqa: B023
         series.append({"path": path.name, "variant": variant, "status": exit_of(child)})
     return {"series": series, "phases": phases, "epochs": epochs}
+
+
+def wait_while_busy(reached: Callable[[], bool]) -> None:
+    """Like wait_until, but a child that never gets there is no fault: it may have nothing to save."""
+    deadline = time.monotonic() + 5
+    while not reached() and time.monotonic() < deadline:
+        time.sleep(0.001)
 
 
 def wait_until(reached: Callable[[], bool]) -> None:

@@ -12,8 +12,9 @@ import pytest
 from tests.attacks.corpora import CORPORA
 from tests.attacks.texts import MANIFESTS, YAML
 from tests.attacks.weights import WEIGHTS
+from tests.survival.background import BUNDLE, ENVIRONMENT, Background
+from tests.survival.conftest import ShortForms
 
-ROOT = Path(__file__).parents[2]
 MAX_GROWTH, MAX_SECONDS, MAX_MESSAGE = 100, 5, 2000
 PLAIN = """
 import sys
@@ -33,21 +34,7 @@ print(refused, int(highest.split()[1]) >> 10)
 """
 
 
-def run_python(*arguments: object, timeout: int = 300) -> str:
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        cwd=ROOT,
-        env={"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def attack(directory: Path, model: Path, *, size: int, seconds: float) -> dict[str, dict[str, Any]]:
-    answers = json.loads(run_python("-m", "tests.survival.attacked", directory, model, size))
+def check(directory: Path, answers: dict[str, dict[str, Any]], *, size: int, seconds: float) -> None:
     assert len(answers) == len(WEIGHTS) + len(MANIFESTS) + len(YAML) + len(CORPORA)
     for name, answer in answers.items():
         kind, _, case = name.partition(": ")
@@ -63,11 +50,10 @@ def attack(directory: Path, model: Path, *, size: int, seconds: float) -> dict[s
         if corpus is not None:
             assert CORPORA[case](size).said in answer["message"], (name, answer)
     assert not (directory / "exploded").exists(), "somebody ran what was in a file"
-    return answers
 
 
-def test_hostile_files_and_bad_corpora(finished_run: Path, tmp_path: Path) -> None:
-    attack(tmp_path, finished_run / "model", size=4, seconds=10)
+def test_hostile_files_and_bad_corpora(short_forms: ShortForms) -> None:
+    check(short_forms.directory / "attacked", short_forms.attacked.answer(), size=4, seconds=10)
 
 
 def test_parsers_that_need_no_torch_stay_small(tmp_path: Path) -> None:
@@ -76,15 +62,19 @@ def test_parsers_that_need_no_torch_stay_small(tmp_path: Path) -> None:
     for name, text in MANIFESTS.items():
         (tmp_path / f"manifest {name}").mkdir()
         (tmp_path / f"manifest {name}" / "MANIFEST.json").write_text(text(), encoding="utf-8")
-    refused, mebibytes = map(int, run_python("-c", PLAIN, tmp_path).split())
+    done = subprocess.run(
+        [sys.executable, "-c", PLAIN, tmp_path], env=ENVIRONMENT, capture_output=True, text=True, check=True
+    )
+    refused, mebibytes = map(int, done.stdout.split())
     # "Nothing listed" is whole where nothing is there; "base sixty" and "ten megabytes" … are judged by check_settings.
     assert refused >= len(YAML) + len(MANIFESTS) - 2
     assert mebibytes < 200
 
 
 @pytest.mark.prove
-def test_hostile_files_at_full_size(finished_run: Path, tmp_path: Path, record: Callable[..., None]) -> None:
-    answers = attack(tmp_path, finished_run / "model", size=6, seconds=120)
+def test_hostile_files_at_full_size(tmp_path: Path, record: Callable[..., None]) -> None:
+    answers = Background("attacked", tmp_path, BUNDLE, 6).answer()
+    check(tmp_path, answers, size=6, seconds=120)
     hostile = {name: answer for name, answer in answers.items() if not name.startswith("corpus")}
     corpora = {name: answer for name, answer in answers.items() if name.startswith("corpus")}
     for row, what, some in (
@@ -94,4 +84,8 @@ def test_hostile_files_at_full_size(finished_run: Path, tmp_path: Path, record: 
         growth, seconds = (max(answer[key] for answer in some.values()) for key in ("growth", "seconds"))
         mended = sum(answer["status"] == 0 for answer in some.values())
         result = f"{len(some) - mended} refused with a reason" + (f", {mended} mended and reported" if mended else "")
-        record(row, f"{len(some)} {what}", f"{result}; at most {growth:.0f} MiB and {seconds:.1f} s more; nothing ran")
+        record(
+            row,
+            f"{len(some)} {what}",
+            f"{result}; at most {growth:.0f} MiB more and {seconds:.1f} s of processor time; nothing ran",
+        )

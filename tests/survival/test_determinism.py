@@ -15,7 +15,7 @@ from tests.survival.test_resuming import untimed_log
 from tests.tasks.tiny import tiny_recipe
 
 SHORT = ("training.steps=8", "data.valid=null", "data.test=null")
-LONG = ("training.steps=40", "training.batch_tokens=4096", "data.valid=null", "data.test=null")
+LONG = ("training.steps=20", "training.batch_tokens=2048", "data.valid=null", "data.test=null")
 
 
 def result_of(run: Path, *overrides: str) -> tuple[str, list[dict]]:

@@ -1,8 +1,6 @@
 """R1 and R3, promises to people whose machine is taken away: kill it any time, resume, and nothing shows in the result."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,22 +9,9 @@ import pytest
 
 from headwise.storage import sha256_of
 from headwise.training.session import TIMINGS
+from tests.survival.background import Background
+from tests.survival.conftest import NUM_KILLS, ShortForms
 from tests.survival.interrupted import CASES, STEPS, TRANSLATOR
-
-ROOT = Path(__file__).parents[2]
-
-
-def run_interrupted(directory: Path, *counts: int) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.survival.interrupted", str(directory), *map(str, counts)],
-        cwd=ROOT,
-        env={"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=1200,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def untimed_log(path: Path) -> list[dict[str, Any]]:
@@ -49,19 +34,14 @@ def check_kills(directory: Path, report: dict[str, Any], num_kills: int) -> None
         assert_same_result(directory / series["path"], directory / f"whole-{series['variant']}")
 
 
-@pytest.fixture(scope="module")
-def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    directory = tmp_path_factory.mktemp("interrupted")
-    return directory, run_interrupted(directory, 5, 3, 1)
-
-
-def test_kills_leave_no_trace(outcome: tuple[Path, dict[str, Any]]) -> None:
-    check_kills(outcome[0], outcome[1]["kills"], 5)
+def test_kills_leave_no_trace(short_forms: ShortForms) -> None:
+    directory = short_forms.directory / "interrupted"
+    check_kills(directory, short_forms.interrupted.answer()["kills"], NUM_KILLS)
 
 
 @pytest.mark.prove
 def test_a_hundred_kills_leave_no_trace(tmp_path: Path, record: Callable[..., None]) -> None:
-    report = run_interrupted(tmp_path, 100, 10, 0)["kills"]
+    report = Background("interrupted", tmp_path, 100, 10, 0).answer()["kills"]
     check_kills(tmp_path, report, 100)
     phases, epochs = report["phases"], report["epochs"]
     inside = phases.get("saving", 0)
@@ -88,15 +68,15 @@ def check_signals(directory: Path, answers: list[dict[str, Any]]) -> None:
         assert_same_result(directory / answer["path"], directory / "whole-plain")
 
 
-def test_signals_save_and_tell_the_shell(outcome: tuple[Path, dict[str, Any]]) -> None:
-    directory, report = outcome
-    assert [answer["case"] for answer in report["signals"]] == list(CASES)
-    check_signals(directory, report["signals"])
+def test_signals_save_and_tell_the_shell(short_forms: ShortForms) -> None:
+    answers = short_forms.interrupted.answer()["signals"]
+    assert [answer["case"] for answer in answers] == list(CASES)
+    check_signals(short_forms.directory / "interrupted", answers)
 
 
 @pytest.mark.prove
 def test_forty_signals(tmp_path: Path, record: Callable[..., None]) -> None:
-    answers = run_interrupted(tmp_path, 0, 1, 8)["signals"]
+    answers = Background("interrupted", tmp_path, 0, 1, 8).answer()["signals"]
     check_signals(tmp_path, answers)
     slowest = max(answer["seconds"] for answer in answers)
     record(

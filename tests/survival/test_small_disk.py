@@ -1,39 +1,18 @@
 """R6, the disk: one that is too small, that fills up, and that may only be read, each a real file system of its own."""
 
-import json
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-OWN_MOUNTS = ("unshare", "--mount", "--map-root-user")
+from tests.survival.conftest import ShortForms
 
 
-def may_mount() -> bool:
-    if shutil.which("unshare") is None:
-        return False
-    return subprocess.run([*OWN_MOUNTS, "true"], capture_output=True).returncode == 0
-
-
-@pytest.fixture(name="scenes", scope="module")
-def _scenes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    if not may_mount():
+@pytest.fixture(name="scenes")
+def _scenes(short_forms: ShortForms) -> dict[str, dict[str, Any]]:
+    if short_forms.small_disk is None:
         pytest.skip("this system lets no user mount in a namespace; full disks are imitated in tests/training instead")
-    done = subprocess.run(
-        [*OWN_MOUNTS, sys.executable, "-m", "tests.survival.small_disk", str(tmp_path_factory.mktemp("disks"))],
-        cwd=ROOT,
-        env={"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return short_forms.small_disk.answer()
 
 
 def test_a_disk_that_is_too_small_is_told_before_the_first_step(scenes: dict[str, dict[str, Any]]) -> None:
