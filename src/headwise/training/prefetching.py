@@ -42,6 +42,7 @@ class Prefetcher:
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._produce, name="headwise-prefetch", daemon=True)
         self._ended = False
+        self._gpu = torch.cuda.current_device() if device.type == "cuda" else None
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -68,6 +69,10 @@ class Prefetcher:
     def _produce(self) -> None:
         pin = self._device.type == "cuda"
         try:
+            if pin:
+                torch.cuda.set_device(
+                    self._gpu
+                )  # a new thread would begin with the first one, which another process may own
             for batch, cursor in self._batches.stream(self._cursor):
                 ready = map_tensors(batch, lambda tensor: tensor.pin_memory()) if pin else batch
                 if not self._put((ready, cursor)):
