@@ -1,14 +1,16 @@
 """Memory and seconds of a step with known numbers."""
 
+from dataclasses import replace
+
 import torch
 
+from headwise.planning.calibration import Timings
 from headwise.planning.hardware import DEVICES, Hardware
 from headwise.planning.predicting import (
     COMPILED_KEPT,
     GAP_SECONDS,
     OPTIMIZER_BYTES,
     Execution,
-    StepSeconds,
     Weights,
     predict_memory,
     predict_seconds,
@@ -33,7 +35,7 @@ def test_each_operation_takes_the_longer_of_its_two_times() -> None:
     assert slow_memory.optimizer == OPTIMIZER_BYTES * 300 / 1000
     assert slow_memory.launches == 0
     assert predict_seconds(TRACE, WEIGHTS, MACHINE, Execution(bf16=False)).products == 3 * 70.0
-    measured = predict_seconds(TRACE, WEIGHTS, MACHINE, Execution(bf16=True), measured={PRODUCT: 2.0, COPY: None})
+    measured = predict_seconds(TRACE, WEIGHTS, MACHINE, Execution(bf16=True), timings=Timings.of({PRODUCT: 2.0}))
     assert (measured.products, measured.other) == (6.0, 1.0)
 
 
@@ -46,15 +48,11 @@ def test_launches_matter_where_kernels_are_short() -> None:
     assert graph.other == 400 / 1e9
 
 
-def test_a_straight_line_goes_on() -> None:
-    short, long = StepSeconds(1, 0, 1, 5, 2), StepSeconds(3, 0, 2, 5, 1)
-    assert vars(long.drawn_out(short, by=2.0)) == {
-        "products": 7,
-        "attention": 0,
-        "other": 4,
-        "optimizer": 5,
-        "launches": 0.0,
-    }
+def test_what_was_not_timed_goes_by_its_kind() -> None:
+    twice = replace(PRODUCT, arguments=(3,), flops=1400)
+    other = replace(PRODUCT, function=torch.ops.aten.bmm.default)
+    timings = Timings.of({PRODUCT: 7.0, COPY: 1.0})
+    assert (timings.seconds(PRODUCT), timings.seconds(twice), timings.seconds(other)) == (7.0, 14.0, None)
 
 
 def test_parts_of_memory() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from headwise.errors import UsageError
 from headwise.language import use_language
-from headwise.planning.calibration import time_operations
+from headwise.planning.calibration import Timings, time_operations
 from headwise.planning.tracing import Operation
 from headwise.tasks import planning
 from headwise.tasks.planning import plan_recipe, plan_subject
@@ -41,8 +41,8 @@ def test_a_plan_of_this_machine_measures_it(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_large_batch_is_drawn_out_from_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    def take_time(operations: Mapping[Operation, int], device: object) -> dict[Operation, float]:
-        return {operation: 1e-9 * operation.nbytes + 1e-10 * operation.flops for operation in operations}
+    def take_time(operations: Mapping[Operation, int], device: object) -> Timings:
+        return Timings.of({operation: 1e-9 * operation.work for operation in operations})
 
     monkeypatch.setattr(planning, "time_operations", take_time)
     subject = made_subject(batch_tokens=40 * 24)
@@ -50,7 +50,7 @@ def test_a_large_batch_is_drawn_out_from_small_ones(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(planning, "CALIBRATION_TOKENS", 8 * 24)
     drawn_out = plan_subject(subject, device="cpu")
     for part in ("products", "attention", "other"):
-        assert getattr(drawn_out.seconds, part) == pytest.approx(getattr(directly.seconds, part), rel=0.03)
+        assert getattr(drawn_out.seconds, part) == pytest.approx(getattr(directly.seconds, part), rel=1e-6)
 
 
 def test_accumulation_and_averages_are_counted() -> None:

@@ -138,6 +138,10 @@ def read_part(data: DataSettings, part: Part, settings: FilterSettings | None = 
                 yield cleaned
 
 
+_Seen = tuple[str, str, str | None]
+"""A pair without its place: Python's garbage collector stops looking at plain tuples of text, millions of which are kept."""
+
+
 @dataclass(frozen=True)
 class Survey:
     """Even samples of the training pairs: what sub-words are learnt from, and what the rows are planned by."""
@@ -148,21 +152,22 @@ class Survey:
 
 def survey_corpora(data: DataSettings, text: TextSettings, *, seed: int, progress: Progress | None = None) -> Survey:
     """One pass over the training corpora; what is held is bounded by `text.sample`, and only that is looked at closely."""
-    learnt = Reservoir[Pair](text.sample if isinstance(text, SentencePieceSettings) else 0, seed=seed)
-    planned = Reservoir[Pair](_PLANNED_PAIRS, seed=seed)
+    learnt = Reservoir[_Seen](text.sample if isinstance(text, SentencePieceSettings) else 0, seed=seed)
+    planned = Reservoir[_Seen](_PLANNED_PAIRS, seed=seed)
     done = 0
     for corpus in data.train:
         for block in cut_blocks(read_corpus(corpus, source=data.source, target=data.target)):
-            learnt.add(block)
-            planned.add(block)
+            seen = [(pair.source, pair.target, pair.problem) for pair in block]
+            learnt.add(seen)
+            planned.add(seen)
             done += len(block)
             if progress is not None and done >= _SURVEY_REPORT and done % _SURVEY_REPORT < _BLOCK:
                 progress("survey", done)
     return Survey(_usable(learnt.kept, data.filter), _usable(planned.kept, data.filter))
 
 
-def _usable(pairs: Iterable[Pair], settings: FilterSettings) -> list[tuple[str, str]]:
-    checked = (check_text(pair, settings) for pair in pairs)
+def _usable(pairs: Iterable[_Seen], settings: FilterSettings) -> list[tuple[str, str]]:
+    checked = (check_text(Pair(source, target, "", 0, problem), settings) for source, target, problem in pairs)
     return [(clean.source, clean.target) for reason, clean in checked if reason is None]
 
 

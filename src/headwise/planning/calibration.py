@@ -2,7 +2,8 @@
 
 A table of fudge factors would be wrong on the next processor. A step of a Transformer has about a hundred distinct calls, most
 of them repeated in every layer; timed once each, their sum is the time of the step, with the caches, libraries and thread
-counts of this very machine. Where a call takes long it is timed once, where it is short, often enough to be seen.
+counts of this very machine. Where a call takes long it is timed once, where it is short, often enough to be seen. A large
+batch is timed at a smaller one's shapes and drawn out by its flops and bytes.
 
 Tested against: real training steps (benchmarks/bench_plan.py).
 """
@@ -10,7 +11,9 @@ Tested against: real training steps (benchmarks/bench_plan.py).
 import math
 import platform
 import time
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -26,11 +29,36 @@ _LAUNCH_OF_ADDITION = 2.0
 _COPY_BYTES = {"cpu": 1 << 27, "cuda": 1 << 30}
 
 
+@dataclass(frozen=True)
+class Timings:
+    """Seconds of operations that were timed, and of others of their kind: by flops for products, by bytes for the rest."""
+
+    exact: Mapping[Operation, float]
+    pace: Mapping[str, float]
+    """Seconds a unit of work, for each function."""
+
+    @staticmethod
+    def of(exact: Mapping[Operation, float]) -> "Timings":
+        seconds, work = defaultdict[str, float](float), defaultdict[str, float](float)
+        for operation, taken in exact.items():
+            seconds[str(operation.function)] += taken
+            work[str(operation.function)] += operation.work
+        return Timings(exact, {name: seconds[name] / max(1, work[name]) for name in seconds})
+
+    def seconds(self, operation: Operation) -> float | None:
+        """None for a function that was never timed."""
+        if operation in self.exact:
+            return self.exact[operation]
+        pace = self.pace.get(str(operation.function))
+        return None if pace is None else pace * operation.work
+
+
 def time_operations(
     operations: Iterable[Operation], device: torch.device, *, least: float = SECONDS_PER_CALL
-) -> dict[Operation, float | None]:
-    """Seconds of one call of each; None where it cannot be repeated alone."""
-    return {operation: _time_operation(operation, device, least) for operation in operations}
+) -> Timings:
+    """Time each by itself; one that needs something of the real step is left out."""
+    found = {operation: _time_operation(operation, device, least) for operation in operations}
+    return Timings.of({operation: seconds for operation, seconds in found.items() if seconds is not None})
 
 
 def _time_operation(operation: Operation, device: torch.device, least: float = SECONDS_PER_CALL) -> float | None:

@@ -9,9 +9,9 @@ between products and launches fewer kernels; captured as a CUDA graph it launche
 Tested against: cases worked by hand; real steps in benchmarks/bench_plan.py.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
+from headwise.planning.calibration import Timings
 from headwise.planning.hardware import Hardware
 from headwise.planning.tracing import Operation, StepTrace
 
@@ -79,11 +79,6 @@ class StepSeconds:
     def total(self) -> float:
         return sum(vars(self).values())
 
-    def drawn_out(self, shorter: "StepSeconds", *, by: float) -> "StepSeconds":
-        """A longer step on the straight line from a shorter one through this one, `by` times their distance away."""
-        later = {name: value + by * (value - getattr(shorter, name)) for name, value in vars(self).items()}
-        return StepSeconds(**{name: max(0.0, value) for name, value in later.items()})
-
 
 def predict_memory(
     trace: StepTrace, weights: Weights, execution: Execution, *, accumulation: int = 1, heap: float = 1.0
@@ -112,12 +107,12 @@ def predict_seconds(
     hardware: Hardware,
     execution: Execution,
     *,
-    measured: Mapping[Operation, float | None] | None = None,
+    timings: Timings | None = None,
 ) -> StepSeconds:
     """Of forward and backward on one batch and one update."""
     sums = {"product": 0.0, "attention": 0.0, "other": 0.0}
     for operation, count in trace.operations.items():
-        seconds = None if measured is None else measured.get(operation)
+        seconds = None if timings is None else timings.seconds(operation)
         if operation.kind == "other" and execution.compiled:
             continue
         sums[operation.kind] += count * (_roofline(operation, hardware, execution) if seconds is None else seconds)

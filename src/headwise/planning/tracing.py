@@ -59,6 +59,11 @@ class Operation:
     flops: int
     nbytes: int
 
+    @property
+    def work(self) -> int:
+        """What its time grows with."""
+        return self.flops or self.nbytes
+
 
 @dataclass
 class StepTrace:

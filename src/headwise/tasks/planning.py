@@ -22,7 +22,7 @@ from headwise.errors import UsageError
 from headwise.models.choices import build_model
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.planning.available import available_memory
-from headwise.planning.calibration import measure_machine, time_operations
+from headwise.planning.calibration import Timings, measure_machine, time_operations
 from headwise.planning.hardware import DEVICES, GIB, Hardware
 from headwise.planning.plan import Plan, PlannedRun
 from headwise.planning.predicting import (
@@ -45,7 +45,7 @@ from headwise.training.recomputation import blocks_of, recomputing_blocks
 
 FILLED = 0.98
 CALIBRATION_TOKENS = 2048
-"""On a CPU operations are timed at this size, and a quarter of it, and drawn out in a straight line."""
+"""On a CPU operations of larger batches are timed at this size."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,8 @@ def plan_subject(
     execution, here = choose_execution(subject.recipe, device)
     planner = Planner(subject, execution, cuda=here is None or here.type == "cuda")
     hardware = DEVICES[device or ""] if here is None else planner.measure(here)
-    pace = partial(planner.seconds, hardware, calibrated=here is not None and here.type == "cpu")
+    timings = None if here is None or planner.cuda else planner.time_operations(here)
+    pace = partial(planner.seconds, hardware, timings=timings)
     rows = planner.shape.rows
     whole = pace(rows)
     share = whole if gpus == 1 else pace(math.ceil(rows / gpus))
@@ -159,17 +160,13 @@ class Planner:
     def _calibration_rows(self) -> int:
         return max(1, CALIBRATION_TOKENS // self.shape.target)
 
-    def seconds(self, hardware: Hardware, rows: int, *, calibrated: bool) -> StepSeconds:
-        """Of a batch of so many rows; `calibrated`: from the times of its operations on the CPU at hand."""
-        if not calibrated:
-            return predict_seconds(self.trace(rows), self.weights, hardware, self.execution)
-        many = self._calibration_rows
-        sizes = [rows] if rows <= many else [max(1, many // 4), many]
-        found = []
-        for size in sizes:
-            measured = time_operations(self.trace(size).operations, torch.device("cpu"))
-            found.append(predict_seconds(self.trace(size), self.weights, hardware, self.execution, measured=measured))
-        return found[0] if len(found) == 1 else found[1].drawn_out(found[0], by=(rows - many) / (many - sizes[0]))
+    def seconds(self, hardware: Hardware, rows: int, *, timings: Timings | None) -> StepSeconds:
+        """Of a batch of so many rows."""
+        return predict_seconds(self.trace(rows), self.weights, hardware, self.execution, timings=timings)
+
+    def time_operations(self, device: torch.device) -> Timings:
+        """The operations of this step on the CPU at hand, at the shapes of a small batch where it is large."""
+        return time_operations(self.trace(min(self.shape.rows, self._calibration_rows)).operations, device)
 
     def memory(self, heap: float) -> MemoryParts:
         """Of the whole batch on one device."""
