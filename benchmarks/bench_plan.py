@@ -9,6 +9,7 @@ taken as the other benchmarks take them (harness.py, memory.py). The bars: memor
 The floor: there is none; a plan is right or wrong. How far we are: docs/experiments.md.
 """
 
+import gc
 import itertools
 import time
 from collections.abc import Sequence
@@ -87,6 +88,7 @@ def train(subject: Subject, case: Case, bench: Bench) -> Measured:
         (batch.to(bench.device), batch.num_target_tokens)
         for batch in itertools.islice(pack(pairs, size, tokens=case.tokens), 4)
     ]
+    gc.collect()  # a recorded update and its tensors refer to each other: what the last case held goes only now
     meter = MemoryMeter(bench.device)
     meter.start_building()
     task = TranslationTask(subject.module().to(bench.device).train(), training.objective.label_smoothing)

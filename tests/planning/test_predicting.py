@@ -9,6 +9,7 @@ from headwise.planning.hardware import DEVICES, Hardware
 from headwise.planning.predicting import (
     COMPILED_KEPT,
     GAP_SECONDS,
+    LIBRARY_BYTES,
     OPTIMIZER_BYTES,
     Execution,
     Weights,
@@ -64,6 +65,8 @@ def test_parts_of_memory() -> None:
     assert (compiled.gradients, compiled.averaging) == (1200, 1200), "gradients outlive a batch"
     assert compiled.activations == int(5000 * COMPILED_KEPT)
     assert predict_memory(TRACE, WEIGHTS, Execution(True), heap=1.5).activations == 7500
+    recorded = predict_memory(TRACE, WEIGHTS, Execution(True, cuda_graphs=True))
+    assert (recorded.gradients, recorded.workspace) == (1200, 700 + LIBRARY_BYTES)
     nothing_kept = StepTrace(activations=10, workspace=5)
     assert predict_memory(nothing_kept, WEIGHTS, Execution(True)).gradients == 1200 - 15, (
         "the end of backward is higher"

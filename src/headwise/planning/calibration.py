@@ -14,6 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from headwise.planning.tracing import Form, Operation, StepTrace
 
 SECONDS_PER_CALL = 0.03
 _NUM_PRODUCTS = 12
+_RECORDED_CALLS = 20
 _LAUNCH_OF_ADDITION = 2.0
 """A call in a model costs about twice a bare addition: autograd notes it, and a module stands around it."""
 _COPY_BYTES = {"cpu": 1 << 27, "cuda": 1 << 30}
@@ -66,7 +68,8 @@ def _time_operation(operation: Operation, device: torch.device, least: float = S
     try:
         arguments = _with_content(operation.arguments, device, generator)
         options = {name: _with_content(value, device, generator) for name, value in operation.options}
-        return measure_seconds(lambda: operation.function(*arguments, **options), device, least=least)
+        run = partial(operation.function, *arguments, **options)
+        return measure_kernel(run) if device.type == "cuda" else measure_seconds(run, device, least=least)
     except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
         return None  # it needs something of the real step, such as a generator or a count
 
@@ -112,6 +115,20 @@ def measure_machine(trace: StepTrace, device: torch.device, *, bf16: bool, memor
         link=1.25e9,
         measured=True,
     )
+
+
+def measure_kernel(run: Callable[[], object]) -> float:
+    """On a GPU: without the launch, which would be longer than a short kernel; recorded many times over and replayed."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        run()  # libraries are loaded and kernels chosen before anything is recorded
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        for _ in range(_RECORDED_CALLS):
+            run()
+    return measure_seconds(graph.replay, torch.device("cuda")) / _RECORDED_CALLS
 
 
 def measure_bandwidth(device: torch.device) -> float:

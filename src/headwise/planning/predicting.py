@@ -21,8 +21,10 @@ ATTENTION_EFFICIENCY = 0.13
 """Of the product speed that fused attention reaches on tiles of 128 tokens (cuDNN on an H200: 77 TFLOP/s)."""
 COMPILED_KEPT = 0.9
 """Of what plain code keeps for backward: compiled code makes some of it again (small, fp32 and bf16, on a CPU)."""
-GAP_SECONDS = 2e-6
-"""Between two kernels of a replayed CUDA graph: one drains while the next fills."""
+GAP_SECONDS = 3.5e-6
+"""For each kernel of a replayed CUDA graph, beyond its work: one drains while the next fills (H200, four sizes)."""
+LIBRARY_BYTES = 64 << 20
+"""What cuBLAS takes for itself on two streams: one that runs and one that is recorded."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def predict_memory(
         optimizer=2 * gradients,
         averaging=weights.num_copies * weights.nbytes,
         activations=int(heap * activations),
-        workspace=int(heap * trace.workspace),
+        workspace=int(heap * trace.workspace) + (LIBRARY_BYTES if execution.cuda_graphs else 0),
     )
 
 
