@@ -44,6 +44,7 @@ def test_launches_matter_where_kernels_are_short() -> None:
     quick = Hardware("quick", "cuda", 1e9, 1e9, 1e9, 1e6, launch_seconds=0.5)
     plain = predict_seconds(TRACE, WEIGHTS, quick, Execution(bf16=True))
     assert abs(plain.launches + plain.products + plain.attention + plain.other - 5 * 0.5) < 1e-9
+    assert predict_seconds(TRACE, WEIGHTS, replace(quick, kind="cpu"), Execution(bf16=True)).launches == 5 * 0.5
     graph = predict_seconds(TRACE, WEIGHTS, quick, Execution(bf16=True, compiled=True, cuda_graphs=True))
     assert graph.launches == 6 * GAP_SECONDS
     assert graph.other == 400 / 1e9

@@ -139,9 +139,11 @@ def _roofline(operation: Operation, hardware: Hardware, execution: Execution) ->
 
 
 def _waiting_seconds(trace: StepTrace, hardware: Hardware, execution: Execution, kernels: float) -> float:
-    """A device that is sent kernels one by one waits if they are shorter than the sending."""
+    """A device that is sent kernels one by one waits if they are shorter than the sending; a CPU sends them to itself."""
     # Compiled: one product or attention and, before it, what was fused.
     count = 2 * trace.num_regions if execution.compiled else trace.calls()
     if execution.cuda_graphs:
         return count * GAP_SECONDS
+    if hardware.kind == "cpu":
+        return count * hardware.launch_seconds
     return max(0.0, count * hardware.launch_seconds - kernels)
