@@ -7,6 +7,10 @@ is: nothing for no mask, its causal path for a plain causal mask, a boolean tabl
 A query that may look at nothing would divide zero by zero there. Such rows are opened for the product and their output
 is set to zero, which also makes their gradient zero.
 
+One case is handed on: training in bf16 on a CPU, where torch's fused backward is slower than plain products with the weights
+stored (attention/stored.py says why). Measured on two cores, forward and backward, rows of 128, 8 heads: bf16 fused 59 ms, the
+fused kernel in fp32 43 ms, stored 21 ms; from rows of 1,024 on, memory decides and both are as fast.
+
 Tested against: attention/full.py, outputs and gradients, through the table of laws.
 """
 
@@ -18,6 +22,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headwise.attention.masks import Causal, Mask
+from headwise.attention.stored import attend_storing_weights
+
+# Stored weights of longer rows would fill memory (tokens × heads × keys × 2 bytes a layer), and are no faster any more.
+MAX_STORED_KEYS = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,16 +65,20 @@ class FusedAttention:
     ) -> Float[Tensor, "batch head query value_dim"]:
         mask = self._prepared(mask, q.shape[-2], k.shape[-2], q.device)
         rate = self.dropout_rate if training else 0.0
-        if len(mask.parts) == 0 and bias is None:
+        stores = bias is None and rate == 0 and _stores_weights(q, k)
+        if len(mask.parts) == 0 and bias is None and not stores:
             return F.scaled_dot_product_attention(q, k, v, dropout_p=rate)
-        if mask.parts == (Causal(),) and bias is None:
+        if mask.parts == (Causal(),) and bias is None and not stores:
             return F.scaled_dot_product_attention(q, k, v, dropout_p=rate, is_causal=True)
         table = mask.parts[0] if mask.parts and isinstance(mask.parts[0], VisibleTable) else None
         visible = table.opened if table is not None else mask.dense(q.shape[-2], k.shape[-2], q.device)
         if bias is not None:
             # Minus infinity is safe, as no row is empty any more; in float16 the lowest finite number would not hide a large score.
             visible = bias.to(q.dtype) if visible is None else bias.to(q.dtype).masked_fill(~visible, -torch.inf)
-        output = F.scaled_dot_product_attention(q, k, v, attn_mask=visible, dropout_p=rate)
+        if stores:
+            output = attend_storing_weights(q, k, v, visible)
+        else:
+            output = F.scaled_dot_product_attention(q, k, v, attn_mask=visible, dropout_p=rate)
         return output.masked_fill(table.empty, 0.0) if table is not None and table.zeroed else output
 
     def _prepared(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
@@ -74,3 +86,10 @@ class FusedAttention:
         if len(mask.parts) == 1 and isinstance(mask.parts[0], VisibleTable):
             return mask
         return self.prepare(mask, num_queries, num_keys, device)
+
+
+def _stores_weights(q: Tensor, k: Tensor) -> bool:
+    """Only for learning: without gradients there is no slow backward, and decoding has one query at a time."""
+    learns = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad)
+    low = q.device.type == "cpu" and q.dtype == torch.bfloat16
+    return learns and low and 0 < k.shape[-2] <= MAX_STORED_KEYS
