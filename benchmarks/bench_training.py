@@ -3,12 +3,12 @@
     python benchmarks/bench_training.py [--size small base] [--precision fp32 bf16] [--tokens 4096] [--compiled marian]
 
 Measured: forward, loss with label smoothing 0.1, backward and optimiser step on synthetic pairs (synthetic.py). Peers get
-length-bucketed padded batches, ours packed rows of 128; both have the same budget of tokens *with* padding, and only real
-target tokens (ends included) count. Peers use torch's fused AdamW without clipping; ours does all it does in a real run
+length-bucketed padded batches (those nearest the mean of all: synthetic.py), ours packed rows of 128; both have the same budget of
+tokens *with* padding, and only real target tokens (ends included) count. Peers use torch's fused AdamW without clipping; ours does all it does in a real run
 (Updater: mean over tokens, clipping, NaN guard). Not the same network to the last detail: Marian and torch put the norm
 after, ours before; torch.nn.Transformer also drops attention weights and hidden units.
 
-The floor: the products alone, 45 MFLOP (small) and 264 MFLOP (base) per target token (sizes.py), at the speed of a large product
+The floor: the products alone, 45 MFLOP (small) and 289 MFLOP (base) per target token (sizes.py), at the speed of a large product
 measured in the same run; "of floor" is the MFU. Bytes matter little on a CPU at fp32 (a weight is used 4,096 times when read).
 How far we are (2 cores with AVX-512 bf16, 2026-11): see docs/experiments.md; the bars are fp32 ≥ 0.98 × and
 bf16 ≥ 1.3 × (small), 1.5 × (base) the best peer's fp32, and on an H200 ≥ 2 × compiled Marian.
@@ -26,7 +26,7 @@ import torch
 import torch.nn.functional as F
 from harness import Bench, Contender, Run, make_parser, product_speed
 from sizes import SIZES, Size, TorchTransformer, build_marian, build_ours
-from synthetic import PaddedBatch, Pairs, bucketed_batches, draw_pairs
+from synthetic import PaddedBatch, Pairs, bucketed_batches, draw_pairs, typical_batches
 from torch import Tensor, nn
 
 from headwise.data.batching import batches, plan_row_lengths
@@ -146,7 +146,7 @@ def measure_size(name: str, options: argparse.Namespace, bench: Bench) -> None:
     size = SIZES[name]
     pairs = draw_pairs(options.pairs, vocab=size.vocab)
     num_batches = options.batches or (20 if bench.device.type == "cuda" else 1 if name == "base" else 3)
-    padded = bucketed_batches(pairs, tokens=options.tokens)[:num_batches]
+    padded = typical_batches(bucketed_batches(pairs, tokens=options.tokens), num_batches)
     packed = list(itertools.islice(pack(pairs, size, tokens=options.tokens), num_batches))
     contenders = []
     for precision in options.precision:

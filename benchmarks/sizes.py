@@ -5,7 +5,7 @@ Products of one target token, forward and backward (a product costs 2 operations
     encoder layer   4 d² + 2 d f                      per source token          d = dim, f = hidden
     decoder layer   6 d² + 2 d f   (+ 2 d²)           per target token (keys and values of the source: per source token)
     output          d V                               per target token          V = vocabulary
-    flops           6 × the sum                       small 45 MFLOP, base 264 MFLOP per target token (attention's own products,
+    flops           6 × the sum                       small 45 MFLOP, base 289 MFLOP per target token (attention's own products,
                                                       1-2 % at these lengths, are left out)
 """
 

@@ -140,6 +140,15 @@ def test_operations_are_counted_as_the_weights_say(size: str) -> None:
     assert chosen.step_weights + chosen.encoding_weights == matrices
 
 
+def test_typical_batches_are_as_the_whole_on_both_sides() -> None:
+    synthetic = importlib.import_module("synthetic")
+    batches = synthetic.bucketed_batches(synthetic.draw_pairs(1009, vocab=101), tokens=401)
+    chosen = synthetic.typical_batches(batches, 3)
+    assert len(chosen) == 3
+    for count in (lambda batch: batch.num_source_tokens, lambda batch: batch.num_target_tokens):
+        assert statistics.mean(map(count, chosen)) == pytest.approx(statistics.mean(map(count, batches)), rel=0.1)
+
+
 @pytest.mark.parametrize("name", ["training", "decoding", "packing"])
 def test_benchmarks_run(name: str, tmp_path: Path) -> None:
     module = importlib.import_module(f"bench_{name}")
