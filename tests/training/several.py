@@ -138,6 +138,7 @@ def run_group(path: Path, count: int, **changes: Any) -> list[int]:
 
 
 LONG = {"steps": 25, "dropout": 0.2}
+LONGER = {"steps": 150, "dropout": 0.2}
 SHARDED = {"parallel": {"kind": "sharded"}}
 LAYOUTS: dict[str, tuple[int, dict[str, Any]]] = {
     "alone": (1, {}),
@@ -251,13 +252,14 @@ def main(base: Path, names: Sequence[str]) -> dict[str, Any]:
         "undisturbed": lambda: run_group(base / "undisturbed", 2, **LONG),
         "kill": lambda: kill_one(base / "killed-1", count=2, victim=1, times=1),
         "stop": lambda: stop_one(base / "stopped-1", victim=1),
-        "kills": lambda: [kill_one(base / f"killed-{n}", count=2, victim=n, times=5) for n in (0, 1)],
+        "undisturbed-long": lambda: run_group(base / "undisturbed-long", 2, **LONGER),
+        "kills": lambda: [kill_one(base / f"killed-{n}", count=2, victim=n, times=5, **LONGER) for n in (0, 1)],
         "stops": lambda: [stop_one(base / f"stopped-{n}", victim=n) for n in (0, 1)],
         "stall": lambda: stall_one(base / "stalled"),
-        "undisturbed-4": lambda: run_group(base / "undisturbed-4", 4, **LONG),
-        "kills-4": lambda: kill_one(base / "killed-of-4", count=4, victim=2, times=3),
-        "undisturbed-sharded": lambda: run_group(base / "undisturbed-sharded", 2, **LONG, **SHARDED),
-        "kills-sharded": lambda: kill_one(base / "killed-sharded", count=2, victim=1, times=3, **SHARDED),
+        "undisturbed-4": lambda: run_group(base / "undisturbed-4", 4, **LONGER),
+        "kills-4": lambda: kill_one(base / "killed-of-4", count=4, victim=2, times=3, **LONGER),
+        "undisturbed-sharded": lambda: run_group(base / "undisturbed-sharded", 2, **LONGER, **SHARDED),
+        "kills-sharded": lambda: kill_one(base / "killed-sharded", count=2, victim=1, times=3, **LONGER, **SHARDED),
     }
     return {name: scenarios[name]() for name in names}
 

@@ -125,12 +125,12 @@ def test_a_signal_to_one_process_stops_all(outcome):
 
 @pytest.mark.prove
 def test_many_kills_leave_no_trace(tmp_path):
-    report = run_several(tmp_path, "undisturbed", "kills", "stops", timeout=600)
+    report = run_several(tmp_path, "undisturbed", "undisturbed-long", "kills", "stops", timeout=600)
     for victim, found in enumerate(report["kills"]):
         assert all(statuses[victim] == -9 and statuses[1 - victim] == 1 for statuses in found["statuses"])
         assert max(found["seconds"]) < 15
         assert found["end"] == [0, 0]
-        assert_same_bits(tmp_path / f"killed-{victim}", tmp_path / "undisturbed")
+        assert_same_bits(tmp_path / f"killed-{victim}", tmp_path / "undisturbed-long")
         assert report["stops"][victim] == {"statuses": [143, 143], "end": [0, 0]}
         assert_same_bits(tmp_path / f"stopped-{victim}", tmp_path / "undisturbed")
 
