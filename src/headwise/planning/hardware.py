@@ -60,8 +60,8 @@ def _card(
     )
 
 
-GLIBC_HEAP = 1.45
-"""A CPU's allocator keeps freed blocks that are too small for the next tensor: 1.47 and 1.49 measured (docs/experiments.md)."""
+GLIBC_HEAP = 1.25
+"""A CPU's allocator keeps freed blocks that are too small for the next tensor: 1.15 to 1.30 measured (docs/experiments.md)."""
 
 
 # Dense peaks in TFLOP/s (fp32 without tensor cores, torch's default), GB/s, GiB, and GB/s per GPU of a link between
