@@ -46,6 +46,7 @@ from headwise.training.precision import choose_dtype
 from headwise.training.updates import Updater
 
 SLACK = 0.15
+MIN_RANGE = 30.0
 SOURCE_TOKENS = 16
 FIRST_WORD = 4
 RATE = 1e-4
@@ -89,12 +90,16 @@ class Growth:
     axis: str
     values: tuple[int, ...]
     seconds: tuple[float, ...]
-    operations: float
+    flops: tuple[float, ...]
     launches: float
 
     @property
     def exponent(self) -> float:
         return slope(self.values, self.seconds)
+
+    @property
+    def operations(self) -> float:
+        return slope(self.values, self.flops)
 
     @property
     def last(self) -> float:
@@ -106,8 +111,8 @@ class Growth:
         return low - SLACK <= self.exponent <= high + SLACK
 
     def as_dict(self) -> dict[str, Any]:
-        found = {"exponent": self.exponent, "last": self.last, "is_expected": self.is_expected}
-        return vars(self) | found
+        names = ("exponent", "last", "operations", "is_expected")
+        return vars(self) | {name: getattr(self, name) for name in names}
 
 
 def slope(sizes: Sequence[float], seconds: Sequence[float]) -> float:
@@ -214,8 +219,7 @@ def measure_axis(mode: str, axis: Axis, *, bench: Bench) -> Growth:
         bench.compare(f"{mode} against {axis.name}", contenders, unit="token", baseline=contenders[0].name).values()
     )
     seconds = tuple(1 / line.rate for line in lines)
-    operations = slope(axis.values, [flops[value] for value in axis.values])
-    return Growth(mode, axis.name, axis.values, seconds, operations, axis.launches)
+    return Growth(mode, axis.name, axis.values, seconds, tuple(flops.values()), axis.launches)
 
 
 def report(found: Sequence[Growth]) -> None:
@@ -228,7 +232,7 @@ def report(found: Sequence[Growth]) -> None:
 
 
 def draw(found: Sequence[Growth], path: Path) -> None:
-    """One panel an axis, logarithmic both ways; the count of operations is laid through the largest size."""
+    """One panel an axis, logarithmic both ways; the counts are laid through the largest size."""
     from matplotlib.figure import Figure
 
     modes = list(dict.fromkeys(growth.mode for growth in found))
@@ -239,9 +243,13 @@ def draw(found: Sequence[Growth], path: Path) -> None:
         panel = panels[modes.index(growth.mode), axes.index(growth.axis)]
         micro = np.array(growth.seconds) * 1e6
         panel.loglog(growth.values, micro, "o-", color="#1f5a8a", label=f"measured {growth.exponent:+.2f}")
-        for name, exponent, style in (("operations", growth.operations, "--"), ("launches", growth.launches, ":")):
-            line = micro[-1] * (np.array(growth.values) / growth.values[-1]) ** exponent
-            panel.loglog(growth.values, line, style, color="#888888", label=f"{name} {exponent:+.2f}")
+        counted = micro[-1] * np.array(growth.flops) / growth.flops[-1]
+        panel.loglog(growth.values, counted, "--", color="#888888", label=f"operations {growth.operations:+.2f}")
+        launched = micro[-1] * (np.array(growth.values) / growth.values[-1]) ** growth.launches
+        panel.loglog(growth.values, launched, ":", color="#888888", label=f"launches {growth.launches:+.2f}")
+        low, high = panel.get_ylim()
+        widen = max(1.0, math.sqrt(MIN_RANGE * low / high))  # a flat line must look flat
+        panel.set_ylim(low / widen, high * widen)
         panel.set_title(f"{growth.mode} against {growth.axis}", fontsize=10)
         panel.set_xticks(growth.values, [f"{value:,}" for value in growth.values], fontsize=7)
         panel.minorticks_off()

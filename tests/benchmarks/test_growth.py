@@ -47,7 +47,7 @@ def test_attention_rules_long_rows_and_only_those(growth: ModuleType) -> None:
 
 def test_a_verdict_lies_between_the_two_worlds(growth: ModuleType) -> None:
     def judge(*seconds: float) -> bool:
-        return growth.Growth("training", "batch", (1, 2), seconds, operations=0.0, launches=-1.0).is_expected
+        return growth.Growth("training", "batch", (1, 2), seconds, flops=(1.0, 1.0), launches=-1.0).is_expected
 
     assert judge(1.0, 0.7)
     assert not judge(1.0, 1.5)
