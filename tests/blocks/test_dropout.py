@@ -20,6 +20,12 @@ def test_nothing_is_dropped_outside_training_or_at_rate_zero():
     assert drop(x, 0.0, training=True) is x
 
 
+def test_the_highest_rates_keep_something():
+    y = drop(torch.ones(1009, 97), 0.9999, training=True)
+    assert 0 < (y != 0).float().mean() < 0.01
+    assert y.isfinite().all()
+
+
 def test_the_generator_decides():
     x = torch.ones(31, 37)
 

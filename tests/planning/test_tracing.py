@@ -82,3 +82,11 @@ def test_attention_with_dropout_is_fused_on_a_gpu_alone() -> None:
     assert written_out.calls("attention") == 0
     assert fused.calls("attention") > 0
     assert fused.activations < written_out.activations
+
+
+def test_a_gpus_attention_is_one_kernel_in_bf16_too() -> None:
+    """A CPU stores attention's weights in bf16 for a faster backward; a plan for a GPU must not."""
+    subject = made_subject()
+    for_gpu = trace_step(subject.step(5, bf16=True), always_fused=True)
+    assert any(operation.kind == "attention" for operation in for_gpu.operations)
+    assert not any(operation.kind == "attention" for operation in trace_step(subject.step(5, bf16=True)).operations)

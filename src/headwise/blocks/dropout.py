@@ -22,7 +22,9 @@ NUM_LEVELS = 256
 
 def drop(x: Tensor, rate: float, *, training: bool) -> Tensor:
     """x with a share `rate` of its numbers forgotten while training; draws from torch's generator of x's device."""
-    threshold = round(rate * NUM_LEVELS)
+    threshold = min(
+        round(rate * NUM_LEVELS), NUM_LEVELS - 1
+    )  # at least one level is kept, else nothing could be scaled
     if not training or threshold == 0:
         return x
     if torch.compiler.is_compiling():

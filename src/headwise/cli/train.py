@@ -19,12 +19,12 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise train base --run runs/mine data.source=en data.target=de \\\n"
             "      data.train=my/train data.valid=my/valid training.steps=20000\n\n"
             "Progress goes to standard error and runs/mine/log.jsonl; the model to runs/mine/model.\n\n"
-            "On several processors or machines: torchrun --nproc-per-node=2 -m headwise train …",
+            "On several processors or machines: torchrun --nproc-per-node=2 -m -- headwise train …",
             "按配方训练模型。自己的语料（my/train.en、my/train.de，每行一句）：\n\n"
             "  headwise train base --run runs/mine data.source=en data.target=de \\\n"
             "      data.train=my/train data.valid=my/valid training.steps=20000\n\n"
             "进度写到标准错误与 runs/mine/log.jsonl，模型写到 runs/mine/model。\n\n"
-            "使用多个处理器或多台机器：torchrun --nproc-per-node=2 -m headwise train …",
+            "使用多个处理器或多台机器：torchrun --nproc-per-node=2 -m -- headwise train …",
         ),
     )
     parser.add_argument(

@@ -27,6 +27,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from headwise.attention import fused
+
 Kind = Literal["product", "attention", "other"]
 PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}
 """Where the first factor stands among the arguments."""
@@ -100,12 +102,23 @@ def trace_step(step: Step, *, always_fused: bool = False) -> StepTrace:
     """Watch a step. `always_fused`: a GPU's attention is one kernel even with dropout, which a CPU would write out."""
     with FakeTensorMode(), torch.device("cpu"), step() as (module, loss):
         watch = _Watch([*module.parameters(), *module.buffers()])
-        with _WithoutAttentionDropout() if always_fused else contextlib.nullcontext(), watch:
+        with _attention_of_gpu() if always_fused else contextlib.nullcontext(), watch:
             value = loss()
             watch.start_backward()
             value.backward()
             del value
         return watch.finish([parameter.grad for parameter in module.parameters() if parameter.grad is not None])
+
+
+@contextlib.contextmanager
+def _attention_of_gpu() -> Iterator[None]:
+    """Neither written out for dropout nor with stored weights: both are ways of a CPU."""
+    stored, fused.MAX_STORED_KEYS = fused.MAX_STORED_KEYS, 0
+    try:
+        with _WithoutAttentionDropout():
+            yield
+    finally:
+        fused.MAX_STORED_KEYS = stored
 
 
 class _WithoutAttentionDropout(TorchFunctionMode):
