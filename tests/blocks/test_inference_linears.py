@@ -1,16 +1,26 @@
 """Packed and rounded linear layers against nn.Linear, and against the formula of rounding written out."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor, nn
 
-from headwise.blocks import int8_linear, packed_linear
-from headwise.blocks.int8_linear import FbgemmLinear, IntegerLinear, choose_int8, quantize_rows
-from headwise.blocks.packed_linear import PackedLinear, refusal
+from headwise.blocks.half_linear import HalfLinear
+from headwise.blocks.int8_linear import FbgemmLinear, IntegerLinear, quantize_rows
+from headwise.blocks.packed_linear import PackedLinear
+from headwise.blocks.trial import MakeLinear, quantized_engine, refusal_of
+from headwise.errors import UsageError
 
-needs_packing = pytest.mark.skipif(refusal(torch.float32) is not None, reason=f"{refusal(torch.float32)}")
-needs_bf16 = pytest.mark.skipif(refusal(torch.bfloat16) is not None, reason=f"{refusal(torch.bfloat16)}")
-INT8 = [form for form in (FbgemmLinear, IntegerLinear) if int8_linear._refusal(form) is None]
+PACKED, PACKED_BF16 = (partial(PackedLinear, dtype=dtype) for dtype in (torch.float32, torch.bfloat16))
+
+
+def needs(make: MakeLinear) -> pytest.MarkDecorator:
+    reason = refusal_of(make, tolerance=0.5)
+    return pytest.mark.skipif(reason is not None, reason=f"{reason}")
+
+
+INT8 = [form for form in (FbgemmLinear, IntegerLinear) if refusal_of(form, tolerance=0.5) is None]
 
 
 def make(generator: torch.Generator, *, bias: bool = True) -> tuple[nn.Linear, Tensor]:
@@ -21,20 +31,20 @@ def make(generator: torch.Generator, *, bias: bool = True) -> tuple[nn.Linear, T
     return linear, torch.randn(3, 5, 37, generator=generator)
 
 
-@needs_packing
+@needs(PACKED)
 @pytest.mark.parametrize("bias", [True, False])
 def test_packed_is_the_same_product(bias: bool, generator: torch.Generator) -> None:
     linear, x = make(generator, bias=bias)
-    packed = PackedLinear(linear.weight, linear.bias, dtype=torch.float32)
+    packed = PACKED(linear.weight, linear.bias)
     with torch.no_grad():
         torch.testing.assert_close(packed(x), linear(x), atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(packed(x[1, :1]), linear(x[1, :1]), atol=1e-5, rtol=1e-5)
 
 
-@needs_bf16
+@needs(PACKED_BF16)
 def test_bf16_is_the_product_of_rounded_numbers(generator: torch.Generator) -> None:
     linear, x = make(generator)
-    packed = PackedLinear(linear.weight, linear.bias, dtype=torch.bfloat16)
+    packed = PACKED_BF16(linear.weight, linear.bias)
     with torch.no_grad():
         exact = x.bfloat16().double() @ linear.weight.bfloat16().double().T + linear.bias.bfloat16().double()
         found = packed(x)
@@ -80,36 +90,36 @@ def test_each_row_of_the_integer_form_is_rounded_by_itself(generator: torch.Gene
         assert form(loud)[1:].equal(form(x)[1:])
 
 
+@needs(HalfLinear)
+def test_fp16_rounds_the_weights_and_nothing_else(generator: torch.Generator) -> None:
+    linear, x = make(generator)
+    with torch.no_grad():
+        exact = x.double() @ linear.weight.half().double().T + linear.bias.double()
+        torch.testing.assert_close(HalfLinear(linear.weight, linear.bias)(x), exact.float(), atol=1e-5, rtol=1e-5)
+
+
+def test_a_weight_beyond_fp16_is_refused(generator: torch.Generator) -> None:
+    with pytest.raises(UsageError, match="exceeds 65,504, the greatest number of fp16; use --precision fp32"):
+        HalfLinear(torch.full((2, 3), 65_600.0), None)
+
+
 @pytest.mark.parametrize("engine", torch.backends.quantized.supported_engines)
 def test_the_engine_of_the_process_is_left_as_it_was(engine: str, generator: torch.Generator) -> None:
     linear, _ = make(generator)
-    before = torch.backends.quantized.engine
-    torch.backends.quantized.engine = engine
-    try:
-        choose_int8.__wrapped__()
+    with quantized_engine(engine):
+        for form in INT8:
+            form(linear.weight, linear.bias)
         assert torch.backends.quantized.engine == engine
-    finally:
-        torch.backends.quantized.engine = before
-    assert linear.weight.requires_grad
 
 
-def test_a_missing_operator_is_a_reason_not_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(*arguments: object, **options: object) -> None:
-        raise AttributeError("no operator of this name")
+def test_a_missing_operator_is_a_reason_not_a_crash() -> None:
+    def missing(weight: Tensor, bias: Tensor | None) -> nn.Module:
+        return torch.ops.mkldnn._no_operator_of_this_name(weight)
 
-    monkeypatch.setattr(packed_linear.PackedLinear, "__init__", missing)
-    assert "no operator" in str(packed_linear.refusal.__wrapped__(torch.float32))
-    monkeypatch.setattr(FbgemmLinear, "__init__", missing)
-    form, reason = choose_int8.__wrapped__()
-    assert form is IntegerLinear
-    assert "no operator" in str(reason)
-    monkeypatch.setattr(IntegerLinear, "__init__", missing)
-    assert choose_int8.__wrapped__()[0] is None
+    assert "_no_operator_of_this_name" in str(refusal_of(missing, tolerance=1.0))
 
 
-def test_wrong_products_are_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(IntegerLinear, "forward", lambda self, x: x.new_zeros(3, 48))
-    assert int8_linear._refusal(IntegerLinear) == "its products are wrong here"
-    monkeypatch.setattr(PackedLinear, "forward", lambda self, x: x.new_zeros(3, 48))
-    if refusal(torch.float32) is None:
-        assert refusal.__wrapped__(torch.float32) == "its products are wrong here"
+def test_wrong_products_are_a_reason() -> None:
+    assert refusal_of(lambda weight, bias: nn.Linear(32, 48), tolerance=0.5) == "its products are wrong here"
+    assert refusal_of(IntegerLinear, tolerance=0.5) is None
+    assert refusal_of(IntegerLinear, tolerance=1e-4) == "its products are wrong here"

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from headwise.attention.masks import Mask
+from headwise.blocks.int8_linear import FbgemmLinear, IntegerLinear
 from headwise.decoding.choices import BeamSettings, GreedySettings, decode
 from headwise.errors import UsageError
 from headwise.models import inference
@@ -26,7 +27,9 @@ def exchanged(model: EncoderDecoder, precision: Precision) -> EncoderDecoder:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize(("precision", "tolerance"), [("auto", 1e-5), ("fp32", 1e-5), ("bf16", 0.05), ("int8", 0.1)])
+@pytest.mark.parametrize(
+    ("precision", "tolerance"), [("auto", 1e-5), ("fp32", 1e-5), ("fp16", 2e-3), ("bf16", 0.05), ("int8", 0.1)]
+)
 def test_logits_are_those_of_the_plain_model(
     variant: str, precision: Precision, tolerance: float, generator: torch.Generator
 ) -> None:
@@ -71,19 +74,28 @@ def test_the_trained_model_stays_as_it_was(generator: torch.Generator) -> None:
 
 
 def test_where_nothing_can_be_packed_the_plain_model_is_used_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inference, "refusal", lambda dtype: "no such operator")
-    monkeypatch.setattr(inference, "choose_int8", lambda: (None, "no integers"))
+    monkeypatch.setattr(inference, "_refusal", lambda make, tolerance: "no such operator")
     form = choose_form("auto", CPU)
     assert form.name == "plain"
-    assert "no such operator" in str(form.remark)
-    for precision in ("bf16", "int8"):
+    assert "slower: oneDNN cannot be used here (no such operator)" in str(form.remark)
+    precisions: tuple[Precision, ...] = ("fp16", "bf16", "int8")
+    for precision in precisions:
         with pytest.raises(UsageError, match=f"{precision} cannot be computed here.*use --precision fp32"):
             choose_form(precision, CPU)
 
 
+def test_int8_has_a_second_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inference, "_refusal", lambda make, tolerance: "gone" if make is FbgemmLinear else None)
+    form = choose_form("int8", CPU)
+    assert form.make_linear is IntegerLinear
+    assert "slower: fbgemm cannot be used here (gone)" in str(form.remark)
+
+
 def test_on_an_accelerator_int8_is_refused_and_bf16_is_the_whole_model(generator: torch.Generator) -> None:
-    with pytest.raises(UsageError, match="int8 is computed on a CPU only"):
-        choose_form("int8", torch.device("cuda"))
+    refused: tuple[Precision, ...] = ("fp16", "int8")
+    for precision in refused:
+        with pytest.raises(UsageError, match=f"{precision} is computed on a CPU only"):
+            choose_form(precision, torch.device("cuda"))
     assert choose_form("auto", torch.device("cuda")).name == "plain"
     model = make("pre_norm", generator)
     half = exchange(model, choose_form("bf16", torch.device("cuda")))

@@ -4,7 +4,7 @@
     y_o     = scale_x · scale_o · Σ_i (x̂_i − zero) w_oi + b_o                     x_i ≈ scale_x · (x̂_i − zero), found anew at every call
 
 Jacob et al. 2018. Weights are rounded once, activations when they come (*dynamic* quantisation), so no calibration data are
-needed; sums are exact in 32 bits. Two implementations, tried in this order by `choose_int8`:
+needed; sums are exact in 32 bits. Two implementations, tried in this order (models/inference.py):
 
     fbgemm    one kernel: find the range of x, round, multiply, scale. The range is that of the whole batch.
     integer   `torch._int_mm` between ordinary operators, one range per row: slower, but it needs no quantised tensors, which
@@ -13,17 +13,13 @@ needed; sums are exact in 32 bits. Two implementations, tried in this order by `
 Not differentiable; the layer it is made from is left alone. Tested against: nn.Linear, and the formula in double precision.
 """
 
-import contextlib
 import warnings
-from collections.abc import Callable, Iterator
-from functools import cache
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float, Int8
 from torch import Tensor, nn
 
-from headwise.blocks.packed_linear import NOT_THERE
+from headwise.blocks.trial import quantized_engine
 
 LARGEST = 127
 # Without VNNI, fbgemm adds products in pairs of 16 bits, where 8-bit activations overflow; 7 bits do not.
@@ -36,23 +32,12 @@ def quantize_rows(x: Float[Tensor, "row dim"]) -> tuple[Int8[Tensor, "row dim"],
     return (x / scale).round_().to(torch.int8), scale
 
 
-@contextlib.contextmanager
-def _engine(name: str) -> Iterator[None]:
-    """torch packs for the engine that is set for the whole process; it is set back afterwards."""
-    before = torch.backends.quantized.engine
-    torch.backends.quantized.engine = name
-    try:
-        yield
-    finally:
-        torch.backends.quantized.engine = before
-
-
 class FbgemmLinear(nn.Module):
     def __init__(self, weight: Float[Tensor, "output input"], bias: Tensor | None) -> None:
         super().__init__()
         integers, scale = quantize_rows(weight.detach().float())
         zero = torch.zeros(len(integers), dtype=torch.long)
-        with _engine("fbgemm"), warnings.catch_warnings():
+        with quantized_engine("fbgemm"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             # The only form of an int8 weight that fbgemm packs is a quantised tensor, whose makers warn that they will go.
             quantized = torch._make_per_channel_quantized_tensor(integers, scale[:, 0].double(), zero, 0)
@@ -75,28 +60,3 @@ class IntegerLinear(nn.Module):
         y = torch._int_mm(integers, self.columns).float().mul_(scale).mul_(self.scale)
         y = y if self.bias is None else y.add_(self.bias)
         return y.view(*x.shape[:-1], -1)
-
-
-Int8Linear = type[FbgemmLinear] | type[IntegerLinear]
-
-
-@cache
-def choose_int8() -> tuple[Int8Linear | None, str | None]:
-    """The implementation to use here; with the second choice, or none, the reason."""
-    fbgemm = _refusal(FbgemmLinear)
-    if fbgemm is None:
-        return FbgemmLinear, None
-    integer = _refusal(IntegerLinear)
-    return (IntegerLinear, fbgemm) if integer is None else (None, f"{fbgemm}; {integer}")
-
-
-def _refusal(form: Callable[[Tensor, Tensor | None], nn.Module]) -> str | None:
-    """Why this implementation cannot be used here: a small product is tried and compared."""
-    generator = torch.Generator().manual_seed(0)
-    x, weight = (torch.randn(shape, generator=generator) for shape in ((3, 32), (48, 32)))
-    try:
-        with torch.no_grad():
-            difference = (form(weight, None)(x) - F.linear(x, weight)).abs().max()
-    except NOT_THERE as error:
-        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
-    return None if difference < 0.5 else "its products are wrong here"

@@ -8,8 +8,6 @@ instead of two small ones, and x is read (in int8: rounded) once. The result is 
 Made from a trained MultiHeadAttention, which is left alone. Tested against: it.
 """
 
-from collections.abc import Callable
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -18,9 +16,7 @@ from headwise.attention.cache import KeyValueCache
 from headwise.attention.full import attention_weights
 from headwise.attention.masks import Mask
 from headwise.attention.multi_head import MultiHeadAttention
-
-MakeLinear = Callable[[Tensor, Tensor | None], nn.Module]
-"""From weight [output, input] and bias to the layer that multiplies with them."""
+from headwise.blocks.trial import MakeLinear
 
 
 class JointAttention(MultiHeadAttention):

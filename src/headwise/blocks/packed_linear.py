@@ -5,20 +5,14 @@
 A decoding step of one sentence multiplies one row with every weight of the decoder, so it takes as long as reading them. torch's
 `F.linear` reads W row by row in one thread; oneDNN's blocked layout is read by all threads in order: 1 row × 512 → 8,000 in 0.7 ms
 instead of 1.6, and in 0.17 ms as bf16. The layout is made by torch's own operators, which its compiler uses for the
-same purpose; they are not public, so `refusal` tries them on a small product before anything relies on them.
+same purpose; they are not public, so they are tried before anything relies on them (trial.py).
 
 Not differentiable; the layer it is made from is left alone. Tested against: nn.Linear.
 """
 
-from functools import cache
-
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
-
-NOT_THERE = (AttributeError, RuntimeError, NotImplementedError)
-"""What torch raises when an operator, or the hardware for it, is missing."""
 
 
 class PackedLinear(nn.Module):
@@ -34,16 +28,3 @@ class PackedLinear(nn.Module):
 
     def forward(self, x: Float[Tensor, "*batch input"]) -> Float[Tensor, "*batch output"]:
         return self._multiply(x.to(self.dtype), self.packed, self.bias, "none", [], "").float()
-
-
-@cache
-def refusal(dtype: torch.dtype) -> str | None:
-    """Why weights of this type cannot be packed here; None if they can."""
-    generator = torch.Generator().manual_seed(0)
-    x, weight = (torch.randn(shape, generator=generator) for shape in ((3, 32), (48, 32)))
-    try:
-        with torch.no_grad():
-            difference = (PackedLinear(weight, None, dtype=dtype)(x) - F.linear(x, weight)).abs().max()
-    except NOT_THERE as error:
-        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
-    return None if difference < (1e-4 if dtype == torch.float32 else 0.3) else "its products are wrong here"

@@ -40,10 +40,10 @@ def add_computing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--precision",
         default="auto",
-        choices=("auto", "fp32", "bf16", "int8"),
+        choices=("auto", "fp32", "fp16", "bf16", "int8"),
         help=say(
-            "numbers of the products; auto keeps the results of fp32, bf16 and int8 (CPU only) are faster and round more",
-            "乘积所用的数；auto 保持 fp32 的结果，bf16 与 int8（仅 CPU）更快、舍入更多",
+            "numbers of the products: auto keeps the results of fp32; fp16 (weights), bf16, int8 are faster and round more",
+            "乘积所用的数：auto 保持 fp32 的结果；fp16（权重）、bf16、int8 更快、舍入更多",
         ),
     )
 

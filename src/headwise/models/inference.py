@@ -1,41 +1,46 @@
 """A trained model in the form it is used in: the same structure, its linear layers exchanged for ones made to be used only.
 
-    form      products                                                   results
-    plain     the modules as they were trained                           the reference
-    packed    fp32, weights laid out for the processor                   equal up to the rounding of sums
-    bf16      bf16 with fp32 sums; norms, softmax, residuals fp32        close (8 bits of precision in each product)
-    int8      8-bit integers with exact sums; the rest fp32              close; BLEU within 0.3 in docs/experiments.md
+    form      products                                                        results
+    plain     the modules as they were trained                                the reference
+    packed    fp32, weights laid out for the processor                        equal up to the rounding of sums
+    fp16      weights in fp16; products and sums fp32                         within 1e-4 of each product
+    bf16      weights and operands in bf16, sums fp32; the rest fp32          within 3e-3
+    int8      8-bit integers, exact sums; the rest fp32                       within 1e-2
 
 `exchange` builds a second tree of modules around the same embeddings and norms; the model it is given stays as it is and can
-go on training. What was chosen, and why something better was not, is said in `Form`.
+go on training. What was chosen, and why something faster was not, is said in `Form`; what each costs in BLEU and gains in speed, in
+docs/experiments.md.
 
 Tested against: the plain model, for each form, layer by layer and through searches.
 """
 
 import copy
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from headwise.attention.multi_head import MultiHeadAttention
-from headwise.blocks.int8_linear import choose_int8
-from headwise.blocks.joint_attention import JointAttention, MakeLinear
-from headwise.blocks.packed_linear import PackedLinear, refusal
+from headwise.blocks.half_linear import HalfLinear
+from headwise.blocks.int8_linear import FbgemmLinear, IntegerLinear
+from headwise.blocks.joint_attention import JointAttention
+from headwise.blocks.packed_linear import PackedLinear
+from headwise.blocks.trial import MakeLinear, refusal_of
 from headwise.errors import UsageError
 from headwise.language import say
 from headwise.models.encoder_decoder import EncoderDecoder
 
-Precision = Literal["auto", "fp32", "bf16", "int8"]
+Precision = Literal["auto", "fp32", "fp16", "bf16", "int8"]
+FormName = Literal["plain", "packed", "fp16", "bf16", "int8"]
 
 
 @dataclass(frozen=True)
 class Form:
     """In what form a model computes."""
 
-    name: Literal["plain", "packed", "bf16", "int8"]
+    name: FormName
     make_linear: MakeLinear | None = None
     remark: str | None = None
     """Why it is not a faster one."""
@@ -52,44 +57,48 @@ class Form:
                 return name
 
 
+_PACKED, _PACKED_BF16 = (partial(PackedLinear, dtype=dtype) for dtype in (torch.float32, torch.bfloat16))
+# For each precision the form it leads to and the layers that offer it, fastest first: name, maker, error allowed in a trial.
+_OFFERS: dict[Precision, tuple[FormName, tuple[tuple[str, MakeLinear, float], ...]]] = {
+    "fp32": ("packed", (("oneDNN", _PACKED, 1e-4),)),
+    "fp16": ("fp16", (("fbgemm", HalfLinear, 0.03),)),
+    "bf16": ("bf16", (("oneDNN", _PACKED_BF16, 0.3),)),
+    "int8": ("int8", (("fbgemm", FbgemmLinear, 0.5), ("torch._int_mm", IntegerLinear, 0.5))),
+}
+
+
 def choose_form(precision: Precision, device: torch.device) -> Form:
-    """The fastest form that keeps what `precision` promises; `auto` promises fp32 results."""
+    """The fastest form that keeps what `precision` promises; `auto` promises the results of fp32."""
     if device.type != "cpu":
         return _choose_on_accelerator(precision, device)
-    if precision == "int8":
-        linear, reason = choose_int8()
-        if linear is None:
-            raise _missing("int8", reason)
-        return Form("int8", linear, remark=None if reason is None else _slower("fbgemm", reason))
-    if precision == "bf16":
-        if (reason := refusal(torch.bfloat16)) is not None:
-            raise _missing("bf16", reason)
-        return Form("bf16", partial(PackedLinear, dtype=torch.bfloat16))
-    if (reason := refusal(torch.float32)) is not None:
-        return Form("plain", remark=_slower("oneDNN", reason))
-    return Form("packed", partial(PackedLinear, dtype=torch.float32))
+    wanted: Precision = "fp32" if precision == "auto" else precision
+    name, offers = _OFFERS[wanted]
+    refusals: list[str] = []
+    for library, make, tolerance in offers:
+        reason = _refusal(make, tolerance)
+        if reason is None:
+            return Form(name, make, remark="; ".join(refusals) or None)
+        refusals.append(
+            say(f"slower: {library} cannot be used here ({reason})", f"较慢：此处无法使用 {library}（{reason}）")
+        )
+    if wanted == "fp32":
+        return Form("plain", remark="; ".join(refusals))
+    raise UsageError(
+        f"{precision} cannot be computed here ({'; '.join(refusals)}); use --precision fp32",
+        f"此处无法以 {precision} 计算（{'；'.join(refusals)}）；请用 --precision fp32",
+    )
+
+
+_refusal = cache(lambda make, tolerance: refusal_of(make, tolerance=tolerance))
 
 
 def _choose_on_accelerator(precision: Precision, device: torch.device) -> Form:
-    if precision == "int8":
+    if precision in ("int8", "fp16"):
         raise UsageError(
-            f"int8 is computed on a CPU only, and the device is {device.type}; use --precision bf16, or --device cpu",
-            f"int8 只在 CPU 上计算，而设备是 {device.type}；请用 --precision bf16 或 --device cpu",
+            f"{precision} is computed on a CPU only, and the device is {device.type}; use --precision bf16, or --device cpu",
+            f"{precision} 只在 CPU 上计算，而设备是 {device.type}；请用 --precision bf16 或 --device cpu",
         )
     return Form("bf16" if precision == "bf16" else "plain")
-
-
-def _missing(precision: str, reason: str | None) -> UsageError:
-    return UsageError(
-        f"{precision} cannot be computed here ({reason}); use --precision fp32",
-        f"此处无法以 {precision} 计算（{reason}）；请用 --precision fp32",
-    )
-
-
-def _slower(name: str, reason: str) -> str:
-    return say(
-        f"slower than it could be: {name} cannot be used here ({reason})", f"未达最快：此处无法使用 {name}（{reason}）"
-    )
 
 
 def exchange(model: EncoderDecoder, form: Form) -> EncoderDecoder:

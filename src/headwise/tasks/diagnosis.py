@@ -91,7 +91,7 @@ def _compiler() -> Finding:
 def _translating() -> Finding:
     """What `--precision` leads to on this processor."""
     found, remarks = [], []
-    precisions: tuple[Precision, ...] = ("auto", "bf16", "int8")
+    precisions: tuple[Precision, ...] = ("auto", "fp16", "bf16", "int8")
     for precision in precisions:
         try:
             form = choose_form(precision, torch.device("cpu"))
