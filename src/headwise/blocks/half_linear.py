@@ -29,7 +29,7 @@ class HalfLinear(nn.Module):
         with quantized_engine("fbgemm"):
             packed = torch.ops.quantized.linear_prepack_fp16(weight, None if bias is None else bias.detach().float())
         self.packed = packed
-        self._multiply = torch.ops.quantized.linear_dynamic_fp16.default
+        self._multiply = torch.ops.quantized.linear_dynamic_fp16.default._op
 
     def forward(self, x: Float[Tensor, "*batch input"]) -> Float[Tensor, "*batch output"]:
         return self._multiply(x, self.packed)

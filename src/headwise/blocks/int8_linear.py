@@ -42,7 +42,7 @@ class FbgemmLinear(nn.Module):
             # The only form of an int8 weight that fbgemm packs is a quantised tensor, whose makers warn that they will go.
             quantized = torch._make_per_channel_quantized_tensor(integers, scale[:, 0].double(), zero, 0)
             self.packed = torch.ops.quantized.linear_prepack(quantized, None if bias is None else bias.detach().float())
-        self._multiply = torch.ops.quantized.linear_dynamic.default
+        self._multiply = torch.ops.quantized.linear_dynamic.default._op
 
     def forward(self, x: Float[Tensor, "*batch input"]) -> Float[Tensor, "*batch output"]:
         return self._multiply(x, self.packed, not VNNI_IS_THERE)
