@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         COMPANIONS.clear()
         for process in (*servers.values(), *busy):
             process.kill()
-            process.wait()
+            process.communicate()  # waits, and closes the pipes
     bench.save()
 
 
