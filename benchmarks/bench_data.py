@@ -1,10 +1,11 @@
 """Preparing a large corpus, and the first batch from it: pairs a second, memory, seconds to start and to resume.
 
-    python benchmarks/bench_data.py [--pairs 1_000_000] [--directory DIR]
+    python benchmarks/bench_data.py [--pairs 1_000_000] [--directory DIR] [--from-tokens]
 
 Measured: every stage in a process of its own, so that its memory is its own: `make` writes two text files of synthetic sentences
 (about 8 words, Zipf's law, 1 % of them repeated), `prepare` is what `headwise train` does with them, `open` checks every byte and
-takes the first batch, `resume` does so from the middle of the third epoch, twice, and compares.
+takes the first batch, `resume` does so from the middle of the third epoch, twice, and compares. With `--from-tokens` the store is
+written from random tokens (`tokens`), which takes minutes instead of an hour: what opening costs does not depend on the text.
 
 The floor, of preparing: reading the text twice (110 bytes a pair and pass, at 1 GB/s 0.2 µs a pair), and tokenising it, which no
 library does in less than 2 µs a pair and core; of opening: SHA-256 of 56 bytes a pair at 1 to 2 GB/s. Memory may hold 8 bytes a
@@ -13,7 +14,6 @@ pair (the hashes of what was seen) and nothing else that grows. How far we are: 
 
 import argparse
 import hashlib
-import itertools
 import json
 import os
 import resource
@@ -31,13 +31,14 @@ from harness import Bench, make_parser, print_table
 
 from headwise.data.batching import Cursor, batches
 from headwise.data.choices import DataSettings
+from headwise.data.order import EpochOrder
 from headwise.data.preparation import open_prepared, prepare_data
-from headwise.data.shards import TokenStore
+from headwise.data.shards import Ragged, StoreWriter, TokenStore
 from headwise.randomness import numpy_generator
 from headwise.text.choices import SentencePieceSettings
 
 NUM_WORDS, MEAN_WORDS, REPEATED = 20_000, 8, 100
-BLOCK = 100_000
+BLOCK, STORE_BLOCK = 100_000, 1_000_000
 BATCH_ROWS = 32
 SAMPLE = 500_000
 MIB = 1 << 20
@@ -66,6 +67,27 @@ def make_text(prefix: Path, count: int) -> None:
             files[code].write("\n".join(lines) + "\n")
     for file in files.values():
         file.close()
+
+
+def make_store(directory: Path, count: int) -> None:
+    """A store of random tokens, ten a side on average."""
+    generator = numpy_generator("synthetic tokens")
+    with StoreWriter(directory, vocabulary_sizes={"source": 8000, "target": 8000}) as writer:
+        writer.start_corpus("random")
+        for begin in range(0, count, STORE_BLOCK):
+            sides = []
+            for _ in range(2):
+                lengths = np.clip(generator.poisson(10, min(STORE_BLOCK, count - begin)), 2, 30)
+                sides.append(Ragged(generator.integers(4, 8000, int(lengths.sum()), dtype=np.uint16), lengths))
+            writer.add(*sides)
+
+
+def open_store(directory: Path) -> tuple[TokenStore, int, int]:
+    """The training store and the lengths of its rows, every byte checked."""
+    if (directory / "store").exists():
+        return TokenStore(directory / "store"), 128, 128
+    prepared = open_prepared(directory / "data")
+    return prepared.train, prepared.source_row, prepared.target_row
 
 
 class MemoryWatch:
@@ -108,6 +130,8 @@ def run_stage(stage: str, directory: Path, pairs: int) -> dict[str, Any]:
     match stage:
         case "make":
             make_text(directory / "text", pairs)
+        case "tokens":
+            make_store(directory / "store", pairs)
         case "prepare":
             stages: dict[str, list[float]] = {}
 
@@ -119,23 +143,17 @@ def run_stage(stage: str, directory: Path, pairs: int) -> dict[str, Any]:
             prepare_data(data, text, directory / "data", progress=note)
             found["encode_seconds"] = stages["train"][-1] - stages["train"][0]
         case "open" | "resume":
-            prepared = open_prepared(directory / "data")
+            store, *rows = open_store(directory)
             found["open_seconds"] = time.perf_counter() - began
-            cursor = Cursor(2, middle_chunk(prepared.train), 3) if stage == "resume" else Cursor()
-            digests = [first_batch(prepared.train, prepared.source_row, prepared.target_row, cursor)]
+            cursor = Cursor(2, EpochOrder(store.corpora, 1).num_chunks // 2, 3) if stage == "resume" else Cursor()
+            digests = [first_batch(store, *rows, cursor)]
             found["first_batch_seconds"] = time.perf_counter() - began
-            digests.append(first_batch(prepared.train, prepared.source_row, prepared.target_row, cursor))
+            digests.append(first_batch(store, *rows, cursor))
             assert digests[0] == digests[1], "the order is a pure function"
-            found |= {"digest": digests[0], "pairs": len(prepared.train)}
+            found |= {"digest": digests[0], "pairs": len(store)}
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     found |= {"cpu_seconds": sum(usage.ru_utime + usage.ru_stime for usage in used)}
     return {"seconds": time.perf_counter() - began} | found | watch.stop()
-
-
-def middle_chunk(store: TokenStore) -> int:
-    from headwise.data.order import EpochOrder
-
-    return EpochOrder(store.corpora, 1).num_chunks // 2
 
 
 def first_batch(store: TokenStore, source_row: int, target_row: int, cursor: Cursor) -> str:
@@ -146,7 +164,8 @@ def first_batch(store: TokenStore, source_row: int, target_row: int, cursor: Cur
 
 def measure(directory: Path, pairs: int, bench: Bench) -> None:
     rows = [("stage", "seconds", "CPU s", "pairs/s", "memory MiB", "workers MiB", "open s", "first batch s")]
-    for stage in ("make", "prepare", "open", "resume"):
+    stages = ("tokens",) if bench.options.from_tokens else ("make", "prepare")
+    for stage in (*stages, "open", "resume"):
         done = subprocess.run(
             [sys.executable, __file__, "--stage", stage, "--directory", str(directory), "--pairs", str(pairs)],
             stdout=subprocess.PIPE,
@@ -158,7 +177,7 @@ def measure(directory: Path, pairs: int, bench: Bench) -> None:
         numbers = [found["seconds"], found["cpu_seconds"], pairs / found["seconds"], found["memory_mib"]]
         numbers += [found["workers_mib"], found.get("open_seconds"), found.get("first_batch_seconds")]
         rows.append((stage, *("–" if number is None else f"{number:,.1f}" for number in numbers)))
-    sizes = [path.stat().st_size for path in itertools.chain(directory.glob("text.*"), directory.glob("data/train/*"))]
+    sizes = [path.stat().st_size for path in directory.rglob("*") if path.is_file()]
     print_table(rows)
     bench.note("bytes of text and store", sum(sizes))
 
@@ -167,7 +186,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--pairs", type=int, default=1_000_000)
     parser.add_argument("--directory", type=Path, help="where text and store go and stay (default: a temporary one)")
-    parser.add_argument("--stage", choices=("make", "prepare", "open", "resume"), help=argparse.SUPPRESS)
+    parser.add_argument("--from-tokens", action="store_true", help="leave out text and preparing")
+    parser.add_argument("--stage", choices=("make", "tokens", "prepare", "open", "resume"), help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.stage is not None:
         print(json.dumps(run_stage(options.stage, options.directory, options.pairs)))
