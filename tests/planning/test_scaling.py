@@ -30,7 +30,7 @@ def test_layouts_divide_what_they_should() -> None:
     assert (half.activations, half.gradients, half.weights) == (3200, 400, 400)
     shared = arrange(MEMORY, Layout("sharded"), devices=4, num_blocks=4)
     assert (shared.optimizer, shared.activations, shared.weights) == (200, 1600, 100 + 200)
-    again = arrange(MEMORY, Layout(checkpointing=True), devices=1, num_blocks=4)
+    again = arrange(MEMORY, Layout(recompute=True), devices=1, num_blocks=4)
     assert again.activations == 3200
 
 
@@ -40,6 +40,6 @@ def test_the_cheapest_layout_that_fits_is_chosen() -> None:
 
     assert choose(8000) == Layout()
     assert choose(5000) == Layout(accumulation=2)
-    assert choose(2000) == Layout(accumulation=16, checkpointing=False) or choose(2000).accumulation >= 8
+    assert choose(2000) == Layout(accumulation=16, recompute=False) or choose(2000).accumulation >= 8
     assert choose(1700, devices=4) == Layout("sharded", accumulation=2) or choose(1700, devices=4).parallel == "sharded"
     assert choose(100) is None

@@ -167,7 +167,7 @@ class Plan:
         words = [say("sharded", "分片") if layout.parallel == "sharded" else say("replicated", "复制")]
         if layout.accumulation > 1:
             words.append(say(f"batches in {layout.accumulation} parts", f"每批分 {layout.accumulation} 份"))
-        if layout.checkpointing:
+        if layout.recompute:
             words.append("training.recompute=blocks")
         return ", ".join(words)
 

@@ -32,7 +32,7 @@ class Layout:
 
     parallel: Parallel = "replicated"
     accumulation: int = 1
-    checkpointing: bool = False
+    recompute: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def arrange(memory: MemoryParts, layout: Layout, *, devices: int, num_blocks: in
     """The memory of one device under a layout; `memory` is that of the whole batch on one device, replicated."""
     share = devices if layout.parallel == "sharded" else 1
     activations = memory.activations // (devices * layout.accumulation)
-    if layout.checkpointing:
+    if layout.recompute:
         activations = activations // max(1, num_blocks) * 2
     gradients = memory.gradients if layout.accumulation == 1 else memory.optimizer // 2
     # A sharded block is gathered whole while it works.
@@ -89,10 +89,10 @@ def choose_layout(memory: MemoryParts, *, devices: int, num_blocks: int, rows: i
     """The cheapest layout that fits: accumulation costs launches, sharding traffic, checkpointing a third of the work."""
     halvings = [2**power for power in range(max(1, rows // devices).bit_length())]
     kinds: list[Parallel] = ["replicated", "sharded"] if devices > 1 else ["replicated"]
-    for checkpointing in (False, True):
+    for recompute in (False, True):
         for parallel in kinds:
             for accumulation in halvings:
-                layout = Layout(parallel, accumulation, checkpointing)
+                layout = Layout(parallel, accumulation, recompute)
                 if arrange(memory, layout, devices=devices, num_blocks=num_blocks).total <= room:
                     return layout
     return None
