@@ -65,7 +65,7 @@ class FusedAttention:
     ) -> Float[Tensor, "batch head query value_dim"]:
         mask = self._prepared(mask, q.shape[-2], k.shape[-2], q.device)
         rate = self.dropout_rate if training else 0.0
-        stores = bias is None and rate == 0 and _stores_weights(q, k)
+        stores = bias is None and rate == 0 and self.stores_weights(q, k)
         if len(mask.parts) == 0 and bias is None and not stores:
             return F.scaled_dot_product_attention(q, k, v, dropout_p=rate)
         if mask.parts == (Causal(),) and bias is None and not stores:
@@ -87,9 +87,8 @@ class FusedAttention:
             return mask
         return self.prepare(mask, num_queries, num_keys, device)
 
-
-def _stores_weights(q: Tensor, k: Tensor) -> bool:
-    """Only for learning: without gradients there is no slow backward, and decoding has one query at a time."""
-    learns = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad)
-    low = q.device.type == "cpu" and q.dtype == torch.bfloat16
-    return learns and low and 0 < k.shape[-2] <= MAX_STORED_KEYS
+    def stores_weights(self, q: Tensor, k: Tensor) -> bool:
+        """Only for learning: without gradients there is no slow backward, and decoding has one query at a time."""
+        learns = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad)
+        low = q.device.type == "cpu" and q.dtype == torch.bfloat16
+        return learns and low and 0 < k.shape[-2] <= MAX_STORED_KEYS

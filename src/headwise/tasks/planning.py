@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from headwise.attention.fused import FusedAttention
 from headwise.data.packing import PackedBatch
 from headwise.errors import UsageError
 from headwise.models.choices import build_model
@@ -48,6 +49,13 @@ CALIBRATION_TOKENS = 2048
 """On a CPU operations of larger batches are timed at this size."""
 
 
+class _FusedOnGpu(FusedAttention):
+    """One kernel, with dropout too, and no weights stored: steps are watched on a CPU, where both would differ."""
+
+    def stores_weights(self, q: Tensor, k: Tensor) -> bool:
+        return False
+
+
 @dataclass(frozen=True)
 class Subject:
     """What is planned: a recipe with the sizes its data gave or will give."""
@@ -71,13 +79,17 @@ class Subject:
             self.recipe.model, source_size=self.source_size, target_size=self.target_size, generator=None
         )
 
-    def step(self, rows: int, *, bf16: bool) -> Step:
-        """The loss of a batch of so many rows, as `Updater` would compute it."""
+    def step(self, rows: int, *, bf16: bool, cuda: bool = False) -> Step:
+        """The loss of a batch of so many rows, as `Updater` would compute it; `cuda`: with attention as a GPU has it."""
         training = self.recipe.training
 
         @contextlib.contextmanager
         def opened() -> Iterator[tuple[nn.Module, Callable[[], Tensor]]]:
-            task = TranslationTask(self.module().train(), training.objective.label_smoothing)
+            module = self.module().train()
+            for layer in module.attention_layers().values():
+                if cuda and isinstance(layer.kernel, FusedAttention):
+                    layer.kernel = _FusedOnGpu()
+            task = TranslationTask(module, training.objective.label_smoothing)
             source, target = (
                 torch.ones(rows, length, dtype=torch.int64) for length in (self.source_row, self.target_row)
             )
@@ -147,8 +159,8 @@ class Planner:
 
     def trace(self, rows: int) -> StepTrace:
         if rows not in self._traces:
-            step = self.subject.step(rows, bf16=self.execution.bf16)
-            self._traces[rows] = trace_step(step, always_fused=self.cuda)
+            step = self.subject.step(rows, bf16=self.execution.bf16, cuda=self.cuda)
+            self._traces[rows] = trace_step(step)
         return self._traces[rows]
 
     def measure(self, device: torch.device) -> Hardware:
