@@ -77,16 +77,11 @@ def test_attention_with_dropout_is_fused_on_a_gpu_alone() -> None:
     dropout = recipe.model.dropout.model_copy(update={"attention": 0.2})
     changed = recipe.model_copy(update={"model": recipe.model.model_copy(update={"dropout": dropout})})
     subject = type(made_subject()).of(changed)
-    written_out = trace_step(subject.step(3, bf16=False))
-    fused = trace_step(subject.step(3, bf16=False), always_fused=True)
-    assert written_out.calls("attention") == 0
-    assert fused.calls("attention") > 0
-    assert fused.activations < written_out.activations
-
-
-def test_a_gpus_attention_is_one_kernel_in_bf16_too() -> None:
-    """A CPU stores attention's weights in bf16 for a faster backward; a plan for a GPU must not."""
-    subject = made_subject()
-    for_gpu = trace_step(subject.step(5, bf16=True), always_fused=True)
-    assert any(operation.kind == "attention" for operation in for_gpu.operations)
-    assert not any(operation.kind == "attention" for operation in trace_step(subject.step(5, bf16=True)).operations)
+    for bf16 in (False, True):
+        written_out = trace_step(subject.step(3, bf16=bf16))
+        fused = trace_step(subject.step(3, bf16=bf16, cuda=True))
+        assert written_out.calls("attention") == 0
+        assert fused.calls("attention") == 2 * (2 + 2 * 2)
+        assert fused.activations < written_out.activations
+    without_dropout = trace_step(made_subject().step(3, bf16=True, cuda=True))
+    assert without_dropout.calls("attention") == 2 * (2 + 2 * 2), "in bf16 too, though a CPU would store the weights"

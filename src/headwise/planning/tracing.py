@@ -21,13 +21,9 @@ from math import prod
 from typing import Any, Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-
-from headwise.attention import fused
 
 Kind = Literal["product", "attention", "other"]
 PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}
@@ -98,35 +94,16 @@ Step = Callable[[], contextlib.AbstractContextManager[tuple[nn.Module, Callable[
 """Opens a module in training mode and a function that computes the loss to differentiate."""
 
 
-def trace_step(step: Step, *, always_fused: bool = False) -> StepTrace:
-    """Watch a step. `always_fused`: a GPU's attention is one kernel even with dropout, which a CPU would write out."""
+def trace_step(step: Step) -> StepTrace:
+    """Watch a step, forward and backward."""
     with FakeTensorMode(), torch.device("cpu"), step() as (module, loss):
         watch = _Watch([*module.parameters(), *module.buffers()])
-        with _attention_of_gpu() if always_fused else contextlib.nullcontext(), watch:
+        with watch:
             value = loss()
             watch.start_backward()
             value.backward()
             del value
         return watch.finish([parameter.grad for parameter in module.parameters() if parameter.grad is not None])
-
-
-@contextlib.contextmanager
-def _attention_of_gpu() -> Iterator[None]:
-    """Neither written out for dropout nor with stored weights: both are ways of a CPU."""
-    stored, fused.MAX_STORED_KEYS = fused.MAX_STORED_KEYS, 0
-    try:
-        with _WithoutAttentionDropout():
-            yield
-    finally:
-        fused.MAX_STORED_KEYS = stored
-
-
-class _WithoutAttentionDropout(TorchFunctionMode):
-    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        options = dict(kwargs or {})
-        if function is F.scaled_dot_product_attention:
-            options["dropout_p"] = 0.0
-        return function(*args, **options)
 
 
 @dataclass
