@@ -9,9 +9,18 @@ from pathlib import Path
 import pytest
 import torch
 
+from headwise.planning.predicting import MemoryParts
 from headwise.tasks import preflight
 from headwise.tasks.planning import Subject
-from headwise.tasks.preflight import TooLargeError, bound_memory, check_memory, explaining_memory, propose
+from headwise.tasks.preflight import (
+    TooLargeError,
+    bound_memory,
+    check_memory,
+    explaining_memory,
+    parts_of_process,
+    propose,
+)
+from headwise.training.choices import ReplicatedLayout, ShardedLayout
 from tests.planning.models import made_recipe, made_subject
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,6 +76,9 @@ def test_within_the_margin_it_is_a_warning_and_anyway_too(
     assert "may not fit" in caplog.text
     with_room(monkeypatch, needed(recipe) // 8)
     check_memory(recipe, anyway=True)
+    with pytest.raises(TooLargeError):
+        check_memory(recipe, num_processes=64)  # on one machine they share its memory
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")
     check_memory(recipe, num_processes=64)
 
 
@@ -151,3 +163,21 @@ def test_proposals_keep_the_global_batch() -> None:
     subject = made_subject(batch_tokens=16 * 24, accumulation=3)
     proposal = propose(memory, subject, room=1300)
     assert (proposal.batch_tokens, proposal.accumulation) == (2 * 24, 24)
+
+
+@pytest.mark.parametrize(
+    ("accumulation", "processes", "kind", "expected"),
+    [
+        (1, 1, "replicated", (600, 400)),
+        (1, 4, "replicated", (600, 100)),  # the rows of a batch are shared
+        (4, 4, "replicated", (600, 400)),  # each takes a whole batch
+        (3, 2, "replicated", (600, 300)),  # three batches as two times two of three quarters
+        (4, 2, "sharded", (300, 400)),
+    ],
+)
+def test_what_one_of_several_processes_holds(accumulation: int, processes: int, kind: str, expected: tuple) -> None:
+    memory = MemoryParts(weights=200, gradients=100, optimizer=400, averaging=0, activations=250, workspace=50)
+    training = made_recipe().training.model_copy(
+        update={"accumulation": accumulation, "parallel": ShardedLayout() if kind == "sharded" else ReplicatedLayout()}
+    )
+    assert parts_of_process(memory, training, num_processes=processes) == expected

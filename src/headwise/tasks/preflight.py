@@ -11,6 +11,7 @@ Tested by a limit on the address space, and by handing in errors as torch raises
 
 import contextlib
 import logging
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -55,15 +56,18 @@ def check_memory(recipe: Recipe, *, num_processes: int = 1, anyway: bool = False
     subject = Subject.of(recipe)
     device = choose_device(recipe.training.device)
     room = available_memory(device)
-    if room is None or bound_memory(subject) // num_processes < room // 2:
+    # Processes of one machine share its memory, but each has a GPU of its own.
+    sharing = int(os.environ.get("LOCAL_WORLD_SIZE", num_processes)) if device.type == "cpu" else 1
+    if room is None or sharing * bound_memory(subject) < room // 2:
         return
     execution, _ = choose_execution(recipe, "cpu" if device.type == "cpu" else None)
     planner = Planner(subject, execution, cuda=device.type == "cuda")
     memory = planner.memory(GLIBC_HEAP if device.type == "cpu" else 1.0)
-    needed = memory.fixed + (memory.total - memory.fixed) // num_processes
+    fixed, batch = (sharing * part for part in parts_of_process(memory, recipe.training, num_processes=num_processes))
+    needed = fixed + batch
     if needed <= (1 - MARGIN_OF_MEMORY) * room:
         return
-    words = _say_need(memory, needed, room), _say_proposal(propose(memory, subject, room))
+    words = _say_need(fixed, batch, room), _say_proposal(propose(memory, subject, room))
     if needed <= (1 + MARGIN_OF_MEMORY) * room or anyway:
         logger.warning(
             "%s", say(f"{words[0][0]}: it may not fit; {words[1][0]}", f"{words[0][1]}：可能放不下；{words[1][1]}")
@@ -73,6 +77,13 @@ def check_memory(recipe: Recipe, *, num_processes: int = 1, anyway: bool = False
         f"{words[0][0]}; {words[1][0]}; or start it nevertheless with --anyway",
         f"{words[0][1]}；{words[1][1]}；若仍要开始，请加 --anyway",
     )
+
+
+def parts_of_process(memory: MemoryParts, training: TrainingSettings, *, num_processes: int) -> tuple[int, int]:
+    """Bytes of one process that stay (weights, optimiser) and that come with its largest batch (`Share` in data/batching.py)."""
+    num_batches = -(-training.accumulation // num_processes)
+    fixed = memory.fixed // num_processes if training.parallel.kind == "sharded" else memory.fixed
+    return fixed, (memory.total - memory.fixed) * training.accumulation // (num_batches * num_processes)
 
 
 def bound_memory(subject: Subject) -> int:
@@ -100,12 +111,12 @@ def propose(memory: MemoryParts, subject: Subject, room: float) -> Proposal:
     return Proposal(None, training.accumulation, memory.fixed + gradients)
 
 
-def _say_need(memory: MemoryParts, needed: float, room: float) -> tuple[str, str]:
-    kept = memory.activations + memory.workspace
+def _say_need(fixed: int, batch: int, room: float) -> tuple[str, str]:
+    needed = (fixed + batch) / GIB
     return (
-        f"a step needs about {needed / GIB:.1f} GiB ({memory.fixed / GIB:.1f} for weights and optimiser, {kept / GIB:.1f} for "
-        f"the batch), {room / GIB:.1f} GiB are free",
-        f"一步约需 {needed / GIB:.1f} GiB（权重与优化器 {memory.fixed / GIB:.1f}，批次 {kept / GIB:.1f}），可用 {room / GIB:.1f} GiB",
+        f"a step needs about {needed:.1f} GiB ({fixed / GIB:.1f} for weights and optimiser, {batch / GIB:.1f} for the batch and its "
+        f"gradients), {room / GIB:.1f} GiB are free",
+        f"一步约需 {needed:.1f} GiB（权重与优化器 {fixed / GIB:.1f}，批次与梯度 {batch / GIB:.1f}），可用 {room / GIB:.1f} GiB",
     )
 
 
