@@ -64,3 +64,11 @@ def test_accumulation_and_averages_are_counted() -> None:
 def test_unknown_devices_are_refused() -> None:
     with pytest.raises(UsageError, match=r"no device 'abacus' is known; choose one of cpu, h200"):
         plan_recipe(made_recipe(), device="abacus")
+
+
+def test_accumulated_batches_are_taken_whole_and_shared_only_once() -> None:
+    """Eight devices are at most eight times as fast, and each holds a whole batch where there is one for each."""
+    changes = ["training.accumulation=8", "training.batch_tokens=8192"]
+    one, eight = (plan_recipe("pocket", changes, device="h200", gpus=gpus, bandwidth=1e6) for gpus in (1, 8))
+    assert eight.tokens_per_second <= 8 * one.tokens_per_second * 1.001
+    assert eight.memory.activations == one.memory.activations

@@ -19,8 +19,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("what a training will take: memory, speed, time, disk", "预测一次训练所需的内存、速度、时间与磁盘"),
         description=say(
             "Predict a training before it starts. Without --device this machine is measured for a few seconds; with it, published "
-            f"figures are used. Memory is right within 15 %, speed within 25 %.\n\n{examples}",
-            "在训练开始前作出预测。不写 --device 时对本机测量几秒；写了则用公布的参数。内存误差在 15% 以内，速度在 25% 以内。\n\n"
+            f"figures are used. The aim is memory within 15 %, speed within 25 %.\n\n{examples}",
+            "在训练开始前作出预测。不写 --device 时对本机测量几秒；写了则用公布的参数。目标是内存误差在 15% 以内，速度在 25% 以内。\n\n"
             + examples,
         ),
     )

@@ -10,7 +10,7 @@ rows, 98 of 100 places of a row filled.
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from headwise.attention.fused import FusedAttention
+from headwise.data.batching import Share
 from headwise.data.packing import PackedBatch
 from headwise.errors import UsageError
 from headwise.models.choices import build_model
@@ -136,7 +137,7 @@ def plan_subject(
     pace = partial(planner.seconds, hardware, timings=timings)
     rows = planner.shape.rows
     whole = pace(rows)
-    share = whole if gpus == 1 else pace(math.ceil(rows / gpus))
+    share = whole if gpus == 1 else pace(planner.rows_of_device(gpus))
     link = None if bandwidth is None else bandwidth * 1e9
     hardware = hardware.with_limits(memory=None if memory is None else memory * GIB, link=link)
     return planner.assemble(hardware, whole=whole, share=share, devices=gpus)
@@ -186,6 +187,11 @@ class Planner:
         trace = self.trace(self.shape.rows)
         return predict_memory(trace, self.weights, self.execution, accumulation=accumulation, heap=heap)
 
+    def rows_of_device(self, devices: int) -> int:
+        """Rows of the largest batch one device takes: a part of one, or a whole one where batches are accumulated."""
+        share = Share(0, devices, self.subject.recipe.training.accumulation)
+        return math.ceil(share.accumulation * self.shape.rows / (devices * share.num_batches))
+
     @property
     def num_blocks(self) -> int:
         return len(list(blocks_of(self.module)))
@@ -196,7 +202,8 @@ class Planner:
         memory = self.memory(hardware.heap)
         sharded = isinstance(training.parallel, ShardedLayout) and devices > 1
         asked = Layout("sharded" if sharded else "replicated")
-        arranged = arrange(memory, asked, devices=devices, num_blocks=self.num_blocks)
+        activations = memory.activations * self.rows_of_device(devices) // shape.rows
+        arranged = replace(arrange(memory, asked, devices=devices, num_blocks=self.num_blocks), activations=activations)
         fitting = choose_layout(
             memory, devices=devices, num_blocks=self.num_blocks, rows=shape.rows, room=hardware.memory
         )
