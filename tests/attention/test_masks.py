@@ -3,6 +3,7 @@
 import torch
 
 from headwise.attention.masks import Causal, Explicit, causal, everything, explicit, padding, segments, window
+from headwise.randomness import torch_generator
 
 CPU = torch.device("cpu")
 
@@ -64,3 +65,22 @@ def test_a_resolved_mask_is_one_table_unless_the_structure_is_worth_keeping() ->
     assert resolved.dense(3, 3, CPU).equal(joined.dense(3, 3, CPU))
     assert everything().resolve(3, 3, CPU).parts == ()
     assert causal().resolve(3, 3, CPU).parts == (Causal(),)
+
+
+def test_single_pairs_are_those_of_the_table() -> None:
+    numbers, other = torch.tensor([[1, 1, 2, 0], [1, 2, 2, 2]]), torch.tensor([[2, 1, 0], [0, 2, 1]])
+    generator = torch_generator("pairs")
+    masks = [
+        causal(1),
+        window(1, 0, offset=1),
+        padding(other > 0),
+        segments(numbers, other),
+        explicit(torch.rand(2, 1, 4, 3, generator=generator) < 0.5),
+        explicit(torch.rand(1, 5, 1, 3, generator=generator) < 0.5),
+    ]
+    every = [torch.arange(n).view([-1 if i == axis else 1 for i in range(4)]) for axis, n in enumerate((2, 5, 4, 3))]
+    for mask in (*masks, masks[0] & masks[3] & masks[4]):
+        pairs = mask.at(*every)
+        assert pairs is not None
+        assert pairs.expand(2, 5, 4, 3).equal(mask.dense(4, 3, CPU).expand(2, 5, 4, 3))
+    assert everything().at(*every) is None

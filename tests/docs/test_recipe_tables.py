@@ -11,6 +11,7 @@ from headwise.settings import Settings, read_yaml
 from headwise.tasks.recipe import Recipe
 from tests.docs.pages import GUIDE, read_page
 
+ATTENTIONS = ("attention", "cross_attention")
 REQUIRED = {"en": "required", "zh": "必填"}
 
 
@@ -21,15 +22,18 @@ def _settings_in(annotation: Any) -> list[type[Settings]]:
 
 
 def _fields(kind: type[pydantic.BaseModel], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Every key of a recipe with each of its defaults; the keys of a corpus are named as they stand in a corpus."""
+    """Every key of a recipe with each of its defaults; the keys of a corpus are named as they stand in a corpus, and those of
+    attention once for the three places where it stands."""
     for name, field in kind.model_fields.items():
         path = f"{prefix}{name}"
         if not isinstance(field.default, Settings) and not (field.is_required() and name == "data"):
             yield path, field
         if path in ("data.valid", "data.test"):
             continue
+        if path == "model.decoder.attention" or name == "cross_attention":
+            continue
         for child in _settings_in(field.annotation):
-            yield from _fields(child, "" if path == "data.train" else f"{path}.")
+            yield from _fields(child, "" if path == "data.train" else f"{name}." if name in ATTENTIONS else f"{path}.")
 
 
 def _rows(language: str) -> dict[str, tuple[str, str]]:

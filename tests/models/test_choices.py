@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from headwise.attention.full import FullAttention
+from headwise.attention.fused import FusedAttention
 from headwise.blocks.normalization import LayerNorm, RMSNorm
 from headwise.errors import SettingsError, UsageError
 from headwise.models.choices import EncoderDecoderSettings, build_model
@@ -80,7 +81,8 @@ def test_the_recipe_reaches_every_part(generator: torch.Generator) -> None:
     assert len(model.encoder) == 2
     assert model.encoder[0].self_attention.num_heads == 3
     assert block.self_attention.num_heads == block.cross_attention.num_heads == 2
-    assert block.cross_attention.kernel == FullAttention(0.3)
+    assert block.self_attention.kernel == FullAttention(0.3)
+    assert block.cross_attention.kernel == FusedAttention(0.3)
     assert isinstance(block.cross_residual.norm, RMSNorm)
     assert block.cross_residual.norm.epsilon == 0.25
     assert block.cross_residual.place == "after"

@@ -20,7 +20,7 @@ def make(generator: torch.Generator, **changes) -> EncoderDecoder:
     data = {
         "dim": 6,
         "encoder": {"layers": 1, "heads": 2, "attention": {"kind": "full"}},
-        "decoder": {"layers": 2, "heads": 3, "attention": {"kind": "full"}},
+        "decoder": {"layers": 2, "heads": 3, "attention": {"kind": "full"}, "cross_attention": {"kind": "full"}},
         "feed_forward": {"kind": "relu", "hidden": 7},
         **changes,
     }

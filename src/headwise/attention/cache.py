@@ -7,11 +7,25 @@ re-ordering hypotheses copies exactly the prefix, once, into the second of two b
 Tested against: the whole sequence computed at once (tests/laws: step by step = whole sequence).
 """
 
+from typing import Protocol, runtime_checkable
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from headwise.errors import UsageError
+
+
+@runtime_checkable
+class Cache(Protocol):
+    """What one attention layer remembers of the positions before."""
+
+    length: int
+    """Number of positions remembered."""
+
+    def reorder(self, index: Int[Tensor, " new_row"]) -> None:
+        """Row i becomes the old row index[i]; fewer rows than before drops the others."""
+        ...
 
 
 class KeyValueCache:

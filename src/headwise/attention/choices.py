@@ -6,7 +6,7 @@ from pydantic import Field
 
 from headwise.attention.full import FullAttention
 from headwise.attention.fused import FusedAttention
-from headwise.attention.multi_head import Kernel
+from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.settings import Settings
 
 
@@ -25,9 +25,22 @@ class Fused(Settings):
 AttentionSettings = Annotated[Full | Fused, Field(discriminator="kind")]
 
 
-def build_kernel(settings: AttentionSettings, *, dropout_rate: float) -> Kernel:
+Role = Literal["encoder", "decoder", "cross"]
+"""Where attention stands: among source tokens, among target tokens (never ahead), from target to source."""
+
+
+def build_attention(
+    settings: AttentionSettings,
+    *,
+    dim: int,
+    num_heads: int,
+    dropout_rate: float,
+    role: Role,
+    relation: Relation | None = None,
+) -> MultiHeadAttention:
+    """One layer's attention; what cannot stand in this role is refused here, with what can."""
     match settings:
         case Full():
-            return FullAttention(dropout_rate)
+            return MultiHeadAttention(dim, num_heads, FullAttention(dropout_rate), relation=relation)
         case Fused():
-            return FusedAttention(dropout_rate)
+            return MultiHeadAttention(dim, num_heads, FusedAttention(dropout_rate), relation=relation)

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from headwise.attention.biases import Bias, dense_bias
 from headwise.attention.masks import Mask
 from headwise.attention.normalizers import masked_softmax
 
@@ -27,7 +28,7 @@ def attention_weights(
     q: Float[Tensor, "batch head query head_dim"],
     k: Float[Tensor, "batch head key head_dim"],
     mask: Mask,
-    bias: Float[Tensor, "#batch #head #query key"] | None = None,
+    bias: Bias | None = None,
 ) -> Float[Tensor, "batch head query key"]:
     """How much of each key every query takes; each row sums to one, or to zero if nothing may be seen."""
     # float16 ends at 65,504, which the product of two long vectors exceeds.
@@ -35,6 +36,7 @@ def attention_weights(
     scores = wide_q @ wide_k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     allowed = mask.dense(q.shape[-2], k.shape[-2], q.device)
     if bias is not None:
+        bias = dense_bias(bias, q.shape[-2], k.shape[-2])
         scores = scores + bias
         visible = bias != -torch.inf  # a bias of minus infinity hides a key as a mask does, be it the last one of a row
         allowed = visible if allowed is None else allowed & visible
@@ -57,10 +59,20 @@ class FullAttention:
         v: Float[Tensor, "batch head key value_dim"],
         mask: Mask,
         *,
-        bias: Float[Tensor, "#batch #head #query key"] | None = None,
+        bias: Bias | None = None,
         training: bool = False,
     ) -> Float[Tensor, "batch head query value_dim"]:
         weights = attention_weights(q, k, mask, bias)
         if training and self.dropout_rate > 0:
             weights = F.dropout(weights, self.dropout_rate)
         return weights @ v
+
+    def weights(
+        self,
+        q: Float[Tensor, "batch head query head_dim"],
+        k: Float[Tensor, "batch head key head_dim"],
+        mask: Mask,
+        *,
+        bias: Bias | None = None,
+    ) -> Float[Tensor, "batch head query key"]:
+        return attention_weights(q, k, mask, bias)

@@ -21,7 +21,9 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from headwise.attention.masks import Causal, Mask
+from headwise.attention.biases import Bias, dense_bias
+from headwise.attention.full import attention_weights
+from headwise.attention.masks import Causal, Explicit, Mask
 from headwise.attention.stored import attend_storing_weights
 
 # Stored weights of longer rows would fill memory (tokens × heads × keys × 2 bytes a layer), and are no faster any more.
@@ -36,6 +38,9 @@ class VisibleTable:
     empty: Bool[Tensor, "#batch #head #query 1"]
     zeroed: bool = True
     """Whether the output of marked rows is set to zero."""
+
+    def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return Explicit(self.opened & ~self.empty).at(batch, head, query, key)
 
     def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch #head #query key"]:
         return self.opened & ~self.empty
@@ -60,7 +65,7 @@ class FusedAttention:
         v: Float[Tensor, "batch head key value_dim"],
         mask: Mask,
         *,
-        bias: Float[Tensor, "#batch #head #query key"] | None = None,
+        bias: Bias | None = None,
         training: bool = False,
     ) -> Float[Tensor, "batch head query value_dim"]:
         mask = self._prepared(mask, q.shape[-2], k.shape[-2], q.device)
@@ -73,6 +78,7 @@ class FusedAttention:
         table = mask.parts[0] if mask.parts and isinstance(mask.parts[0], VisibleTable) else None
         visible = table.opened if table is not None else mask.dense(q.shape[-2], k.shape[-2], q.device)
         if bias is not None:
+            bias = dense_bias(bias, q.shape[-2], k.shape[-2])
             # Minus infinity is safe, as no row is empty any more; in float16 the lowest finite number would not hide a large score.
             visible = bias.to(q.dtype) if visible is None else bias.to(q.dtype).masked_fill(~visible, -torch.inf)
         if stores:
@@ -80,6 +86,9 @@ class FusedAttention:
         else:
             output = F.scaled_dot_product_attention(q, k, v, attn_mask=visible, dropout_p=rate)
         return output.masked_fill(table.empty, 0.0) if table is not None and table.zeroed else output
+
+    def weights(self, q: Tensor, k: Tensor, mask: Mask, *, bias: Bias | None = None) -> Tensor:
+        return attention_weights(q, k, mask, bias)
 
     def _prepared(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
         # A prepared mask that was joined with another since is worked out again: neither may be forgotten.

@@ -2,8 +2,9 @@
 
 A mask is a conjunction of simple statements: everything, causal (no later key), a window (no far key), segments
 (only one's own sentence), explicit (any boolean table). `True` always means *may look*. Because a mask keeps its
-parts, a kernel can take a fast path for the structure it knows (a causal kernel never builds the triangle), and
-anybody else asks for the dense table with `dense`. A float bias is something else and travels beside the mask.
+parts, a kernel can take a fast path for the structure it knows (a causal kernel never builds the triangle), a kernel that
+looks at few pairs asks about just those with `at`, and anybody else asks for the dense table with `dense`. A float bias is
+something else and travels beside the mask (biases.py).
 
 Tested against: tables written out by hand, and the laws of tests/laws (a hidden key never leaks).
 """
@@ -18,7 +19,11 @@ from torch import Tensor
 
 @runtime_checkable
 class Part(Protocol):
-    """One statement of a mask."""
+    """One statement of a mask, about single pairs (`at`) or all of them (`dense`)."""
+
+    def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        """May this query look at this key? The four tables of numbers broadcast, and so does the answer."""
+        ...
 
     def dense(
         self, num_queries: int, num_keys: int, device: torch.device
@@ -30,6 +35,9 @@ class Causal:
     """Query i may look at keys 0 … i + offset; the offset is the number of keys that precede query 0."""
 
     offset: int = 0
+
+    def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return key <= query + self.offset
 
     def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "1 1 query key"]:
         query = torch.arange(num_queries, device=device)[:, None] + self.offset
@@ -45,6 +53,10 @@ class Window:
     right: int
     offset: int = 0
 
+    def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        distance = key - query - self.offset
+        return (distance >= -self.left) & (distance <= self.right)
+
     def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "1 1 query key"]:
         query = torch.arange(num_queries, device=device)[:, None] + self.offset
         distance = torch.arange(num_keys, device=device)[None, :] - query
@@ -57,6 +69,9 @@ class Padding:
 
     real: Bool[Tensor, "batch key"]
 
+    def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return self.real[batch, key]
+
     def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "batch 1 1 key"]:
         return self.real[:, None, None, :]
 
@@ -68,6 +83,10 @@ class Segments:
     query: Int[Tensor, "batch query"]
     key: Int[Tensor, "batch key"]
 
+    def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        own = self.key[batch, key]
+        return (self.query[batch, query] == own) & (own != 0)
+
     def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "batch 1 query key"]:
         own = self.query[:, None, :, None] == self.key[:, None, None, :]
         return own & (self.key != 0)[:, None, None, :]
@@ -78,6 +97,13 @@ class Explicit:
     """Any table of what may be looked at."""
 
     allowed: Bool[Tensor, "#batch #head #query key"]
+
+    def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        # Axes of size one stand for all.
+        index = (batch, head, query, key)
+        return self.allowed[
+            tuple(one if size > 1 else 0 * one for one, size in zip(index, self.allowed.shape, strict=True))
+        ]
 
     def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch #head #query key"]:
         return self.allowed
@@ -97,6 +123,14 @@ class Mask:
     def ignoring_blind(self) -> "Mask":
         """The same mask where queries that see nothing are filling, whose results are never read: saves writing their zeros."""
         return Mask(self.parts, blind_count=False)
+
+    def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor | None:
+        """The answer for single pairs, numbers that broadcast; None when nothing is hidden."""
+        table = None
+        for part in self.parts:
+            allowed = part.at(batch, head, query, key)
+            table = allowed if table is None else table & allowed
+        return table
 
     def dense(
         self, num_queries: int, num_keys: int, device: torch.device

@@ -4,7 +4,7 @@
     output = concat(head_1 … head_h) W_o
 
 Vaswani et al. 2017, section 3.2.2. This module owns the weights and nothing else; how a head attends is the kernel it
-is given. One weighted mean can express one relation between words; h of them express h relations at the same cost.
+is given, and what it is told of positions beyond x is its relation. One weighted mean can express one relation between words; h of them express h relations at the same cost.
 
 Tested against: torch.nn.MultiheadAttention and transformers' MarianAttention with copied weights.
 """
@@ -13,11 +13,13 @@ from typing import Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from headwise.attention.cache import KeyValueCache
-from headwise.attention.full import attention_weights
+from headwise.attention.biases import Bias
+from headwise.attention.cache import Cache, KeyValueCache
+from headwise.attention.full import FullAttention
+from headwise.attention.fused import FusedAttention
 from headwise.attention.masks import Mask
 
 
@@ -34,9 +36,58 @@ class Kernel(Protocol):
         v: Float[Tensor, "batch head key value_dim"],
         mask: Mask,
         *,
-        bias: Float[Tensor, "#batch #head #query key"] | None = None,
+        bias: Bias | None = None,
         training: bool = False,
     ) -> Float[Tensor, "batch head query value_dim"]: ...
+
+    def weights(
+        self,
+        q: Float[Tensor, "batch head query head_dim"],
+        k: Float[Tensor, "batch head key head_dim"],
+        mask: Mask,
+        *,
+        bias: Bias | None = None,
+    ) -> Float[Tensor, "batch head query key"]:
+        """The map that people look at: the weights that give the output, worked out or implied (output = weights v)."""
+        ...
+
+
+@runtime_checkable
+class Stepping(Protocol):
+    """A kernel that remembers in its own way while decoding (a window, a sum); others keep all keys and values and look at them."""
+
+    def make_cache(self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor) -> Cache: ...
+
+    def step(
+        self,
+        q: Float[Tensor, "row head 1 head_dim"],
+        k: Float[Tensor, "row head 1 head_dim"],
+        v: Float[Tensor, "row head 1 head_dim"],
+        cache: Cache,
+        *,
+        bias: Bias | None = None,
+    ) -> Float[Tensor, "row head 1 head_dim"]:
+        """Remember this position, then look at what is remembered, itself included. A bias is for all positions so far."""
+        ...
+
+
+@runtime_checkable
+class Relation(Protocol):
+    """What self-attention is told of positions beyond what stands in x (folder positions/)."""
+
+    def place(
+        self,
+        q: Float[Tensor, "batch head time head_dim"],
+        k: Float[Tensor, "batch head time head_dim"],
+        v: Float[Tensor, "batch head time head_dim"],
+        position: Int[Tensor, "batch time"],
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values marked with where they stand; keys and values are kept as marked."""
+        ...
+
+    def bias(self, q: Float[Tensor, "batch head query head_dim"], *, num_keys: int, offset: int) -> Bias | None:
+        """Added to the scores; `offset` keys precede the first query. A packed row is one line: only distances inside a sentence count."""
+        ...
 
 
 KeysValues = tuple[Float[Tensor, "batch head key head_dim"], Float[Tensor, "batch head key head_dim"]]
@@ -45,55 +96,114 @@ KeysValues = tuple[Float[Tensor, "batch head key head_dim"], Float[Tensor, "batc
 class MultiHeadAttention(nn.Module):
     """Weights of multi-head attention; `forward` attends from `x` to `memory`."""
 
-    def __init__(self, dim: int, num_heads: int, kernel: Kernel, *, bias: bool = True) -> None:
+    def __init__(
+        self, dim: int, num_heads: int, kernel: Kernel, *, relation: Relation | None = None, bias: bool = True
+    ) -> None:
         super().__init__()
-        self.num_heads = num_heads
+        self.num_heads, self.head_dim = num_heads, dim // num_heads
         self.kernel = kernel
+        self.relation = relation
         self.query = nn.Linear(dim, dim, bias=bias)
         self.key_value = nn.Linear(dim, 2 * dim, bias=bias)
         self.output = nn.Linear(dim, dim, bias=bias)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is the attention of the paper, which may be computed by other code that knows it."""
+        plain_kernel = type(self.kernel) in (FullAttention, FusedAttention)
+        return type(self) is MultiHeadAttention and plain_kernel and self.relation is None
+
     def forward(
-        self, x: Float[Tensor, "batch query dim"], memory: Float[Tensor, "batch key dim"], mask: Mask
+        self,
+        x: Float[Tensor, "batch query dim"],
+        memory: Float[Tensor, "batch key dim"],
+        mask: Mask,
+        *,
+        position: Int[Tensor, "batch query"] | None = None,
     ) -> Float[Tensor, "batch query dim"]:
+        """`position` is where tokens stand in their sentences; asked for in self-attention only, where a relation needs it."""
         if memory is x:
-            return self._attend_self(x, mask)
+            return self._attend_self(x, mask, position)
         return self.attend(x, self.keys_values(memory), mask)
 
-    def _attend_self(self, x: Float[Tensor, "batch time dim"], mask: Mask) -> Float[Tensor, "batch time dim"]:
-        # One product for all three: x is read once, and its gradient is one product instead of a sum of two.
+    def _attend_self(
+        self, x: Float[Tensor, "batch time dim"], mask: Mask, position: Int[Tensor, "batch time"] | None
+    ) -> Float[Tensor, "batch time dim"]:
+        q, k, v = self.queries_keys_values(x, position)
+        bias = None if self.relation is None else self.relation.bias(q, num_keys=k.shape[2], offset=0)
+        return self._merge(self.kernel(q, k, v, mask, bias=bias, training=self.training))
+
+    def queries_keys_values(
+        self, x: Float[Tensor, "batch time dim"], position: Int[Tensor, "batch time"] | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Of self-attention, marked with where they stand."""
+        q, k, v = self.project(x)
+        if self.relation is None:
+            return q, k, v
+        if position is None:
+            position = torch.arange(x.shape[1], device=x.device).expand(x.shape[:2])
+        return self.relation.place(q, k, v, position)
+
+    def project(self, x: Float[Tensor, "batch time dim"]) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values of the same tokens, each [batch, head, time, head_dim]."""
+        if not torch.is_grad_enabled():
+            return self._split(self.query(x)), *self.keys_values(x)
+        # Learning, one product for all three: x is read once, and its gradient is one product instead of a sum of two.
         weight = torch.cat([self.query.weight, self.key_value.weight])
         bias = None if self.query.bias is None else torch.cat([self.query.bias, self.key_value.bias])
-        q, k, v = F.linear(x, weight, bias).chunk(3, dim=-1)
-        heads = self.kernel(self._split(q), self._split(k), self._split(v), mask, training=self.training)
-        return self.output(heads.transpose(1, 2).flatten(2))
+        q, k, v = map(self._split, F.linear(x, weight, bias).chunk(3, dim=-1))
+        return q, k, v
 
     def keys_values(self, memory: Float[Tensor, "batch key dim"]) -> KeysValues:
-        """What is looked at, ready to be kept: computed once per source sentence, or appended to a cache."""
+        """What is looked at in another sequence, ready to be kept: computed once per source sentence."""
         k, v = self.key_value(memory).chunk(2, dim=-1)
         return self._split(k), self._split(v)
 
     def attend(
         self, x: Float[Tensor, "batch query dim"], keys_values: KeysValues, mask: Mask
     ) -> Float[Tensor, "batch query dim"]:
-        heads = self.kernel(self._split(self.query(x)), *keys_values, mask, training=self.training)
-        return self.output(heads.transpose(1, 2).flatten(2))
+        return self._merge(self.kernel(self._split(self.query(x)), *keys_values, mask, training=self.training))
 
-    def step(self, x: Float[Tensor, "row 1 dim"], cache: KeyValueCache) -> Float[Tensor, "row 1 dim"]:
+    def make_cache(self, *, max_length: int, num_rows: int, like: Tensor) -> Cache:
+        """An empty memory for `step`."""
+        make = self.kernel.make_cache if isinstance(self.kernel, Stepping) else KeyValueCache.empty
+        heads, head_dim = self.num_heads, self.head_dim
+        return make(max_length=max_length, num_rows=num_rows, num_heads=heads, head_dim=head_dim, like=like)
+
+    def step(self, x: Float[Tensor, "row 1 dim"], cache: Cache) -> Float[Tensor, "row 1 dim"]:
         """One more position of causal self-attention: read everything before, remember this one."""
-        return self.attend(x, cache.append(*self.keys_values(x)), Mask())
+        time = cache.length
+        position = None if self.relation is None else torch.full(x.shape[:2], time, device=x.device)
+        q, k, v = self.queries_keys_values(x, position)
+        bias = None if self.relation is None else self.relation.bias(q, num_keys=time + 1, offset=time)
+        if isinstance(self.kernel, Stepping):
+            return self._merge(self.kernel.step(q, k, v, cache, bias=bias))
+        assert isinstance(cache, KeyValueCache)
+        return self._merge(self.kernel(q, *cache.append(k, v), Mask(), bias=bias))
 
     def weights(
-        self, x: Float[Tensor, "batch query dim"], memory: Float[Tensor, "batch key dim"], mask: Mask
+        self,
+        x: Float[Tensor, "batch query dim"],
+        memory: Float[Tensor, "batch key dim"],
+        mask: Mask,
+        *,
+        position: Int[Tensor, "batch query"] | None = None,
     ) -> Float[Tensor, "batch head query key"]:
         """The map for people to look at; the fast path never stores it (see taps.py)."""
-        return self.weights_over(x, self.keys_values(memory), mask)
+        if memory is not x:
+            return self.weights_over(x, self.keys_values(memory), mask)
+        q, k, _ = self.queries_keys_values(x, position)
+        bias = None if self.relation is None else self.relation.bias(q, num_keys=k.shape[2], offset=0)
+        return self.kernel.weights(q, k, mask, bias=bias)
 
     def weights_over(
         self, x: Float[Tensor, "batch query dim"], keys_values: KeysValues, mask: Mask
     ) -> Float[Tensor, "batch head query key"]:
-        """The same map when keys and values are at hand already."""
-        return attention_weights(self._split(self.query(x)), keys_values[0], mask)
+        """The same map over another sequence whose keys and values are at hand already."""
+        return self.kernel.weights(self._split(self.query(x)), keys_values[0], mask)
 
     def _split(self, x: Float[Tensor, "batch time dim"]) -> Float[Tensor, "batch head time head_dim"]:
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+    def _merge(self, heads: Float[Tensor, "batch head time head_dim"]) -> Float[Tensor, "batch time dim"]:
+        return self.output(heads.transpose(1, 2).flatten(2))

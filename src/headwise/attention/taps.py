@@ -24,7 +24,9 @@ from headwise.attention.multi_head import MultiHeadAttention
 def tap_attention(layers: Mapping[str, MultiHeadAttention]) -> Iterator[dict[str, Tensor]]:
     """While open, every forward pass of the given layers leaves its weights under the given name."""
     maps: dict[str, Tensor] = {}
-    handles = [layer.register_forward_pre_hook(_collector(name, maps)) for name, layer in layers.items()]
+    handles = [
+        layer.register_forward_pre_hook(_collector(name, maps), with_kwargs=True) for name, layer in layers.items()
+    ]
     try:
         yield maps
     finally:
@@ -33,9 +35,9 @@ def tap_attention(layers: Mapping[str, MultiHeadAttention]) -> Iterator[dict[str
 
 
 def _collector(name: str, maps: dict[str, Tensor]) -> Any:
-    def collect(layer: nn.Module, inputs: tuple[Any, ...]) -> None:
+    def collect(layer: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
         assert isinstance(layer, MultiHeadAttention)
         with torch.no_grad():
-            maps[name] = layer.weights(*inputs)
+            maps[name] = layer.weights(*inputs, **named)
 
     return collect

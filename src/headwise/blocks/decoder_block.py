@@ -10,10 +10,10 @@ future); `step` takes one more position with caches and gives the same numbers.
 Tested against: transformers' Marian, and step by step = whole sequence.
 """
 
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from headwise.attention.cache import KeyValueCache
+from headwise.attention.cache import Cache
 from headwise.attention.masks import Mask
 from headwise.attention.multi_head import KeysValues, MultiHeadAttention
 from headwise.blocks.residual import Residual
@@ -45,15 +45,16 @@ class DecoderBlock(nn.Module):
         *,
         mask: Mask,
         cross_mask: Mask,
+        position: Int[Tensor, "batch target"] | None = None,
     ) -> Float[Tensor, "batch target dim"]:
-        x = self.attention_residual(x, lambda normed: self.self_attention(normed, normed, mask))
+        x = self.attention_residual(x, lambda normed: self.self_attention(normed, normed, mask, position=position))
         x = self.cross_residual(x, lambda normed: self.cross_attention(normed, memory, cross_mask))
         return self.feed_forward_residual(x, self.feed_forward)
 
     def step(
         self,
         x: Float[Tensor, "row 1 dim"],
-        cache: KeyValueCache,
+        cache: Cache,
         *,
         source: KeysValues,
         cross_mask: Mask,

@@ -4,6 +4,7 @@
 
 Vaswani et al. 2017, section 3.4. When the same matrix also turns states into logits (Press & Wolf 2017), its entries are
 of size 1/√dim, and the factor √dim brings the embedding back to the size of the positions.
+Where attention itself is told of positions (a relation, positions/choices.py), none are added here.
 
 Tested against: the formula with a hand-made table.
 """
@@ -17,7 +18,7 @@ from headwise.blocks.dropout import drop
 
 
 class TokenEmbedding(nn.Module):
-    def __init__(self, table: nn.Embedding, positions: nn.Module, *, scaled: bool, dropout_rate: float) -> None:
+    def __init__(self, table: nn.Embedding, positions: nn.Module | None, *, scaled: bool, dropout_rate: float) -> None:
         super().__init__()
         self.table = table
         self.positions = positions
@@ -27,5 +28,7 @@ class TokenEmbedding(nn.Module):
     def forward(
         self, tokens: Int[Tensor, "batch time"], position: Int[Tensor, "batch time"], *, length: int
     ) -> Float[Tensor, "batch time dim"]:
-        x = self.table(tokens) * self.scale + self.positions(position, length=length)
+        x = self.table(tokens) * self.scale
+        if self.positions is not None:
+            x = x + self.positions(position, length=length)
         return drop(x, self.dropout_rate, training=self.training)

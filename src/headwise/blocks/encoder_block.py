@@ -8,7 +8,7 @@ Vaswani et al. 2017, section 3.1. N of these make the encoder; shapes never chan
 Tested against: transformers' Marian (norm after) and a pre-norm layer of torch with copied weights.
 """
 
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headwise.attention.masks import Mask
@@ -31,6 +31,12 @@ class EncoderBlock(nn.Module):
         self.attention_residual = attention_residual
         self.feed_forward_residual = feed_forward_residual
 
-    def forward(self, x: Float[Tensor, "batch source dim"], mask: Mask) -> Float[Tensor, "batch source dim"]:
-        x = self.attention_residual(x, lambda normed: self.self_attention(normed, normed, mask))
+    def forward(
+        self,
+        x: Float[Tensor, "batch source dim"],
+        mask: Mask,
+        *,
+        position: Int[Tensor, "batch source"] | None = None,
+    ) -> Float[Tensor, "batch source dim"]:
+        x = self.attention_residual(x, lambda normed: self.self_attention(normed, normed, mask, position=position))
         return self.feed_forward_residual(x, self.feed_forward)

@@ -12,9 +12,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from headwise.attention.cache import KeyValueCache
-from headwise.attention.full import attention_weights
-from headwise.attention.masks import Mask
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.blocks.trial import MakeLinear
 
@@ -26,33 +23,15 @@ class JointAttention(MultiHeadAttention):
 
     def __init__(self, trained: MultiHeadAttention, make_linear: MakeLinear) -> None:
         nn.Module.__init__(self)
-        self.num_heads, self.kernel = trained.num_heads, trained.kernel
+        self.num_heads, self.head_dim = trained.num_heads, trained.head_dim
+        self.kernel, self.relation = trained.kernel, trained.relation
         query, key_value = trained.query, trained.key_value
         bias = None if query.bias is None else torch.cat([query.bias, key_value.bias])
         self.query_key_value = make_linear(torch.cat([query.weight, key_value.weight]), bias)
         self.output = make_linear(trained.output.weight, trained.output.bias)
 
-    def forward(
-        self, x: Float[Tensor, "batch time dim"], memory: Float[Tensor, "batch time dim"], mask: Mask
-    ) -> Float[Tensor, "batch time dim"]:
-        q, k, v = self._queries_keys_values(x)
-        return self._merge(self.kernel(q, k, v, mask))
-
-    def step(self, x: Float[Tensor, "row 1 dim"], cache: KeyValueCache) -> Float[Tensor, "row 1 dim"]:
-        q, k, v = self._queries_keys_values(x)
-        return self._merge(self.kernel(q, *cache.append(k, v), Mask()))
-
-    def weights(
-        self, x: Float[Tensor, "batch time dim"], memory: Float[Tensor, "batch time dim"], mask: Mask
-    ) -> Float[Tensor, "batch head time time"]:
-        q, k, _ = self._queries_keys_values(x)
-        return attention_weights(q, k, mask)
-
-    def _queries_keys_values(self, x: Float[Tensor, "batch time dim"]) -> tuple[Tensor, Tensor, Tensor]:
+    def project(self, x: Float[Tensor, "batch time dim"]) -> tuple[Tensor, Tensor, Tensor]:
         """Each [batch, head, time, head_dim]; all are views of one product."""
         joint = self.query_key_value(x).view(*x.shape[:2], 3, self.num_heads, -1)
         q, k, v = joint.permute(2, 0, 3, 1, 4).unbind()
         return q, k, v
-
-    def _merge(self, heads: Float[Tensor, "batch head time head_dim"]) -> Float[Tensor, "batch time dim"]:
-        return self.output(heads.transpose(1, 2).flatten(2))

@@ -1,14 +1,15 @@
 """The models a recipe may name under `model: {kind: …}`, and the one place that builds them."""
 
 import contextlib
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, model_validator
 from torch import nn
 
-from headwise.attention.choices import AttentionSettings, Fused, build_kernel
-from headwise.attention.multi_head import MultiHeadAttention
+from headwise.attention.choices import AttentionSettings, Fused, Role, build_attention
+from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.blocks.choices import (
     DropoutSettings,
     FeedForwardSettings,
@@ -25,7 +26,7 @@ from headwise.blocks.initialization import Unfilled, initialize
 from headwise.blocks.residual import Residual
 from headwise.errors import SettingsError, UsageError
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.positions.choices import PositionSettings, Sinusoidal, build_positions
+from headwise.positions.choices import PositionSettings, Sinusoidal, build_positions, build_relations
 from headwise.settings import Settings
 
 
@@ -38,6 +39,13 @@ class StackSettings(Settings):
     """Attention heads in each block; must divide dim."""
     attention: AttentionSettings = Fused()
     """How a head attends."""
+
+
+class DecoderSettings(StackSettings):
+    """The decoder's layers: `attention` is among the words written so far."""
+
+    cross_attention: AttentionSettings = Fused()
+    """How a head looks at the source."""
 
 
 class EmbeddingSettings(Settings):
@@ -56,7 +64,7 @@ class EncoderDecoderSettings(Settings):
     dim: int = Field(default=512, ge=2, le=65536, multiple_of=2)
     """Width of every layer."""
     encoder: StackSettings = StackSettings()
-    decoder: StackSettings = StackSettings()
+    decoder: DecoderSettings = DecoderSettings()
     position: PositionSettings = Sinusoidal()
     norm: NormSettings = Layer()
     feed_forward: FeedForwardSettings = Relu()
@@ -109,11 +117,23 @@ def _assemble(settings: EncoderDecoderSettings, *, source_size: int, target_size
     return EncoderDecoder(
         source_embedding=_embedding(settings, source_table),
         target_embedding=_embedding(settings, target_table),
-        encoder=[_encoder_block(settings) for _ in range(settings.encoder.layers)],
-        decoder=[_decoder_block(settings) for _ in range(settings.decoder.layers)],
+        encoder=[_encoder_block(settings, relation) for relation in _relations(settings, "encoder")],
+        decoder=[_decoder_block(settings, relation) for relation in _relations(settings, "decoder")],
         encoder_norm=_final_norm(settings),
         decoder_norm=_final_norm(settings),
         output=output,
+    )
+
+
+def _relations(settings: EncoderDecoderSettings, role: Literal["encoder", "decoder"]) -> Sequence[Relation | None]:
+    """For every layer of a stack, what its self-attention is told of positions."""
+    stack = getattr(settings, role)
+    return build_relations(
+        settings.position,
+        num_layers=stack.layers,
+        dim=settings.dim,
+        num_heads=stack.heads,
+        is_causal=role == "decoder",
     )
 
 
@@ -132,24 +152,31 @@ def _residual(settings: EncoderDecoderSettings) -> Residual:
     return Residual(norm, place=settings.norm.place, dropout_rate=settings.dropout.residual)
 
 
-def _attention(settings: EncoderDecoderSettings, stack: StackSettings) -> MultiHeadAttention:
-    kernel = build_kernel(stack.attention, dropout_rate=settings.dropout.attention)
-    return MultiHeadAttention(settings.dim, stack.heads, kernel)
+def _attention(settings: EncoderDecoderSettings, role: Role, relation: Relation | None = None) -> MultiHeadAttention:
+    stack = settings.encoder if role == "encoder" else settings.decoder
+    return build_attention(
+        settings.decoder.cross_attention if role == "cross" else stack.attention,
+        dim=settings.dim,
+        num_heads=stack.heads,
+        dropout_rate=settings.dropout.attention,
+        role=role,
+        relation=relation,
+    )
 
 
-def _encoder_block(settings: EncoderDecoderSettings) -> EncoderBlock:
+def _encoder_block(settings: EncoderDecoderSettings, relation: Relation | None) -> EncoderBlock:
     return EncoderBlock(
-        _attention(settings, settings.encoder),
+        _attention(settings, "encoder", relation),
         build_feed_forward(settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden),
         attention_residual=_residual(settings),
         feed_forward_residual=_residual(settings),
     )
 
 
-def _decoder_block(settings: EncoderDecoderSettings) -> DecoderBlock:
+def _decoder_block(settings: EncoderDecoderSettings, relation: Relation | None) -> DecoderBlock:
     return DecoderBlock(
-        _attention(settings, settings.decoder),
-        _attention(settings, settings.decoder),
+        _attention(settings, "decoder", relation),
+        _attention(settings, "cross"),
         build_feed_forward(settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden),
         attention_residual=_residual(settings),
         cross_residual=_residual(settings),

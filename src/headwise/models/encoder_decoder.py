@@ -72,7 +72,7 @@ class EncoderDecoder(nn.Module):
             cross_kernel = self.decoder[0].cross_attention.kernel
             cross_mask = cross_kernel.prepare(cross_mask, length, source.shape[1], x.device)
         for block in self.decoder:
-            x = block(x, memory, mask=mask, cross_mask=cross_mask)
+            x = block(x, memory, mask=mask, cross_mask=cross_mask, position=target_position)
         return self.decoder_norm(x)
 
     def encode(
@@ -89,7 +89,7 @@ class EncoderDecoder(nn.Module):
         if len(self.encoder) > 0:
             mask = self.encoder[0].self_attention.kernel.prepare(mask, length, length, x.device)
         for block in self.encoder:
-            x = block(x, mask)
+            x = block(x, mask, position=position)
         return self.encoder_norm(x)
 
     def logits(self, hidden: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch vocab"]:

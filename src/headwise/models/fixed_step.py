@@ -18,6 +18,8 @@ from torch import Tensor, nn
 from headwise.attention.tabled import attend_through_table, attend_to_source
 from headwise.blocks.decoder_block import DecoderBlock
 from headwise.blocks.feed_forward import FeedForward, GatedFeedForward
+from headwise.blocks.normalization import LayerNorm, RMSNorm
+from headwise.blocks.residual import Residual
 from headwise.blocks.stream import Stream, norm_before
 from headwise.models.encoder_decoder import EncoderDecoder
 
@@ -55,7 +57,10 @@ class FixedDecoder:
         """Layers that were exchanged for others (quantised ones, say) and shapes unknown here keep to the plain step."""
         layers = [module for module in model.modules() if "Linear" in type(module).__name__]
         known = all(isinstance(block.feed_forward, FeedForward | GatedFeedForward) for block in model.decoder)
-        return known and all(type(layer) is nn.Linear for layer in layers)
+        plain = all(block.self_attention.is_plain and block.cross_attention.is_plain for block in model.decoder)
+        norms = {type(module.norm) for module in model.modules() if isinstance(module, Residual)}
+        known = known and plain and model.target_embedding.positions is not None
+        return known and norms <= {LayerNorm, RMSNorm} and all(type(layer) is nn.Linear for layer in layers)
 
     def step(
         self,

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headwise.attention.cache import KeyValueCache
+from headwise.attention.cache import Cache
 from headwise.attention.masks import Mask, padding
 from headwise.attention.multi_head import KeysValues
 from headwise.models.encoder_decoder import EncoderDecoder
@@ -35,7 +35,7 @@ MAX_SHARE = 0.25
 class DecodingState:
     """What is remembered between steps; `width` hypotheses per sentence, sentence-major."""
 
-    caches: list[KeyValueCache]
+    caches: list[Cache]
     sources: list[KeysValues]
     cross_mask: Mask
     real: Tensor | None
@@ -75,15 +75,8 @@ class IncrementalDecoder:
         memory = self.model.encode(tokens, segment=segment, position=positions)
         same_length = min(lengths) == longest
         real = None if same_length else segment.bool()
-        weight = self.model.output.weight
         caches = [
-            KeyValueCache.empty(
-                max_length=max_length + 1,
-                num_rows=len(sources) * width,
-                num_heads=block.self_attention.num_heads,
-                head_dim=weight.shape[1] // block.self_attention.num_heads,
-                like=memory,
-            )
+            block.self_attention.make_cache(max_length=max_length + 1, num_rows=len(sources) * width, like=memory)
             for block in self.model.decoder
         ]
         keys_values = [block.cross_attention.keys_values(memory) for block in self.model.decoder]

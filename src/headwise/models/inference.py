@@ -115,7 +115,7 @@ def exchange(model: EncoderDecoder, form: Form) -> EncoderDecoder:
 
 def _exchange_linears(module: nn.Module, make_linear: MakeLinear) -> None:
     for name, child in list(module.named_children()):
-        if isinstance(child, MultiHeadAttention) and name == "self_attention":
+        if type(child) is MultiHeadAttention and name == "self_attention":
             setattr(module, name, JointAttention(child, make_linear))
         elif isinstance(child, nn.Linear):
             is_output = isinstance(module, EncoderDecoder)

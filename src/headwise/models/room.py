@@ -64,6 +64,7 @@ class Room:
             for _ in model.decoder
         ]
         every = torch.arange(max_length, device=self.device)[None]
+        assert model.target_embedding.positions is not None, "FixedDecoder.suits"
         self.positions = model.target_embedding.positions(every, length=max_length)[0].to(like.dtype)
         self._share(torch.zeros(1, dtype=torch.long, device=self.device))
 

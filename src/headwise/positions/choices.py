@@ -1,8 +1,10 @@
 """The position encodings a recipe may name under `position: {kind: …}`, and the one place that builds them."""
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from torch import nn
 
 from headwise.positions.learned import LearnedPositions
 from headwise.positions.sinusoidal import SinusoidalPositions
@@ -28,9 +30,19 @@ class Learned(Settings):
 PositionSettings = Annotated[Sinusoidal | Learned, Field(discriminator="kind")]
 
 
-def build_positions(settings: PositionSettings, *, dim: int) -> SinusoidalPositions | LearnedPositions:
+def build_positions(settings: PositionSettings, *, dim: int) -> nn.Module | None:
+    """What is added to the embeddings of tokens; None for kinds that speak to attention instead."""
     match settings:
         case Sinusoidal():
             return SinusoidalPositions(dim, layout=settings.layout)
         case Learned():
             return LearnedPositions(dim, max_length=settings.max_length)
+
+
+def build_relations(
+    settings: PositionSettings, *, num_layers: int, dim: int, num_heads: int, is_causal: bool
+) -> Sequence[Any]:
+    """For each layer of a stack what its self-attention is told (attention/multi_head.Relation), or None for kinds that are added."""
+    match settings:
+        case Sinusoidal() | Learned():
+            return [None] * num_layers
