@@ -60,9 +60,12 @@ def test_without_a_command_the_help_is_shown(headwise: Headwise) -> None:
         (["translate", "--mod", "x"], "unrecognized arguments: --mod; did you mean '--model'?"),
         (["translate", "--model", "x", "file", "another"], "headwise translate: unrecognized arguments: another"),
         (["translate"], "the following arguments are required: --model; see `headwise translate --help`"),
-        (["translate", "--model", "x", "--n-best", "0"], "--n-best: invalid positive value: '0'"),
-        (["translate", "--model", "x", "--n-best", "many"], "--n-best: invalid positive value: 'many'"),
-        (["describe", "pocket", "--length", "-3"], "--length: invalid positive value"),
+        (["translate", "--model", "x", "--n-best", "0"], "--n-best: '0' is not a whole number from 1 on"),
+        (["translate", "--model", "x", "--n-best", "many"], "--n-best: 'many' is not a whole number from 1 on"),
+        (["describe", "pocket", "--length", "-3"], "--length: '-3' is not a whole number from 1 on"),
+        (["plan", "pocket", "--gpus", "0"], "--gpus: '0' is not a whole number from 1 on"),
+        (["plan", "pocket", "--memory", "-3"], "--memory: '-3' is not a number above 0"),
+        (["plan", "pocket", "--bandwidth", "nan"], "--bandwidth: 'nan' is not a number above 0"),
         (["translate", "--model", "x", "--device", "tpu"], "invalid choice: 'tpu'"),
         (["--lang", "fr"], "invalid choice: 'fr'"),
     ],
@@ -81,7 +84,7 @@ def test_mistakes_are_explained_in_chinese(words: list[str], headwise: Headwise)
     assert "没有 'trian' 这个选择" in answer.err
     assert "是否想写 'train'？" in answer.err
     assert "缺少必需的参数：--model" in headwise("--lang", "zh", "translate").err
-    assert "需要正整数" in headwise("--lang", "zh", "translate", "--model", "x", "--n-best", "0").err
+    assert "参数 --n-best：'0' 不是正整数" in headwise("--lang", "zh", "translate", "--model", "x", "--n-best", "0").err
 
 
 def test_the_language_may_be_chosen_anywhere(headwise: Headwise, monkeypatch: pytest.MonkeyPatch) -> None:

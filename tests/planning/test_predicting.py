@@ -11,15 +11,26 @@ from headwise.planning.predicting import (
     GAP_SECONDS,
     LIBRARY_BYTES,
     OPTIMIZER_BYTES,
+    UNRECORDED_CALLS,
     Execution,
+    MemoryParts,
+    StepSeconds,
     Weights,
+    draw_out,
     predict_memory,
     predict_seconds,
 )
 from headwise.planning.tracing import Operation, StepTrace
 
 MACHINE = Hardware(
-    "made up", "cuda", bf16_flops=100.0, fp32_flops=10.0, bandwidth=1000.0, memory=1e6, launch_seconds=0.5
+    "made up",
+    "cuda",
+    bf16_flops=100.0,
+    fp32_flops=10.0,
+    bandwidth=1000.0,
+    memory=1e6,
+    launch_seconds=0.5,
+    attention_flops=20.0,
 )
 PRODUCT = Operation(torch.ops.aten.mm.default, (1,), (), "product", flops=700, nbytes=300)
 COPY = Operation(torch.ops.aten.add.Tensor, (2,), (), "other", flops=0, nbytes=500)
@@ -41,7 +52,7 @@ def test_each_operation_takes_the_longer_of_its_two_times() -> None:
 
 
 def test_launches_matter_where_kernels_are_short() -> None:
-    quick = Hardware("quick", "cuda", 1e9, 1e9, 1e9, 1e6, launch_seconds=0.5)
+    quick = Hardware("quick", "cuda", 1e9, 1e9, 1e9, 1e6, launch_seconds=0.5, attention_flops=1e9)
     plain = predict_seconds(TRACE, WEIGHTS, quick, Execution(bf16=True))
     assert abs(plain.launches + plain.products + plain.attention + plain.other - 5 * 0.5) < 1e-9
     assert predict_seconds(TRACE, WEIGHTS, replace(quick, kind="cpu"), Execution(bf16=True)).launches == 5 * 0.5
@@ -80,3 +91,28 @@ def test_the_measured_points_of_an_h200_are_met() -> None:
     assert 570e12 < h200.bf16_flops < 640e12
     assert 4.2e12 < h200.bandwidth < 4.35e12
     assert all(device.link > 0 and device.memory > 2**34 for device in DEVICES.values())
+
+
+def test_attention_has_a_speed_of_its_own_and_no_product_is_shorter_than_the_shortest() -> None:
+    attention = Operation(torch.ops.aten._scaled_dot_product_flash_attention.default, (1,), (), "attention", 100, 7)
+    trace = StepTrace({attention: 2, PRODUCT: 3}, num_regions=5)
+    for narrow in (MACHINE, replace(MACHINE, bf16_flops=1.0)):
+        assert predict_seconds(trace, WEIGHTS, narrow, Execution(bf16=True)).attention == 2 * 100 / 20.0
+    slow_start = replace(MACHINE, shortest_product=11.0)
+    assert predict_seconds(trace, WEIGHTS, slow_start, Execution(bf16=True)).products == 3 * 11.0
+
+
+def test_compiled_code_that_is_not_recorded_launches_more_than_its_kernels() -> None:
+    quick = replace(MACHINE, bf16_flops=1e9, bandwidth=1e9, attention_flops=1e9)
+    loose = predict_seconds(TRACE, WEIGHTS, quick, Execution(bf16=True, compiled=True, num_devices=2))
+    assert abs(loose.total - loose.optimizer - round(UNRECORDED_CALLS * 3) * 0.5) < 1e-9
+
+
+def test_gradients_stay_where_several_devices_add_them_up() -> None:
+    assert predict_memory(TRACE, WEIGHTS, Execution(True, num_devices=2)).gradients == 1200
+
+
+def test_a_line_through_two_points() -> None:
+    small, large = (MemoryParts(3, 5 * n, 7, 0, 11 * n, 13) for n in (1, 2))
+    assert draw_out(small, large, 9.0) == MemoryParts(3, 55, 7, 0, 121, 13)
+    assert draw_out(StepSeconds(1, 2, 3, 4, 5), StepSeconds(2, 2, 2, 4, 6), 3.0) == StepSeconds(5, 2, 0, 4, 9)

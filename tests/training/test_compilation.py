@@ -20,17 +20,20 @@ def test_no_compiler(monkeypatch, caplog):
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CXX", raising=False)
     assert find_compiler(CPU) is None
+    monkeypatch.setattr(compilation, "find_compiler", lambda device: None)
     with caplog.at_level(logging.WARNING):
-        assert decide_compilation(tiny_settings(compile="auto", steps=10**6), CPU) == Compilation(enabled=False)
-    assert "no compiler for cpu found" in caplog.text
+        decided = decide_compilation(tiny_settings(compile="auto", steps=10**6), CUDA)
+    assert decided == Compilation(enabled=False, cuda_graphs=True)
+    assert "no compiler for cuda found" in caplog.text
     with pytest.raises(UsageError, match="no compiler for cpu is installed"):
         decide_compilation(tiny_settings(compile="on"), CPU)
 
 
-def test_auto_compiles_long_runs_only(compiler):
-    assert not decide_compilation(tiny_settings(compile="auto", steps=20), CPU).enabled
-    assert decide_compilation(tiny_settings(compile="auto", steps=5000), CPU).enabled
-    assert not decide_compilation(tiny_settings(compile="auto", steps=5000, time_limit=60), CPU).enabled
+def test_auto_compiles_long_runs_on_a_gpu_only(compiler):
+    assert not decide_compilation(tiny_settings(compile="auto", steps=20), CUDA).enabled
+    assert decide_compilation(tiny_settings(compile="auto", steps=5000), CUDA).enabled
+    assert not decide_compilation(tiny_settings(compile="auto", steps=10**6), CPU).enabled
+    assert not decide_compilation(tiny_settings(compile="auto", steps=5000, time_limit=60), CUDA).enabled
     assert not decide_compilation(tiny_settings(compile="off", steps=5000), CPU).enabled
     assert decide_compilation(tiny_settings(compile="on", steps=2), CPU).enabled
 

@@ -37,19 +37,19 @@ def test_one_process_has_the_whole_model_whatever_the_recipe_says():
 )
 def test_what_several_processes_cannot_have(changes, message):
     with pytest.raises(UsageError, match=message):
-        decide_parallel_compilation(tiny_settings(**changes), CPU, Pair(), recorded=None)
+        decide_parallel_compilation(tiny_settings(**changes), CPU, alone=False)
 
 
 def test_what_is_not_insisted_on_is_done_without(caplog, monkeypatch):
     monkeypatch.setattr(compilation, "find_compiler", lambda device: "triton")
     changes = {"compile": "auto", "steps": 100_000}
-    decided = decide_parallel_compilation(tiny_settings(**changes), GPU, Pair(), recorded=None)
+    decided = decide_parallel_compilation(tiny_settings(**changes), GPU, alone=False)
     assert decided == Compilation(enabled=True, cuda_graphs=False)
     with caplog.at_level(logging.WARNING):
         settings = tiny_settings(**changes, parallel={"kind": "sharded"})
-        assert decide_parallel_compilation(settings, GPU, Pair(), recorded=None) == Compilation(enabled=False)
+        assert decide_parallel_compilation(settings, GPU, alone=False) == Compilation(enabled=False)
     assert "training runs uncompiled" in caplog.text
-    assert decide_parallel_compilation(tiny_settings(**changes), GPU, Alone(), recorded=None).cuda_graphs
+    assert decide_parallel_compilation(tiny_settings(**changes), GPU, alone=True).cuda_graphs
 
 
 def test_more_processes_than_gpus(monkeypatch):

@@ -5,6 +5,7 @@ anywhere.
 """
 
 import argparse
+import contextlib
 import difflib
 import re
 import sys
@@ -20,16 +21,18 @@ _CHINESE = (
     (r"unrecognized arguments: (.*)", r"无法识别的参数：\1"),
     (r"argument (.*?): invalid choice: (.*?) \(choose from (.*)\)", r"参数 \1：没有 \2 这个选择（可选：\3）"),
     (r"argument (.*?): expected one argument", r"参数 \1：需要一个值"),
-    (r"argument (.*?): invalid \w+ value: (.*)", r"参数 \1：值 \2 不合适，需要正整数"),
+    (r"argument (.*?): (.*)", r"参数 \1：\2"),
 )
 
 
 def positive(text: str) -> int:
     """The type of options that count: a whole number from 1 on."""
-    number = int(text)
-    if number < 1:
-        raise ValueError(text)
-    return number
+    with contextlib.suppress(ValueError):
+        if (number := int(text)) >= 1:
+            return number
+    raise argparse.ArgumentTypeError(
+        say(f"{text!r} is not a whole number from 1 on; give one such as 4", f"{text!r} 不是正整数；请给出例如 4")
+    )
 
 
 def add_computing(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,7 @@
 """`headwise plan`: what a training will take, before it is started: memory, speed, duration, disk, layout."""
 
 import argparse
+import contextlib
 import json
 import sys
 
@@ -56,10 +57,12 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def positive_number(text: str) -> float:
-    number = float(text)
-    if not 0 < number < float("inf"):
-        raise ValueError(text)
-    return number
+    with contextlib.suppress(ValueError):
+        if 0 < (number := float(text)) < float("inf"):
+            return number
+    raise argparse.ArgumentTypeError(
+        say(f"{text!r} is not a number above 0; give one such as 24", f"{text!r} 不是大于 0 的数；请给出例如 24")
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

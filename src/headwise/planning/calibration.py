@@ -25,6 +25,10 @@ from headwise.planning.tracing import Form, Operation, StepTrace
 
 SECONDS_PER_CALL = 0.02
 _NUM_PRODUCTS = 12
+_LARGE = {"cuda": 4096, "cpu": 512}
+"""Rows and columns of a product that shows what the device can do at its best."""
+ATTENTION_OF_LARGE = 0.10
+"""Of a large product's speed that fused attention reaches on rows of 128 tokens (an H200: 78 of 769 TFLOP/s)."""
 _NUM_PASSES = 2
 _RECORDED_CALLS = 20
 _LAUNCH_OF_ADDITION = 4.0
@@ -125,6 +129,7 @@ def measure_machine(trace: StepTrace, device: torch.device, *, bf16: bool, memor
         bandwidth=measure_bandwidth(device),
         memory=math.inf if memory is None else float(memory),
         launch_seconds=_LAUNCH_OF_ADDITION * measure_seconds(lambda: small + 1.0, device),
+        attention_flops=ATTENTION_OF_LARGE * measure_large_product(device, bf16=bf16),
         heap=1.0 if device.type == "cuda" else GLIBC_HEAP,
         link=UNKNOWN_LINK,
         measured=True,
@@ -143,6 +148,14 @@ def measure_kernel(run: Callable[[], object]) -> float:
         for _ in range(_RECORDED_CALLS):
             run()
     return measure_seconds(graph.replay, torch.device("cuda")) / _RECORDED_CALLS
+
+
+def measure_large_product(device: torch.device, *, bf16: bool) -> float:
+    """FLOP/s of a product that is large enough for the device's best."""
+    size = _LARGE[device.type]
+    factor = torch.ones(size, size, device=device, dtype=torch.bfloat16 if bf16 else torch.float32)
+    run = partial(torch.mm, factor, factor)
+    return 2.0 * size**3 / (measure_kernel(run) if device.type == "cuda" else measure_seconds(run, device))
 
 
 def measure_bandwidth(device: torch.device) -> float:

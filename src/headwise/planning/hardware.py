@@ -1,4 +1,4 @@
-"""What a machine can do, in the six numbers a prediction needs; measured here, or published by its maker.
+"""What a machine can do, in the few numbers a prediction needs; measured here, or published by its maker.
 
 A published peak is not reached: products of this size reach a part of it, copies too. `EFFICIENCY` and `COPY` are what we
 measured on one H200 (docs/experiments.md) and assume of its relatives; a prediction for a card nobody measured says so.
@@ -9,6 +9,10 @@ from dataclasses import dataclass, replace
 GIB = 1 << 30
 TERA, GIGA = 1e12, 1e9
 
+ATTENTION = 0.079
+"""Of the published dense peak that fused attention reaches on rows of 128 tokens, whatever the width: 78 TFLOP/s on an H200."""
+SHORTEST_PRODUCT = 5e-6
+"""Seconds of a product with hardly anything to multiply, on an H200: widths of 128 and 256 are at this bound."""
 EFFICIENCY = 0.61
 """Of the published dense bf16 peak that a Transformer's products reach: 604 of 989 TFLOP/s on an H200 (8192³: 794)."""
 COPY = 0.89
@@ -31,6 +35,10 @@ class Hardware:
     memory: float
     launch_seconds: float
     """From one operation's start to the next when they come from Python."""
+    attention_flops: float
+    """What fused attention reaches; it does not slow down with narrow products, so it is a number of its own."""
+    shortest_product: float = 0.0
+    """Seconds no product goes below; 0 where speed was measured at the very shapes."""
     heap: float = 1.0
     """What the allocator holds for each byte in use."""
     link: float = 0.0
@@ -55,6 +63,8 @@ def _card(
         bandwidth=bandwidth * GIGA * COPY,
         memory=memory * GIB * HEADROOM,
         launch_seconds=18e-6,
+        attention_flops=bf16 * TERA * ATTENTION,
+        shortest_product=SHORTEST_PRODUCT,
         link=link * GIGA,
         measured=measured,
     )

@@ -58,6 +58,18 @@ class Plan:
     def fits(self) -> bool:
         return self.memory.total <= self.hardware.memory
 
+    @property
+    def assumption(self) -> str | None:
+        """What nobody said and a plan of several devices had to take for granted."""
+        if self.together.devices == 1 or self.hardware.kind != "cpu":
+            return None
+        return say(
+            f"{self.together.devices} machines with a CPU like this one's, because PyTorch sees no GPU here or the CPU was asked for, "
+            f"each sending {self.hardware.link / 1e9:g} GB/s; --device h200 (or another) plans GPUs",
+            f"{self.together.devices} 台 CPU 与本机相同的机器（PyTorch 在本机找不到 GPU，或要求使用 CPU），"
+            f"各以 {self.hardware.link / 1e9:g} GB/s 发送；要为 GPU 做计划，请用 --device h200（或其他）",
+        )
+
     def alternatives(self) -> list[tuple[str, Scaling]]:
         """For several devices: the recipe's batch shared by all, and a batch of that size on each."""
         return [
@@ -80,6 +92,7 @@ class Plan:
         )
         rows: Rows = [
             (say("device", "设备"), self.hardware.name),
+            *([(say("assumed", "假定"), self.assumption)] if self.assumption else []),
             (say("execution", "执行方式"), how),
             (say("parameters", "参数"), f"{run.parameters:,}"),
             (say("batch", "一批"), f"{run.batch_rows} × ({run.source_row} + {run.target_row})"),
@@ -174,6 +187,7 @@ class Plan:
     def as_dict(self) -> dict[str, Any]:
         return {
             "device": asdict(self.hardware),
+            "assumption": self.assumption,
             "execution": asdict(self.execution),
             **asdict(self.run),
             "memory": {**asdict(self.memory), "total": self.memory.total},

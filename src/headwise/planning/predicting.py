@@ -9,7 +9,8 @@ between products and launches fewer kernels; captured as a CUDA graph it launche
 Tested against: cases worked by hand; real steps in benchmarks/bench_plan.py.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from headwise.planning.calibration import Timings
 from headwise.planning.hardware import Hardware
@@ -17,12 +18,13 @@ from headwise.planning.tracing import Operation, StepTrace
 
 OPTIMIZER_BYTES = 44
 BYTES_FP32 = 4
-ATTENTION_EFFICIENCY = 0.13
-"""Of the product speed that fused attention reaches on tiles of 128 tokens (cuDNN on an H200: 77 TFLOP/s)."""
 COMPILED_KEPT = 0.9
 """Of what plain code keeps for backward: compiled code makes some of it again (small, fp32 and bf16, on a CPU)."""
 GAP_SECONDS = 3.5e-6
 """For each kernel of a replayed CUDA graph, beyond its work: one drains while the next fills (H200, four sizes)."""
+UNRECORDED_CALLS = 6.5
+"""Launches that each product of compiled code stands for if they are not recorded: its own, that of what was fused, the sums of
+gradients, the optimiser and the bookkeeping between them (H200: tiny at 8,192 tokens 22 ms, base at 25,600 30.8 ms)."""
 LIBRARY_BYTES = 64 << 20
 """What cuBLAS takes for itself on two streams: one that runs and one that is recorded."""
 
@@ -34,6 +36,7 @@ class Execution:
     bf16: bool
     compiled: bool = False
     cuda_graphs: bool = False
+    num_devices: int = 1
 
 
 @dataclass(frozen=True)
@@ -82,24 +85,38 @@ class StepSeconds:
         return sum(vars(self).values())
 
 
+Parts = TypeVar("Parts", MemoryParts, StepSeconds)
+
+
+def draw_out(small: Parts, large: Parts, steps: float) -> Parts:
+    """On the straight line through both: what `large` and `steps` times their difference add up to."""
+    slopes = {name: value - getattr(small, name) for name, value in vars(large).items()}
+    return replace(
+        large,
+        **{name: type(value)(max(0, value + steps * slopes[name])) for name, value in vars(large).items()},
+    )
+
+
 def predict_memory(
     trace: StepTrace, weights: Weights, execution: Execution, *, accumulation: int = 1, heap: float = 1.0
 ) -> MemoryParts:
     """`heap`: what the allocator holds for each byte that comes and goes."""
     gradients = BYTES_FP32 * weights.num_learning
-    # They outlive the update if more batches follow or a graph writes to them; else they grow while activations shrink.
-    stay = accumulation > 1 or execution.cuda_graphs
+    # They outlive the update if more batches follow, or if a graph or other devices write to them; else they grow while
+    # activations shrink.
+    stay = accumulation > 1 or execution.cuda_graphs or execution.num_devices > 1
+    workspace = trace.compiled_workspace if execution.compiled else trace.workspace
     activations = int(trace.activations * (COMPILED_KEPT if execution.compiled else 1))
     at_peak = gradients if stay else trace.gradients_at_peak
     if not stay:  # at the end of backward nothing but gradients is left: the other candidate for the highest point
-        at_peak = max(at_peak, gradients - activations - trace.workspace)
+        at_peak = max(at_peak, gradients - activations - workspace)
     return MemoryParts(
         weights=weights.nbytes,
         gradients=int(heap * at_peak),
         optimizer=2 * gradients,
         averaging=weights.num_copies * weights.nbytes,
         activations=int(heap * activations),
-        workspace=int(heap * trace.workspace) + (LIBRARY_BYTES if execution.cuda_graphs else 0),
+        workspace=int(heap * workspace) + (LIBRARY_BYTES if execution.cuda_graphs else 0),
     )
 
 
@@ -132,18 +149,21 @@ def predict_seconds(
 
 
 def _roofline(operation: Operation, hardware: Hardware, execution: Execution) -> float:
-    speed = hardware.product_flops(bf16=execution.bf16)
+    moving = operation.nbytes / hardware.bandwidth
     if operation.kind == "attention":
-        speed *= ATTENTION_EFFICIENCY
-    return max(operation.flops / speed, operation.nbytes / hardware.bandwidth)
+        return max(operation.flops / hardware.attention_flops, moving)
+    least = hardware.shortest_product if operation.kind == "product" else 0.0
+    return max(operation.flops / hardware.product_flops(bf16=execution.bf16), moving, least)
 
 
 def _waiting_seconds(trace: StepTrace, hardware: Hardware, execution: Execution, kernels: float) -> float:
     """A device that is sent kernels one by one waits if they are shorter than the sending; a CPU sends them to itself."""
-    # Compiled: one product or attention and, before it, what was fused.
-    count = 2 * trace.num_regions if execution.compiled else trace.calls()
     if execution.cuda_graphs:
-        return count * GAP_SECONDS
+        # Compiled: one product or attention and, before it, what was fused.
+        return (2 * trace.num_regions if execution.compiled else trace.calls()) * GAP_SECONDS
+    count = trace.calls()
+    if execution.compiled:
+        count = round((2 if hardware.kind == "cpu" else UNRECORDED_CALLS) * trace.num_regions)
     if hardware.kind == "cpu":
         return count * hardware.launch_seconds
     return max(0.0, count * hardware.launch_seconds - kernels)

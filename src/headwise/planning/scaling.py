@@ -55,13 +55,19 @@ class Scaling:
 
 
 def scale(
-    compute_seconds: float, *, gradient_bytes: int, devices: int, link: float, parallel: Parallel = "replicated"
+    compute_seconds: float,
+    *,
+    gradient_bytes: int,
+    devices: int,
+    link: float,
+    parallel: Parallel = "replicated",
+    overlap: float = OVERLAP,
 ) -> Scaling:
-    """What `devices` take for one update when each computes for `compute_seconds`."""
+    """What `devices` take for one update when each computes for `compute_seconds`; `overlap`: of backward that hides sending."""
     if devices == 1:
         return Scaling(1, 0, compute_seconds, 0.0)
     traffic = int(2 * (devices - 1) / devices * gradient_bytes * (SHARD_TRAFFIC if parallel == "sharded" else 1))
-    hidden = OVERLAP * BACKWARD_SHARE * compute_seconds
+    hidden = overlap * BACKWARD_SHARE * compute_seconds
     tail = min(BUCKET_BYTES, traffic) / link
     return Scaling(devices, traffic, compute_seconds, max(tail, traffic / link - hidden))
 

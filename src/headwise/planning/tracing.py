@@ -15,7 +15,7 @@ Tested against: torch's FlopCounterMode, the allocator's own peak where there is
 
 import contextlib
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Literal
@@ -73,6 +73,8 @@ class StepTrace:
     workspace: int = 0
     """At the highest point, what is neither gradient nor left by forward: chunks of logits, results under way."""
     gradients_at_peak: int = 0
+    compiled_workspace: int = 0
+    """The same of compiled code, which never writes out what it fuses: fp32 scores of a chunk, for one."""
     compiled_traffic: int = 0
     """Bytes the fused code between products reads and writes."""
     num_regions: int = 0
@@ -125,6 +127,7 @@ class _Watch(TorchDispatchMode):
         self._given = {tensor.untyped_storage()._cdata for tensor in given}
         self._storages: dict[int, _Memory] = {}
         self._all: list[_Memory] = []
+        self._events: list[tuple[_Memory, bool]] = []
         self._live = self._peak = self._made_before_peak = 0
         self._forward = True
 
@@ -168,18 +171,21 @@ class _Watch(TorchDispatchMode):
         memory = _Memory(storage.nbytes(), kind, self.trace.num_regions, self._forward)
         self._storages[key] = memory
         self._all.append(memory)
+        self._events.append((memory, True))
         self._live += memory.nbytes
         if self._live > self._peak:
             self._peak, self._made_before_peak = self._live, len(self._all)
-        weakref.finalize(storage, self._forget, key, memory.nbytes)
+        weakref.finalize(storage, self._forget, key, memory)
 
-    def _forget(self, key: int, nbytes: int) -> None:
+    def _forget(self, key: int, memory: _Memory) -> None:
         if self._storages.pop(key, None) is not None:
-            self._live -= nbytes
+            self._live -= memory.nbytes
+            self._events.append((memory, False))
 
     def start_backward(self) -> None:
         self._forward = False
         self.trace.activations = self._live
+        self._kept = set(map(id, self._storages.values()))
 
     def finish(self, gradients: Sequence[Tensor]) -> StepTrace:
         """Divide the peak into its parts; add what compiled code would keep and move."""
@@ -189,12 +195,25 @@ class _Watch(TorchDispatchMode):
         trace.gradients_at_peak = sum(memory.nbytes for memory in ours if memory is not None and id(memory) in before)
         trace.activations = min(trace.activations, self._peak - trace.gradients_at_peak)
         trace.workspace = self._peak - trace.gradients_at_peak - trace.activations
+        fixed = self._kept | {id(memory) for memory in ours}
+        trace.compiled_workspace = highest(
+            (memory.nbytes, made) for memory, made in self._events if id(memory) not in fixed and _is_written(memory)
+        )
         for memory in self._all:
             if not _is_written(memory):
                 continue
             reads = len(memory.read_in - ({memory.made_in} if memory.made_by == "other" else set()))
             trace.compiled_traffic += memory.nbytes * (reads + (memory.made_by == "other"))
         return trace
+
+
+def highest(events: Iterable[tuple[int, bool]]) -> int:
+    """The most bytes alive at once, from what is made and let go in order."""
+    live = peak = 0
+    for nbytes, made in events:
+        live += nbytes if made else -nbytes
+        peak = max(peak, live)
+    return peak
 
 
 def _is_written(memory: _Memory) -> bool:

@@ -30,24 +30,29 @@ from headwise.planning.plan import Plan, PlannedRun
 from headwise.planning.predicting import (
     Execution,
     MemoryParts,
+    Parts,
     StepSeconds,
     Weights,
+    draw_out,
     predict_memory,
     predict_seconds,
 )
-from headwise.planning.scaling import Layout, arrange, choose_layout, scale
+from headwise.planning.scaling import OVERLAP, Layout, arrange, choose_layout, scale
 from headwise.planning.tracing import Step, StepTrace, trace_step
 from headwise.tasks.recipe import Recipe, load_recipe
 from headwise.tasks.translation import RowShape, TranslationTask
 from headwise.training.choices import ShardedLayout
-from headwise.training.compilation import decide_compilation, is_long_run
 from headwise.training.disk_space import count_run_bytes
+from headwise.training.losses import choose_chunk_size
+from headwise.training.parallel import decide_parallel_compilation
 from headwise.training.precision import autocast, choose_device, choose_dtype
 from headwise.training.recomputation import blocks_of, recomputing_blocks
 
 FILLED = 0.98
 CALIBRATION_TOKENS = 2048
 """On a CPU operations of larger batches are timed at this size."""
+MOST_CHUNKS = 32
+"""Of the loss that are watched: a step with more is drawn out from two smaller ones, which takes a second however large it is."""
 
 
 class _FusedOnGpu(FusedAttention):
@@ -75,6 +80,10 @@ class Subject:
     def shape(self, batch_tokens: int) -> RowShape:
         return RowShape(max(1, round(batch_tokens / self.target_row)), self.source_row, self.target_row)
 
+    def chunk_size(self, rows: int, *, cuda: bool) -> int:
+        """Tokens of one chunk of the loss."""
+        return choose_chunk_size(rows * self.target_row, self.target_size, device="cuda" if cuda else "cpu")
+
     def module(self) -> EncoderDecoder:
         return build_model(
             self.recipe.model, source_size=self.source_size, target_size=self.target_size, generator=None
@@ -90,7 +99,8 @@ class Subject:
             for layer in module.attention_layers().values():
                 if cuda and isinstance(layer.kernel, FusedAttention):
                     layer.kernel = _FusedOnGpu()
-            task = TranslationTask(module, training.objective.label_smoothing)
+            chunk_size = self.chunk_size(rows, cuda=cuda)
+            task = TranslationTask(module, training.objective.label_smoothing, chunk_size)
             source, target = (
                 torch.ones(rows, length, dtype=torch.int64) for length in (self.source_row, self.target_row)
             )
@@ -130,7 +140,7 @@ def plan_subject(
     memory: float | None = None,
     bandwidth: float | None = None,
 ) -> Plan:
-    execution, here = choose_execution(subject.recipe, device)
+    execution, here = choose_execution(subject.recipe, device, num_devices=gpus)
     planner = Planner(subject, execution, cuda=here is None or here.type == "cuda")
     hardware = DEVICES[device or ""] if here is None else planner.measure(here)
     timings = None if here is None or planner.cuda else planner.time_operations(here)
@@ -166,7 +176,7 @@ class Planner:
 
     def measure(self, device: torch.device) -> Hardware:
         """The machine at hand, at the shapes of this model; on a CPU those of a small batch, because time is short."""
-        rows = self.shape.rows if self.cuda else min(self.shape.rows, self._calibration_rows)
+        rows = min(self.shape.rows, self._watched_rows if self.cuda else self._calibration_rows)
         return measure_machine(self.trace(rows), device, bf16=self.execution.bf16, memory=available_memory(device))
 
     @property
@@ -175,7 +185,24 @@ class Planner:
 
     def seconds(self, hardware: Hardware, rows: int, *, timings: Timings | None) -> StepSeconds:
         """Of a batch of so many rows."""
-        return predict_seconds(self.trace(rows), self.weights, hardware, self.execution, timings=timings)
+        return self._drawn_out(
+            rows,
+            lambda seen: predict_seconds(self.trace(seen), self.weights, hardware, self.execution, timings=timings),
+        )
+
+    @property
+    def _watched_rows(self) -> int:
+        """The largest batch that is watched itself."""
+        chunk_size = self.subject.chunk_size(self.shape.rows, cuda=self.cuda)
+        return max(2, MOST_CHUNKS * chunk_size // self.shape.target)
+
+    def _drawn_out(self, rows: int, predict: Callable[[int], Parts]) -> Parts:
+        """What is predicted of so many rows; of more than are watched, on the line through two smaller numbers."""
+        large = self._watched_rows
+        if rows <= large:
+            return predict(rows)
+        small = large // 2
+        return draw_out(predict(small), predict(large), (rows - large) / (large - small))
 
     def time_operations(self, device: torch.device) -> Timings:
         """The operations of this step on the CPU at hand, at the shapes of a small batch where it is large."""
@@ -184,8 +211,12 @@ class Planner:
     def memory(self, heap: float) -> MemoryParts:
         """Of the whole batch on one device."""
         accumulation = self.subject.recipe.training.accumulation
-        trace = self.trace(self.shape.rows)
-        return predict_memory(trace, self.weights, self.execution, accumulation=accumulation, heap=heap)
+
+        def predict(rows: int) -> MemoryParts:
+            trace = self.trace(rows)
+            return predict_memory(trace, self.weights, self.execution, accumulation=accumulation, heap=heap)
+
+        return self._drawn_out(self.shape.rows, predict)
 
     def rows_of_device(self, devices: int) -> int:
         """Rows of the largest batch one device takes: a part of one, or a whole one where batches are accumulated."""
@@ -213,7 +244,10 @@ class Planner:
             devices=devices,
             link=hardware.link,
             parallel=asked.parallel,
+            # Compiled code hands over all gradients at its end: sending begins when nothing is left to hide behind.
+            overlap=0.0 if self.execution.compiled else OVERLAP,
         )
+        seen = min(shape.rows, self._watched_rows)
         tokens = FILLED * shape.rows * shape.target
         run = PlannedRun(
             parameters=self.weights.num_learning,
@@ -221,7 +255,7 @@ class Planner:
             source_row=shape.source,
             target_row=shape.target,
             tokens_per_step=tokens * training.accumulation,
-            flops_per_token=self.trace(shape.rows).flops / tokens,
+            flops_per_token=self.trace(seen).flops / (FILLED * seen * shape.target),
             steps=training.steps,
             disk=count_run_bytes(self.module, training),
         )
@@ -234,20 +268,23 @@ def _update_seconds(batch: StepSeconds, num_batches: int) -> float:
     return num_batches * (batch.total - batch.optimizer) + batch.optimizer
 
 
-def choose_execution(recipe: Recipe, device: str | None) -> tuple[Execution, torch.device | None]:
-    """How the run would be executed, and the device at hand it is measured on (None: on paper)."""
+def choose_execution(
+    recipe: Recipe, device: str | None, *, num_devices: int = 1
+) -> tuple[Execution, torch.device | None]:
+    """How the run would be executed, by training's own rules, and the device at hand it is measured on (None: on paper)."""
     training = recipe.training
     if device in (None, "cpu"):
         here = torch.device("cpu") if device == "cpu" else choose_device(training.device)
-        decision = decide_compilation(training, here)
         bf16 = choose_dtype(training.precision, here) == torch.bfloat16
-        return Execution(bf16, decision.enabled, decision.cuda_graphs), here
-    if device not in DEVICES:
+    elif device in DEVICES:
+        here, bf16 = None, training.precision != "fp32"
+    else:
         names = ", ".join(["cpu", *DEVICES])
         raise UsageError(
             f"no device {device!r} is known; choose one of {names}, or leave --device out to plan for this machine",
             f"不认识设备 {device!r}；可选：{names}；不写 --device 则为本机做计划",
         )
-    long = is_long_run(training, torch.device("cuda"))
-    compiled = training.compile == "on" or (training.compile == "auto" and long)
-    return Execution(training.precision != "fp32", compiled, training.cuda_graphs != "off"), None
+    decision = decide_parallel_compilation(
+        training, here or torch.device("cuda"), alone=num_devices == 1, elsewhere=here is None
+    )
+    return Execution(bf16, decision.enabled, decision.cuda_graphs, num_devices), here

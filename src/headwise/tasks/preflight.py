@@ -31,11 +31,15 @@ from headwise.planning.predicting import MemoryParts
 from headwise.tasks.planning import Planner, Subject, choose_execution
 from headwise.tasks.recipe import Recipe
 from headwise.training.choices import TrainingSettings
+from headwise.training.losses import CHUNK_LOGITS_CUDA
 from headwise.training.precision import choose_device
 
 logger = logging.getLogger(__name__)
 
 MEMORY_ERRORS = re.compile(r"can't allocate memory|not enough memory|out of memory|bad_alloc|Cannot allocate memory")
+
+LOSS_SPACE = 16 * CHUNK_LOGITS_CUDA
+"""Bytes of the largest chunk of the loss: four tables of its logits in fp32."""
 
 
 class TooLargeError(UsageError):
@@ -60,7 +64,7 @@ def check_memory(recipe: Recipe, *, num_processes: int = 1, anyway: bool = False
     sharing = int(os.environ.get("LOCAL_WORLD_SIZE", num_processes)) if device.type == "cpu" else 1
     if room is None or sharing * bound_memory(subject) < room // 2:
         return
-    execution, _ = choose_execution(recipe, "cpu" if device.type == "cpu" else None)
+    execution, _ = choose_execution(recipe, "cpu" if device.type == "cpu" else None, num_devices=num_processes)
     planner = Planner(subject, execution, cuda=device.type == "cuda")
     memory = planner.memory(GLIBC_HEAP if device.type == "cpu" else 1.0)
     fixed, batch = (sharing * part for part in parts_of_process(memory, recipe.training, num_processes=num_processes))
@@ -102,9 +106,10 @@ def propose(memory: MemoryParts, subject: Subject, room: float) -> Proposal:
     training = subject.recipe.training
     rows = subject.shape(training.batch_tokens).rows
     gradients = memory.optimizer // 2  # they stay from batch to batch
+    chunk = min(memory.workspace, LOSS_SPACE)  # of the loss; the rest of the work space shrinks with the batch
     parts = 2
     while parts <= rows:
-        total = memory.fixed + gradients + memory.workspace + memory.activations // parts
+        total = memory.fixed + gradients + chunk + (memory.workspace - chunk + memory.activations) // parts
         if total <= (1 - MARGIN_OF_MEMORY) * room:
             return Proposal(-(-rows // parts) * subject.target_row, training.accumulation * parts, total)
         parts *= 2

@@ -25,6 +25,8 @@ class TranslationTask:
 
     module: EncoderDecoder
     label_smoothing: float
+    chunk_size: int | None = None
+    """Tokens whose logits are made at a time; None: as many as suit the device."""
 
     def loss(self, batch: PackedBatch) -> LossSums:
         hidden = self.module(
@@ -41,6 +43,7 @@ class TranslationTask:
             targets=batch.target_output.flatten(),
             bias=self.module.output.bias,
             smoothing=self.label_smoothing,
+            chunk_size=self.chunk_size,
         )
 
 

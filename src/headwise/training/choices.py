@@ -164,7 +164,7 @@ class TrainingSettings(Settings):
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """Of products; weights, softmax and norms stay fp32. auto: bf16 where the hardware is fast at it."""
     compile: Literal["auto", "on", "off"] = "auto"
-    """torch.compile for the whole loss. auto: where a compiler is installed and the run is long enough to pay for it."""
+    """torch.compile for the whole loss. auto: on a GPU, where a compiler is installed and the run is long enough to pay for it."""
     cuda_graphs: Literal["auto", "on", "off"] = "auto"
     """Record an update once and replay it as one CUDA graph. auto: on a GPU, where it can be recorded."""
     recompute: Literal["nothing", "blocks"] = "nothing"

@@ -2,7 +2,8 @@
 
 Compiling fuses what lies between matrix products and costs a minute; on a GPU the update, compiled or not, is also recorded
 once and replayed as one CUDA graph (capture.py), which removes the launch of every kernel.
-`auto` compiles when a compiler is there and the run is long enough; whether it did is saved with the run, because compiled
+`auto` compiles on a GPU when a compiler is there and the run is long enough, and not on a CPU, where it was no faster (0.87 of the
+speed of plain code for a small model in bf16, after a minute of compiling: docs/experiments.md); whether it did is saved with the run, because compiled
 and plain code round differently and a resumed run must continue with the same one.
 Tested by making the compiler vanish, and by comparing compiled with plain losses.
 """
@@ -24,8 +25,6 @@ from headwise.training.losses import LossSums
 
 logger = logging.getLogger(__name__)
 
-# A minute of compiling is won back after some ten minutes of CPU training: about this many updates.
-MIN_CPU_STEPS = 1000
 MIN_CUDA_STEPS = 200
 MIN_SECONDS = 600.0
 
@@ -51,16 +50,23 @@ def find_compiler(device: torch.device) -> str | None:
 
 
 def decide_compilation(
-    settings: TrainingSettings, device: torch.device, *, recorded: Compilation | None = None
+    settings: TrainingSettings,
+    device: torch.device,
+    *,
+    recorded: Compilation | None = None,
+    elsewhere: bool = False,
 ) -> Compilation:
-    """Decide from settings and machine alone, never from how much is left; a resumed run keeps its decision."""
+    """Decide from settings and machine alone, never from how much is left; a resumed run keeps its decision.
+
+    `elsewhere`: for a plan of another machine, which is taken to have a compiler.
+    """
     if recorded is not None and settings.compile == "auto" and not recorded.enabled:
         return recorded
     graphs = device.type == "cuda" and settings.cuda_graphs != "off"
     plain = Compilation(enabled=False, cuda_graphs=graphs)
     if settings.compile == "off":
         return plain
-    compiler = find_compiler(device)
+    compiler = "elsewhere" if elsewhere else find_compiler(device)
     if settings.compile == "on" and compiler is None:
         raise UsageError(
             f"training.compile is on, but no compiler for {device.type} is installed (a C++ compiler on a CPU, triton on a "
@@ -69,7 +75,7 @@ def decide_compilation(
             "请安装，或使用 training.compile=off",
         )
     if settings.compile == "auto":
-        if recorded is None and not is_long_run(settings, device):
+        if recorded is None and not pays(settings, device):
             return plain
         if compiler is None:
             logger.warning(
@@ -82,8 +88,9 @@ def decide_compilation(
     return recorded if recorded is not None and recorded.enabled else Compilation(enabled=True, cuda_graphs=graphs)
 
 
-def is_long_run(settings: TrainingSettings, device: torch.device) -> bool:
-    enough = settings.steps >= (MIN_CUDA_STEPS if device.type == "cuda" else MIN_CPU_STEPS)
+def pays(settings: TrainingSettings, device: torch.device) -> bool:
+    """Whether compiling is won back: on a GPU, by a run that is long enough."""
+    enough = device.type == "cuda" and settings.steps >= MIN_CUDA_STEPS
     return enough and (settings.time_limit is None or settings.time_limit >= MIN_SECONDS)
 
 

@@ -15,6 +15,7 @@ import contextlib
 import copy
 import logging
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from headwise.errors import UsageError
 from headwise.language import say
 from headwise.training.averaging import MovingAverage
 from headwise.training.choices import ReplicatedLayout, ShardedLayout, TrainingSettings
-from headwise.training.compilation import Compilation, decide_compilation, is_long_run
+from headwise.training.compilation import Compilation, decide_compilation, pays
 from headwise.training.gradient_sums import GradientSum
 from headwise.training.processes import Processes
 from headwise.training.recomputation import blocks_of
@@ -137,15 +138,21 @@ def build_layout(
 
 
 def decide_parallel_compilation(
-    settings: TrainingSettings, device: torch.device, processes: Processes, *, recorded: Compilation | None
+    settings: TrainingSettings,
+    device: torch.device,
+    *,
+    alone: bool,
+    recorded: Compilation | None = None,
+    elsewhere: bool = False,
 ) -> Compilation:
     """Like `decide_compilation`, less what several processes cannot have.
 
     A recorded update cannot wait for other processes. Sharded weights are gathered block by block, which a graph of the whole
     loss cannot hold.
     """
-    if processes.is_alone:
-        return decide_compilation(settings, device, recorded=recorded)
+    decide = partial(decide_compilation, settings, device, recorded=recorded, elsewhere=elsewhere)
+    if alone:
+        return decide()
     if settings.cuda_graphs == "on":
         raise UsageError(
             "training.cuda_graphs is on, but an update that sums over processes is not recorded; use training.cuda_graphs=auto, "
@@ -153,8 +160,7 @@ def decide_parallel_compilation(
             "training.cuda_graphs 为 on，但跨进程求和的更新不能录制；请用 training.cuda_graphs=auto，或不用 torchrun 启动",
         )
     if isinstance(settings.parallel, ReplicatedLayout):
-        decided = decide_compilation(settings, device, recorded=recorded)
-        return Compilation(enabled=decided.enabled, cuda_graphs=False)
+        return Compilation(enabled=decide().enabled, cuda_graphs=False)
     if settings.compile == "on":
         raise UsageError(
             "training.compile is on, but sharded weights are gathered block by block, which a graph of the whole loss cannot "
@@ -162,7 +168,7 @@ def decide_parallel_compilation(
             "training.compile 为 on，但分片的权重是逐块收集的，整个损失的图无法容纳；请用 training.compile=off，"
             "或 training.parallel.kind=replicated",
         )
-    if settings.compile == "auto" and is_long_run(settings, device):
+    if settings.compile == "auto" and pays(settings, device):
         logger.warning(
             say(
                 "sharded weights are gathered block by block: training runs uncompiled, which is slower but correct",

@@ -54,7 +54,7 @@ def restore_training(
     if state is not None:
         compare_environments(state.environment, environment)
     recorded = None if state is None else Compilation(state.compiled, state.cuda_graphs)
-    compilation = decide_parallel_compilation(settings, device, processes, recorded=recorded)
+    compilation = decide_parallel_compilation(settings, device, alone=processes.is_alone, recorded=recorded)
     trainable.module.to(device).train()
     layout = build_layout(trainable, settings, processes, device=device, overlap=not compilation.enabled)
     updater = Updater(trainable, settings, device=device, compilation=compilation, layout=layout, processes=processes)
