@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from headwise.data.choices import DataSettings
-from headwise.data.preparation import open_prepared, prepare_data, read_part
+from headwise.data.preparation import describe_inputs, open_prepared, prepare_data, read_part
 from headwise.errors import CheckpointError, DataError, SettingsError
 from headwise.text.choices import SentencePieceSettings
 from tests.text.corpus import chinese, english
@@ -101,3 +101,20 @@ def test_a_vocabulary_too_large_leaves_nothing(corpus: DataSettings, tmp_path: P
 
 def test_texts_of_a_part(corpus: DataSettings) -> None:
     assert [pair.source for pair in read_part(corpus, "valid")] == english()[:5] * 2
+
+
+def test_the_test_set_decides_about_training_pairs_only_where_leaks_are_dropped(
+    corpus: DataSettings, tmp_path: Path
+) -> None:
+    for name, lines in (("one", (english()[7], chinese()[7])), ("two", (english()[11], chinese()[11]))):
+        write_lines(tmp_path / f"{name}.en", [lines[0]])
+        write_lines(tmp_path / f"{name}.zh", [lines[1]])
+    for dropping in (False, True):
+        settings = [
+            DataSettings.model_validate(
+                {**corpus.model_dump(), "test": str(tmp_path / name), "filter": {"drop_leaked": dropping}}
+            )
+            for name in ("one", "two")
+        ]
+        first, second = (describe_inputs(data, TEXT, 1) for data in settings)
+        assert (first != second) == dropping

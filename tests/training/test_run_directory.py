@@ -42,6 +42,23 @@ def test_a_run_is_not_overwritten(tmp_path):
         train_in(tmp_path / "other", resume=True)
 
 
+def test_a_run_that_saved_nothing_may_begin_anew_with_any_recipe(tmp_path, caplog):
+    RunDirectory.open(tmp_path, recipe=RECIPE).close()
+    (tmp_path / "checkpoints" / "step-1.incomplete").mkdir(parents=True)
+    RunDirectory.open(tmp_path, recipe=RECIPE, resume=True).close()
+    assert caplog.text == ""
+    for dim, resume in ((12, True), (13, False)):
+        with caplog.at_level(logging.WARNING):
+            RunDirectory.open(tmp_path, recipe={"model": {"dim": dim}}, resume=resume).close()
+        assert "ended before anything was saved: it begins anew" in caplog.text
+        assert f"dim: {dim}" in (tmp_path / "recipe.yaml").read_text(encoding="utf-8")
+        caplog.clear()
+    with RunDirectory.open(tmp_path, recipe=RECIPE) as run:
+        run.journal.write({"kind": "train", "step": 3})
+    train_in(tmp_path, steps=2)
+    assert [line["step"] for line in read_journal(tmp_path / "log.jsonl")] == [2], "the lost run's lines are gone"
+
+
 def test_resume_without_a_run_starts_one(tmp_path):
     train_in(tmp_path / "run", steps=2, resume=True)
     assert (tmp_path / "run/LATEST").read_text() == "step-2\n"

@@ -13,8 +13,14 @@ RECIPE = {"model": {"dim": 11, "layers": [{"heads": 1}]}, "training": {"steps": 
 COSINE = {"training": {"steps": 20, "schedule": {"kind": "cosine"}}}
 
 
+def begin(path, recipe):
+    """A run that has saved something."""
+    RunDirectory.open(path, recipe=recipe).close()
+    (path / "checkpoints" / "step-1").mkdir(parents=True)
+
+
 def test_a_changed_recipe_is_refused_with_the_difference(tmp_path):
-    RunDirectory.open(tmp_path, recipe=RECIPE).close()
+    begin(tmp_path, RECIPE)
     changed = {"model": {"dim": 12, "layers": [{"heads": 2}]}, "training": {"steps": 10, "seed": 7, "clip": 1.0}}
     with pytest.raises(UsageError, match="differs from the one") as caught:
         RunDirectory.open(tmp_path, recipe=changed, resume=True)
@@ -90,7 +96,7 @@ def test_a_recipe_without_a_seal_is_that_of_an_older_run(tmp_path):
 
 
 def test_settings_that_came_later_are_no_difference(tmp_path):
-    RunDirectory.open(tmp_path, recipe=RECIPE).close()
+    begin(tmp_path, RECIPE)
     newer = {**RECIPE, "evaluation": {"lowercase": False}}
     with pytest.raises(UsageError, match=r"evaluation.lowercase: \(absent\) → False"):
         RunDirectory.open(tmp_path, recipe=newer, resume=True)
@@ -102,15 +108,22 @@ def test_a_recipe_of_a_version_that_knew_other_settings(tmp_path):
     def refuse(old):
         raise SettingsError("model.moat: unknown key", "未知的键")
 
-    RunDirectory.open(tmp_path, recipe=RECIPE).close()
+    begin(tmp_path, RECIPE)
     with pytest.raises(CheckpointError, match=r"does not fit this version of headwise \(model.moat: unknown key\)"):
         RunDirectory.open(tmp_path, recipe=RECIPE, resume=True, complete=refuse)
 
 
 def test_how_the_end_is_measured_may_change(tmp_path):
     recipe = {"decoding": {"kind": "beam", "size": 5}, "data": {"train": "a", "test": "b"}}
-    RunDirectory.open(tmp_path, recipe=recipe).close()
+    begin(tmp_path, recipe)
     changed = {"decoding": {"kind": "greedy"}, "data": {"train": "a", "test": "c"}}
     RunDirectory.open(tmp_path, recipe=changed, resume=True).close()
     with pytest.raises(UsageError, match=r"data\.train: a → z"):
         RunDirectory.open(tmp_path, recipe={**changed, "data": {"train": "z", "test": "c"}}, resume=True)
+
+
+def test_another_test_set_is_refused_where_training_was_kept_apart_from_the_old_one(tmp_path):
+    recipe = {"data": {"train": "a", "test": ["b"], "filter": {"drop_leaked": True}}}
+    begin(tmp_path, recipe)
+    with pytest.raises(UsageError, match=r"data\.test\.0: b → c"):
+        RunDirectory.open(tmp_path, recipe={"data": {**recipe["data"], "test": ["c"]}}, resume=True)

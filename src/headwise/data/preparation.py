@@ -120,12 +120,17 @@ def open_prepared(directory: Path) -> PreparedData:
 def describe_inputs(data: DataSettings, text: TextSettings, seed: int) -> str:
     """A hash of everything the result depends on: settings, and size and time of the files."""
     files = []
-    for part in ("train", "valid"):
+    # The test set decides about training pairs only where those that leak are left out.
+    parts: tuple[Part, ...] = ("train", "valid", "test") if data.filter.drop_leaked else ("train", "valid")
+    for part in parts:
         for corpus in data.corpora(part):
             for path in corpus_files(corpus, source=data.source, target=data.target):
                 status = path.stat()
                 files.append([str(path), status.st_size, status.st_mtime_ns])
-    settings = [data.model_dump(mode="json", exclude={"test"}), text.model_dump(mode="json")]
+    settings = [
+        data.model_dump(mode="json", exclude=None if "test" in parts else {"test"}),
+        text.model_dump(mode="json"),
+    ]
     return hashlib.sha256(json.dumps([settings, files, seed], sort_keys=True).encode()).hexdigest()
 
 

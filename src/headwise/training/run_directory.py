@@ -45,19 +45,25 @@ class RunDirectory:
     def open(
         cls, path: Path | str, *, recipe: Mapping[str, Any], resume: bool = False, complete: Complete | None = None
     ) -> "RunDirectory":
-        """Start a run in an empty or new directory, or go on with the one that is there if `resume`."""
+        """Start a run in an empty or new directory, or go on with the one that is there if `resume`.
+
+        A run that ended before it saved anything has nothing to go on with: any recipe may begin in its place.
+        """
         path = Path(path)
         path.mkdir(parents=True, exist_ok=True)
         had_lock, held = (path / ".lock").exists(), (path / RECIPE).exists()
         lock = take_lock(path)
         try:
-            if held and not resume:
+            begun = has_learnt(path)
+            if held and begun and not resume:
                 raise UsageError(
                     f"{path} holds a run already; add --resume to go on with it, or choose another directory",
                     f"{path} 中已有一次运行；加 --resume 继续，或换一个目录",
                 )
-            if held:
+            if held and begun:
                 check_recipe(read_run_recipe(path / RECIPE, complete), recipe, file=path / RECIPE)
+            elif held:
+                _say_begun_anew(path, recipe, complete, resume=resume)
             elif any(child.name != ".lock" and not child.name.endswith(INCOMPLETE) for child in path.iterdir()):
                 raise UsageError(
                     f"{path} holds files that are not a run; choose a new or empty directory",
@@ -166,6 +172,26 @@ class RunDirectory:
         self.best.keep_only(kept for kept in self.best.steps() if kept <= validated)
         self.snapshots.keep_only(kept for kept in self.snapshots.steps() if kept <= step)
         self.journal.cut_back(logged=logged, validated=validated)
+
+
+def has_learnt(path: Path) -> bool:
+    """Whether a run has left weights, whole or damaged; prepared data and a log can be made again."""
+    folders = ("checkpoints", "best", "snapshots", "model")
+    return any(
+        not child.name.endswith((INCOMPLETE, ".retired")) for name in folders for child in (path / name).glob("*")
+    )
+
+
+def _say_begun_anew(path: Path, recipe: Mapping[str, Any], complete: Complete | None, *, resume: bool) -> None:
+    if resume and read_run_recipe(path / RECIPE, complete) == recipe:
+        return
+    logger.warning(
+        "%s",
+        say(
+            f"{path} holds a run that ended before anything was saved: it begins anew, with the recipe given now",
+            f"{path} 中的运行在保存任何内容之前就结束了：将以现在给出的配方重新开始",
+        ),
+    )
 
 
 def needed_steps(steps: Iterable[int], *, checkpoints: Iterable[int], last: int) -> set[int]:
