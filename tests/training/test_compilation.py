@@ -6,6 +6,7 @@ import torch
 from headwise.errors import UsageError
 from headwise.training import compilation
 from headwise.training.compilation import Compilation, compile_loss, decide_compilation, find_compiler
+from headwise.training.updates import Updater
 from tests.training.tiny import TinyBatches, TinyTrainable, tiny_settings
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -76,5 +77,8 @@ def test_a_failing_compiler_is_said_and_done_without(monkeypatch, caplog):
         for _ in range(2):
             assert torch.equal(loss(batch).loss, trainable.loss(batch).loss)
     assert caplog.text.count("torch.compile failed (Python.h: no such file)") == 1
+    updater = Updater(trainable, tiny_settings(compile="auto"), device=CPU, compilation=Compilation(enabled=True))
+    updater.update([batch], step=1, learning_rate=0.0)
+    assert updater.compilation == Compilation(enabled=False), "a resumed run must not compile either"
     with pytest.raises(torch._dynamo.exc.TorchDynamoException, match=r"Python\.h"):
         compile_loss(trainable.loss, Compilation(enabled=True))(batch)

@@ -15,6 +15,7 @@ from headwise.storage import read_json
 from headwise.training.checkpoints import read_checkpoint
 from headwise.training.journal import read_journal
 from headwise.training.processes import Alone, LostError, exit_status_of, is_launched, join_processes, noticing_loss
+from headwise.training.saving import explain_loss
 from headwise.training.session import TIMINGS
 
 ROOT = Path(__file__).parents[2]
@@ -186,3 +187,9 @@ def test_other_errors_are_not_taken_for_a_loss():
 )
 def test_the_status_a_shell_will_see(error, status):
     assert exit_status_of(error) == status
+
+
+def test_a_loss_says_what_is_saved():
+    assert "step 5 is saved: start it again with --resume" in str(explain_loss(7, saved=5))
+    assert "nothing had been saved yet: start it again from the beginning" in str(explain_loss(7, saved=None))
+    assert "saved" not in str(explain_loss(7, saved=None, known=False))

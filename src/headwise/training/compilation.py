@@ -106,8 +106,10 @@ def compiler_options() -> dict[str, Any]:
     return {f"triton.{name}": False} if hasattr(defaults.triton, name) else {}
 
 
-def compile_loss(loss: LossFunction, decision: Compilation, *, insist: bool = True) -> LossFunction:
-    """The same function, compiled if so decided; unless `insist`, a compiler that fails is said and done without."""
+def compile_loss(
+    loss: LossFunction, decision: Compilation, *, insist: bool = True, failed: Callable[[], None] = lambda: None
+) -> LossFunction:
+    """The same function, compiled if so decided; unless `insist`, a compiler that fails is said (`failed`) and done without."""
     if not decision.enabled:
         return loss
     chosen = torch.compile(loss, dynamic=False, options=compiler_options())
@@ -129,6 +131,7 @@ def compile_loss(loss: LossFunction, decision: Compilation, *, insist: bool = Tr
                 )
             )
             chosen = loss
+            failed()
             return loss(batch)
 
     return attempt

@@ -42,12 +42,21 @@ class Environment(Settings):
     num_threads: int
     torch_version: str
     machine: str
+    precision: str = ""
+    """Of the products, `fp32` or `bf16`: what `training.precision: auto` came to. Empty in checkpoints that are older."""
     headwise_version: str = ""
     """Empty in checkpoints that are older than this entry."""
 
     @classmethod
     def here(
-        cls, *, fingerprint: str, seed: int, device: torch.device, num_processes: int = 1, layout: str = "whole"
+        cls,
+        *,
+        fingerprint: str,
+        seed: int,
+        device: torch.device,
+        num_processes: int = 1,
+        layout: str = "whole",
+        precision: str = "",
     ) -> "Environment":
         name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
         return cls(
@@ -59,6 +68,7 @@ class Environment(Settings):
             num_threads=torch.get_num_threads(),
             torch_version=torch.__version__,
             machine=name,
+            precision=precision,
             headwise_version=headwise.__version__,
         )
 

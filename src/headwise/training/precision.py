@@ -40,6 +40,11 @@ def choose_dtype(setting: Literal["auto", "fp32", "bf16"], device: torch.device)
     return torch.bfloat16 if setting == "bf16" else torch.float32
 
 
+def name_of(dtype: torch.dtype) -> str:
+    """As recipes call it."""
+    return "bf16" if dtype == torch.bfloat16 else "fp32"
+
+
 def is_bf16_fast(device: torch.device, *, cpu_information: Path = Path("/proc/cpuinfo")) -> bool:
     """Whether the hardware itself multiplies bf16, so that it is not emulated by slower steps."""
     if device.type == "cuda":

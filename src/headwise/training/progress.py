@@ -45,6 +45,9 @@ class TrainingResult:
     seconds: float
     skipped: int
     """Updates left out because a number was not finite."""
+    precision: str = ""
+    """Of the products: fp32 or bf16, whatever the recipe left open."""
+    compiled: bool = False
 
 
 ProgressCallback = Callable[[Progress], None]

@@ -15,6 +15,7 @@ from headwise.training.choices import TrainingSettings
 from headwise.training.compilation import Compilation
 from headwise.training.environment import Environment, compare_environments
 from headwise.training.parallel import build_layout, decide_parallel_compilation
+from headwise.training.precision import choose_dtype, name_of
 from headwise.training.processes import Processes
 from headwise.training.run_directory import RunDirectory
 from headwise.training.updates import Trainable, Updater
@@ -27,7 +28,6 @@ class Restored:
 
     state: CheckpointState | None
     updater: Updater
-    compilation: Compilation
     environment: Environment
 
 
@@ -50,6 +50,7 @@ def restore_training(
         device=device,
         num_processes=processes.count,
         layout="whole" if processes.is_alone else settings.parallel.kind,
+        precision=name_of(choose_dtype(settings.precision, device)),
     )
     if state is not None:
         compare_environments(state.environment, environment)
@@ -62,7 +63,7 @@ def restore_training(
         folder = None if run is None else run.checkpoint(state.step)
         _put_back(checkpoint, updater, processes, folder=folder)
         updater.sums.copy_(torch.tensor(state.window, dtype=torch.float64))
-    return Restored(state, updater, compilation, environment)
+    return Restored(state, updater, environment)
 
 
 def _put_back(checkpoint: Checkpoint | None, updater: Updater, processes: Processes, *, folder: Path | None) -> None:

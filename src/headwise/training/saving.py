@@ -59,8 +59,14 @@ def store_weights(folder: SnapshotFolder, step: int, weights: Weights) -> None:
         logger.warning("%s", error)
 
 
-def explain_loss(step: int, *, saved: int | None) -> LostError:
-    """What to say when another process is gone after `step`; `saved` is the newest checkpoint, if this process knows it."""
+def explain_loss(step: int, *, saved: int | None, known: bool = True) -> LostError:
+    """What to say when another process is gone after `step`; `saved` is the newest checkpoint, `known` if this process can tell."""
+    if saved is None and known:
+        return LostError(
+            f"another process of this run was lost after step {step}, and nothing had been saved yet: start it again from the "
+            "beginning, with a smaller training.checkpoint_every if it is lost often",
+            f"本次运行的另一个进程在第 {step} 步之后丢失，而此前尚未保存任何内容：请从头重新启动；若常常丢失，请减小 training.checkpoint_every",
+        )
     if saved is None:
         return LostError(
             f"another process of this run was lost after step {step}; start it again with --resume",

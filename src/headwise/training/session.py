@@ -91,8 +91,7 @@ class Session:
             device=self.device,
             fingerprint=fingerprint,
         )
-        self.updater, self.compilation = restored.updater, restored.compilation
-        self.environment = restored.environment
+        self.updater, self.environment = restored.updater, restored.environment
         state = restored.state
         if state is not None:
             self.step, self.cursor, self.logged = state.step, state.cursor, state.logged
@@ -104,7 +103,7 @@ class Session:
         if self.settings.tensorboard and self.run is not None:
             self.board = Board(self.run.path / "tensorboard", step=self.step)
             self._stack.callback(self.board.close)
-        self.report("compiling" if self.compilation.enabled else "training")
+        self.report("compiling" if self.updater.compilation.enabled else "training")
 
     def reason_to_stop(self) -> Reason | None:
         if self.step >= self.settings.steps:
@@ -208,8 +207,8 @@ class Session:
             window=self.updater.sums.tolist(),
             logged=self.logged,
             selection=self.selection,
-            compiled=self.compilation.enabled,
-            cuda_graphs=self.compilation.cuda_graphs,
+            compiled=self.updater.compilation.enabled,
+            cuda_graphs=self.updater.compilation.cuda_graphs,
             environment=self.environment,
         )
 
@@ -245,6 +244,8 @@ class Session:
             target_tokens=int(window.total_tokens),
             seconds=self.clock.elapsed(),
             skipped=int(window.total_skipped),
+            precision=self.environment.precision,
+            compiled=self.updater.compilation.enabled,
         )
 
     def _put_final_weights(self) -> FinalWeights:
@@ -269,7 +270,7 @@ class Session:
     def rescue(self) -> LostError:
         """Another process is gone: save the last finished update if all of it is here; the error to leave with."""
         if self.run is None:
-            return explain_loss(self.step, saved=None)
+            return explain_loss(self.step, saved=None, known=False)
         if self.updater.layout.is_whole and self.device.type == "cpu":  # a GPU may wait for the lost process for ever
             save_checkpoint(self.run, collect_checkpoint(self.updater, self._state()), self.settings, insist=False)
         return explain_loss(self.step, saved=max(self.run.steps(), default=None))

@@ -9,6 +9,7 @@ Tested: accumulation equals the large batch in float64; a step with NaN changes 
 
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -121,13 +122,19 @@ class Updater:
         self.average = None if settings.ema is None else MovingAverage(self.learner.module, decay=settings.ema)
         self.sums = torch.zeros(Window.NUM_ALL, dtype=torch.float64, device=device)
         self._dtype = choose_dtype(settings.precision, device)
-        self._loss = compile_loss(self._plain_loss, compilation, insist=settings.compile == "on")
+        self.compilation = compilation
+        insist = settings.compile == "on"
+        self._loss = compile_loss(self._plain_loss, compilation, insist=insist, failed=self._note_plain)
         self._parameters = [parameter for parameter in self.learner.module.parameters() if parameter.requires_grad]
         self._step = 0
         self._learn: Callable[[Sequence[Any]], None] = self._learn_from
         self._is_recorded = compilation.cuda_graphs
         if self._is_recorded:
             self._learn = CapturedUpdate(self._learn_from, device, insist=settings.cuda_graphs == "on")
+
+    def _note_plain(self) -> None:
+        """The compiler failed: what is saved says how updates were really made, so that a resumed run does the same."""
+        self.compilation = replace(self.compilation, enabled=False)
 
     def _plain_loss(self, batch: Any) -> LossSums:
         with autocast(self.device, self._dtype):
