@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from headwise.errors import UsageError
 from headwise.planning.predicting import MemoryParts
 from headwise.tasks import preflight
 from headwise.tasks.planning import Subject
@@ -16,9 +17,11 @@ from headwise.tasks.preflight import (
     TooLargeError,
     bound_memory,
     check_memory,
+    check_share,
     explaining_memory,
     parts_of_process,
     propose,
+    warn_of_lost_dropout,
 )
 from headwise.training.choices import ReplicatedLayout, ShardedLayout
 from tests.planning.models import made_recipe, made_subject
@@ -181,3 +184,22 @@ def test_what_one_of_several_processes_holds(accumulation: int, processes: int, 
         update={"accumulation": accumulation, "parallel": ShardedLayout() if kind == "sharded" else ReplicatedLayout()}
     )
     assert parts_of_process(memory, training, num_processes=processes) == expected
+
+
+def test_rows_for_every_process_are_counted_before_anything_is_made() -> None:
+    check_share(made_recipe(), num_processes=5)
+    check_share(made_recipe(accumulation=2), num_processes=10)
+    with pytest.raises(UsageError, match="5 rows cannot be shared by 6 processes"):
+        check_share(made_recipe(), num_processes=6)
+
+
+def test_a_rate_of_dropout_that_rounds_to_nothing_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    recipe = made_recipe()
+    dropout = recipe.model.dropout.model_copy(update={"residual": 0.001, "attention": 0.001, "hidden": 0.003})
+    lost = recipe.model_copy(update={"model": recipe.model.model_copy(update={"dropout": dropout})})
+    with caplog.at_level(logging.WARNING):
+        warn_of_lost_dropout(recipe)
+        assert caplog.text == ""
+        warn_of_lost_dropout(lost)
+    assert "model.dropout.residual is 0.001, but rates are multiples of 1/256" in caplog.text
+    assert caplog.text.count("model.dropout.") == 1

@@ -39,6 +39,10 @@ def test_a_run_leaves_everything_the_design_promises(tiny_run: Path) -> None:
     assert [line["step"] for line in lines if line["kind"] == "train"] == [2, 4, 6]
     results = json.loads((tiny_run / "model" / "results.json").read_text(encoding="utf-8"))
     assert results["steps"] == 6
+    state = json.loads((tiny_run / "checkpoints" / "step-6" / "state.json").read_text(encoding="utf-8"))
+    assert results["precision"] == state["environment"]["precision"]
+    assert f"- precision: {results['precision']}" in (tiny_run / "model" / "README.md").read_text(encoding="utf-8")
+    assert results["precision"] in ("fp32", "bf16"), "never auto"
     assert results["test"]["bleu"]["signature"].startswith("nrefs:1")
 
 

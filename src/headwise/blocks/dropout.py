@@ -22,9 +22,7 @@ NUM_LEVELS = 256
 
 def drop(x: Tensor, rate: float, *, training: bool) -> Tensor:
     """x with a share `rate` of its numbers forgotten while training; draws from torch's generator of x's device."""
-    threshold = min(
-        round(rate * NUM_LEVELS), NUM_LEVELS - 1
-    )  # at least one level is kept, else nothing could be scaled
+    threshold = count_levels(rate)
     if not training or threshold == 0:
         return x
     if torch.compiler.is_compiling():
@@ -32,6 +30,11 @@ def drop(x: Tensor, rate: float, *, training: bool) -> Tensor:
     else:
         noise = drawn_bytes(x.numel(), x.device).view(x.shape)
     return torch.where(noise >= threshold, x * (NUM_LEVELS / (NUM_LEVELS - threshold)), 0.0)
+
+
+def count_levels(rate: float) -> int:
+    """Of the 256 values of a byte, how many stand for zero; at least one is kept, else nothing could be scaled."""
+    return min(round(rate * NUM_LEVELS), NUM_LEVELS - 1)
 
 
 def drawn_bytes(count: int, device: torch.device) -> Tensor:

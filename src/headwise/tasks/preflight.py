@@ -20,6 +20,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from headwise.blocks.dropout import NUM_LEVELS, count_levels
+from headwise.data.batching import Share
 from headwise.data.choices import corpus_name
 from headwise.data.preparation import read_part
 from headwise.errors import DataError, UsageError
@@ -138,6 +140,27 @@ def _say_proposal(proposal: Proposal) -> tuple[str, str]:
         f"halve the batch: {settings} learns the same with about {total}, and training.recompute=blocks takes less still",
         f"请把批次减半：{settings} 学得相同，约需 {total}；training.recompute=blocks 更省",
     )
+
+
+def warn_of_lost_dropout(recipe: Recipe) -> None:
+    """A rate that rounds to nothing is said, not refused: a run that began with one must be able to go on."""
+    for name, rate in recipe.model.dropout:
+        if name != "attention" and rate > 0 and count_levels(rate) == 0:
+            logger.warning(
+                "%s",
+                say(
+                    f"model.dropout.{name} is {rate:g}, but rates are multiples of 1/{NUM_LEVELS}: nothing is dropped there; use 0, or "
+                    f"{1 / NUM_LEVELS:.4f} and more",
+                    f"model.dropout.{name} 为 {rate:g}，但比率是 1/{NUM_LEVELS} 的整数倍：此处不会丢弃任何数；请用 0，或不小于 "
+                    f"{1 / NUM_LEVELS:.4f} 的值",
+                ),
+            )
+
+
+def check_share(recipe: Recipe, *, num_processes: int) -> None:
+    """Every process needs a row of each update; target rows have the recipe's length, so this is known before data is prepared."""
+    rows = Subject.of(recipe).shape(recipe.training.batch_tokens).rows
+    Share(0, num_processes, recipe.training.accumulation).check(rows)
 
 
 def check_test(recipe: Recipe) -> None:

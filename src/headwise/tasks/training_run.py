@@ -33,13 +33,13 @@ from headwise.randomness import torch_generator
 from headwise.tasks.arguments import require_path
 from headwise.tasks.bundle import Bundle, save_bundle
 from headwise.tasks.events import Events, Silence
-from headwise.tasks.preflight import check_memory, check_test, explaining_memory
+from headwise.tasks.preflight import check_memory, check_share, check_test, explaining_memory, warn_of_lost_dropout
 from headwise.tasks.recipe import Recipe, complete_recipe, load_recipe, recipe_from
 from headwise.tasks.translation import PackedPairs, RowShape, TranslationTask, validation_loss
 from headwise.tasks.translator import Translator
 from headwise.training.disk_space import check_room
 from headwise.training.loop import train as run_training
-from headwise.training.precision import choose_device
+from headwise.training.precision import choose_device, choose_dtype, name_of
 from headwise.training.processes import join_processes
 from headwise.training.progress import TrainingResult
 from headwise.training.run_directory import RunDirectory
@@ -80,6 +80,8 @@ def train(
     directory = require_path(run, "run", "runs/mine")
     with join_processes() as processes, contextlib.ExitStack() as stack:
         recipe = _checked_recipe(recipe, directory, overrides, resume=resume)
+        warn_of_lost_dropout(recipe)
+        check_share(recipe, num_processes=processes.count)
         check_memory(recipe, num_processes=processes.count, anyway=anyway)
         stack.enter_context(explaining_memory(recipe.training, directory))
         opened, prepared = None, None
@@ -213,12 +215,13 @@ def count_parameters(model: torch.nn.Module) -> int:
 
 def _describe_start(recipe: Recipe, prepared: PreparedData, model: EncoderDecoder, shape: RowShape) -> str:
     pairs, parameters = len(prepared.train), count_parameters(model)
+    precision = name_of(choose_dtype(recipe.training.precision, choose_device(recipe.training.device)))
     pair = f"{recipe.data.source} → {recipe.data.target}"
     return say(
         f"{pair}: {pairs:,} pairs, vocabulary {prepared.tokenizers.target.size:,}, {parameters:,} parameters; "
-        f"a batch is {shape.rows} rows of {shape.source} + {shape.target} tokens; {recipe.training.steps:,} steps",
+        f"a batch is {shape.rows} rows of {shape.source} + {shape.target} tokens; {recipe.training.steps:,} steps in {precision}",
         f"{pair}：{pairs:,} 句对，词表 {prepared.tokenizers.target.size:,}，参数 {parameters:,}；"
-        f"每批 {shape.rows} 行，每行 {shape.source} + {shape.target} 词元；共 {recipe.training.steps:,} 步",
+        f"每批 {shape.rows} 行，每行 {shape.source} + {shape.target} 词元；共 {recipe.training.steps:,} 步，{precision}",
     )
 
 
@@ -275,6 +278,8 @@ def _training_results(model: EncoderDecoder, outcome: TrainingResult) -> dict[st
         "weights": outcome.weights,
         "target_tokens": outcome.target_tokens,
         "training_seconds": round(outcome.seconds, 1),
+        "precision": outcome.precision,
+        "compiled": outcome.compiled,
         "parameters": count_parameters(model),
     }
 
