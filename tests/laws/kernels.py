@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from headwise.attention.full import FullAttention
 from headwise.attention.fused import FusedAttention
 from headwise.attention.multi_head import Kernel
+from headwise.attention.window import WindowAttention
 
 
 @dataclass(frozen=True)
@@ -35,4 +36,10 @@ class Row:
 KERNELS: tuple[Row, ...] = (
     Row("full", FullAttention, exact=lambda length: FullAttention()),
     Row("fused", FusedAttention, exact=lambda length: FusedAttention()),
+    Row(
+        "window",
+        lambda rate: WindowAttention(2, 1, rate, block=2),
+        exact=lambda length: WindowAttention(2 * length, length, block=3),  # a causal offset moves queries on
+        order_free=False,
+    ),
 )

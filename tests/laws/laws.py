@@ -13,7 +13,7 @@ from torch import Tensor
 from headwise.attention.cache import KeyValueCache
 from headwise.attention.full import FullAttention
 from headwise.attention.masks import Mask, causal, explicit, segments
-from headwise.attention.multi_head import Kernel
+from headwise.attention.multi_head import Kernel, Stepping
 from headwise.errors import MaskError
 from tests.laws.kernels import KERNELS, Row
 from tests.laws.scenes import BATCH, HEAD_DIM, HEADS, PARTS, Scene, cases, make_scene
@@ -137,7 +137,9 @@ def stepping_is_the_whole(row: Row) -> None:
     scene = make_scene("steps", square=True, value_dim=HEAD_DIM)
     kernel = row.build(0.0)
     whole = kernel(scene.q, scene.k, scene.v, causal())
-    for prefix in (1, 3):
+    if isinstance(kernel, Stepping):
+        assert_same(_step_through(kernel, scene), whole, "its own memory")
+    for prefix in (1, 3) if not isinstance(kernel, Stepping) else ():
         cache = KeyValueCache.empty(
             max_length=scene.num_keys, num_rows=BATCH, num_heads=HEADS, head_dim=HEAD_DIM, like=scene.k
         )
@@ -150,6 +152,21 @@ def stepping_is_the_whole(row: Row) -> None:
     if "causal_offset" not in row.refuses:
         later = kernel(scene.q[:, :, 3:], scene.k, scene.v, causal(3))
         assert_same(later, whole[:, :, 3:], "a chunk after a prefix")
+
+
+def _step_through(kernel: Stepping, scene: Scene) -> Tensor:
+    """Token by token with the kernel's own memory, whose rows are swapped and swapped back on the way."""
+    cache = kernel.make_cache(
+        max_length=scene.num_keys, num_rows=BATCH, num_heads=HEADS, head_dim=HEAD_DIM, like=scene.k
+    )
+    order, outputs = torch.arange(BATCH), []
+    for time in range(scene.num_keys):
+        assert cache.length == time
+        q, k, v = (value[order, :, time : time + 1] for value in (scene.q, scene.k, scene.v))
+        outputs.append(kernel.step(q, k, v, cache)[order.argsort()])
+        cache.reorder(torch.tensor([1, 0]))
+        order = order[torch.tensor([1, 0])]
+    return torch.cat(outputs, dim=2)
 
 
 def degenerate_case_is_exact(row: Row) -> None:

@@ -15,6 +15,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from headwise.attention.masks import lookup
+
 
 @dataclass(frozen=True, eq=False)
 class DistanceBias:
@@ -43,3 +45,10 @@ Bias = Float[Tensor, "#batch #head #query key"] | DistanceBias
 
 def dense_bias(bias: Bias, num_queries: int, num_keys: int) -> Float[Tensor, "#batch #head #query key"]:
     return bias.dense(num_queries, num_keys) if isinstance(bias, DistanceBias) else bias
+
+
+def bias_at(bias: Bias, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+    """The bias of single pairs; the tables of numbers broadcast, and so does the answer."""
+    if isinstance(bias, DistanceBias):
+        return bias.at(batch, head, query, key)
+    return lookup(bias, batch, head, query, key)

@@ -2,11 +2,13 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from headwise.attention.full import FullAttention
 from headwise.attention.fused import FusedAttention
 from headwise.attention.multi_head import MultiHeadAttention, Relation
+from headwise.attention.window import WindowAttention
+from headwise.errors import SettingsError
 from headwise.settings import Settings
 
 
@@ -22,7 +24,26 @@ class Fused(Settings):
     kind: Literal["fused"] = "fused"
 
 
-AttentionSettings = Annotated[Full | Fused, Field(discriminator="kind")]
+class Window(Settings):
+    """Neighbours only: cost grows with the length, not with its square."""
+
+    kind: Literal["window"] = "window"
+    left: int = Field(256, ge=0)
+    right: int = Field(256, ge=0)
+    """Tokens seen before and after one's own; a decoder sees none after, whatever stands here."""
+
+    @model_validator(mode="after")
+    def _sees_more_than_itself(self) -> "Window":
+        if self.left + self.right == 0:
+            raise SettingsError(
+                "attention.left and attention.right are both 0, so a token would see only itself; "
+                "a window needs at least one neighbour: set attention.left=1 or more",
+                "attention.left 与 attention.right 均为 0，词元只能看到自己；窗口至少要有一个邻居：请设 attention.left=1 或更大",
+            )
+        return self
+
+
+AttentionSettings = Annotated[Full | Fused | Window, Field(discriminator="kind")]
 
 
 Role = Literal["encoder", "decoder", "cross"]
@@ -44,3 +65,17 @@ def build_attention(
             return MultiHeadAttention(dim, num_heads, FullAttention(dropout_rate), relation=relation)
         case Fused():
             return MultiHeadAttention(dim, num_heads, FusedAttention(dropout_rate), relation=relation)
+        case Window(left=left, right=right):
+            _needs_one_line(settings.kind, role)
+            return MultiHeadAttention(dim, num_heads, WindowAttention(left, right, dropout_rate), relation=relation)
+
+
+def _needs_one_line(kind: str, role: Role) -> None:
+    """Neighbourhood means something among the tokens of one sequence only."""
+    if role == "cross":
+        raise SettingsError(
+            f"attention.kind={kind} stands in model.decoder.cross_attention, where queries and keys are two sequences without "
+            "a common line of neighbours; use kind=fused there",
+            f"attention.kind={kind} 出现在 model.decoder.cross_attention；那里查询与键属于两个序列，没有共同的相邻关系；"
+            "请在该处使用 kind=fused",
+        )

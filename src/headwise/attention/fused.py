@@ -39,6 +39,10 @@ class VisibleTable:
     zeroed: bool = True
     """Whether the output of marked rows is set to zero."""
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return self.opened.shape[0], self.opened.shape[1]
+
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         return Explicit(self.opened & ~self.empty).at(batch, head, query, key)
 

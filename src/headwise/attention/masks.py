@@ -13,13 +13,26 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
+
+
+def lookup(
+    table: Shaped[Tensor, "#batch #head #query #key"], batch: Tensor, head: Tensor, query: Tensor, key: Tensor
+) -> Tensor:
+    """Single entries of a dense table; axes of size one stand for all, and make the answer no larger."""
+    index = zip((batch, head, query, key), table.shape, strict=True)
+    return table[tuple(one if size > 1 else one.new_zeros(()) for one, size in index)]
 
 
 @runtime_checkable
 class Part(Protocol):
     """One statement of a mask, about single pairs (`at`) or all of them (`dense`)."""
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Of how many batch elements and heads it speaks one by one; 1 stands for all."""
+        ...
 
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         """May this query look at this key? The four tables of numbers broadcast, and so does the answer."""
@@ -35,6 +48,10 @@ class Causal:
     """Query i may look at keys 0 … i + offset; the offset is the number of keys that precede query 0."""
 
     offset: int = 0
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return 1, 1
 
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         return key <= query + self.offset
@@ -53,6 +70,10 @@ class Window:
     right: int
     offset: int = 0
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return 1, 1
+
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         distance = key - query - self.offset
         return (distance >= -self.left) & (distance <= self.right)
@@ -69,6 +90,10 @@ class Padding:
 
     real: Bool[Tensor, "batch key"]
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return self.real.shape[0], 1
+
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         return self.real[batch, key]
 
@@ -82,6 +107,10 @@ class Segments:
 
     query: Int[Tensor, "batch query"]
     key: Int[Tensor, "batch key"]
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return self.query.shape[0], 1
 
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         own = self.key[batch, key]
@@ -98,12 +127,12 @@ class Explicit:
 
     allowed: Bool[Tensor, "#batch #head #query key"]
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return self.allowed.shape[0], self.allowed.shape[1]
+
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        # Axes of size one stand for all.
-        index = (batch, head, query, key)
-        return self.allowed[
-            tuple(one if size > 1 else 0 * one for one, size in zip(index, self.allowed.shape, strict=True))
-        ]
+        return lookup(self.allowed, batch, head, query, key)
 
     def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch #head #query key"]:
         return self.allowed
@@ -123,6 +152,11 @@ class Mask:
     def ignoring_blind(self) -> "Mask":
         """The same mask where queries that see nothing are filling, whose results are never read: saves writing their zeros."""
         return Mask(self.parts, blind_count=False)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Of how many batch elements and heads the mask speaks one by one; 1 stands for all."""
+        return max([1, *[part.sizes[0] for part in self.parts]]), max([1, *[part.sizes[1] for part in self.parts]])
 
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor | None:
         """The answer for single pairs, numbers that broadcast; None when nothing is hidden."""

@@ -1,0 +1,135 @@
+"""Sliding-window attention: a query looks at its neighbours only, so that a sequence twice as long costs twice as much.
+
+    weights_ij = softmax over j with i − left ≤ j ≤ i + right          (and what the mask allows)
+
+Beltagy et al. 2020 (Longformer), section 3.1; also called local attention. After L layers a token has heard of L · left tokens to its left,
+as a stack of small convolutions has. Under a causal mask nothing right of i is seen, whatever `right` says, and while decoding
+only the last left + 1 positions are remembered: memory and time of a step do not grow with the length.
+
+The cost for n tokens, h heads of d: 4 · n · h · (left + right + block) · d operations instead of 4 · n² · h · d; the last block keys come
+from working in blocks of queries (attention/gathered.py).
+
+Tested against: attention/full.py with a window mask; with left and right ≥ length it is full attention.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from headwise.attention.biases import Bias, DistanceBias
+from headwise.attention.cache import Cache
+from headwise.attention.full import FullAttention, attention_weights
+from headwise.attention.gathered import GatheredTable, Layout, allowed_pairs, as_given, attend_gathered, causal_offset
+from headwise.attention.masks import Causal, Mask, window
+
+
+@dataclass(frozen=True)
+class WindowAttention:
+    """`left` keys back, `right` keys ahead, and the query's own; a query stands at its number, or as a causal mask's offset says."""
+
+    left: int
+    right: int
+    dropout_rate: float = 0.0
+    block: int | None = None
+    """Queries that fetch their keys together; None: half a window, between 16 and 128."""
+
+    def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
+        mask = as_given(mask)
+        right = 0 if any(isinstance(part, Causal) for part in mask.parts) else self.right
+        offset = causal_offset(mask)
+        block = self.block or max(16, min(128, (self.left + right) // 2))
+        layout = Layout(
+            num_queries, num_keys, block, min(self.left, num_keys), min(right, num_keys), device, offset=offset
+        )
+        allowed = allowed_pairs(mask & window(self.left, self.right, offset=offset), layout)
+        return Mask((GatheredTable(mask, layout, allowed, self),), blind_count=mask.blind_count)
+
+    def __call__(
+        self,
+        q: Float[Tensor, "batch head query head_dim"],
+        k: Float[Tensor, "batch head key head_dim"],
+        v: Float[Tensor, "batch head key value_dim"],
+        mask: Mask,
+        *,
+        bias: Bias | None = None,
+        training: bool = False,
+    ) -> Float[Tensor, "batch head query value_dim"]:
+        rate = self.dropout_rate if training else 0.0
+        table = self._table(mask, q.shape[2], k.shape[2], q.device)
+        return attend_gathered(q, k, v, table.layout, table.allowed, bias=bias, dropout_rate=rate)
+
+    def weights(
+        self,
+        q: Float[Tensor, "batch head query head_dim"],
+        k: Float[Tensor, "batch head key head_dim"],
+        mask: Mask,
+        *,
+        bias: Bias | None = None,
+    ) -> Float[Tensor, "batch head query key"]:
+        """The whole map, zero outside the window: for looking, so it may be as large as it is."""
+        offset = causal_offset(as_given(mask))
+        return attention_weights(q, k, mask & window(self.left, self.right, offset=offset), bias)
+
+    def make_cache(self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor) -> Cache:
+        num_kept = min(self.left + 1, max_length)
+        return WindowCache(like.new_empty((2, 2 * num_kept, num_rows, num_heads, head_dim)), num_kept)
+
+    def step(
+        self,
+        q: Float[Tensor, "row head 1 head_dim"],
+        k: Float[Tensor, "row head 1 head_dim"],
+        v: Float[Tensor, "row head 1 head_dim"],
+        cache: Cache,
+        *,
+        bias: Bias | None = None,
+    ) -> Float[Tensor, "row head 1 head_dim"]:
+        assert isinstance(cache, WindowCache)
+        keys, values = cache.append(k, v)
+        return FullAttention()(q, keys, values, Mask(), bias=None if bias is None else _last(bias, keys.shape[2]))
+
+    def _table(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> GatheredTable:
+        # A prepared mask that was joined with another since is worked out again: neither may be forgotten.
+        part = mask.parts[0] if len(mask.parts) == 1 else None
+        if not (isinstance(part, GatheredTable) and part.pattern == self):
+            part = self.prepare(mask, num_queries, num_keys, device).parts[0]
+        assert isinstance(part, GatheredTable)
+        return part
+
+
+class WindowCache:
+    """The last `num_kept` keys and values; room for twice as many, so that they lie in order and move only now and then."""
+
+    def __init__(self, store: Float[Tensor, "two time row head head_dim"], num_kept: int) -> None:
+        self.store, self.num_kept = store, num_kept
+        self.length = 0
+        self._end = 0
+
+    def append(
+        self, k: Float[Tensor, "row head 1 head_dim"], v: Float[Tensor, "row head 1 head_dim"]
+    ) -> tuple[Float[Tensor, "row head time head_dim"], Float[Tensor, "row head time head_dim"]]:
+        """Add one position; returns the keys and values that are still in sight, oldest first."""
+        if self._end == self.store.shape[1]:
+            num_older = self.num_kept - 1
+            self.store[:, :num_older] = self.store[:, self._end - num_older : self._end].clone()
+            self._end = num_older
+        self.store[0, self._end], self.store[1, self._end] = k[:, :, 0], v[:, :, 0]
+        self._end += 1
+        self.length += 1
+        keys, values = self.store[:, max(0, self._end - self.num_kept) : self._end].permute(0, 2, 3, 1, 4)
+        return keys, values
+
+    def reorder(self, index: Int[Tensor, " new_row"]) -> None:
+        """Row i becomes the old row index[i]; fewer rows than before drops the others."""
+        store = self.store.new_empty(*self.store.shape[:2], index.shape[0], *self.store.shape[3:])
+        begin = max(0, self._end - self.num_kept)
+        store[:, begin : self._end] = self.store[:, begin : self._end].index_select(2, index)
+        self.store = store
+
+
+def _last(bias: Bias, num_kept: int) -> Tensor | DistanceBias:
+    """The bias of the keys that are still in sight, which are the last ones."""
+    if isinstance(bias, DistanceBias):
+        return DistanceBias(bias.table, bias.first, offset=num_kept - 1)
+    return bias[..., -num_kept:]
