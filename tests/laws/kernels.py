@@ -6,7 +6,9 @@ To add a kernel, append a `Row` to `KERNELS`:
 
 - `build` takes a dropout rate and gives the kernel with ordinary settings (a small window, a low rank, few buckets).
 - `exact` takes a length and gives the kernel set so that it must equal full attention on sequences of that length:
-  a window at least that long, the full rank, one bucket. None if there is no such setting (linear attention).
+  a window at least that long, the full rank, one bucket. None if there is no such setting.
+- `reference` is what `exact` must equal: full attention, unless the kernel's weights are of another kind (linear attention
+  equals its own table of products).
 - `refuses` lists the masks of `scenes.PARTS` the kernel cannot honour. It must raise MaskError for them, in a message that
   names a kernel of this table that can; all other laws then leave those masks out.
 - `takes_bias` and `order_free` (does the order of the keys not matter when the mask follows it?) are True for most.
@@ -16,11 +18,14 @@ Then `pytest tests/laws -k <name>` runs every law of `laws.py` over it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from headwise.attention.full import FullAttention
 from headwise.attention.fused import FusedAttention
+from headwise.attention.linear import LinearAttention
 from headwise.attention.multi_head import Kernel
 from headwise.attention.window import WindowAttention
+from tests.laws.references import QuadraticLinear
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,7 @@ class Row:
     refuses: tuple[str, ...] = ()
     takes_bias: bool = True
     order_free: bool = True
+    reference: Callable[[], Any] = FullAttention
 
 
 KERNELS: tuple[Row, ...] = (
@@ -41,5 +47,13 @@ KERNELS: tuple[Row, ...] = (
         lambda rate: WindowAttention(2, 1, rate, block=2),
         exact=lambda length: WindowAttention(2 * length, length, block=3),  # a causal offset moves queries on
         order_free=False,
+    ),
+    Row(
+        "linear",
+        lambda rate: LinearAttention(rate, chunk=2),
+        exact=lambda length: LinearAttention(chunk=3),
+        refuses=("window", "explicit"),
+        takes_bias=False,
+        reference=QuadraticLinear,
     ),
 )

@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 
 from headwise.attention.cache import KeyValueCache
-from headwise.attention.full import FullAttention
 from headwise.attention.masks import Mask, causal, explicit, segments
 from headwise.attention.multi_head import Kernel, Stepping
-from headwise.errors import MaskError
+from headwise.errors import MaskError, UsageError
 from tests.laws.kernels import KERNELS, Row
 from tests.laws.scenes import BATCH, HEAD_DIM, HEADS, PARTS, Scene, cases, make_scene
 
@@ -28,6 +27,10 @@ def assert_same(given: Tensor, expected: Tensor, note: str = "") -> None:
     tolerance = CLOSE[given.dtype]
     assert given.isfinite().all(), f"{note}: not finite"
     assert torch.allclose(given, expected, rtol=tolerance, atol=tolerance), f"{note}: {(given - expected).abs().max()}"
+
+
+def honoured(row: Row, *names: str) -> list[str]:
+    return [name for name in names if not set(row.refuses) & set(name.split("&"))]
 
 
 def run(kernel: Kernel, scene: Scene, name: str, bias: Tensor | None) -> Tensor:
@@ -55,13 +58,11 @@ def hidden_keys_cannot_leak(row: Row) -> None:
 
 def empty_row_gives_zeros(row: Row) -> None:
     """A query that may look at nothing gives zeros, and passes back a zero gradient: never NaN."""
-    if {"explicit", "segments", "padding"} & set(row.refuses):
-        return
     scene = make_scene("empty")
     scene.table[1, :, 2] = False
     scene.real[0] = False
     scene.query_segment[1, 3] = 0
-    for name in ("explicit", "padding", "segments", "explicit&padding"):
+    for name in honoured(row, "explicit", "padding", "segments", "explicit&padding"):
         for bias in (None, scene.bias) if row.takes_bias else (None,):
             leaves = [value.clone().requires_grad_() for value in (scene.q, scene.k, scene.v)]
             output = row.build(0.0)(*leaves, scene.mask(name), bias=bias)
@@ -118,7 +119,7 @@ def keeps_dtype_and_device(row: Row) -> None:
 def gradients_hold(row: Row) -> None:
     """Derivatives equal finite differences in double precision, of the bias too."""
     kernel = row.build(0.0)
-    for name in (name for name in (*PARTS, "causal&segments") if not set(row.refuses) & set(name.split("&"))):
+    for name in honoured(row, *PARTS, "causal&segments"):
         scene = make_scene("gradients", num_queries=2, num_keys=3, value_dim=2)
         leaves = [value[:1, :1].clone().requires_grad_() for value in (scene.q, scene.k, scene.v)]
         scene = scene.only(0)
@@ -170,12 +171,12 @@ def _step_through(kernel: Stepping, scene: Scene) -> Tensor:
 
 
 def degenerate_case_is_exact(row: Row) -> None:
-    """Set so that nothing is approximated, the kernel is full attention: outputs and gradients."""
+    """Set so that nothing is approximated, the kernel is full attention (or its own reference): outputs and gradients."""
     if row.exact is None:
         return
     for name, scene, bias in cases(row, "exact"):
         results = []
-        for kernel in (row.exact(scene.num_keys), FullAttention()):
+        for kernel in (row.exact(scene.num_keys), row.reference()):
             leaves = [value.clone().requires_grad_() for value in (scene.q, scene.k, scene.v)]
             output = kernel(*leaves, scene.mask(name), bias=bias)
             results.append((output, *torch.autograd.grad(output.square().sum(), leaves)))
@@ -185,7 +186,7 @@ def degenerate_case_is_exact(row: Row) -> None:
 
 def order_of_keys_is_free(row: Row) -> None:
     """Attention is a set operation: permuting keys, values, and with them mask and bias, changes nothing."""
-    if not row.order_free or {"explicit", "padding", "segments"} & set(row.refuses):
+    if not row.order_free:
         return
     scene = make_scene("order")
     order = torch.tensor([3, 0, 6, 2, 5, 1, 4])
@@ -200,7 +201,7 @@ def order_of_keys_is_free(row: Row) -> None:
         scene.table[..., order],
     )
     kernel = row.build(0.0)
-    for name in ("everything", "explicit", "padding", "segments", "explicit&segments"):
+    for name in honoured(row, "everything", "explicit", "padding", "segments", "explicit&segments"):
         assert_same(run(kernel, moved, name, None), run(kernel, scene, name, None), name)
         if row.takes_bias:
             assert_same(run(kernel, moved, name, moved.bias), run(kernel, scene, name, scene.bias), name)
@@ -212,7 +213,7 @@ def prepared_masks_say_the_same(row: Row) -> None:
     for name, scene, bias in cases(row, "prepare"):
         prepared = kernel.prepare(scene.mask(name), scene.num_queries, scene.num_keys, scene.q.device)
         assert_same(kernel(scene.q, scene.k, scene.v, prepared, bias=bias), run(kernel, scene, name, bias), name)
-        if not {"padding", "explicit"} & set(row.refuses):
+        if "padding" not in row.refuses:
             joined = kernel(scene.q, scene.k, scene.v, prepared & scene.mask("padding"), bias=bias)
             assert_same(joined, run(kernel, scene, f"{name}&padding", bias), f"prepared {name} & padding")
 
@@ -263,8 +264,12 @@ def dropout_keeps_the_mean(row: Row) -> None:
 
 
 def refusals_name_a_way_out(row: Row) -> None:
-    """A mask that cannot be honoured raises, and the message names a kernel of the table that can."""
+    """A mask or bias that cannot be honoured raises, and the message names a kernel of the table that can."""
     scene = make_scene("refusal")
+    if not row.takes_bias:
+        able = [other.name for other in KERNELS if other.takes_bias]
+        with pytest.raises(UsageError, match="|".join(f"\\b{other}\\b" for other in able)):
+            run(row.build(0.0), scene, "everything", scene.bias)
     for name in row.refuses:
         able = [other.name for other in KERNELS if name not in other.refuses]
         with pytest.raises(MaskError, match="|".join(f"\\b{other}\\b" for other in able)):

@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from headwise.attention.full import FullAttention
 from headwise.attention.fused import FusedAttention
+from headwise.attention.linear import LinearAttention
 from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.attention.window import WindowAttention
 from headwise.errors import SettingsError
@@ -43,7 +44,13 @@ class Window(Settings):
         return self
 
 
-AttentionSettings = Annotated[Full | Fused | Window, Field(discriminator="kind")]
+class Linear(Settings):
+    """Products of features instead of a softmax: linear time, and a decoder that remembers one matrix."""
+
+    kind: Literal["linear"] = "linear"
+
+
+AttentionSettings = Annotated[Full | Fused | Window | Linear, Field(discriminator="kind")]
 
 
 Role = Literal["encoder", "decoder", "cross"]
@@ -68,6 +75,8 @@ def build_attention(
         case Window(left=left, right=right):
             _needs_one_line(settings.kind, role)
             return MultiHeadAttention(dim, num_heads, WindowAttention(left, right, dropout_rate), relation=relation)
+        case Linear():
+            return MultiHeadAttention(dim, num_heads, LinearAttention(dropout_rate), relation=relation)
 
 
 def _needs_one_line(kind: str, role: Role) -> None:

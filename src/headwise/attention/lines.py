@@ -1,0 +1,178 @@
+"""What a mask says to kernels that never compare a query with every key: an order, sentences, and keys that are filling.
+
+Kernels in linear time can honour three statements: causal, padding and segments. They are read out of a mask here, and sentences
+are laid on one *line*: sorted by their number, so that a sentence is one unbroken stretch wherever it stood.
+
+    self-attention      a place on the line holds a token's query and its key
+    otherwise           every key and every query has a place of its own; a key stands before the queries that may see it
+
+Sorting has static sizes and never waits for the device. A stack of layers prepares the line once.
+
+Tested against: dense masks, through the laws of tests/laws.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Int, Shaped
+from torch import Tensor
+
+from headwise.attention.biases import Bias
+from headwise.attention.masks import Causal, Mask, Padding, Part, Segments
+from headwise.errors import MaskError, UsageError
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """Where everything stands: place p holds number `order[p]` of what was given; `run[p]` is its sentence."""
+
+    order: Int[Tensor, "batch place"]
+    inverse: Int[Tensor, "batch place"]
+    run: Int[Tensor, "batch place"]
+    is_joint: bool
+    """Whether queries and keys share places; else the keys' numbers come first, the queries' after them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lined:
+    """A mask as causal (an offset or None), visible keys (or None for all) and a line (None: one sentence). It is a mask's part."""
+
+    parts: tuple[Part, ...]
+    offset: int | None
+    visible: Bool[Tensor, "batch key"] | None
+    line: Line | None
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return Mask(self.parts).sizes
+
+    def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        answer = Mask(self.parts).at(batch, head, query, key)
+        return torch.ones_like(key, dtype=torch.bool) if answer is None else answer
+
+    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch #head #query key"]:
+        table = Mask(self.parts).dense(num_queries, num_keys, device)
+        return torch.ones(1, 1, 1, num_keys, dtype=torch.bool, device=device) if table is None else table
+
+
+def prepare_line(mask: Mask, num_queries: int, num_keys: int, *, kind: str, causal_too: bool = True) -> Mask:
+    """The mask laid on a line; a part that cannot be honoured is refused with what can."""
+    parts = _unfold(mask.parts)
+    for part in parts:
+        known = isinstance(part, Padding | Segments) or (causal_too and isinstance(part, Causal))
+        if not known:
+            raise _refusal(part, kind, causal_too=causal_too)
+    offsets = [part.offset for part in parts if isinstance(part, Causal)]
+    offset = min(offsets, default=None)
+    visible: Tensor | None = None
+    for part in parts:
+        real = part.real if isinstance(part, Padding) else part.key != 0 if isinstance(part, Segments) else None
+        visible = real if visible is None else visible if real is None else visible & real
+    pairs = [(part.query, part.key) for part in parts if isinstance(part, Segments)]
+    line = _lay_out(pairs, offset, num_queries, num_keys) if pairs else None
+    return Mask((Lined(parts, offset, visible, line),), blind_count=mask.blind_count)
+
+
+def lay_on_line(mask: Mask, num_queries: int, num_keys: int, *, kind: str, causal_too: bool = True) -> Lined:
+    """That of a prepared mask, or of one that was not prepared or was joined with another since."""
+    if not (len(mask.parts) == 1 and isinstance(mask.parts[0], Lined)):
+        mask = prepare_line(mask, num_queries, num_keys, kind=kind, causal_too=causal_too)
+    lined = mask.parts[0]
+    assert isinstance(lined, Lined)
+    return lined
+
+
+def _unfold(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    return tuple(one for part in parts for one in (part.parts if isinstance(part, Lined) else (part,)))
+
+
+def _refusal(part: Part, kind: str, *, causal_too: bool) -> MaskError:
+    given = type(part).__name__.lower()
+    can, can_zh = (
+        ("causal, padding and segments", "因果、填充与分段") if causal_too else ("padding and segments", "填充与分段")
+    )
+    ways = "window, linear or fused" if isinstance(part, Causal) else "full or fused"
+    return MaskError(
+        f"attention.kind={kind} cannot honour a mask of kind {given}, only {can}; use attention.kind={ways}",
+        f"attention.kind={kind} 无法遵守 {given} 掩码，只支持{can_zh}；请用 attention.kind={ways}",
+    )
+
+
+def refuse_bias(bias: Bias | None, *, kind: str) -> None:
+    if bias is not None:
+        raise UsageError(
+            f"attention.kind={kind} never forms the score of a single pair, so a bias (relative positions, ALiBi) cannot be added to it; "
+            "use attention.kind=full or fused, or positions that are added to x or rotate it",
+            f"attention.kind={kind} 不计算单个查询与键的分数，无法加偏置（相对位置、ALiBi）；请用 attention.kind=full 或 fused，"
+            "或改用加到输入上或旋转式的位置编码",
+        )
+
+
+def _lay_out(pairs: list[tuple[Tensor, Tensor]], offset: int | None, num_queries: int, num_keys: int) -> Line:
+    query_segment, key_segment = pairs[0]
+    for other_query, other_key in pairs[1:]:  # two divisions of a row are one finer division
+        query_segment, key_segment = (query_segment << 20) + other_query, (key_segment << 20) + other_key
+    is_joint = all(query is key for query, key in pairs) and offset in (None, 0)
+    if is_joint:
+        run, order = key_segment.sort(dim=1, stable=True)
+        return Line(order, _invert(order), run, is_joint)
+    key_time = torch.arange(num_keys, device=key_segment.device)
+    query_time = torch.arange(num_queries, device=key_segment.device) + (offset or 0)
+    if offset is None:
+        key_time, query_time = torch.zeros_like(key_time), torch.zeros_like(query_time)
+    # Twice the time: a query stands right after the key of its own time.
+    time = torch.cat([2 * key_time, 2 * query_time + 1]) + 2 * abs(offset or 0)
+    segment = torch.cat([key_segment, query_segment], dim=1)
+    span = 2 * (num_keys + num_queries + 2 * abs(offset or 0) + 1)
+    order = (segment * span + time).argsort(dim=1, stable=True)
+    return Line(order, _invert(order), segment.gather(1, order), is_joint)
+
+
+def _invert(order: Int[Tensor, "batch place"]) -> Int[Tensor, "batch place"]:
+    places = torch.arange(order.shape[1], device=order.device).expand_as(order)
+    return torch.empty_like(order).scatter_(1, order, places)
+
+
+class _Reordered(torch.autograd.Function):
+    """x[…, order, :]; going back is the inverse order, so nothing is added up and the result is the same every time."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, order: Tensor, inverse: Tensor) -> Tensor:
+        ctx.save_for_backward(order, inverse)
+        return x.gather(-2, order[..., None].expand(*order.shape, x.shape[-1]))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, None, None]:
+        order, inverse = ctx.saved_tensors
+        return _Reordered.apply(gradients[0], inverse, order), None, None
+
+
+def reorder(
+    x: Shaped[Tensor, "batch head place size"],
+    order: Int[Tensor, "batch #head place"],
+    inverse: Int[Tensor, "batch #head place"],
+) -> Shaped[Tensor, "batch head place size"]:
+    """Row p of the result is row order[p] of x; `order` is a permutation and `inverse` its inverse."""
+    heads = (-1, x.shape[1], -1)
+    return _Reordered.apply(x, order.expand(heads), inverse.expand(heads))
+
+
+def put_on_line(
+    line: Line, of_queries: Shaped[Tensor, "batch head query size"] | None, of_keys: Tensor | None
+) -> Shaped[Tensor, "batch head place size"]:
+    """What belongs to queries, or to keys, at its places on the line; zeros where the other kind stands."""
+    given = of_queries if of_keys is None else of_keys
+    assert given is not None
+    if not line.is_joint:
+        missing = line.order.shape[1] - given.shape[2]
+        given = F.pad(given, (0, 0, missing, 0) if of_keys is None else (0, 0, 0, missing))
+    return reorder(given, line.order[:, None], line.inverse[:, None])
+
+
+def take_queries(
+    line: Line, on_line: Shaped[Tensor, "batch head place size"], num_queries: int
+) -> Shaped[Tensor, "batch head query size"]:
+    """Back from the line: what stands at the places of the queries."""
+    return reorder(on_line, line.inverse[:, None], line.order[:, None])[:, :, -num_queries:]
