@@ -13,10 +13,15 @@ from headwise.randomness import torch_generator
 from headwise.settings import check_settings
 
 DIM, HIDDEN, VOCAB = 128, 256, 1009
+FULL = {"layers": 1, "heads": 4, "attention": {"kind": "full"}}
 VARIANTS = {
     "plain": {},
     "gated": {"feed_forward": {"kind": "gated", "hidden": HIDDEN}, "norm": {"kind": "rms"}},
     "learned": {"position": {"kind": "learned", "max_length": 53}, "embedding": {"tied": "none"}, "output_bias": True},
+    "t5": {"position": {"kind": "t5"}},
+    "relative": {"position": {"kind": "relative"}} | dict.fromkeys(("encoder", "decoder"), FULL),
+    "transformer_xl": {"position": {"kind": "transformer_xl"}},
+    "continuous": {"position": {"kind": "continuous"}},
 }
 
 
@@ -48,7 +53,11 @@ def expected_deviation(name: str) -> float:
     """Xavier's uniform bound a has deviation a/√3 = gain · √(2 / (fan_in + fan_out)), each fused part by itself."""
     if name.endswith("table.weight") or name == "output.weight":
         return DIM**-0.5
-    if name.endswith(("query.weight", "key_value.weight")):
+    if ".dynamics." in name and name.endswith("weight"):
+        return math.sqrt(2 / (DIM + DIM + 1))  # one more input, the time
+    if name.endswith(("distance_keys", "distance_values")):
+        return (DIM // 4) ** -0.5
+    if name.endswith(("query.weight", "key_value.weight", "relation.distance.weight")):
         return math.sqrt(2 / (DIM + DIM)) / math.sqrt(2)
     if name.endswith("output.weight"):
         return math.sqrt(2 / (DIM + DIM))

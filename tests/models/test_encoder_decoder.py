@@ -10,7 +10,7 @@ from headwise.settings import check_settings
 from tests.reference.sentences import draw_pairs, packed_row, padded_batch
 
 VOCAB = 23
-VARIANTS = {
+PLAIN = {
     "pre_norm": {},
     "post_norm_full": {
         "norm": {"kind": "layer", "place": "after"},
@@ -20,6 +20,20 @@ VARIANTS = {
     "rms_gated": {"norm": {"kind": "rms"}, "feed_forward": {"kind": "gated"}},
     "learned_gelu": {"position": {"kind": "learned", "max_length": 31}, "feed_forward": {"kind": "gelu"}},
     "no_layers": {"encoder": {"layers": 0, "heads": 1}, "decoder": {"layers": 0, "heads": 1}},
+}
+# Attention is told of positions, or norms look over tokens: no other code but the plain step knows these.
+VARIANTS = PLAIN | {
+    "rotary": {"position": {"kind": "rotary", "pairing": "interleaved"}},
+    "alibi": {"position": {"kind": "alibi"}},
+    "t5": {"position": {"kind": "t5", "num_buckets": 8, "max_distance": 7}},
+    "relative": {
+        "position": {"kind": "relative", "limit": 3},
+        "encoder": {"layers": 1, "heads": 2, "attention": {"kind": "full"}},
+        "decoder": {"layers": 2, "heads": 2, "attention": {"kind": "full"}},
+    },
+    "relative_keys": {"position": {"kind": "relative", "limit": 3, "values": False}},
+    "transformer_xl": {"position": {"kind": "transformer_xl"}},
+    "continuous": {"position": {"kind": "continuous", "delta": 0.1, "stride": 4}},
 }
 
 
@@ -53,7 +67,7 @@ def test_packed_sentences_do_not_know_each_other(variant: str, generator: torch.
     assert packed.isfinite().all()
 
 
-@pytest.mark.parametrize("variant", ["pre_norm", "post_norm_full", "rms_gated", "learned_gelu"])
+@pytest.mark.parametrize("variant", sorted(VARIANTS.keys() - {"no_layers"}))
 def test_every_parameter_learns(variant: str, generator: torch.Generator) -> None:
     model = make(variant, generator).train()
     batch = packed_row(draw_pairs([(3, 5), (7, 2)], VOCAB, generator), extra=1)

@@ -12,7 +12,7 @@ Tested against: the dense table, pair by pair.
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from headwise.attention.masks import lookup
@@ -34,16 +34,47 @@ class DistanceBias:
         return self.table[head, column]
 
     def dense(self, num_queries: int, num_keys: int) -> Float[Tensor, "1 head query key"]:
-        device = self.table.device
-        query, key = torch.arange(num_queries, device=device), torch.arange(num_keys, device=device)
-        column = (key - query[:, None] - self.offset - self.first).clamp(0, self.table.shape[1] - 1)
+        column = distance_columns(
+            num_queries,
+            num_keys,
+            first=self.first,
+            size=self.table.shape[1],
+            offset=self.offset,
+            device=self.table.device,
+        )
         return self.table[:, column][None]
 
 
-Bias = Float[Tensor, "#batch #head #query key"] | DistanceBias
+@dataclass(frozen=True, eq=False)
+class VectorBias:
+    """A bias of the scores together with a vector for each distance that joins the mean of the values (Shaw et al. 2018):
+
+    output(i) ← output(i) + Σ_j weight(i, j) · values[d − first],      d = j − i, held inside the table
+
+    Only a kernel that forms its weights can add the second part.
+    """
+
+    scores: Float[Tensor, "batch head query key"]
+    values: Float[Tensor, "distance head_dim"]
+    first: int
+    offset: int = 0
+
+    def mix(self, weights: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch head query head_dim"]:
+        """The part of the values: weights are summed by distance first, so that no [query, key, dim] table exists."""
+        column = distance_columns(
+            *weights.shape[-2:], first=self.first, size=len(self.values), offset=self.offset, device=weights.device
+        )
+        by_distance = weights.new_zeros(*weights.shape[:-1], len(self.values))
+        return by_distance.scatter_add(-1, column.expand(weights.shape), weights) @ self.values.to(weights.dtype)
+
+
+Bias = Float[Tensor, "#batch #head #query key"] | DistanceBias | VectorBias
 
 
 def dense_bias(bias: Bias, num_queries: int, num_keys: int) -> Float[Tensor, "#batch #head #query key"]:
+    """The table that is added to the scores."""
+    if isinstance(bias, VectorBias):
+        return bias.scores
     return bias.dense(num_queries, num_keys) if isinstance(bias, DistanceBias) else bias
 
 
@@ -51,4 +82,12 @@ def bias_at(bias: Bias, batch: Tensor, head: Tensor, query: Tensor, key: Tensor)
     """The bias of single pairs; the tables of numbers broadcast, and so does the answer."""
     if isinstance(bias, DistanceBias):
         return bias.at(batch, head, query, key)
-    return lookup(bias, batch, head, query, key)
+    return lookup(bias.scores if isinstance(bias, VectorBias) else bias, batch, head, query, key)
+
+
+def distance_columns(
+    num_queries: int, num_keys: int, *, first: int, size: int, offset: int, device: torch.device
+) -> Int[Tensor, "query key"]:
+    """For every pair the column of its distance in a table of `size` distances from `first` on."""
+    query, key = torch.arange(num_queries, device=device), torch.arange(num_keys, device=device)
+    return (key - query[:, None] - offset - first).clamp(0, size - 1)

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from headwise.attention.fitting import check_relation
 from headwise.attention.full import FullAttention
 from headwise.attention.fused import FusedAttention
 from headwise.attention.linear import LinearAttention
@@ -67,6 +68,21 @@ def build_attention(
     relation: Relation | None = None,
 ) -> MultiHeadAttention:
     """One layer's attention; what cannot stand in this role is refused here, with what can."""
+    attention = _build(settings, dim=dim, num_heads=num_heads, dropout_rate=dropout_rate, role=role, relation=relation)
+    if relation is not None:
+        check_relation(settings.kind, attention.kernel, relation)
+    return attention
+
+
+def _build(
+    settings: AttentionSettings,
+    *,
+    dim: int,
+    num_heads: int,
+    dropout_rate: float,
+    role: Role,
+    relation: Relation | None,
+) -> MultiHeadAttention:
     match settings:
         case Full():
             return MultiHeadAttention(dim, num_heads, FullAttention(dropout_rate), relation=relation)

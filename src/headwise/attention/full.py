@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from headwise.attention.biases import Bias, dense_bias
+from headwise.attention.biases import Bias, VectorBias, dense_bias
 from headwise.attention.masks import Mask
 from headwise.attention.normalizers import masked_softmax
 
@@ -65,7 +65,8 @@ class FullAttention:
         weights = attention_weights(q, k, mask, bias)
         if training and self.dropout_rate > 0:
             weights = F.dropout(weights, self.dropout_rate)
-        return weights @ v
+        output = weights @ v
+        return output + bias.mix(weights) if isinstance(bias, VectorBias) else output
 
     def weights(
         self,

@@ -17,6 +17,7 @@ Tested against: its own quadratic form, outputs and gradients; step by step = wh
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -36,6 +37,9 @@ WIDTH_MULTIPLE = 8
 
 @dataclass(frozen=True)
 class LinearAttention:
+    takes_bias: ClassVar[bool] = False
+    """There are no scores to add to."""
+
     dropout_rate: float = 0.0
     chunk: int = CHUNK
 

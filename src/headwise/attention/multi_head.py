@@ -9,7 +9,7 @@ is given, and what it is told of positions beyond x is its relation. One weighte
 Tested against: torch.nn.MultiheadAttention and transformers' MarianAttention with copied weights.
 """
 
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -71,9 +71,23 @@ class Stepping(Protocol):
         ...
 
 
+Need = Literal["places", "distances", "pairs", "weights"]
+"""Marked queries, keys and values only; a bias by distance; a bias for every pair; or also a part in the mean of the values."""
+
+
 @runtime_checkable
 class Relation(Protocol):
     """What self-attention is told of positions beyond what stands in x (folder positions/)."""
+
+    @property
+    def kind(self) -> str:
+        """Its name in a recipe."""
+        ...
+
+    @property
+    def needs(self) -> Need:
+        """What a kernel must be able to take for it."""
+        ...
 
     def place(
         self,
@@ -81,8 +95,10 @@ class Relation(Protocol):
         k: Float[Tensor, "batch head time head_dim"],
         v: Float[Tensor, "batch head time head_dim"],
         position: Int[Tensor, "batch time"],
+        *,
+        length: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values marked with where they stand; keys and values are kept as marked."""
+        """Queries, keys and values marked with where they stand; keys and values are kept as marked. No position reaches `length`."""
         ...
 
     def bias(self, q: Float[Tensor, "batch head query head_dim"], *, num_keys: int, offset: int) -> Bias | None:
@@ -129,20 +145,20 @@ class MultiHeadAttention(nn.Module):
     def _attend_self(
         self, x: Float[Tensor, "batch time dim"], mask: Mask, position: Int[Tensor, "batch time"] | None
     ) -> Float[Tensor, "batch time dim"]:
-        q, k, v = self.queries_keys_values(x, position)
+        q, k, v = self.queries_keys_values(x, position, length=x.shape[1])
         bias = None if self.relation is None else self.relation.bias(q, num_keys=k.shape[2], offset=0)
         return self._merge(self.kernel(q, k, v, mask, bias=bias, training=self.training))
 
     def queries_keys_values(
-        self, x: Float[Tensor, "batch time dim"], position: Int[Tensor, "batch time"] | None
+        self, x: Float[Tensor, "batch time dim"], position: Int[Tensor, "batch time"] | None, *, length: int
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Of self-attention, marked with where they stand."""
+        """Of self-attention, marked with where they stand; positions are below `length`."""
         q, k, v = self.project(x)
         if self.relation is None:
             return q, k, v
         if position is None:
             position = torch.arange(x.shape[1], device=x.device).expand(x.shape[:2])
-        return self.relation.place(q, k, v, position)
+        return self.relation.place(q, k, v, position, length=length)
 
     def project(self, x: Float[Tensor, "batch time dim"]) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of the same tokens, each [batch, head, time, head_dim]."""
@@ -174,7 +190,7 @@ class MultiHeadAttention(nn.Module):
         """One more position of causal self-attention: read everything before, remember this one."""
         time = cache.length
         position = None if self.relation is None else torch.full(x.shape[:2], time, device=x.device)
-        q, k, v = self.queries_keys_values(x, position)
+        q, k, v = self.queries_keys_values(x, position, length=time + 1)
         bias = None if self.relation is None else self.relation.bias(q, num_keys=time + 1, offset=time)
         if isinstance(self.kernel, Stepping):
             return self._merge(self.kernel.step(q, k, v, cache, bias=bias))
@@ -192,7 +208,7 @@ class MultiHeadAttention(nn.Module):
         """The map for people to look at; the fast path never stores it (see taps.py)."""
         if memory is not x:
             return self.weights_over(x, self.keys_values(memory), mask)
-        q, k, _ = self.queries_keys_values(x, position)
+        q, k, _ = self.queries_keys_values(x, position, length=x.shape[1])
         bias = None if self.relation is None else self.relation.bias(q, num_keys=k.shape[2], offset=0)
         return self.kernel.weights(q, k, mask, bias=bias)
 

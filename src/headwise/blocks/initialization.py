@@ -49,6 +49,9 @@ TABLE: tuple[tuple[str, Rule], ...] = (
     (r".*\.key_value\.weight", _xavier(2, 1 / math.sqrt(2))),
     (r".*\.gate_widen\.weight", _xavier(2)),
     (r".*\.(output|widen|narrow)\.weight", _xavier(1)),
+    (r".*\.relation\.distance\.weight", _xavier(1, 1 / math.sqrt(2))),
+    (r".*\.relation\.distance_(keys|values)", _normal_by_dim),
+    (r".*\.relation\.(start|bucket_bias|content_bias|distance_bias)", _zeros),
     (r"(.*\.)?gain", _ones),
     (r"(.*\.)?(bias|shift)", _zeros),
 )

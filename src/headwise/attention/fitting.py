@@ -1,0 +1,49 @@
+"""Which positions a kernel can be told of: asked once, when a model is built.
+
+    full     everything, since it forms scores and weights
+    fused    biases of scores, be they of distances or of pairs
+    sparse   biases by distance, which are asked for pair by pair; a bias of pairs would have to be formed whole first
+    others   (`takes_bias = False`) what is marked in queries, keys and values: they never form scores
+
+Tested against: every kind of position with every kernel that differs in this.
+"""
+
+from headwise.attention.full import FullAttention
+from headwise.attention.fused import FusedAttention
+from headwise.attention.multi_head import Kernel, Need, Relation
+from headwise.errors import UsageError
+
+
+def check_relation(kind: str, kernel: Kernel, relation: Relation) -> None:
+    """Refuse what the kernel of this name cannot take, with what it can."""
+    takes: tuple[Need, ...] = ("places", "distances") if getattr(kernel, "takes_bias", True) else ("places",)
+    if isinstance(kernel, FusedAttention):
+        takes = ("places", "distances", "pairs")
+    elif isinstance(kernel, FullAttention):
+        takes = ("places", "distances", "pairs", "weights")
+    if relation.needs in takes:
+        return
+    if relation.needs == "weights" and "pairs" in takes:
+        way = (
+            "use attention.kind=full, or set position.values=false",
+            "请用 attention.kind=full，或设 position.values=false",
+        )
+    elif "distances" in takes:
+        way = (
+            "use attention.kind=full, or position.kind=alibi, t5 or rotary",
+            "请用 attention.kind=full，或 position.kind=alibi、t5、rotary",
+        )
+    else:
+        way = (
+            "use attention.kind=full, or a position that adds no bias: sinusoidal, learned or rotary",
+            "请用 attention.kind=full，或不加偏置的位置：sinusoidal、learned、rotary",
+        )
+    en, zh = {
+        "distances": ("adds a bias to the scores", "给分数加偏置"),
+        "pairs": ("adds a bias of its own for every pair of query and key", "给每对查询与键各加偏置"),
+        "weights": ("adds to the values, for which every weight is needed", "给值加向量，需要每个权重"),
+    }[relation.needs]
+    raise UsageError(
+        f"position.kind={relation.kind} {en}, which attention.kind={kind} cannot take; {way[0]}",
+        f"position.kind={relation.kind} {zh}，attention.kind={kind} 做不到；{way[1]}",
+    )

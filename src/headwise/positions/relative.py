@@ -1,0 +1,57 @@
+"""Positions as learned vectors for distances: what a key is worth depends on how far from the query it stands.
+
+    score(i, j) = q_i · (k_j + A_K[clip(j − i)]) / √head_dim
+    output(i)   = Σ_j weight(i, j) (v_j + A_V[clip(j − i)])               clip(d) = d held between −limit and +limit
+
+Shaw, Uszkoreit & Vaswani 2018. Each layer has its own two tables, shared by its heads. The first part becomes a bias: q is
+multiplied with the 2 · limit + 1 vectors once, and each pair picks its number; no [query, key, dim] table exists. The
+second part needs the weights themselves, so it stands only with kernels that form them (`attention.kind=full`); without it
+(`values: false`) the fused kernel will do. Any length can be read: beyond the limit, far is far.
+
+Tested against: the formulas written out with a [query, key, dim] table, gradients included.
+"""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from headwise.attention.biases import VectorBias, distance_columns
+from headwise.attention.multi_head import Need
+
+
+class RelativeRelation(nn.Module):
+    """What self-attention is told in one layer: vectors of distances, for keys and perhaps for values."""
+
+    kind = "relative"
+
+    def __init__(self, head_dim: int, *, limit: int, values: bool) -> None:
+        super().__init__()
+        self.limit = limit
+        self.needs: Need = "weights" if values else "pairs"
+        self.distance_keys = nn.Parameter(torch.zeros(2 * limit + 1, head_dim))
+        self.distance_values = nn.Parameter(torch.zeros(2 * limit + 1, head_dim)) if values else None
+
+    def place(
+        self,
+        q: Float[Tensor, "batch head time head_dim"],
+        k: Float[Tensor, "batch head time head_dim"],
+        v: Float[Tensor, "batch head time head_dim"],
+        position: Int[Tensor, "batch time"],
+        *,
+        length: int,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        return q, k, v
+
+    def bias(
+        self, q: Float[Tensor, "batch head query head_dim"], *, num_keys: int, offset: int
+    ) -> Float[Tensor, "batch head query key"] | VectorBias:
+        by_distance = q @ self.distance_keys.to(q.dtype).T / math.sqrt(q.shape[-1])
+        column = distance_columns(
+            q.shape[2], num_keys, first=-self.limit, size=2 * self.limit + 1, offset=offset, device=q.device
+        )
+        scores = by_distance.gather(-1, column.expand(*q.shape[:2], -1, -1))
+        if self.distance_values is None:
+            return scores
+        return VectorBias(scores, self.distance_values, first=-self.limit, offset=offset)

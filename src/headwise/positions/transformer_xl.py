@@ -1,0 +1,81 @@
+"""Positions as waves of the distance: Transformer-XL's score, made for keys that reach further back than the queries.
+
+    score(i, j) = [ (q_i + u) · k_j  +  (q_i + w) · W_r R(i − j) ] / √head_dim
+
+Dai et al. 2019. Four questions are told apart: does the content fit (q·k), does the distance (q·W_r R), is this key wanted by anybody
+(u·k), is this distance (w·W_r R)? R(d) are the sines and cosines of sinusoidal.py, of a distance instead of a place; W_r, u and
+w are learned in each layer. Since R knows distances only, a key remembered from an earlier segment keeps its meaning:
+`offset` says how many keys precede the first query.
+
+Without a [query, key, dim] table: (q + w) is multiplied with the W_r R of every distance there is, [query, distance], and row
+i is then read from column −i on. Laid out flat, that is one reshape (the paper's shift).
+Any length can be computed, distances being waves; distances that were never trained may be read badly.
+
+Tested against: the formula pair by pair, gradients included; keys that precede equal one longer sequence.
+"""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from headwise.attention.multi_head import Need
+
+
+def distance_waves(distance: Float[Tensor, " distance"], dim: int) -> Float[Tensor, "distance dim"]:
+    """All sines, then all cosines."""
+    rates = 10000.0 ** (-torch.arange(0, dim, 2, dtype=torch.float32, device=distance.device) / dim)
+    angles = distance[:, None] * rates
+    return torch.cat([angles.sin(), angles[:, : dim // 2].cos()], dim=1)
+
+
+def shift_rows(
+    table: Float[Tensor, "batch head query distance"], num_keys: int
+) -> Float[Tensor, "batch head query key"]:
+    """From distances −(num_queries − 1 + offset) … num_keys − 1 − offset of each query to its keys 0 … num_keys − 1.
+
+    Key j of query i stands in column j − i + num_queries − 1, so each row starts one column earlier than the one above.
+    """
+    num_queries, num_distances = table.shape[-2:]
+    if num_queries == 1:
+        return table
+    shorter = num_queries * (num_distances - 1)
+    rows = table.flatten(-2).narrow(-1, num_queries - 1, shorter)
+    return rows.unflatten(-1, (num_queries, num_distances - 1))[..., :num_keys]
+
+
+class TransformerXLRelation(nn.Module):
+    """What self-attention is told in one layer: u joins the queries, the rest is a bias for every pair."""
+
+    kind = "transformer_xl"
+    needs: Need = "pairs"
+
+    def __init__(self, dim: int, num_heads: int) -> None:
+        super().__init__()
+        self.dim, self.num_heads = dim, num_heads
+        self.distance = nn.Linear(dim, dim, bias=False)
+        self.content_bias = nn.Parameter(torch.zeros(num_heads, 1, dim // num_heads))
+        self.distance_bias = nn.Parameter(torch.zeros(num_heads, 1, dim // num_heads))
+
+    def place(
+        self,
+        q: Float[Tensor, "batch head time head_dim"],
+        k: Float[Tensor, "batch head time head_dim"],
+        v: Float[Tensor, "batch head time head_dim"],
+        position: Int[Tensor, "batch time"],
+        *,
+        length: int,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        return q + self.content_bias.to(q.dtype), k, v
+
+    def bias(
+        self, q: Float[Tensor, "batch head query head_dim"], *, num_keys: int, offset: int
+    ) -> Float[Tensor, "batch head query key"]:
+        first = 1 - q.shape[2] - offset
+        # R of i − j, the distance back: minus key − query.
+        back = -torch.arange(first, num_keys - offset, dtype=torch.float32, device=q.device)
+        waves = self.distance(distance_waves(back, self.dim).to(self.distance.weight.dtype))
+        by_head = waves.unflatten(-1, (self.num_heads, -1)).transpose(0, 1).to(q.dtype)
+        asked = q + (self.distance_bias - self.content_bias).to(q.dtype)
+        return shift_rows(asked @ by_head.transpose(-2, -1) / math.sqrt(q.shape[-1]), num_keys)

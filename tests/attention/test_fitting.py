@@ -1,0 +1,34 @@
+"""Positions and kernels that cannot stand together are told apart when a model is built."""
+
+import pytest
+
+from headwise.errors import UsageError
+from headwise.models.choices import EncoderDecoderSettings, build_model
+from headwise.settings import check_settings
+
+KERNELS = {"full": {}, "fused": {}, "window": {}, "linear": {}}
+FITS = {
+    "full": {"rotary", "alibi", "t5", "relative", "transformer_xl", "continuous"},
+    "fused": {"rotary", "alibi", "t5", "transformer_xl", "continuous"},
+    "window": {"rotary", "alibi", "t5", "continuous"},
+    "linear": {"rotary", "continuous"},
+}
+
+
+def build(kernel: str, position: str) -> None:
+    stack = {"layers": 1, "heads": 2, "attention": {"kind": kernel}}
+    data = {"dim": 8, "encoder": stack, "decoder": stack | {"layers": 0}, "position": {"kind": position}}
+    settings = check_settings(EncoderDecoderSettings, data)
+    build_model(settings, source_size=11, target_size=11, generator=None)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_what_fits_is_built_and_the_rest_refused(kernel: str) -> None:
+    for position in FITS["full"]:
+        if position in FITS[kernel]:
+            build(kernel, position)
+            continue
+        with pytest.raises(
+            UsageError, match=f"position.kind={position} adds .* attention.kind={kernel} cannot take; use"
+        ):
+            build(kernel, position)
