@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from transformers import MarianConfig, MarianMTModel
 
 from headwise.blocks.choices import Layer, Relu
-from headwise.models.choices import EncoderDecoderSettings, StackSettings, build_model
+from headwise.models.choices import DecoderSettings, EncoderDecoderSettings, StackSettings, build_model
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.randomness import torch_generator
 from headwise.text.tokenizer import BOS, EOS, PAD
@@ -63,8 +63,9 @@ SIZES = {
 def build_ours(size: Size) -> EncoderDecoder:
     """As a recipe would: norm before, dropout 0.1 on residuals and embeddings."""
     stack = StackSettings(layers=size.layers, heads=size.heads)
+    decoder = DecoderSettings(layers=size.layers, heads=size.heads)
     settings = EncoderDecoderSettings(
-        dim=size.dim, encoder=stack, decoder=stack, norm=Layer(), feed_forward=Relu(hidden=size.hidden)
+        dim=size.dim, encoder=stack, decoder=decoder, norm=Layer(), feed_forward=Relu(hidden=size.hidden)
     )
     return build_model(
         settings, source_size=size.vocab, target_size=size.vocab, generator=torch_generator("benchmark", "weights")

@@ -2,10 +2,11 @@
 
 import torch
 
-from headwise.models.choices import EncoderDecoderSettings, StackSettings, build_model
+from headwise.models.choices import DecoderSettings, EncoderDecoderSettings, StackSettings, build_model
 
-stack = StackSettings(layers=1, heads=4)
-settings = EncoderDecoderSettings(dim=32, encoder=stack, decoder=stack)
+settings = EncoderDecoderSettings(
+    dim=32, encoder=StackSettings(layers=1, heads=4), decoder=DecoderSettings(layers=1, heads=4)
+)
 generator = torch.Generator().manual_seed(1)
 model = build_model(settings, source_size=12, target_size=12, generator=generator)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)

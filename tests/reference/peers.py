@@ -11,7 +11,13 @@ from transformers import MarianConfig, MarianMTModel, PegasusConfig, PegasusForC
 
 from headwise.attention.choices import Full, Fused
 from headwise.blocks.choices import DropoutSettings, Gelu, Layer, Relu
-from headwise.models.choices import EmbeddingSettings, EncoderDecoderSettings, StackSettings, build_model
+from headwise.models.choices import (
+    DecoderSettings,
+    EmbeddingSettings,
+    EncoderDecoderSettings,
+    StackSettings,
+    build_model,
+)
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.positions.choices import Sinusoidal
 from headwise.randomness import torch_generator
@@ -77,7 +83,12 @@ def copy_marian(peer: Peer, *, attention: str = "fused") -> EncoderDecoder:
     settings = EncoderDecoderSettings(
         dim=config.d_model,
         encoder=StackSettings(layers=config.encoder_layers, heads=config.encoder_attention_heads, attention=kernel),
-        decoder=StackSettings(layers=config.decoder_layers, heads=config.decoder_attention_heads, attention=kernel),
+        decoder=DecoderSettings(
+            layers=config.decoder_layers,
+            heads=config.decoder_attention_heads,
+            attention=kernel,
+            cross_attention=kernel,
+        ),
         position=Sinusoidal(layout="halves"),
         norm=Layer(place="after" if isinstance(peer, MarianMTModel) else "before"),
         feed_forward=feed_forward(hidden=config.encoder_ffn_dim),

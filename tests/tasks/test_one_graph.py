@@ -6,12 +6,12 @@ import sys
 ONE_GRAPH = """
 import torch
 from headwise.data.packing import NAMES, PackedBatch
-from headwise.models.choices import EncoderDecoderSettings, StackSettings, build_model
+from headwise.models.choices import DecoderSettings, EncoderDecoderSettings, StackSettings, build_model
 from headwise.randomness import torch_generator
 from headwise.tasks.translation import TranslationTask
 
 stack = StackSettings(layers=1, heads=2)
-settings = EncoderDecoderSettings(dim=16, encoder=stack, decoder=stack)
+settings = EncoderDecoderSettings(dim=16, encoder=stack, decoder=DecoderSettings(layers=1, heads=2))
 model = build_model(settings, source_size=31, target_size=31, generator=torch_generator("graph"))
 batch = PackedBatch(**{name: torch.ones(3, 7, dtype=torch.int64) for name in NAMES})
 for training, half in ((False, True), (True, False)):
