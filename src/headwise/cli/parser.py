@@ -45,8 +45,9 @@ def add_computing(parser: argparse.ArgumentParser) -> None:
         default="auto",
         choices=("auto", "fp32", "fp16", "bf16", "int8"),
         help=say(
-            "numbers of the products: auto keeps the results of fp32; fp16 (weights), bf16, int8 are faster and round more",
-            "乘积所用的数：auto 保持 fp32 的结果；fp16（权重）、bf16、int8 更快、舍入更多",
+            "numbers of the products: auto keeps the results of fp32; fp16 (weights), bf16, int8 are faster and round more; with int8 "
+            "a translation may depend on its neighbours in the batch",
+            "乘积所用的数：auto 保持 fp32 的结果；fp16（权重）、bf16、int8 更快、舍入更多；用 int8 时译文可能受同批句子影响",
         ),
     )
 
