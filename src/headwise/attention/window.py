@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headwise.attention.biases import Bias, DistanceBias
+from headwise.attention.biases import Bias, DistanceBias, VectorBias
 from headwise.attention.cache import Cache
 from headwise.attention.full import FullAttention, attention_weights
 from headwise.attention.gathered import GatheredTable, Layout, allowed_pairs, as_given, attend_gathered, causal_offset
@@ -132,4 +132,5 @@ def _last(bias: Bias, num_kept: int) -> Tensor | DistanceBias:
     """The bias of the keys that are still in sight, which are the last ones."""
     if isinstance(bias, DistanceBias):
         return DistanceBias(bias.table, bias.first, offset=num_kept - 1)
+    assert not isinstance(bias, VectorBias), "fitting.py"
     return bias[..., -num_kept:]
