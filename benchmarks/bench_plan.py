@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 from bench_training import pack
 from harness import Bench, CpuWatch, make_parser, print_table, synchronize
-from memory import MIB, MemoryMeter
 from sizes import SIZES, Size
 from synthetic import draw_pairs
 
+from headwise.planning.peak_memory import MIB, MemoryMeter
 from headwise.planning.plan import MARGIN_OF_MEMORY, MARGIN_OF_SPEED, Plan
 from headwise.settings import check_settings
 from headwise.tasks.planning import Subject, plan_subject

@@ -30,7 +30,8 @@ RESULTS = ROOT / "benchmarks" / "results"
 sys.path += [str(place) for place in (ROOT, ROOT / "src") if str(place) not in sys.path]
 
 import torch  # noqa: E402
-from memory import MemoryMeter  # noqa: E402
+
+from headwise.planning.peak_memory import MemoryMeter  # noqa: E402
 
 MAX_FOREIGN_SHARE = 0.04
 NUM_REPEATS = 2

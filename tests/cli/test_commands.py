@@ -239,3 +239,11 @@ def test_a_sentence_needs_neither_compiler_nor_algebra(tiny_run: Path) -> None:
     command = [sys.executable, "-c", code, "translate", "--model", str(tiny_run)]
     answer = subprocess.run(command, input="The cat sleeps.\n", capture_output=True, text=True, check=True)
     assert answer.stdout.splitlines()[-1] == "[]"
+
+
+def test_compare_refuses_what_it_cannot_read(headwise: Headwise) -> None:
+    answer = headwise("compare", "pocket", "model.dim=16,32", "--seeds", "1,two", "--directory", "here")
+    assert answer.status == 2
+    assert "--seeds 1,two is not a list of whole numbers" in answer.err
+    assert headwise("compare", "pocket", "--directory", "here").status == 2
+    assert list(Path().iterdir()) == []

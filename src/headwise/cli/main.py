@@ -22,7 +22,19 @@ from headwise.cli.parser import Parser, parse
 from headwise.errors import HeadwiseError, SaidElsewhere
 from headwise.language import say, use_language
 
-COMMANDS = ("demo", "plan", "train", "translate", "evaluate", "describe", "doctor", "data", "recipes", "schema")
+COMMANDS = (
+    "demo",
+    "plan",
+    "train",
+    "compare",
+    "translate",
+    "evaluate",
+    "describe",
+    "doctor",
+    "data",
+    "recipes",
+    "schema",
+)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -1,6 +1,6 @@
 """One training run from recipe to bundle: prepare the data, build the model, train, measure, publish.
 
-    runs/mine/  recipe.yaml   data/   log.jsonl   checkpoints/   model/
+    runs/mine/  recipe.yaml   data/   log.jsonl   checkpoints/   model/   translations/
 
 A run directory is made once, refused when it holds another run, and resumed bit-exactly when asked. If preparing the data
 fails, a directory that was made for it is taken away again: bad input leaves nothing behind.
@@ -13,7 +13,6 @@ import contextlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +20,19 @@ import torch
 
 from headwise.data.batching import Share
 from headwise.data.filtering import FilterReport
-from headwise.data.preparation import PreparedData, open_prepared, prepare_data, read_part
+from headwise.data.preparation import PreparedData, open_prepared, prepare_data
 from headwise.data.splitting import Part
-from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.greedy import GreedySettings
-from headwise.evaluation.translation import TranslationScores, score_translations
 from headwise.language import say
 from headwise.models.choices import build_model
 from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.planning.peak_memory import MemoryMeter
 from headwise.randomness import torch_generator
 from headwise.tasks.arguments import require_path
 from headwise.tasks.bundle import Bundle, save_bundle
 from headwise.tasks.events import Events, Silence
+from headwise.tasks.part_scores import FOLDER as TRANSLATIONS
+from headwise.tasks.part_scores import translate_part
 from headwise.tasks.preflight import check_memory, check_share, check_test, explaining_memory, warn_of_lost_dropout
 from headwise.tasks.recipe import Recipe, complete_recipe, load_recipe, recipe_from
 from headwise.tasks.translation import PackedPairs, RowShape, TranslationTask, validation_loss
@@ -91,6 +91,8 @@ def train(
         processes.ask_first(lambda: None)  # the others wait until the data is there
         if prepared is None:
             prepared = open_prepared(directory / "data")
+        meter = MemoryMeter(choose_device(recipe.training.device))
+        meter.start_building()
         model = _new_model(recipe, prepared)
         task = TranslationTask(model, recipe.training.objective.label_smoothing)
         shape = row_shape(recipe, prepared)
@@ -99,6 +101,7 @@ def train(
         watcher.note(_describe_start(recipe, prepared, model, shape))
         share = Share(processes.number, processes.count, recipe.training.accumulation)
         batches = PackedPairs(prepared.train, shape, recipe.training.seed, prepared.fingerprint, share)
+        meter.start_running()
         outcome = run_training(
             task,
             batches,
@@ -108,7 +111,7 @@ def train(
             progress=watcher.training,
             processes=processes,
         )
-        results = _training_results(model, outcome)
+        results = _training_results(model, outcome, meter.peak())
         if opened is not None:
             # The model is safe on disk before it is measured: whatever goes wrong while translating, training was not in vain.
             save_bundle(opened.model, recipe=recipe, tokenizers=prepared.tokenizers, model=model, results=results)
@@ -238,8 +241,8 @@ def _evaluation(
         if recipe.evaluation.validation_sentences > 0:
             translator = _translator(recipe, prepared, task.module, directory)
             limit = recipe.evaluation.validation_sentences
-            scores = translate_part(translator, recipe, "valid", limit=limit, decoding=GreedySettings())
-            metrics["bleu"] = scores.bleu.value
+            translated = translate_part(translator, recipe, "valid", limit=limit, decoding=GreedySettings())
+            metrics["bleu"] = translated.scores.bleu.value
         return metrics
 
     return evaluate
@@ -249,28 +252,7 @@ def _translator(recipe: Recipe, prepared: PreparedData, model: EncoderDecoder, d
     return Translator(Bundle(directory, recipe, prepared.tokenizers, model, {}), device=recipe.training.device)
 
 
-def translate_part(
-    translator: Translator,
-    recipe: Recipe,
-    part: Part,
-    *,
-    limit: int | None = None,
-    decoding: DecodingSettings | None = None,
-) -> TranslationScores:
-    """Translate a part of the recipe's data and score it."""
-    pairs = list(islice(read_part(recipe.data, part), limit))
-    hypotheses = [translation.text for translation in translator.stream((pair.source for pair in pairs), decoding)]
-    return score_translations(
-        hypotheses,
-        [pair.target for pair in pairs],
-        language=recipe.data.target,
-        pretokenized=recipe.evaluation.pretokenized,
-        lowercase=recipe.evaluation.lowercase,
-        num_resamples=0 if limit is not None else 1000,
-    )
-
-
-def _training_results(model: EncoderDecoder, outcome: TrainingResult) -> dict[str, Any]:
+def _training_results(model: EncoderDecoder, outcome: TrainingResult, peak: float | None) -> dict[str, Any]:
     """How training ended, for the model card."""
     return {
         "steps": outcome.step,
@@ -281,6 +263,7 @@ def _training_results(model: EncoderDecoder, outcome: TrainingResult) -> dict[st
         "precision": outcome.precision,
         "compiled": outcome.compiled,
         "parameters": count_parameters(model),
+        "peak_memory_mib": None if peak is None else round(peak, 1),
     }
 
 
@@ -294,5 +277,7 @@ def _test_results(
     for part in parts:
         if recipe.data.corpora(part):
             watcher.note(say(f"translating the {part} set …", f"正在翻译 {part} 集……"))
-            results[part] = translate_part(translator, recipe, part).as_dict()
+            translated = translate_part(translator, recipe, part)
+            translated.save(directory / TRANSLATIONS, part)
+            results[part] = translated.as_dict()
     return results

@@ -1,6 +1,6 @@
-"""The most memory a contender holds, measured while others are in the same process.
+"""The most memory a piece of work holds, measured while other things are in the same process.
 
-    peak = (highest point of one more run) - (what was allocated before the contender was built)
+    peak = (highest point of the run) - (what was allocated before the work was built)
 
 On a GPU the allocator counts exactly, from the building on: a replayed CUDA graph allocates nothing, so its need shows only while it is
 recorded. On Linux the kernel's high-water mark of resident memory is reset before the run
@@ -30,12 +30,19 @@ class MemoryMeter:
 
     def peak_of(self, run: Callable[[], object]) -> float | None:
         """MiB, or None where it cannot be told; `run` was built and run once since `start_building`."""
-        start = self._now()
-        if start is None or self._before is None or not self._reset_peak():
+        if not self.start_running():
             return None
         run()
+        return self.peak()
+
+    def start_running(self) -> bool:
+        """From here on the highest point counts; False where it cannot be told."""
+        return self._now() is not None and self._before is not None and self._reset_peak()
+
+    def peak(self) -> float | None:
+        """MiB since `start_running`, above what there was at `start_building`."""
         peak = self._peak()
-        return None if peak is None else (peak - self._before) / MIB
+        return None if peak is None or self._before is None else (peak - self._before) / MIB
 
     def _now(self) -> float | None:
         if self.device.type == "cuda":

@@ -1,0 +1,145 @@
+"""What a comparison compares: recipes, alternatives of a value, seeds, and the run directory of each.
+
+    headwise compare base big --seeds 1,2                       two recipes
+    headwise compare pocket model.norm.kind=layer,rms           one recipe, two values: commas outside brackets separate them
+    headwise compare pocket 'model.encoder.attention={kind: fused},{kind: window, left: 8, right: 8}' model.dim=64,128
+
+Several alternatives make every combination; what has one value is the same for all. The first variant is the one that the others
+are measured against. A variant's name says its values, so that adding another one leaves the directories of the others alone.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from headwise.errors import SettingsError, UsageError
+from headwise.settings import read_yaml
+from headwise.tasks.recipe import Recipe, load_recipe
+
+MAX_RUNS = 1000
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training of a comparison."""
+
+    variant: str
+    seed: int
+    recipe: Recipe
+    directory: Path
+    """The run directory; its recipe and what the run says lie beside it (.yaml, .log)."""
+
+    @property
+    def recipe_file(self) -> Path:
+        return self.directory.with_name(self.directory.name + ".yaml")
+
+    @property
+    def log_file(self) -> Path:
+        return self.directory.with_name(self.directory.name + ".log")
+
+    @property
+    def label(self) -> str:
+        return f"{self.variant} · {self.seed}"
+
+
+def plan_comparison(words: Sequence[str], *, seeds: Sequence[int] = (), directory: Path) -> list[Run]:
+    """The runs of a comparison in order: all variants with the first seed, then with the second, …"""
+    recipes = [word for word in words if "=" not in word]
+    changes = [word for word in words if "=" in word]
+    if not recipes:
+        raise UsageError(
+            "there is nothing to compare; give recipes (headwise compare base big) or one and alternatives "
+            "(headwise compare pocket model.norm.kind=layer,rms)",
+            "没有可比较的内容；请给出若干配方（headwise compare base big），或一个配方与备选值"
+            "（headwise compare pocket model.norm.kind=layer,rms）",
+        )
+    variants = _variants(recipes, changes)
+    if len(variants) < 2:
+        raise UsageError(
+            f"there is one variant only ({next(iter(variants))}); give a second recipe, or several values separated by commas: "
+            "model.norm.kind=layer,rms",
+            f"只有一个变体（{next(iter(variants))}）；请再给一个配方，或用逗号分隔多个值：model.norm.kind=layer,rms",
+        )
+    if len(set(seeds)) != len(seeds):
+        raise UsageError("a seed is given twice; give each once: --seeds 1,2,3", "种子重复；请各给一次：--seeds 1,2,3")
+    if len(variants) * max(1, len(seeds)) > MAX_RUNS:
+        raise UsageError(
+            f"{len(variants)} variants and {max(1, len(seeds))} seeds are more than {MAX_RUNS} runs; leave out alternatives",
+            f"{len(variants)} 个变体与 {max(1, len(seeds))} 个种子超过 {MAX_RUNS} 次运行；请减少备选值",
+        )
+    runs = []
+    for seed in seeds or (None,):
+        for name, (recipe, overrides) in variants.items():
+            own = load_recipe(recipe, [*overrides, *(() if seed is None else (f"training.seed={seed}",))])
+            place = directory / "runs" / file_name(name) / f"seed-{own.training.seed}"
+            runs.append(Run(name, own.training.seed, own, place))
+    return runs
+
+
+def _variants(recipes: Sequence[str], changes: Sequence[str]) -> dict[str, tuple[str, list[str]]]:
+    """Name → recipe and overrides."""
+    fixed = [change for change in changes if len(split_values(change)[1]) == 1]
+    open_ones = [split_values(change) for change in changes if change not in fixed]
+    found: dict[str, tuple[str, list[str]]] = {}
+    for recipe, *values in product(recipes, *(values for _, values in open_ones)):
+        chosen = [(key, value) for (key, _), value in zip(open_ones, values, strict=True)]
+        parts = [Path(recipe).stem] if len(recipes) > 1 else []
+        parts += [_label(key, value, alone=len(open_ones) == 1) for key, value in chosen]
+        name = ", ".join(parts) or Path(recipe).stem
+        if name in found or file_name(name) in map(file_name, found):
+            raise UsageError(
+                f"two variants would be called {name!r}; give each recipe and each value once, and files of different names",
+                f"有两个变体同名 {name!r}；配方与值请各给一次，文件名不可相同",
+            )
+        found[name] = (recipe, [*fixed, *(f"{key}={value}" for key, value in chosen)])
+    return found
+
+
+def split_values(word: str) -> tuple[str, list[str]]:
+    """`key=a,b` as key and values; commas inside brackets, braces or quotes separate nothing."""
+    key, _, text = word.partition("=")
+    values, depth, quote = [""], 0, ""
+    for character in text:
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'":
+            quote = character
+        elif character in "[{":
+            depth += 1
+        elif character in "]}":
+            depth -= 1
+        elif character == "," and depth == 0:
+            values.append("")
+            continue
+        values[-1] += character
+    if len(values) > 1 and not all(value.strip() for value in values):
+        raise SettingsError(
+            f"{word!r}: a value is empty; write key.path=first,second without a comma at the end",
+            f"{word!r}：有一个值是空的；请写成 键.路径=第一个,第二个，末尾不要逗号",
+        )
+    return key, [value.strip() for value in values]
+
+
+def _label(key: str, value: str, *, alone: bool) -> str:
+    """A value for people: `window left=8 right=8`; the key before it where the value alone says too little."""
+    read = read_yaml(value)
+    says_kind = key.endswith(".kind") or (isinstance(read, Mapping) and "kind" in read)
+    text = _plain(read)
+    return text if alone and says_kind else f"{key.removeprefix('model.').removesuffix('.kind')}={text}"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        kind = [str(value["kind"])] if "kind" in value else []
+        return " ".join(kind + [f"{key}={_plain(child)}" for key, child in value.items() if key != "kind"])
+    if isinstance(value, list):
+        return "+".join(_plain(child) for child in value)
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def file_name(name: str) -> str:
+    """A variant's name as that of a directory."""
+    return re.sub(r"[^\w.=+]+", "-", name).strip("-.")[:120] or "variant"

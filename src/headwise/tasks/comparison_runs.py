@@ -1,0 +1,198 @@
+"""The runs of a comparison, each an ordinary `headwise train` in a process of its own, a few at a time.
+
+A process each, because what one run leaves behind (compiled code, cached memory, a device out of memory) must not touch the next
+one's numbers. A finished run is not repeated, one that was cut short goes on from its checkpoint, and a run directory with another
+recipe in it is refused before anything is started. If one fails, the others go on; a signal is passed on, and all of them save.
+
+Tested with runs that finish, fail and are stopped, and with a changed recipe.
+"""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import headwise
+from headwise.errors import HeadwiseError, UsageError
+from headwise.language import say
+from headwise.settings import check_settings, read_settings_file
+from headwise.storage import read_json, write_text
+from headwise.tasks.comparison_plan import Run
+from headwise.tasks.events import Events
+from headwise.tasks.recipe import Recipe, complete_recipe, write_recipe
+from headwise.training.run_recipe import FILE as RECIPE
+from headwise.training.run_recipe import check_recipe, read_run_recipe
+
+POLL_SECONDS = 0.2
+TAIL_BYTES = 4096
+MAX_REASON = 300
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: results, or why there are none."""
+
+    run: Run
+    results: dict[str, Any] | None
+    failure: str | None = None
+
+
+def check_runs(runs: Sequence[Run]) -> None:
+    """Refuse run directories that hold another recipe, all of them at once."""
+    problems: list[UsageError] = []
+    for run in runs:
+        path = run.directory / RECIPE
+        if not path.exists() or not (run.directory / "LATEST").exists():
+            continue  # a run that saved nothing begins anew with any recipe
+        try:
+            old = read_run_recipe(path, complete_recipe)
+            check_recipe(old, run.recipe.model_dump(mode="json"), file=path)
+        except UsageError as error:
+            problems.append(error)
+    if problems:
+        raise UsageError(
+            "a comparison with other settings stands here:\n"
+            + "\n".join(f"{problem.file}: {problem.en}" for problem in problems)
+            + "\nto compare anew, give another --directory",
+            "此处已有设置不同的比较：\n"
+            + "\n".join(f"{problem.file}：{problem.zh}" for problem in problems)
+            + "\n要重新比较，请另给 --directory",
+        )
+
+
+def finished_results(run: Run) -> dict[str, Any] | None:
+    """The results of a run that is done with exactly this recipe, or None."""
+    model = run.directory / "model"
+    try:
+        recipe = check_settings(Recipe, read_settings_file(model / "recipe.yaml"))
+        results = read_json(model / "results.json")
+    except HeadwiseError:
+        return None
+    if recipe != run.recipe or not all(part in results for part in ("valid", "test") if recipe.data.corpora(part)):
+        return None
+    return results
+
+
+def run_all(runs: Sequence[Run], *, jobs: int, events: Events) -> list[Outcome]:
+    """Start, watch and collect; the outcomes stand in the order of the runs."""
+    check_runs(runs)
+    done = {run.label: results for run in runs if (results := finished_results(run)) is not None}
+    if done:
+        events.note(
+            say(f"{len(done)} of {len(runs)} runs are finished already", f"{len(runs)} 次运行中已有 {len(done)} 次完成")
+        )
+    waiting = [run for run in runs if run.label not in done]
+    failures: dict[str, str] = {}
+    working: dict[str, tuple[Run, subprocess.Popen[bytes]]] = {}
+    watch = _Watch(runs, finished=set(done), jobs=jobs)
+    try:
+        while waiting or working:
+            while waiting and len(working) < jobs:
+                run = waiting.pop(0)
+                working[run.label] = (run, _start(run))
+            time.sleep(POLL_SECONDS)
+            for label, (run, process) in list(working.items()):
+                if process.poll() is not None:
+                    del working[label]
+                    watch.finished.add(label)
+                    if (results := finished_results(run)) is not None and process.returncode == 0:
+                        done[label] = results
+                    else:
+                        failures[label] = _reason(run, process.returncode)
+                        events.note(say(f"{label} failed: {failures[label]}", f"{label} 失败：{failures[label]}"))
+            events.count(watch.describe([run for run, _ in working.values()]), *watch.counts())
+    except BaseException:
+        _stop([process for _, process in working.values()])
+        raise
+    return [Outcome(run, done.get(run.label), failures.get(run.label)) for run in runs]
+
+
+def _start(run: Run) -> subprocess.Popen[bytes]:
+    run.directory.parent.mkdir(parents=True, exist_ok=True)
+    write_text(run.recipe_file, write_recipe(run.recipe))
+    command = [sys.executable, "-m", "headwise", "train", str(run.recipe_file), "--run", str(run.directory), "--json"]
+    if (run.directory / RECIPE).exists():
+        command.append("--resume")
+    # The package that runs now, installed or not, is the one that trains.
+    package = str(Path(headwise.__file__).resolve().parent.parent)
+    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+    with run.log_file.open("ab") as log:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            # Ctrl-C goes to the comparison alone, which passes it on once: a second signal would end a run without saving.
+            start_new_session=True,
+        )
+
+
+def _stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+    for process in processes:
+        process.wait()
+
+
+def _reason(run: Run, status: int) -> str:
+    """The last thing a failed run said."""
+    lines = run.log_file.read_text(encoding="utf-8", errors="replace").splitlines()
+    marks = ("headwise: error: ", "headwise: 错误: ")
+    said = [line[len(mark) :] for line in lines for mark in marks if line.startswith(mark)]
+    said = said or [line.strip() for line in lines if line.strip()]
+    text = said[-1] if said else say("it said nothing", "没有任何说明")
+    if status < 0:
+        text = say(f"ended by signal {-status}; {text}", f"被信号 {-status} 结束；{text}")
+    return text if len(text) <= MAX_REASON else text[: MAX_REASON - 1] + "…"
+
+
+class _Watch:
+    """How far the runs are, from their logs."""
+
+    def __init__(self, runs: Sequence[Run], *, finished: set[str], jobs: int) -> None:
+        self.runs, self.finished, self.jobs = runs, finished, jobs
+        self.before = sum(self._steps(run) for run in runs)
+        self.began = time.monotonic()
+
+    def counts(self) -> tuple[int, int]:
+        """Updates done, and of all; a run that still translates its test set has one left."""
+        total = sum(run.recipe.training.steps for run in self.runs)
+        unfinished = len(self.runs) - len(self.finished)
+        return min(sum(self._steps(run) for run in self.runs), total - unfinished), total
+
+    def describe(self, working: Sequence[Run]) -> str:
+        done, total = self.counts()
+        new, left = done - self.before, total - done
+        seconds = (time.monotonic() - self.began) / new * left if new > 0 else None
+        minutes = "–" if seconds is None else f"{int(seconds // 60)}:{int(seconds % 60):02}"
+        names = ", ".join(f"{run.label} {self._steps(run)}/{run.recipe.training.steps}" for run in working)
+        number = len(self.finished)
+        return say(
+            f"{number}/{len(self.runs)} runs done, left {minutes}, now {names or '–'}; steps",
+            f"已完成 {number}/{len(self.runs)} 次运行，剩余 {minutes}，正在 {names or '–'}；步数",
+        )
+
+    def _steps(self, run: Run) -> int:
+        if run.label in self.finished:
+            return run.recipe.training.steps
+        return last_step(run.directory / "log.jsonl")
+
+
+def last_step(log: Path) -> int:
+    """The last update a log tells of; 0 if there is none yet. The end of the file is enough, and quick to look at."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - TAIL_BYTES))
+            found = re.findall(rb'"step": (\d+)', file.read(TAIL_BYTES))
+    except OSError:
+        return 0
+    return int(found[-1]) if found else 0

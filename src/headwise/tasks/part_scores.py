@@ -1,0 +1,69 @@
+"""Translating a part of a recipe's data (valid, test): the scores, how long it took, and the translations themselves.
+
+    runs/mine/translations/test.de        what the model wrote
+    runs/mine/translations/test.ref.de    what it was measured against
+
+The translations are kept because two systems are compared by pairs, sentence by sentence (evaluation/significance.py): a score
+alone can only be set beside another, not tested against it.
+"""
+
+import time
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from headwise.data.preparation import read_part
+from headwise.data.splitting import Part
+from headwise.decoding.choices import DecodingSettings
+from headwise.evaluation.translation import TranslationScores, score_translations
+from headwise.storage import write_text
+from headwise.tasks.recipe import Recipe
+from headwise.tasks.translator import Translator
+
+FOLDER = "translations"
+
+
+@dataclass(frozen=True)
+class TranslatedPart:
+    """A part of the data, translated and scored."""
+
+    language: str
+    hypotheses: tuple[str, ...]
+    references: tuple[str, ...]
+    scores: TranslationScores
+    seconds: float
+    """Of translating, reading and scoring aside."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**self.scores.as_dict(), "seconds": round(self.seconds, 3)}
+
+    def save(self, folder: Path, part: Part) -> None:
+        folder.mkdir(exist_ok=True)
+        write_text(folder / f"{part}.{self.language}", "".join(f"{line}\n" for line in self.hypotheses))
+        write_text(folder / f"{part}.ref.{self.language}", "".join(f"{line}\n" for line in self.references))
+
+
+def translate_part(
+    translator: Translator,
+    recipe: Recipe,
+    part: Part,
+    *,
+    limit: int | None = None,
+    decoding: DecodingSettings | None = None,
+) -> TranslatedPart:
+    """Translate a part of the recipe's data and score it."""
+    pairs = list(islice(read_part(recipe.data, part), limit))
+    began = time.perf_counter()
+    hypotheses = [translation.text for translation in translator.stream((pair.source for pair in pairs), decoding)]
+    seconds = time.perf_counter() - began
+    references = [pair.target for pair in pairs]
+    scores = score_translations(
+        hypotheses,
+        references,
+        language=recipe.data.target,
+        pretokenized=recipe.evaluation.pretokenized,
+        lowercase=recipe.evaluation.lowercase,
+        num_resamples=0 if limit is not None else 1000,
+    )
+    return TranslatedPart(recipe.data.target, tuple(hypotheses), tuple(references), scores, seconds)

@@ -1,0 +1,36 @@
+"""Pictures of comparisons of one and of many variants, and of one that has no scores."""
+
+from pathlib import Path
+
+import pytest
+
+from headwise.evaluation.several_seeds import Estimate
+from headwise.explorer.comparison_plots import COLOURS, draw_comparison, style
+from headwise.tasks.comparison_table import ComparisonResult, VariantResult
+
+
+def _comparison(directory: Path, num_variants: int, *, scored: bool) -> ComparisonResult:
+    quality = {"bleu": Estimate(30.0, 29.0, 31.0)} if scored else {}
+    names = [f"变体 $n_{number}" for number in range(num_variants)]
+    variants = tuple(VariantResult(name, (1,), quality, {}, {}, 2.0, 7, 0.1, 5.0, 3.0) for name in names)
+    curves = {
+        f"{name} · 1": [{"step": 2, "loss": 5.0, "seconds": 1.0}, {"step": 4, "loss": 4.0, "seconds": 2.0}]
+        for name in names
+        if scored
+    }
+    return ComparisonResult(directory, variants, "signature", 1, {}, curves)
+
+
+@pytest.mark.parametrize("num_variants", [2, 13])
+def test_pictures_are_written(tmp_path: Path, num_variants: int) -> None:
+    pictures = draw_comparison(_comparison(tmp_path, num_variants, scored=True))
+    assert [path.name for path in pictures] == ["quality.png", "learning-curves.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
+
+
+def test_nothing_is_drawn_without_numbers(tmp_path: Path) -> None:
+    assert draw_comparison(_comparison(tmp_path, 2, scored=False)) == ()
+
+
+def test_every_line_looks_different() -> None:
+    assert len({style(number) for number in range(4 * len(COLOURS))}) == 4 * len(COLOURS)

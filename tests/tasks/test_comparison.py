@@ -1,0 +1,128 @@
+"""A comparison with real runs: two that finish, one that fails; done again, changed, stopped; and the words of its table."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headwise.errors import UsageError
+from headwise.evaluation.several_seeds import Estimate
+from headwise.tasks import comparison_runs
+from headwise.tasks.comparison import compare, step_seconds
+from headwise.tasks.comparison_plan import plan_comparison
+from headwise.tasks.comparison_runs import finished_results, last_step
+from headwise.tasks.comparison_table import ComparisonResult, VariantResult, as_markdown
+from tests.tasks.test_training_run import Watcher
+from tests.tasks.tiny import OVERRIDES
+
+GOOD = "{kind: pocket, split: train, count: 300}"
+WORDS = ["pocket", *OVERRIDES, "training.steps=4", f"data.train={GOOD},{GOOD[:-4]}301}},missing/file"]
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("comparison")
+
+
+@pytest.fixture(scope="module")
+def watched(directory: Path) -> tuple[ComparisonResult, Watcher]:
+    watcher = Watcher()
+    return compare(WORDS, directory=directory, jobs=3, events=watcher), watcher
+
+
+def test_what_fails_does_not_stop_the_others(watched: tuple[ComparisonResult, Watcher], directory: Path) -> None:
+    result, watcher = watched
+    first, second, third = result.variants
+    assert first.seeds == second.seeds == (1,)
+    assert third.seeds == ()
+    assert "missing/file" in third.failures[0]
+    assert result.failed
+    assert any("failed" in note for note in watcher.notes)
+    assert first.parameters == second.parameters
+    assert first.step_seconds is not None
+    assert first.sentences_per_second is not None
+    assert second.differences["bleu"].p_value is not None
+    assert "failed" in as_markdown(result)
+    saved = json.loads((directory / "comparison.json").read_text(encoding="utf-8"))
+    assert saved["variants"][0]["quality"]["bleu"]["value"] == first.quality["bleu"].value
+    assert len(saved["curves"][f"{first.name} · 1"]) == 1
+    label, done, total = watcher.counts[-1]
+    assert "3/3 runs done" in label
+    assert done == total == 12
+
+
+def test_a_finished_run_is_not_repeated(
+    watched: tuple[ComparisonResult, Watcher], directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = []
+
+    def start(run: Any) -> subprocess.Popen[bytes]:
+        started.append(run.variant)
+        return subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"])
+
+    monkeypatch.setattr(comparison_runs, "_start", start)
+    again = compare(WORDS, directory=directory)
+    assert started == [watched[0].variants[2].name]
+    assert again.variants[0].quality == watched[0].variants[0].quality
+
+
+def test_another_recipe_is_refused_with_what_differs(
+    watched: tuple[ComparisonResult, Watcher], directory: Path
+) -> None:
+    with pytest.raises(
+        UsageError, match=r"(?s)a comparison with other settings.*model.dim: 16 → 32.*another --directory"
+    ):
+        compare([*WORDS, "model.dim=32"], directory=directory)
+
+
+def test_a_run_counts_as_finished_with_its_own_recipe_only(
+    watched: tuple[ComparisonResult, Watcher], directory: Path
+) -> None:
+    run = plan_comparison(WORDS, directory=directory)[0]
+    assert finished_results(run) is not None
+    longer = plan_comparison([*WORDS, "training.steps=5"], directory=directory)[0]
+    assert finished_results(longer) is None
+    assert last_step(run.directory / "log.jsonl") == 4
+    assert last_step(directory / "nowhere") == 0
+
+
+@pytest.mark.prove
+def test_a_signal_is_passed_on_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    words = ["pocket", *OVERRIDES, "training.steps=3000", "model.norm.kind=layer,rms"]
+    command = [sys.executable, "-m", "headwise", "compare", *words, "--directory", str(tmp_path)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    log = tmp_path / "runs" / "layer" / "seed-1" / "log.jsonl"
+    while last_step(log) < 20:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=60) == 143
+    assert (tmp_path / "runs" / "layer" / "seed-1" / "LATEST").exists()
+    steps = last_step(log)
+    result = compare([*words[:-2], f"training.steps={steps + 8}", words[-1]], directory=tmp_path / "other")
+    assert not result.failed
+
+
+def test_time_per_step_leaves_out_the_first_line() -> None:
+    lines: list[dict[str, Any]] = [
+        {"kind": "train", "step": 2, "target_tokens": 200, "tokens_per_second": 1.0},
+        {"kind": "valid", "step": 2, "loss": 5.0},
+        {"kind": "train", "step": 6, "target_tokens": 400, "tokens_per_second": 50.0},
+    ]
+    assert step_seconds(lines) == 2.0
+    assert step_seconds(lines[:1]) == 100.0
+    assert step_seconds([]) is None
+
+
+def test_only_a_significant_difference_is_called_one() -> None:
+    def verdict(value: float, p_value: float) -> str:
+        found = Estimate(value, value - 1, value + 1, p_value)
+        return VariantResult("x", (1,), {"bleu": found}, {}, {"bleu": found}, None, None, None, None, None).verdict()
+
+    assert verdict(0.4, 0.2) == "no significant difference (p = 0.20)"
+    assert verdict(0.9, 0.03) == "better (p = 0.030)"
+    assert verdict(-0.9, 0.03) == "worse (p = 0.030)"
