@@ -94,18 +94,6 @@ def test_own_work_is_not_foreign(harness: ModuleType, monkeypatch: pytest.Monkey
     assert watch.foreign_share() == 0.25
 
 
-def test_memory_of_a_contender(tmp_path: Path) -> None:
-    """100 MiB kept and 200 MiB more for a moment, beside 300 MiB that belong to somebody else."""
-    memory = importlib.import_module("memory")
-    neighbour = torch.ones(300 << 18)
-    meter = memory.MemoryMeter(torch.device("cpu"))
-    meter.start_building()
-    kept = torch.ones(100 << 18)
-    peak = meter.peak_of(lambda: torch.ones(200 << 18).sum())
-    assert peak is None or peak == pytest.approx(300, abs=30)
-    assert len(neighbour) > len(kept)
-
-
 def test_bucketed_batches_hold_every_pair_once_within_the_budget() -> None:
     synthetic = importlib.import_module("synthetic")
     pairs = synthetic.draw_pairs(997, vocab=101)
