@@ -24,8 +24,10 @@ from headwise.attention.full import FullAttention
 from headwise.attention.fused import FusedAttention
 from headwise.attention.linear import LinearAttention
 from headwise.attention.multi_head import Kernel
+from headwise.attention.performer import PerformerAttention, draw_features
 from headwise.attention.window import WindowAttention
-from tests.laws.references import QuadraticLinear
+from headwise.randomness import torch_generator
+from tests.laws.references import QuadraticLinear, QuadraticPerformer
 
 
 @dataclass(frozen=True)
@@ -55,5 +57,13 @@ KERNELS: tuple[Row, ...] = (
         refuses=("window", "explicit"),
         takes_bias=False,
         reference=QuadraticLinear,
+    ),
+    Row(
+        "performer",
+        lambda rate: PerformerAttention(11, 17, dropout_rate=rate, chunk=2),
+        exact=lambda length: PerformerAttention(11, 17, chunk=3),
+        refuses=("window", "explicit"),
+        takes_bias=False,
+        reference=lambda: QuadraticPerformer(draw_features(17, 11, torch_generator("performer"))),
     ),
 )

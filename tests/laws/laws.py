@@ -104,14 +104,17 @@ def batched_is_one_by_one(row: Row) -> None:
 
 def keeps_dtype_and_device(row: Row) -> None:
     """The output is of the input's kind, and low precision only blurs it."""
-    kernel = row.build(0.0)
     devices = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+    kernels = {device: row.build(0.0) for device in devices}
+    for device, kernel in kernels.items():
+        if isinstance(kernel, torch.nn.Module):
+            kernel.to(device)
     for name, scene, bias in cases(row, "dtype"):
-        precise = run(kernel, scene, name, bias)
+        precise = run(kernels["cpu"], scene, name, bias)
         for dtype in (torch.float32, torch.bfloat16, torch.float16):
             for device in devices:
                 low = Scene(*(value.to(device) for value in vars(scene.to(dtype)).values()))
-                output = run(kernel, low, name, None if bias is None else low.bias)
+                output = run(kernels[device], low, name, None if bias is None else low.bias)
                 assert output.device == low.q.device, name
                 assert_same(output.cpu(), precise.to(dtype), f"{name} {dtype}")
 

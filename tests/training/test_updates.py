@@ -81,3 +81,17 @@ def test_a_new_window_keeps_the_totals():
     assert second.loss == second.target_tokens == second.updates == 0
     assert second.total_tokens == first.total_tokens > 0
     assert second.mean_loss is None
+
+
+def test_parts_with_random_numbers_of_their_own_are_told_the_step():
+    class Part(torch.nn.Module):
+        def before_step(self, step: int, *, key: str) -> None:
+            told.append((step, key))
+
+    told: list[tuple[int, str]] = []
+    trainable = TinyTrainable()
+    trainable.module.add_module("part", Part())
+    updater = make_updater(trainable, seed=5)
+    for step in (4, 5):
+        updater.update([TinyBatches().batch(step)], step=step, learning_rate=0.01)
+    assert told == [(4, "5/part"), (5, "5/part")]

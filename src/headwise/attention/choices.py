@@ -9,6 +9,7 @@ from headwise.attention.full import FullAttention
 from headwise.attention.fused import FusedAttention
 from headwise.attention.linear import LinearAttention
 from headwise.attention.multi_head import MultiHeadAttention, Relation
+from headwise.attention.performer import PerformerAttention
 from headwise.attention.window import WindowAttention
 from headwise.errors import SettingsError
 from headwise.settings import Settings
@@ -51,7 +52,17 @@ class Linear(Settings):
     kind: Literal["linear"] = "linear"
 
 
-AttentionSettings = Annotated[Full | Fused | Window | Linear, Field(discriminator="kind")]
+class Performer(Settings):
+    """The softmax estimated by random features: linear time, as a decoder too."""
+
+    kind: Literal["performer"] = "performer"
+    num_features: int = Field(default=256, ge=1, le=65536)
+    """More are closer to the softmax: the error falls with the square root."""
+    redraw_every: int = Field(default=1000, ge=0)
+    """Updates after which other features are drawn while training; 0 keeps the first."""
+
+
+AttentionSettings = Annotated[Full | Fused | Window | Linear | Performer, Field(discriminator="kind")]
 
 
 Role = Literal["encoder", "decoder", "cross"]
@@ -93,6 +104,9 @@ def _build(
             return MultiHeadAttention(dim, num_heads, WindowAttention(left, right, dropout_rate), relation=relation)
         case Linear():
             return MultiHeadAttention(dim, num_heads, LinearAttention(dropout_rate), relation=relation)
+        case Performer(num_features=num_features, redraw_every=every):
+            features = PerformerAttention(dim // num_heads, num_features, redraw_every=every, dropout_rate=dropout_rate)
+            return MultiHeadAttention(dim, num_heads, features, relation=relation)
 
 
 def _needs_one_line(kind: str, role: Role) -> None:

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +36,16 @@ class Trainable(Protocol):
     def module(self) -> nn.Module: ...
 
     def loss(self, batch: Any) -> LossSums: ...
+
+
+@runtime_checkable
+class Redrawn(Protocol):
+    """A part of a module with random numbers of its own that change as training goes on (Performer's features, say)."""
+
+    def before_step(self, step: int, *, key: str) -> None:
+        """Make them those of update `step`: a function of step and key alone, so that a resumed run has the same. Called
+        outside of the recorded graph; tensors are filled where they lie."""
+        ...
 
 
 class Layout(Protocol):
@@ -126,6 +136,9 @@ class Updater:
         insist = settings.compile == "on"
         self._loss = compile_loss(self._plain_loss, compilation, insist=insist, failed=self._note_plain)
         self._parameters = [parameter for parameter in self.learner.module.parameters() if parameter.requires_grad]
+        self._redrawn = [
+            (name, part) for name, part in self.learner.module.named_modules() if isinstance(part, Redrawn)
+        ]
         self._step = 0
         self._learn: Callable[[Sequence[Any]], None] = self._learn_from
         self._is_recorded = compilation.cuda_graphs
@@ -144,6 +157,8 @@ class Updater:
         """Learn from batches that (with those of the other processes) make one global batch; `step` counts from 1."""
         set_learning_rate(self.optimizer, learning_rate)
         self._step = step
+        for name, part in self._redrawn:
+            part.before_step(step, key=f"{self.settings.seed}/{name}")
         self._seed(self.processes.number * len(batches))
         self._learn(batches)
         if self.average is not None:

@@ -1,0 +1,122 @@
+"""Performer: the same as performer-pytorch with its features, errors that fall as they must, and draws that a resumed run repeats."""
+
+import itertools
+import warnings
+
+import pytest
+import torch
+from torch import Tensor
+
+from headwise.attention.choices import Performer, build_attention
+from headwise.attention.full import FullAttention
+from headwise.attention.linear import attend_by_features
+from headwise.attention.lines import lay_on_line
+from headwise.attention.masks import Mask, causal
+from headwise.attention.performer import PerformerAttention, draw_features, key_features, query_features
+from headwise.randomness import torch_generator
+
+
+def test_equals_performer_pytorch_with_its_features() -> None:
+    """Its added 10⁻⁴ is set to nothing: with it a result depends on all keys of the row. The package is not among the tools (it
+    needs distutils, which Python 3.12 has no more): where it is installed, it is asked."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        peer = pytest.importorskip("performer_pytorch.performer_pytorch")
+    generator = torch_generator("performer-pytorch")
+    q, k, v = (torch.randn(2, 3, 29, 16, generator=generator, dtype=torch.float64) for _ in range(3))
+    rows = draw_features(53, 16, generator).double()
+    theirs = [peer.softmax_kernel(x, projection_matrix=rows, is_query=x is q, eps=0.0) for x in (q, k)]
+    ours = query_features(q, rows, epsilon=0.0), key_features(k, rows, epsilon=0.0)
+    output = attend_by_features(*ours, v, lay_on_line(Mask(), 29, 29, kind="performer"))
+    assert torch.allclose(output, peer.linear_attention(*theirs, v), atol=1e-9)
+
+
+def test_rows_are_orthogonal_in_blocks_and_long_as_gaussian_vectors() -> None:
+    rows = draw_features(96, 32, torch_generator("rows")).double()
+    for block in rows.split(32):
+        products = block @ block.T
+        assert torch.allclose(products, torch.diag(products.diagonal()), atol=1e-4)
+    assert draw_features(7, 5, torch_generator("odd")).shape == (7, 5)
+    lengths = torch.cat([draw_features(96, 32, torch_generator("many", i)).square().sum(1) for i in range(50)])
+    assert lengths.mean().item() == pytest.approx(32, rel=0.02)
+    assert lengths.var().item() == pytest.approx(64, rel=0.15)
+
+
+def _error(rows_of: object, num_draws: int = 24) -> float:
+    """Mean squared error against the softmax, relative to its own square; inputs as in the reference measurement."""
+    generator = torch_generator("trend")
+    q, k, v = (0.7 * torch.randn(1, 4, 128, 32, generator=generator) for _ in range(3))
+    exact = FullAttention()(q, k, v, Mask())
+    errors = []
+    for draw in range(num_draws):
+        rows = rows_of(torch_generator("draw", draw))  # type: ignore[operator]
+        kernel = PerformerAttention(32, rows.shape[0])
+        kernel.rows.copy_(rows)
+        errors.append((kernel(q, k, v, Mask()) - exact).square().mean() / exact.square().mean())
+    return torch.stack(errors).mean().item()
+
+
+def test_four_times_the_features_make_at_most_half_the_error() -> None:
+    errors = [_error(lambda generator, m=m: draw_features(m, 32, generator)) for m in (16, 64, 256, 1024)]
+    assert all(fewer >= 1.8 * more for fewer, more in itertools.pairwise(errors)), errors
+
+
+def test_orthogonal_features_beat_independent_ones() -> None:
+    def independent(generator: torch.Generator) -> Tensor:
+        return torch.randn(64, 32, generator=generator)
+
+    assert _error(lambda generator: draw_features(64, 32, generator), 96) < 0.97 * _error(independent, 96)
+
+
+def test_positive_features_beat_sines_and_cosines() -> None:
+    generator = torch_generator("trigonometric")
+    q, k, v = (0.7 * torch.randn(1, 4, 128, 32, generator=generator) for _ in range(3))
+    exact, errors = FullAttention()(q, k, v, Mask()), []
+    kernel = PerformerAttention(32, 64)
+    features = []
+    for x in (q, k):
+        scaled = x / 32**0.25
+        angles = scaled @ kernel.rows[:32].T
+        size = (scaled.square().sum(-1, keepdim=True) / 2).exp()
+        features.append(torch.cat([angles.sin(), angles.cos()], dim=-1) * size)
+    table = features[0] @ features[1].mT
+    for output in (kernel(q, k, v, Mask()), table / table.sum(-1, keepdim=True) @ v):
+        errors.append((output - exact).square().mean().item())
+    assert errors[0] < errors[1]
+
+
+def test_draws_follow_from_the_step_alone_and_serve_training_only() -> None:
+    straight, resumed = (PerformerAttention(8, 16, redraw_every=3) for _ in range(2))
+    seen = []
+    for step in range(1, 8):
+        straight.before_step(step, key="5/encoder.0")
+        seen.append(straight.drawn.clone())
+    assert all(torch.equal(seen[0], other) for other in seen[:3])
+    assert not torch.equal(seen[2], seen[3])
+    resumed.load_state_dict(straight.state_dict())
+    resumed.before_step(7, key="5/encoder.0")
+    assert torch.equal(resumed.drawn, straight.drawn)
+    place = straight.drawn.data_ptr()
+    straight.before_step(10, key="5/encoder.0")
+    assert straight.drawn.data_ptr() == place  # a recorded graph reads the same memory
+    assert set(straight.state_dict()) == {"rows"}
+    x = torch.randn(1, 1, 5, 8, generator=torch_generator("x"))
+    assert not torch.allclose(straight(x, x, x, Mask(), training=True), straight(x, x, x, Mask()))
+    never = PerformerAttention(8, 16)
+    never.before_step(1, key="5/encoder.0")
+    assert torch.equal(never(x, x, x, Mask(), training=True), never(x, x, x, Mask()))
+
+
+def test_long_vectors_stay_finite() -> None:
+    kernel = PerformerAttention(64, 32)
+    for size in (30.0, 1e4):
+        q, k, v = (size * torch.randn(1, 1, 9, 64, generator=torch_generator("long")) for _ in range(3))
+        assert kernel(q, k, v, causal()).isfinite().all()
+
+
+def test_in_a_decoder_steps_equal_the_whole() -> None:
+    layer = build_attention(Performer(num_features=16), dim=12, num_heads=3, dropout_rate=0.0, role="decoder").eval()
+    x = torch.randn(2, 11, 12, generator=torch_generator("decoder"))
+    cache = layer.make_cache(max_length=11, num_rows=2, like=x)
+    steps = torch.cat([layer.step(x[:, time : time + 1], cache) for time in range(11)], dim=1)
+    assert torch.allclose(steps, layer(x, x, causal()), atol=1e-5)
