@@ -1,11 +1,19 @@
 """The kernels a recipe may name."""
 
+from typing import Any
+
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from headwise.attention.choices import AttentionSettings, build_attention
+from headwise.attention.choices import AttentionSettings, Full, build_attention
 from headwise.attention.full import FullAttention
 from headwise.attention.fused import FusedAttention
+from headwise.attention.local_position import PredictiveWindow
+from headwise.attention.normalizers import Entmax
+from headwise.attention.scored import ScoredAttention
+from headwise.attention.scores import AdditiveScore
+from headwise.errors import SettingsError
+from headwise.settings import check_settings
 
 
 @pytest.mark.parametrize(("kind", "expected"), [("full", FullAttention(0.25)), ("fused", FusedAttention(0.25))])
@@ -19,3 +27,25 @@ def test_builds_what_is_named(kind: str, expected: object) -> None:
 def test_unknown_kinds_are_refused() -> None:
     with pytest.raises(ValidationError, match="does not match any of the expected tags: 'full', 'fused'"):
         TypeAdapter(AttentionSettings).validate_python({"kind": "magic"})
+
+
+def test_the_three_steps_can_be_exchanged() -> None:
+    data = {
+        "score": {"kind": "additive", "hidden": 5},
+        "weights": {"kind": "entmax"},
+        "window": {"kind": "local_p", "half_width": 3},
+    }
+    layer = build_attention(check_settings(Full, data), dim=6, num_heads=2, dropout_rate=0.25, role="cross")
+    assert isinstance(layer.kernel, ScoredAttention)
+    assert isinstance(layer.kernel.score, AdditiveScore)
+    assert isinstance(layer.kernel.window, PredictiveWindow)
+    assert layer.kernel.window.deviation == 1.5
+    assert layer.kernel.normalizer == Entmax()
+    assert not layer.is_plain
+
+
+@pytest.mark.parametrize("role", ["encoder", "decoder"])
+def test_windows_over_the_source_stand_in_cross_attention_only(role: Any) -> None:
+    settings = check_settings(Full, {"window": {"kind": "local_m"}})
+    with pytest.raises(SettingsError, match=rf"local_m was given to the {role}.*cross_attention.*kind=window"):
+        build_attention(settings, dim=6, num_heads=2, dropout_rate=0.0, role=role)

@@ -17,6 +17,13 @@ FULL = {"layers": 1, "heads": 4, "attention": {"kind": "full"}}
 VARIANTS = {
     "plain": {},
     "gated": {"feed_forward": {"kind": "gated", "hidden": HIDDEN}, "norm": {"kind": "rms"}},
+    "scores": {
+        "encoder": {"attention": {"kind": "full", "score": {"kind": "bilinear"}}},
+        "decoder": {
+            "attention": {"kind": "full", "score": {"kind": "gaussian"}},
+            "cross_attention": {"kind": "full", "score": {"kind": "concat"}, "window": {"kind": "local_p"}},
+        },
+    },
     "learned": {"position": {"kind": "learned", "max_length": 53}, "embedding": {"tied": "none"}, "output_bias": True},
     "t5": {"position": {"kind": "t5"}},
     "relative": {"position": {"kind": "relative"}} | dict.fromkeys(("encoder", "decoder"), FULL),
@@ -27,8 +34,9 @@ VARIANTS = {
 
 def make(variant: str, key: str = "weights") -> nn.Module:
     stack = {"layers": 1, "heads": 4}
-    data = {"dim": DIM, "encoder": stack, "decoder": stack, "feed_forward": {"kind": "relu", "hidden": HIDDEN}}
-    settings = check_settings(EncoderDecoderSettings, data | VARIANTS[variant])
+    data = {"dim": DIM, "feed_forward": {"kind": "relu", "hidden": HIDDEN}} | VARIANTS[variant]
+    data |= {part: stack | data.get(part, {}) for part in ("encoder", "decoder")}
+    settings = check_settings(EncoderDecoderSettings, data)
     return build_model(settings, source_size=VOCAB, target_size=VOCAB, generator=torch_generator(key))
 
 
@@ -63,6 +71,12 @@ def expected_deviation(name: str) -> float:
         return math.sqrt(2 / (DIM + DIM))
     if name.endswith(("widen.weight", "narrow.weight")):
         return math.sqrt(2 / (DIM + HIDDEN))
+    if name.endswith("joint_map.weight"):
+        return math.sqrt(2 / (2 * DIM // 4 + 64))
+    if name.endswith("place_hidden.weight"):
+        return math.sqrt(2 / (2 * DIM // 4))
+    if name.endswith("vote.weight"):
+        return math.sqrt(2 / (1 + (DIM // 4 if "place" in name else 64)))
     return 0.0
 
 
@@ -70,7 +84,9 @@ def expected_deviation(name: str) -> float:
 def test_variances_are_those_promised(variant: str) -> None:
     for name, parameter in make(variant).named_parameters():
         expected = expected_deviation(name)
-        if expected:
+        if name.endswith("between.weight"):
+            assert parameter.equal(torch.eye(parameter.shape[0]) / math.sqrt(parameter.shape[0]))
+        elif expected:
             # Four standard errors, where a small table has more than five per cent.
             tolerance = max(0.05, 4 / math.sqrt(2 * parameter.numel()))
             assert parameter.std().item() == pytest.approx(expected, rel=tolerance), name

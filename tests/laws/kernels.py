@@ -11,7 +11,9 @@ To add a kernel, append a `Row` to `KERNELS`:
   equals its own table of products).
 - `refuses` lists the masks of `scenes.PARTS` the kernel cannot honour. It must raise MaskError for them, in a message that
   names a kernel of this table that can; all other laws then leave those masks out.
-- `takes_bias` and `order_free` (does the order of the keys not matter when the mask follows it?) are True for most.
+- `takes_bias`, `order_free` (does the order of the keys not matter when the mask follows it?) and `continuous` (does a small change of
+  the input change the output a little? not where a best key is chosen or a window's edge moves) are True for most.
+- A kernel of parts may have several rows, named `kind/part`.
 
 Then `pytest tests/laws -k <name>` runs every law of `laws.py` over it.
 """
@@ -20,14 +22,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from headwise.attention.choices import Full
 from headwise.attention.full import FullAttention
 from headwise.attention.fused import FusedAttention
 from headwise.attention.linear import LinearAttention
+from headwise.attention.local_position import LocalWindow, MonotonicWindow, PredictiveWindow
 from headwise.attention.multi_head import Kernel
 from headwise.attention.performer import PerformerAttention, draw_features
+from headwise.attention.score_choices import build_normalizer, build_score
+from headwise.attention.scored import ScoredAttention
 from headwise.attention.window import WindowAttention
+from headwise.blocks.initialization import initialize
 from headwise.randomness import torch_generator
+from headwise.settings import check_settings, read_yaml
 from tests.laws.references import QuadraticLinear, QuadraticPerformer
+
+HEAD_DIM = 11
+"""Of the scenes; kernels with weights are built for it."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +50,29 @@ class Row:
     takes_bias: bool = True
     order_free: bool = True
     reference: Callable[[], Any] = FullAttention
+    continuous: bool = True
+
+    @property
+    def kind(self) -> str:
+        return self.name.partition("/")[0]
+
+
+def scored(text: str, *, window: Callable[[], LocalWindow | None] = lambda: None) -> Callable[[float], Kernel]:
+    """Builds full attention with the score and the weights that a recipe would name, filled from a fixed key."""
+    settings = check_settings(Full, read_yaml(text))
+    assert isinstance(settings, Full)
+
+    def build(rate: float) -> Kernel:
+        score = build_score(settings.score, query_dim=HEAD_DIM, key_dim=HEAD_DIM)
+        kernel = ScoredAttention(score, build_normalizer(settings.weights), window=window(), dropout_rate=rate).double()
+        initialize(kernel, torch_generator("laws", text))
+        return kernel
+
+    return build
+
+
+def local_p(half_width: int, deviation: float | None = None) -> Callable[[float], Kernel]:
+    return scored("{}", window=lambda: PredictiveWindow(HEAD_DIM, half_width=half_width, deviation=deviation))
 
 
 KERNELS: tuple[Row, ...] = (
@@ -65,5 +99,28 @@ KERNELS: tuple[Row, ...] = (
         refuses=("window", "explicit"),
         takes_bias=False,
         reference=lambda: QuadraticPerformer(draw_features(17, 11, torch_generator("performer"))),
+    ),
+    # The parts of full attention, two at a time: each is tested by itself in tests/attention.
+    Row("full/additive+entmax", scored("{score: {kind: additive, hidden: 5}, weights: {kind: entmax}}"), exact=None),
+    Row("full/gaussian+sparsemax", scored("{score: {kind: gaussian}, weights: {kind: sparsemax}}"), exact=None),
+    Row(
+        "full/cosine+hard",
+        scored("{score: {kind: cosine}, weights: {kind: hard}}"),
+        exact=None,
+        continuous=False,
+    ),
+    Row("full/location", scored("{score: {kind: location, max_length: 11}}"), exact=None, order_free=False),
+    Row(
+        "full/bilinear+local_m",
+        scored("{score: {kind: bilinear}}", window=lambda: MonotonicWindow(1)),
+        exact=lambda length: scored("{score: {kind: bilinear}}", window=lambda: MonotonicWindow(length))(0.0),
+        order_free=False,
+    ),
+    Row(
+        "full/local_p",
+        local_p(2),
+        exact=lambda length: local_p(length, deviation=1e9)(0.0),
+        order_free=False,
+        continuous=False,
     ),
 )

@@ -20,7 +20,7 @@ def test_law(row: Row, law: Callable[[Row], None]) -> None:
 def test_every_kernel_a_recipe_may_name_is_in_the_table() -> None:
     union = get_args(AttentionSettings)[0]
     kinds = {member.model_fields["kind"].default for member in get_args(union) or (union,)}
-    assert kinds == {row.name for row in KERNELS}
+    assert kinds == {row.kind for row in KERNELS}
 
 
 def test_refusals_are_masks_that_exist() -> None:

@@ -19,6 +19,23 @@ PLAIN = {
     },
     "rms_gated": {"norm": {"kind": "rms"}, "feed_forward": {"kind": "gated"}},
     "learned_gelu": {"position": {"kind": "learned", "max_length": 31}, "feed_forward": {"kind": "gelu"}},
+    "location_local_m": {
+        "encoder": {"layers": 1, "heads": 2, "attention": {"kind": "full", "score": {"kind": "additive"}}},
+        "decoder": {
+            "layers": 2,
+            "heads": 2,
+            "attention": {"kind": "full", "score": {"kind": "location", "max_length": 41}},
+            "cross_attention": {"kind": "full", "window": {"kind": "local_m", "half_width": 1}},
+        },
+    },
+    "entmax_local_p": {
+        "decoder": {
+            "layers": 2,
+            "heads": 2,
+            "attention": {"kind": "full", "weights": {"kind": "entmax"}},
+            "cross_attention": {"kind": "full", "window": {"kind": "local_p", "half_width": 2}},
+        },
+    },
     "no_layers": {"encoder": {"layers": 0, "heads": 1}, "decoder": {"layers": 0, "heads": 1}},
 }
 # Attention is told of positions, or norms look over tokens: no other code but the plain step knows these.

@@ -8,17 +8,34 @@ from headwise.attention.fitting import check_relation
 from headwise.attention.full import FullAttention
 from headwise.attention.fused import FusedAttention
 from headwise.attention.linear import LinearAttention
-from headwise.attention.multi_head import MultiHeadAttention, Relation
+from headwise.attention.multi_head import Kernel, MultiHeadAttention, Relation
 from headwise.attention.performer import PerformerAttention
+from headwise.attention.score_choices import (
+    LocalWindowSettings,
+    ScaledDotSettings,
+    ScoreSettings,
+    SoftmaxSettings,
+    WeightsSettings,
+    build_local_window,
+    build_normalizer,
+    build_score,
+)
+from headwise.attention.scored import ScoredAttention
 from headwise.attention.window import WindowAttention
 from headwise.errors import SettingsError
 from headwise.settings import Settings
 
 
 class Full(Settings):
-    """Written out, quadratic, the reference: for reading and for comparing with."""
+    """Written out, quadratic, the reference: for reading and for comparing with; its three steps can be exchanged."""
 
     kind: Literal["full"] = "full"
+    score: ScoreSettings = ScaledDotSettings()
+    """How a query and a key are compared."""
+    weights: WeightsSettings = SoftmaxSettings()
+    """How scores become weights."""
+    window: LocalWindowSettings | None = None
+    """The part of the source a target word looks at (cross-attention only); null: all of it."""
 
 
 class Fused(Settings):
@@ -96,7 +113,8 @@ def _build(
 ) -> MultiHeadAttention:
     match settings:
         case Full():
-            return MultiHeadAttention(dim, num_heads, FullAttention(dropout_rate), relation=relation)
+            full = _build_full(settings, head_dim=dim // num_heads, dropout_rate=dropout_rate, role=role)
+            return MultiHeadAttention(dim, num_heads, full, relation=relation)
         case Fused():
             return MultiHeadAttention(dim, num_heads, FusedAttention(dropout_rate), relation=relation)
         case Window(left=left, right=right):
@@ -118,3 +136,21 @@ def _needs_one_line(kind: str, role: Role) -> None:
             f"attention.kind={kind} 出现在 model.decoder.cross_attention；那里查询与键属于两个序列，没有共同的相邻关系；"
             "请在该处使用 kind=fused",
         )
+
+
+def _build_full(settings: Full, *, head_dim: int, dropout_rate: float, role: Role) -> Kernel:
+    if settings == Full():
+        return FullAttention(dropout_rate)
+    if settings.window is not None and role != "cross":
+        raise SettingsError(
+            f"attention.window.kind={settings.window.kind} was given to the {role}'s self-attention, but follows a target through its "
+            "source; set it under model.decoder.cross_attention, or take attention.kind=window for the neighbourhood of each token",
+            f"attention.window.kind={settings.window.kind} 用在了 {role} 的自注意力上，而它只用于目标对源的注意力；"
+            "请写在 model.decoder.cross_attention 下，或用 attention.kind=window 让每个词元看其邻近",
+        )
+    return ScoredAttention(
+        build_score(settings.score, query_dim=head_dim, key_dim=head_dim),
+        build_normalizer(settings.weights),
+        window=None if settings.window is None else build_local_window(settings.window, head_dim=head_dim),
+        dropout_rate=dropout_rate,
+    )

@@ -76,6 +76,15 @@ Need = Literal["places", "distances", "pairs", "weights"]
 
 
 @runtime_checkable
+class Standing(Protocol):
+    """A kernel for which it matters where queries stand; others see it in nothing but x."""
+
+    def stand_at(self, position: Int[Tensor, "#batch query"]) -> Kernel:
+        """The kernel for queries that stand there. Untold, they stand in the order they come in, as in training."""
+        ...
+
+
+@runtime_checkable
 class Relation(Protocol):
     """What self-attention is told of positions beyond what stands in x (folder positions/)."""
 
@@ -176,9 +185,16 @@ class MultiHeadAttention(nn.Module):
         return self._split(k), self._split(v)
 
     def attend(
-        self, x: Float[Tensor, "batch query dim"], keys_values: KeysValues, mask: Mask
+        self, x: Float[Tensor, "batch query dim"], keys_values: KeysValues, mask: Mask, *, time: int | None = None
     ) -> Float[Tensor, "batch query dim"]:
-        return self._merge(self.kernel(self._split(self.query(x)), *keys_values, mask, training=self.training))
+        """`time`: where all of x stands, hypotheses of a step; None: one after the other."""
+        kernel = self._kernel_at(time, x)
+        return self._merge(kernel(self._split(self.query(x)), *keys_values, mask, training=self.training))
+
+    def _kernel_at(self, time: int | None, x: Tensor) -> Kernel:
+        if time is None or not isinstance(self.kernel, Standing):
+            return self.kernel
+        return self.kernel.stand_at(torch.full((1, x.shape[1]), time, device=x.device))
 
     def make_cache(self, *, max_length: int, num_rows: int, like: Tensor) -> Cache:
         """An empty memory for `step`."""
@@ -213,10 +229,10 @@ class MultiHeadAttention(nn.Module):
         return self.kernel.weights(q, k, mask, bias=bias)
 
     def weights_over(
-        self, x: Float[Tensor, "batch query dim"], keys_values: KeysValues, mask: Mask
+        self, x: Float[Tensor, "batch query dim"], keys_values: KeysValues, mask: Mask, *, time: int | None = None
     ) -> Float[Tensor, "batch head query key"]:
-        """The same map over another sequence whose keys and values are at hand already."""
-        return self.kernel.weights(self._split(self.query(x)), keys_values[0], mask)
+        """The same map over another sequence whose keys and values are at hand already; `time` as for `attend`."""
+        return self._kernel_at(time, x).weights(self._split(self.query(x)), keys_values[0], mask)
 
     def _split(self, x: Float[Tensor, "batch time dim"]) -> Float[Tensor, "batch head time head_dim"]:
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)

@@ -1,16 +1,39 @@
-"""From scores to weights: the softmax, with hidden keys given exactly nothing.
+"""From scores to weights: the second of attention's three steps, with hidden keys given exactly nothing.
 
-    weights_j = exp(score_j − max) / Σ_k exp(score_k − max)      over the keys that may be looked at
+    softmax    weights_j = exp(score_j − max) / Σ_k exp(score_k − max)       every visible key gets something
+    sparsemax  the point of the simplex nearest to the scores: max(score_j − τ, 0)          (Martins & Astudillo 2016)
+    entmax     in between, α = 1.5: max(score_j / 2 − τ, 0)²                                (Peters, Niculae & Martins 2019)
+    hard       all weight on the best key; learns by one of two gradients, both biased, neither needs a reward:
+               straight_through  that of the softmax (Bengio et al. 2013)
+               gumbel            in training a key is *drawn* from softmax(score / temperature), by the largest of scores plus Gumbel
+                                 noise, and the gradient is that of the noisy softmax (Jang et al. 2017; Maddison et al. 2017)
 
-Filling happens here and nowhere else. The softmax is computed in float32 whatever the input; a query that may look at
-nothing gets zeros (not NaN), and so passes back a zero gradient.
+τ makes the weights sum to one. Sorted scores give it exactly: the keys with weight are the first few, and adding one more is worthwhile
+as long as it lies above the τ of those before it. Filling happens here and nowhere else. Everything is computed in float32 at least; a
+query that may look at nothing gets zeros (not NaN), and so passes back a zero gradient.
 
-Tested against: torch.softmax over the visible keys alone, and finite differences in double precision.
+Tested against: torch.softmax over the visible keys alone; τ by bisection in double precision; finite differences.
 """
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+
+
+@runtime_checkable
+class Normalizer(Protocol):
+    """What makes weights of scores; `training` matters to those that draw."""
+
+    def __call__(
+        self,
+        scores: Float[Tensor, "batch head query key"],
+        allowed: Bool[Tensor, "#batch #head #query key"] | None,
+        *,
+        training: bool = False,
+    ) -> Float[Tensor, "batch head query key"]: ...
 
 
 def masked_softmax(
@@ -22,3 +45,98 @@ def masked_softmax(
     # The lowest finite number instead of -inf: a row without a visible key stays finite and is zeroed afterwards.
     precise = precise.masked_fill(~allowed, torch.finfo(precise.dtype).min)
     return precise.softmax(-1).masked_fill(~allowed, 0.0).to(scores.dtype)
+
+
+def _centre(scores: Tensor, allowed: Tensor | None) -> Tensor:
+    """Scores below the best one of their row, in float32 at least; hidden and hopeless ones at −3, where no weight reaches."""
+    precise = scores if scores.dtype == torch.float64 else scores.float()
+    if allowed is not None:
+        precise = precise.masked_fill(~allowed, torch.finfo(precise.dtype).min)
+    centred = (precise - precise.amax(-1, keepdim=True).detach()).clamp_min(-3.0)
+    return centred if allowed is None else centred.masked_fill(~allowed, -3.0)
+
+
+def _finish(weights: Tensor, allowed: Tensor | None, dtype: torch.dtype) -> Tensor:
+    return (weights if allowed is None else weights.masked_fill(~allowed, 0.0)).to(dtype)
+
+
+@dataclass(frozen=True)
+class Softmax:
+    def __call__(self, scores: Tensor, allowed: Tensor | None, *, training: bool = False) -> Tensor:
+        return masked_softmax(scores, allowed)
+
+
+@dataclass(frozen=True)
+class Sparsemax:
+    def __call__(
+        self,
+        scores: Float[Tensor, "batch head query key"],
+        allowed: Bool[Tensor, "#batch #head #query key"] | None,
+        *,
+        training: bool = False,
+    ) -> Float[Tensor, "batch head query key"]:
+        z = _centre(scores, allowed)
+        with torch.no_grad():
+            ordered = z.sort(-1, descending=True).values
+            rank = torch.arange(1, z.shape[-1] + 1, device=z.device, dtype=z.dtype)
+            above = 1 + rank * ordered > ordered.cumsum(-1)
+            size = above.sum(-1, keepdim=True)
+            support = z >= ordered.gather(-1, size.clamp_min(1) - 1)
+        # Which keys have weight is a matter of steps; given it, τ is a mean, and derivatives follow by themselves.
+        threshold = ((z * support).sum(-1, keepdim=True) - 1) / support.sum(-1, keepdim=True)
+        return _finish((z - threshold).clamp_min(0) * support, allowed, scores.dtype)
+
+
+@dataclass(frozen=True)
+class Entmax:
+    """α = 1.5."""
+
+    def __call__(
+        self,
+        scores: Float[Tensor, "batch head query key"],
+        allowed: Bool[Tensor, "#batch #head #query key"] | None,
+        *,
+        training: bool = False,
+    ) -> Float[Tensor, "batch head query key"]:
+        z = _centre(scores, allowed) / 2
+        with torch.no_grad():
+            ordered = z.sort(-1, descending=True).values
+            rank = torch.arange(1, z.shape[-1] + 1, device=z.device, dtype=z.dtype)
+            mean = ordered.cumsum(-1) / rank
+            spread = rank * (ordered.square().cumsum(-1) / rank - mean.square())
+            above = mean - ((1 - spread) / rank).clamp_min(0).sqrt() <= ordered
+            # Steps down once: a rounding error far behind the last key with weight must not bring others in.
+            size = above.cumprod(-1).sum(-1, keepdim=True)
+            support = z >= ordered.gather(-1, size.clamp_min(1) - 1)
+        count = support.sum(-1, keepdim=True)
+        mean = (z * support).sum(-1, keepdim=True) / count
+        spread = ((z - mean).square() * support).sum(-1, keepdim=True)
+        # (1 − spread) / count = (mean − τ)², above zero as every key with weight lies above τ; the bound is for rounding.
+        threshold = mean - ((1 - spread) / count).clamp_min(1e-12).sqrt()
+        return _finish((z - threshold).clamp_min(0).square() * support, allowed, scores.dtype)
+
+
+@dataclass(frozen=True)
+class Hard:
+    gradient: Literal["straight_through", "gumbel"] = "straight_through"
+    temperature: float = 1.0
+    """Of the softmax that lends its gradient, and that keys are drawn from."""
+
+    def __call__(
+        self,
+        scores: Float[Tensor, "batch head query key"],
+        allowed: Bool[Tensor, "#batch #head #query key"] | None,
+        *,
+        training: bool = False,
+    ) -> Float[Tensor, "batch head query key"]:
+        precise = (scores if scores.dtype == torch.float64 else scores.float()) / self.temperature
+        if training and self.gradient == "gumbel":
+            # From torch's global generator, as dropout: the key of a training step has set it.
+            precise = (
+                precise - torch.empty_like(precise).exponential_().clamp_min(torch.finfo(precise.dtype).tiny).log()
+            )
+        soft = masked_softmax(precise, allowed)
+        hidden_last = precise if allowed is None else precise.masked_fill(~allowed, -torch.inf)
+        best = torch.zeros_like(soft).scatter(-1, hidden_last.argmax(-1, keepdim=True), 1.0)
+        # soft − soft is zero to the last bit; only its gradient is left of it.
+        return _finish(best + (soft - soft.detach()), allowed, scores.dtype)

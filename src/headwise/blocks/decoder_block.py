@@ -68,9 +68,10 @@ class DecoderBlock(nn.Module):
         def look_at_source(normed: Tensor) -> Tensor:
             # The hypotheses of a sentence become the queries of one attention: its keys are never copied for them.
             queries = normed.reshape(source[0].shape[0], -1, normed.shape[-1])
+            time = cache.length - 1  # self-attention has remembered this position already
             if watch is not None:
-                watch.append(self.cross_attention.weights_over(queries, source, cross_mask))
-            return self.cross_attention.attend(queries, source, cross_mask).reshape(normed.shape)
+                watch.append(self.cross_attention.weights_over(queries, source, cross_mask, time=time))
+            return self.cross_attention.attend(queries, source, cross_mask, time=time).reshape(normed.shape)
 
         x = self.attention_residual(x, lambda normed: self.self_attention.step(normed, cache))
         x = self.cross_residual(x, look_at_source)

@@ -32,6 +32,11 @@ def _normal_by_dim(weight: Tensor, generator: torch.Generator) -> None:
     weight.normal_(0.0, weight.shape[-1] ** -0.5, generator=generator)
 
 
+def _scaled_identity(weight: Tensor, generator: torch.Generator) -> None:
+    """q · W k starts as the scaled dot product."""
+    weight.zero_().diagonal().fill_(weight.shape[-1] ** -0.5)
+
+
 def _ones(weight: Tensor, generator: torch.Generator) -> None:
     weight.fill_(1.0)
 
@@ -52,8 +57,10 @@ TABLE: tuple[tuple[str, Rule], ...] = (
     (r".*\.relation\.distance\.weight", _xavier(1, 1 / math.sqrt(2))),
     (r".*\.relation\.distance_(keys|values)", _normal_by_dim),
     (r".*\.relation\.(start|bucket_bias|content_bias|distance_bias)", _zeros),
+    (r"(.*\.)?(query_map|key_map|joint_map|place_map|vote|place_hidden|place_vote)\.weight", _xavier(1)),
+    (r"(.*\.)?between\.weight", _scaled_identity),
     (r"(.*\.)?gain", _ones),
-    (r"(.*\.)?(bias|shift)", _zeros),
+    (r"(.*\.)?(bias|shift|log_scale|log_width)", _zeros),
 )
 
 

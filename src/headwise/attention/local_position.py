@@ -1,0 +1,126 @@
+"""Windows over the source: a word being written looks only near one place of the source, which is given or predicted.
+
+    local_m   centre = t                                     (the sentences run side by side; the last place once t is past it)
+    local_p   centre = S · sigmoid(v · tanh(W q))            a real number; S is how many keys the query may look at
+    keys j with |j − centre| ≤ D; for local_p the weights are then multiplied by exp(−(j − centre)² / 2σ²), σ = D/2
+
+Luong, Pham & Manning 2015, section 3.2. The Gaussian is *not* renormalised (rows sum to less than one: the further from the centre,
+the less is said) and its centre is not rounded: it is what passes a gradient to W and v, as the window's edge passes none. Places
+count from 0 in the sentence, also where several sentences share a row; while decoding the caller says where the queries stand
+(`ScoredAttention.stand_at`). v and W are shared by the heads, each of which asks with its own q.
+
+Tested against: loops over single pairs; D ≥ S with a huge σ is attention over everything, exactly.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from headwise.attention.masks import Explicit, Mask, Segments
+from headwise.attention.scores import widen
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where queries and keys stand in their sentences, from 0; one row may stand for all."""
+
+    query: Int[Tensor, "#batch query"]
+    key: Int[Tensor, "#batch key"]
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedTable(Explicit):
+    """A dense mask worked out once for a stack of layers that still knows the places segments gave."""
+
+    places: Places
+
+
+def _count_within(segment: Int[Tensor, "batch time"]) -> Int[Tensor, "batch time"]:
+    """0, 1, 2 … from the start of each run of equal numbers."""
+    index = torch.arange(segment.shape[1], device=segment.device).expand_as(segment)
+    starts = F.pad(segment[:, 1:] != segment[:, :-1], (1, 0), value=True)
+    return index - torch.where(starts, index, 0).cummax(1).values
+
+
+def find_places(mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Places:
+    """Segments restart the count; without them a row is one sentence."""
+    for part in mask.parts:
+        if isinstance(part, PlacedTable):
+            return part.places
+        if isinstance(part, Segments):
+            return Places(_count_within(part.query), _count_within(part.key))
+    return Places(*(torch.arange(size, device=device)[None] for size in (num_queries, num_keys)))
+
+
+@runtime_checkable
+class LocalWindow(Protocol):
+    """Narrows what may be looked at; the second value multiplies the weights."""
+
+    def __call__(
+        self,
+        q: Float[Tensor, "batch head query head_dim"],
+        allowed: Bool[Tensor, "#batch #head #query key"] | None,
+        places: Places,
+    ) -> tuple[Bool[Tensor, "batch head query key"], Float[Tensor, "batch head query key"] | None]: ...
+
+
+def _count_visible(allowed: Tensor | None, places: Places) -> Tensor:
+    """S of every query, [batch, head, query, 1] with axes of one."""
+    if allowed is None:
+        return torch.full((1, 1, 1, 1), places.key.shape[1], device=places.key.device)
+    return allowed.sum(-1, keepdim=True)
+
+
+def _narrow(inside: Tensor, allowed: Tensor | None, q: Tensor) -> Tensor:
+    both = inside if allowed is None else inside & allowed
+    return both.expand(*q.shape[:3], both.shape[-1])
+
+
+@dataclass(frozen=True)
+class MonotonicWindow:
+    """local_m: query t looks around key t."""
+
+    half_width: int
+
+    def __call__(
+        self,
+        q: Float[Tensor, "batch head query head_dim"],
+        allowed: Bool[Tensor, "#batch #head #query key"] | None,
+        places: Places,
+    ) -> tuple[Bool[Tensor, "batch head query key"], None]:
+        last = (_count_visible(allowed, places) - 1).clamp_min(0)
+        centre = torch.minimum(places.query[:, None, :, None], last)
+        distance = places.key[:, None, None, :] - centre
+        return _narrow(distance.abs() <= self.half_width, allowed, q), None
+
+
+class PredictiveWindow(nn.Module):
+    """local_p: the query says where; `deviation` is σ."""
+
+    def __init__(self, head_dim: int, *, half_width: int, deviation: float | None = None) -> None:
+        super().__init__()
+        self.half_width = half_width
+        self.deviation = half_width / 2 if deviation is None else deviation
+        self.place_hidden = nn.Linear(head_dim, head_dim, bias=False)
+        self.place_vote = nn.Linear(head_dim, 1, bias=False)
+
+    def centre(
+        self, q: Float[Tensor, "batch head query head_dim"], length: Int[Tensor, "#batch #head #query 1"]
+    ) -> Float[Tensor, "batch head query 1"]:
+        wide = widen(q)
+        hidden = F.linear(wide, self.place_hidden.weight.to(wide.dtype)).tanh()
+        return length * F.linear(hidden, self.place_vote.weight.to(hidden.dtype)).to(wide.dtype).sigmoid()
+
+    def forward(
+        self,
+        q: Float[Tensor, "batch head query head_dim"],
+        allowed: Bool[Tensor, "#batch #head #query key"] | None,
+        places: Places,
+    ) -> tuple[Bool[Tensor, "batch head query key"], Float[Tensor, "batch head query key"]]:
+        distance = places.key[:, None, None, :] - self.centre(q, _count_visible(allowed, places))
+        nearness = (distance / self.deviation).square().mul(-0.5).exp()
+        return _narrow(distance.abs() <= self.half_width, allowed, q), nearness

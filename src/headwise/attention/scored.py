@@ -1,0 +1,147 @@
+"""Full attention with any score, any way to weights and, over a source, any window: the three steps with every part exchangeable.
+
+    scores  = score(q, k)  (+ bias)                     scores.py
+    weights = normalizer(scores, visible keys)          normalizers.py; narrowed by a window (local_position.py)
+    output  = weights v
+
+With the scaled dot product, softmax and no window it is `FullAttention`, and a recipe that asks for that gets that. Quadratic in time and
+memory, whatever the window: it is for learning and comparing, not for long rows (attention.kind=window is).
+
+Tested against: the table of laws; attention/full.py where it must be the same.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from headwise.attention.biases import Bias, dense_bias
+from headwise.attention.local_position import LocalWindow, PlacedTable, Places, find_places
+from headwise.attention.masks import Mask
+from headwise.attention.normalizers import Normalizer, Softmax
+from headwise.attention.scores import LocationScore
+
+MAX_SCORE = 1e30
+"""Scores are bounded so that a difference of two stays in float32."""
+
+Score = Callable[[Tensor, Tensor], Tensor]
+"""(q [… query dim], k [… key dim]) → [… query key]."""
+
+
+class ScoredAttention(nn.Module):
+    """A kernel made of parts; it owns the weights of those that learn."""
+
+    def __init__(
+        self,
+        score: Score,
+        normalizer: Normalizer | None = None,
+        *,
+        window: LocalWindow | None = None,
+        dropout_rate: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.score = score
+        self.normalizer = Softmax() if normalizer is None else normalizer
+        self.window = window
+        self.dropout_rate = dropout_rate
+
+    @property
+    def _asks_for_places(self) -> bool:
+        return self.window is not None or isinstance(self.score, LocationScore)
+
+    def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
+        resolved = mask.resolve(num_queries, num_keys, device)
+        if not self._asks_for_places or resolved is mask:
+            return resolved
+        table = resolved.dense(num_queries, num_keys, device)
+        assert table is not None
+        places = find_places(mask, num_queries, num_keys, device)
+        return Mask((PlacedTable(table, places),), blind_count=mask.blind_count)
+
+    def stand_at(self, position: Int[Tensor, "#batch query"]) -> "StandingAttention":
+        """The same kernel told where its queries stand, as one cannot tell from a single step of decoding."""
+        return StandingAttention(self, position)
+
+    def forward(
+        self,
+        q: Float[Tensor, "batch head query head_dim"],
+        k: Float[Tensor, "batch head key head_dim"],
+        v: Float[Tensor, "batch head key value_dim"],
+        mask: Mask,
+        *,
+        bias: Bias | None = None,
+        training: bool = False,
+        position: Int[Tensor, "#batch query"] | None = None,
+    ) -> Float[Tensor, "batch head query value_dim"]:
+        weights = self.weights(q, k, mask, bias=bias, training=training, position=position)
+        if training and self.dropout_rate > 0:
+            weights = F.dropout(weights, self.dropout_rate)
+        return weights @ v
+
+    def weights(
+        self,
+        q: Float[Tensor, "batch head query head_dim"],
+        k: Float[Tensor, "batch head key head_dim"],
+        mask: Mask,
+        *,
+        bias: Bias | None = None,
+        training: bool = False,
+        position: Int[Tensor, "#batch query"] | None = None,
+    ) -> Float[Tensor, "batch head query key"]:
+        num_queries, num_keys = q.shape[-2], k.shape[-2]
+        allowed = mask.dense(num_queries, num_keys, q.device)
+        places = find_places(mask, num_queries, num_keys, q.device) if self._asks_for_places else None
+        if isinstance(self.score, LocationScore):
+            assert places is not None
+            scores = self.score(q, k, key_place=places.key)
+        else:
+            scores = self.score(q, k)
+        scores = scores.clamp(-MAX_SCORE, MAX_SCORE)
+        if bias is not None:
+            bias = dense_bias(bias, num_queries, num_keys)
+            scores = scores + bias
+            visible = bias != -torch.inf
+            allowed = visible if allowed is None else allowed & visible
+        factor = None
+        if self.window is not None:
+            assert places is not None
+            places = places if position is None else Places(position, places.key)
+            allowed, factor = self.window(q, allowed, places)
+        weights = self.normalizer(scores, allowed, training=training)
+        return (weights if factor is None else weights * factor).to(q.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class StandingAttention:
+    """A `ScoredAttention` whose queries stand at `position`."""
+
+    kernel: ScoredAttention
+    position: Int[Tensor, "#batch query"]
+
+    def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
+        return self.kernel.prepare(mask, num_queries, num_keys, device)
+
+    def __call__(
+        self,
+        q: Float[Tensor, "batch head query head_dim"],
+        k: Float[Tensor, "batch head key head_dim"],
+        v: Float[Tensor, "batch head key value_dim"],
+        mask: Mask,
+        *,
+        bias: Bias | None = None,
+        training: bool = False,
+    ) -> Float[Tensor, "batch head query value_dim"]:
+        return self.kernel(q, k, v, mask, bias=bias, training=training, position=self.position)
+
+    def weights(
+        self,
+        q: Float[Tensor, "batch head query head_dim"],
+        k: Float[Tensor, "batch head key head_dim"],
+        mask: Mask,
+        *,
+        bias: Bias | None = None,
+    ) -> Float[Tensor, "batch head query key"]:
+        return self.kernel.weights(q, k, mask, bias=bias, position=self.position)

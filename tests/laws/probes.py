@@ -1,0 +1,17 @@
+"""How laws put their questions to kernels that differ in what they read and need to be told."""
+
+import torch
+from torch import Tensor
+
+from headwise.attention.multi_head import Kernel, Standing
+
+
+def find_gradients(total: Tensor, leaves: list[Tensor]) -> tuple[Tensor, ...]:
+    """Zeros for what is not read at all, such as the keys of a score that knows only places."""
+    return torch.autograd.grad(total, leaves, retain_graph=True, allow_unused=True, materialize_grads=True)
+
+
+def stand_at(kernel: Kernel, start: int, num_queries: int) -> Kernel:
+    """The kernel told where its queries stand, if that matters to it: a step alone does not show it."""
+    position = torch.arange(start, start + num_queries)[None]
+    return kernel.stand_at(position) if isinstance(kernel, Standing) else kernel
