@@ -4,6 +4,12 @@ import torch
 from torch import Tensor
 
 from headwise.attention.multi_head import Kernel, Standing
+from tests.laws.kernels import Row
+
+
+def honoured(row: Row, *names: str) -> list[str]:
+    """Of the masks, those the kernel does not refuse."""
+    return [name for name in names if not set(row.refuses) & set(name.split("&"))]
 
 
 def find_gradients(total: Tensor, leaves: list[Tensor]) -> tuple[Tensor, ...]:
