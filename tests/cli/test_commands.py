@@ -247,3 +247,15 @@ def test_compare_refuses_what_it_cannot_read(headwise: Headwise) -> None:
     assert "--seeds 1,two is not a list of whole numbers" in answer.err
     assert headwise("compare", "pocket", "--directory", "here").status == 2
     assert list(Path().iterdir()) == []
+
+
+def test_compare_attention_prints_tables(headwise: Headwise) -> None:
+    options = ("--kinds", "full,fused", "--lengths", "8,16", "--heads", 2, "--head-dim", 4, "--device", "cpu")
+    answer = headwise("compare", "attention", "--directory", "here", *options)
+    assert answer.status == 0
+    assert "# forward + backward, ms" in answer.out
+    assert json.loads(headwise("compare", "attention", "--directory", "here", *options, "--json").out)["points"]
+    assert "takes no recipe" in headwise("compare", "attention", "pocket", "--directory", "here").err
+    wrong = headwise("compare", "pocket", "base", "--lengths", "8", "--directory", "here")
+    assert wrong.status == 2
+    assert "--lengths belongs to `headwise compare attention`" in wrong.err

@@ -20,12 +20,16 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "command goes on.\n\n"
             "  headwise compare pocket model.norm.kind=layer,rms --seeds 1,2,3 --directory runs/norms\n"
             "  headwise compare pocket 'model.encoder.attention={kind: fused},{kind: full}' --directory runs/kernels\n"
-            "  headwise compare base my.yaml training.steps=20000 --directory runs/two",
+            "  headwise compare base my.yaml training.steps=20000 --directory runs/two\n\n"
+            "`headwise compare attention` measures every attention kernel at growing lengths: time, memory, distance from exact attention:\n\n"
+            "  headwise compare attention --directory runs/attention --lengths 512,1024,2048",
             "以相同的预算、数据与种子训练多个配方或一个值的多种取值，写出一张表：质量及置信区间、参数、每步用时、内存、翻译速度。"
             "可随时停止：同一条命令会接着做。\n\n"
             "  headwise compare pocket model.norm.kind=layer,rms --seeds 1,2,3 --directory runs/norms\n"
             "  headwise compare pocket 'model.encoder.attention={kind: fused},{kind: full}' --directory runs/kernels\n"
-            "  headwise compare base my.yaml training.steps=20000 --directory runs/two",
+            "  headwise compare base my.yaml training.steps=20000 --directory runs/two\n\n"
+            "`headwise compare attention` 在逐渐增大的长度上测量每种注意力核：用时、内存、与精确注意力的距离：\n\n"
+            "  headwise compare attention --directory runs/attention --lengths 512,1024,2048",
         ),
     )
     parser.add_argument(
@@ -50,9 +54,100 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "--jobs", type=positive, default=1, metavar="N", help=say("runs at the same time", "同时进行的运行数")
     )
     parser.add_argument("--json", action="store_true", help=say("print the table as JSON", "以 JSON 输出表格"))
+    _add_attention(parser)
+
+
+def _add_attention(parser: argparse.ArgumentParser) -> None:
+    """Options of `compare attention`; recipes say these things themselves."""
+    group = parser.add_argument_group(say("only with `compare attention`", "仅用于 `compare attention`"))
+    group.add_argument(
+        "--kinds", metavar="A,B", help=say("kernels to measure (default: all)", "要测量的核（默认：全部）")
+    )
+    group.add_argument("--lengths", metavar="512,1024", help=say("of the sequence", "序列长度"))
+    group.add_argument(
+        "--heads", type=positive, metavar="N", help=say("attention heads (default: 8)", "注意力头数（默认 8）")
+    )
+    group.add_argument(
+        "--head-dim", type=positive, metavar="N", help=say("width of a head (default: 64)", "每个头的宽度（默认 64）")
+    )
+    group.add_argument(
+        "--batch", type=positive, metavar="N", help=say("sequences at once (default: 1)", "一次的序列数（默认 1）")
+    )
+    group.add_argument("--causal", action="store_true", help=say("look back only", "只看前文"))
+    group.add_argument("--device", choices=("auto", "cpu", "cuda"), help=say("auto, cpu or cuda", "auto、cpu 或 cuda"))
+    group.add_argument(
+        "--precision",
+        choices=("auto", "fp32", "bf16"),
+        help=say("of q, k and v; auto: bf16 on a GPU", "q、k、v 的精度；auto：GPU 上用 bf16"),
+    )
+    group.add_argument(
+        "--compile",
+        choices=("auto", "on", "off"),
+        help=say("torch.compile the kernel; auto: on a GPU", "用 torch.compile 编译核；auto：仅在 GPU 上"),
+    )
+
+
+ATTENTION_OPTIONS = ("kinds", "lengths", "heads", "head_dim", "batch", "causal", "device", "precision", "compile")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.overrides[:1] == ["attention"]:
+        return _run_attention(arguments)
+    given = [name for name in ATTENTION_OPTIONS if getattr(arguments, name)]
+    if given:
+        option = f"--{given[0].replace('_', '-')}"
+        raise UsageError(
+            f"{option} belongs to `headwise compare attention`; a recipe says it as key.path=value (training.device=cuda)",
+            f"{option} 属于 `headwise compare attention`；配方用 键.路径=值 表示（training.device=cuda）",
+        )
+    return _run_recipes(arguments)
+
+
+def _run_attention(arguments: argparse.Namespace) -> int:
+    from headwise.cli.display import TrainingDisplay, print_table
+    from headwise.explorer.attention_plots import draw_attention_comparison
+    from headwise.tasks.attention_comparison import LENGTHS, compare_attention, remarks, tables
+    from headwise.tasks.attention_requests import choose_conditions, choose_kernels
+
+    if arguments.overrides[1:] or arguments.seeds or arguments.jobs != 1:
+        raise UsageError(
+            "`compare attention` takes no recipe, seeds or jobs; it measures kernels: --kinds, --lengths, --device",
+            "`compare attention` 不接受配方、种子或并行数；它测量的是核：--kinds、--lengths、--device",
+        )
+    conditions = choose_conditions(
+        device=arguments.device or "auto",
+        precision=arguments.precision or "auto",
+        compiling=arguments.compile or "auto",
+        heads=arguments.heads or 8,
+        head_dim=arguments.head_dim or 64,
+        batch=arguments.batch or 1,
+        causal=arguments.causal,
+    )
+    lengths = read_numbers(arguments.lengths, "--lengths") if arguments.lengths else LENGTHS[conditions.device]
+    with TrainingDisplay() as display:
+        result = compare_attention(
+            choose_kernels(arguments.kinds),
+            lengths=lengths,
+            conditions=conditions,
+            directory=arguments.directory,
+            events=display,
+        )
+        try:
+            pictures = draw_attention_comparison(result)
+        except UsageError as error:
+            pictures = ()
+            display.note(str(error))
+    if arguments.json:
+        sys.stdout.write(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) + "\n")
+        return 0
+    for title, headings, rows in tables(result):
+        print_table(headings, rows, title=title)
+    for line in (*remarks(result), *map(str, pictures)):
+        sys.stdout.write(line + "\n")
+    return 0
+
+
+def _run_recipes(arguments: argparse.Namespace) -> int:
     from headwise.cli.display import TrainingDisplay, print_table
     from headwise.explorer.comparison_plots import draw_comparison
     from headwise.tasks.comparison import compare

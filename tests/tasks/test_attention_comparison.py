@@ -1,0 +1,128 @@
+"""Slopes of known laws, what is left out and why, going on where one stopped; every kernel once at toy size."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from headwise.attention.choices import AttentionSettings, Full, Fused
+from headwise.errors import UsageError
+from headwise.explorer.attention_plots import draw_attention_comparison
+from headwise.tasks import attention_comparison
+from headwise.tasks.attention_comparison import (
+    AttentionComparison,
+    as_markdown,
+    compare_attention,
+    fit_slope,
+    known_kernels,
+    will_not_fit,
+)
+from headwise.tasks.attention_points import Conditions, Point, distance_from_exact, draw, measure_point
+from headwise.tasks.attention_requests import choose_conditions, choose_kernels
+
+CONDITIONS = Conditions("cpu", "fp32", heads=2, head_dim=8)
+KERNELS: dict[str, AttentionSettings] = {"full": Full(), "fused": Fused()}
+
+
+def fake(name: str, settings: AttentionSettings, length: int, conditions: Conditions) -> Point:
+    """full: quadratic; fused: linear."""
+    cost = length ** (2 if name == "full" else 1)
+    return Point(
+        name, length, forward_seconds=1e-9 * cost, both_seconds=3e-9 * cost, memory_mib=1e-6 * cost, distance=0.5
+    )
+
+
+def test_slopes_are_exponents(tmp_path: Path) -> None:
+    lengths = (1024, 4096, 8192, 16384)
+    result = compare_attention(KERNELS, lengths=lengths, conditions=CONDITIONS, directory=tmp_path, measure=fake)
+    assert result.slope("full", "both_seconds") == pytest.approx(2.0)
+    assert result.slope("fused", "memory_mib") == pytest.approx(1.0)
+    assert fit_slope([(3, 5)]) is None
+    saved = json.loads((tmp_path / "attention.json").read_text(encoding="utf-8"))
+    assert saved["slopes"]["full"]["forward_seconds"] == pytest.approx(2.0)
+    assert "| full |" in (tmp_path / "attention.md").read_text(encoding="utf-8")
+
+
+def test_what_would_not_fit_is_left_out_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention_comparison, "available_memory", lambda device: 100 << 20)
+    lengths = (2048, 4096, 8192, 16384)
+    result = compare_attention(KERNELS, lengths=lengths, conditions=CONDITIONS, directory=tmp_path, measure=fake)
+    skipped = {(point.kernel, point.length) for point in result.points if point.skipped}
+    assert skipped == {("full", 16384)}
+    assert "left out: full, 16,384: would need about 0.3 GiB of memory, 0.1 are free" in as_markdown(result)
+    assert [path.name for path in draw_attention_comparison(result)] == ["attention.png"]
+    slow = [replace(fake("full", Full(), 512, CONDITIONS), both_seconds=9.0)]
+    assert "one run would take about 36 s" in str(will_not_fit(1024, slow, CONDITIONS))
+
+
+def test_a_second_call_goes_on(tmp_path: Path) -> None:
+    asked: list[tuple[str, int]] = []
+
+    def counting(name: str, settings: AttentionSettings, length: int, conditions: Conditions) -> Point:
+        asked.append((name, length))
+        return fake(name, settings, length, conditions)
+
+    for lengths in ((8, 16), (8, 16, 32)):
+        compare_attention(KERNELS, lengths=lengths, conditions=CONDITIONS, directory=tmp_path, measure=counting)
+    assert len(asked) == len(set(asked)) == 6
+    with pytest.raises(UsageError, match=r"other conditions \(heads: 2 → 4\)"):
+        compare_attention(KERNELS, lengths=(8,), conditions=replace(CONDITIONS, heads=4), directory=tmp_path)
+    with pytest.raises(UsageError, match="are not usable"):
+        compare_attention(KERNELS, lengths=(0,), conditions=CONDITIONS, directory=tmp_path / "new")
+
+
+def test_one_failure_does_not_take_the_others_along(tmp_path: Path) -> None:
+    def failing(name: str, settings: AttentionSettings, length: int, conditions: Conditions) -> Point:
+        if name == "full":
+            raise torch.OutOfMemoryError
+        if conditions.compiled:
+            raise RuntimeError("cannot be traced\nand more")
+        return fake(name, settings, length, conditions)
+
+    compiled = replace(CONDITIONS, compiled=True)
+    result = compare_attention(KERNELS, lengths=(8,), conditions=compiled, directory=tmp_path, measure=failing)
+    full, fused = result.points
+    assert full.skipped == "ran out of memory"
+    assert fused.remark == "not compiled: cannot be traced"
+    assert fused.both_seconds is not None
+
+
+@pytest.mark.parametrize("name", known_kernels())
+@pytest.mark.parametrize("causal", [False, True])
+def test_every_kernel_is_measured(name: str, causal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headwise.tasks.attention_points.SECONDS_PER_CASE", 0.0)
+    conditions = replace(CONDITIONS, causal=causal)
+    result: AttentionComparison = compare_attention(
+        choose_kernels(name), lengths=(256,), conditions=conditions, directory=tmp_path
+    )
+    point = result.points[0]
+    if point.skipped is not None:
+        assert causal, "a kernel may refuse to look back only, and nothing else"
+        assert not isinstance(known_kernels()[name], Full | Fused)
+        return
+    assert point.both_seconds is not None
+    assert point.distance is not None
+    assert math.isfinite(point.distance)
+    if name in ("full", "fused"):
+        assert point.distance < 1e-5
+
+
+def test_the_distance_of_a_small_error_is_that_error() -> None:
+    q, k, v = (draw(part, 13, CONDITIONS) for part in ("q", "k", "v"))
+    exact = measure_point("fused", Fused(), 13, CONDITIONS)
+    assert exact.distance == pytest.approx(0, abs=1e-6)
+    weights = torch.softmax(q @ k.transpose(-1, -2) / 8**0.5, -1)
+    assert distance_from_exact(1.25 * (weights @ v), q, k, v, is_causal=False) == pytest.approx(0.25, abs=1e-5)
+
+
+def test_what_is_asked_for() -> None:
+    conditions = choose_conditions(
+        device="cpu", precision="auto", compiling="auto", heads=3, head_dim=5, batch=2, causal=True
+    )
+    assert conditions == Conditions("cpu", "fp32", heads=3, head_dim=5, batch=2, causal=True, compiled=False)
+    assert list(choose_kernels("fused,full")) == ["fused", "full"]
+    with pytest.raises(UsageError, match="no attention kernel 'fussed'; did you mean 'fused'"):
+        choose_kernels("fussed")
