@@ -29,6 +29,7 @@ VARIANTS = {
     "relative": {"position": {"kind": "relative"}} | dict.fromkeys(("encoder", "decoder"), FULL),
     "transformer_xl": {"position": {"kind": "transformer_xl"}},
     "continuous": {"position": {"kind": "continuous"}},
+    "linformer": {"encoder": {"layers": 1, "heads": 4, "attention": {"kind": "linformer", "rank": 67}}},
 }
 
 
@@ -63,6 +64,8 @@ def expected_deviation(name: str) -> float:
         return DIM**-0.5
     if ".dynamics." in name and name.endswith("weight"):
         return math.sqrt(2 / (DIM + DIM + 1))  # one more input, the time
+    if name.endswith("_summary"):
+        return 67**-0.5  # the rank
     if name.endswith(("distance_keys", "distance_values")):
         return (DIM // 4) ** -0.5
     if name.endswith(("query.weight", "key_value.weight", "relation.distance.weight")):

@@ -22,10 +22,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from headwise.attention.choices import Full
 from headwise.attention.full import FullAttention
 from headwise.attention.fused import FusedAttention
 from headwise.attention.linear import LinearAttention
+from headwise.attention.linformer import LinformerAttention
 from headwise.attention.local_position import LocalWindow, MonotonicWindow, PredictiveWindow
 from headwise.attention.multi_head import Kernel
 from headwise.attention.performer import PerformerAttention, draw_features
@@ -75,6 +78,19 @@ def local_p(half_width: int, deviation: float | None = None) -> Callable[[float]
     return scored("{}", window=lambda: PredictiveWindow(HEAD_DIM, half_width=half_width, deviation=deviation))
 
 
+def _linformer_of_low_rank(rate: float) -> Kernel:
+    kernel = LinformerAttention(5, 31, dropout_rate=rate, chunk=2)
+    for parameter in kernel.parameters():
+        torch.nn.init.normal_(parameter, std=0.4, generator=torch_generator("linformer"))
+    return kernel
+
+
+def _linformer_of_full_rank(length: int) -> Kernel:
+    kernel = LinformerAttention(length, length, sharing="keys_values", chunk=3)
+    torch.nn.init.eye_(kernel.key_summary)
+    return kernel
+
+
 KERNELS: tuple[Row, ...] = (
     Row("full", FullAttention, exact=lambda length: FullAttention()),
     Row("fused", FusedAttention, exact=lambda length: FusedAttention()),
@@ -122,5 +138,13 @@ KERNELS: tuple[Row, ...] = (
         exact=lambda length: local_p(length, deviation=1e9)(0.0),
         order_free=False,
         continuous=False,
+    ),
+    Row(
+        "linformer",
+        _linformer_of_low_rank,
+        exact=_linformer_of_full_rank,
+        refuses=("causal", "causal_offset", "window", "explicit"),
+        takes_bias=False,
+        order_free=False,
     ),
 )

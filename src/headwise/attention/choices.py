@@ -1,5 +1,6 @@
 """The kernels a recipe may name under `attention: {kind: …}`, and the one place that builds them."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -8,6 +9,7 @@ from headwise.attention.fitting import check_relation
 from headwise.attention.full import FullAttention
 from headwise.attention.fused import FusedAttention
 from headwise.attention.linear import LinearAttention
+from headwise.attention.linformer import LinformerAttention, Sharing
 from headwise.attention.multi_head import Kernel, MultiHeadAttention, Relation
 from headwise.attention.performer import PerformerAttention
 from headwise.attention.score_choices import (
@@ -79,7 +81,19 @@ class Performer(Settings):
     """Updates after which other features are drawn while training; 0 keeps the first."""
 
 
-AttentionSettings = Annotated[Full | Fused | Window | Linear | Performer, Field(discriminator="kind")]
+class Linformer(Settings):
+    """A sentence summed up in `rank` learned mixtures of its tokens; not for words that are written one by one."""
+
+    kind: Literal["linformer"] = "linformer"
+    rank: int = Field(default=64, ge=1, le=65536)
+    """Keys and values that are left of a sentence."""
+    max_length: int = Field(default=512, ge=1, le=1 << 20)
+    """Longer rows are refused."""
+    sharing: Sharing = "heads"
+    """One pair of mixtures for all heads of a layer; one for keys and values; one for all layers."""
+
+
+AttentionSettings = Annotated[Full | Fused | Window | Linear | Performer | Linformer, Field(discriminator="kind")]
 
 
 Role = Literal["encoder", "decoder", "cross"]
@@ -125,6 +139,27 @@ def _build(
         case Performer(num_features=num_features, redraw_every=every):
             features = PerformerAttention(dim // num_heads, num_features, redraw_every=every, dropout_rate=dropout_rate)
             return MultiHeadAttention(dim, num_heads, features, relation=relation)
+        case Linformer(rank=rank, max_length=max_length, sharing=sharing):
+            _needs_whole_sentences(role)
+            summaries = LinformerAttention(rank, max_length, sharing=sharing, dropout_rate=dropout_rate)
+            return MultiHeadAttention(dim, num_heads, summaries, relation=relation)
+
+
+def share_between_layers(layers: Sequence[MultiHeadAttention]) -> None:
+    """Kernels that all layers of a stack have in common become one."""
+    for layer in layers[1:]:
+        if isinstance(layer.kernel, LinformerAttention) and layer.kernel.sharing == "layers":
+            layer.kernel = layers[0].kernel
+
+
+def _needs_whole_sentences(role: Role) -> None:
+    if role == "decoder":
+        raise SettingsError(
+            "attention.kind=linformer stands in model.decoder.attention, but a mixture of all words would show a word the ones after it; "
+            "use kind=window, linear, performer or fused there (linformer may stand in encoder.attention and decoder.cross_attention)",
+            "attention.kind=linformer 出现在 model.decoder.attention，而全句的混合会让一个词看到其后的词；"
+            "请在该处使用 kind=window、linear、performer 或 fused（linformer 可用于 encoder.attention 与 decoder.cross_attention）",
+        )
 
 
 def _needs_one_line(kind: str, role: Role) -> None:

@@ -34,8 +34,8 @@ GROUP = 32
 
 def masked_products(
     a: Float[Tensor, "batch head query features"],
-    b: Float[Tensor, "batch head key features"],
-    v: Float[Tensor, "batch head key size"],
+    b: Float[Tensor, "#batch #head key features"],
+    v: Float[Tensor, "#batch #head key size"],
     lined: Lined,
     *,
     chunk: int = CHUNK,

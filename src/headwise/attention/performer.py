@@ -81,6 +81,7 @@ def _exponents(x: Tensor, rows: Tensor) -> Tensor:
 class PerformerAttention(nn.Module):
     """`rows` is W for use, and for learning if nothing is redrawn; `drawn` is W of the present update."""
 
+    takes_bias = False
     rows: Tensor
     drawn: Tensor
 

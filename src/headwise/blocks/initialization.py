@@ -59,6 +59,7 @@ TABLE: tuple[tuple[str, Rule], ...] = (
     (r".*\.relation\.(start|bucket_bias|content_bias|distance_bias)", _zeros),
     (r"(.*\.)?(query_map|key_map|joint_map|place_map|vote|place_hidden|place_vote)\.weight", _xavier(1)),
     (r"(.*\.)?between\.weight", _scaled_identity),
+    (r".*\.(key|value)_summary", _normal_by_dim),
     (r"(.*\.)?gain", _ones),
     (r"(.*\.)?(bias|shift|log_scale|log_width)", _zeros),
 )

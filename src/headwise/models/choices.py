@@ -8,7 +8,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import nn
 
-from headwise.attention.choices import AttentionSettings, Fused, Role, build_attention
+from headwise.attention.choices import AttentionSettings, Fused, Role, build_attention, share_between_layers
 from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.blocks.choices import (
     DropoutSettings,
@@ -114,11 +114,15 @@ def _assemble(settings: EncoderDecoderSettings, *, source_size: int, target_size
     output = nn.Linear(settings.dim, target_size, bias=settings.output_bias)
     if settings.embedding.tied != "none":
         output.weight = target_table.weight
+    encoder = [_encoder_block(settings, relation) for relation in _relations(settings, "encoder")]
+    decoder = [_decoder_block(settings, relation) for relation in _relations(settings, "decoder")]
+    share_between_layers([block.self_attention for block in encoder])
+    share_between_layers([block.cross_attention for block in decoder])
     return EncoderDecoder(
         source_embedding=_embedding(settings, source_table),
         target_embedding=_embedding(settings, target_table),
-        encoder=[_encoder_block(settings, relation) for relation in _relations(settings, "encoder")],
-        decoder=[_decoder_block(settings, relation) for relation in _relations(settings, "decoder")],
+        encoder=encoder,
+        decoder=decoder,
         encoder_norm=_final_norm(settings),
         decoder_norm=_final_norm(settings),
         output=output,
