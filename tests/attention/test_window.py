@@ -56,7 +56,7 @@ def test_only_pairs_of_the_window_exist() -> None:
     sizes = []
     for length in (512, 4096):
         (part,) = kernel.prepare(Mask(), length, length, device).parts
-        sizes.append(part.allowed.numel())  # type: ignore[attr-defined]
+        sizes.append(part.near.numel())  # type: ignore[attr-defined]
     assert sizes[1] == 8 * sizes[0] == 4096 * 48
 
 

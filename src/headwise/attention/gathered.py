@@ -18,7 +18,7 @@ Tested against: attention/full.py under the same mask, written out.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -87,6 +87,12 @@ class Layout:
         if self.extra is None:
             return self.band[None]
         return torch.cat([self.band.expand(self.extra.shape[0], -1, -1), self.extra], dim=-1)
+
+    def with_extra(self, extra: Int[Tensor, "#batch block extra"]) -> "Layout":
+        """The same with far keys; those that lie in the band are left out, as they would count twice."""
+        first = self.band[:, :1]
+        in_band = (extra >= first) & (extra < first + self.step * self.width) & ((extra - first) % self.step == 0)
+        return replace(self, extra=torch.where(in_band, -1, extra))
 
     def fetch_queries(
         self, x: Float[Tensor, "batch head query width"]
@@ -181,32 +187,6 @@ def causal_offset(mask: Mask) -> int:
     return min([part.offset for part in mask.parts if isinstance(part, Causal)] or [0])
 
 
-@dataclass(frozen=True, eq=False)
-class GatheredTable:
-    """A mask asked about the pairs of a layout once, for a stack of layers that all use them."""
-
-    mask: Mask
-    layout: Layout
-    allowed: Bool[Tensor, "#batch #head block place chosen"]
-    pattern: object
-    """What laid it out: another pattern must ask again."""
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        return self.mask.sizes
-
-    def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        seen = self.mask.at(batch, head, query, key)
-        return torch.ones_like(query, dtype=torch.bool) if seen is None else seen
-
-    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch #head #query key"]:
-        table = self.mask.dense(num_queries, num_keys, device)
-        return torch.ones(1, 1, 1, num_keys, dtype=torch.bool, device=device) if table is None else table
-
-
-def as_given(mask: Mask) -> Mask:
-    """The mask before it was prepared: its parts can be recognised again."""
-    parts = tuple(
-        one for part in mask.parts for one in (part.mask.parts if isinstance(part, GatheredTable) else (part,))
-    )
-    return Mask(parts, blind_count=mask.blind_count)
+def fitting_block(num_near: int) -> int:
+    """Queries to a block: few waste products on small blocks, many on keys that only some of them see."""
+    return next(size for size in (16, 32, 64, 128) if 2 * size >= num_near or size == 128)

@@ -20,57 +20,30 @@ from torch import Tensor
 
 from headwise.attention.biases import Bias, DistanceBias, VectorBias
 from headwise.attention.cache import Cache
-from headwise.attention.full import FullAttention, attention_weights
-from headwise.attention.gathered import GatheredTable, Layout, allowed_pairs, as_given, attend_gathered, causal_offset
-from headwise.attention.masks import Causal, Mask, window
+from headwise.attention.full import FullAttention
+from headwise.attention.gathered import Layout, causal_offset, fitting_block
+from headwise.attention.masks import Causal, Mask, Window
+from headwise.attention.sparse import Form, Plan, SparseAttention
 
 
 @dataclass(frozen=True)
-class WindowAttention:
+class WindowAttention(SparseAttention):
     """`left` keys back, `right` keys ahead, and the query's own; a query stands at its number, or as a causal mask's offset says."""
 
     left: int
     right: int
     dropout_rate: float = 0.0
     block: int | None = None
-    """Queries that fetch their keys together; None: half a window, between 16 and 128."""
+    """Queries that fetch their keys together; None: about half a window."""
+    form: Form = "auto"
 
-    def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
-        mask = as_given(mask)
-        right = 0 if any(isinstance(part, Causal) for part in mask.parts) else self.right
+    def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
+        is_causal = any(isinstance(part, Causal) for part in mask.parts)
+        left, right = min(self.left, num_keys), 0 if is_causal else min(self.right, num_keys)
         offset = causal_offset(mask)
-        block = self.block or max(16, min(128, (self.left + right) // 2))
-        layout = Layout(
-            num_queries, num_keys, block, min(self.left, num_keys), min(right, num_keys), device, offset=offset
-        )
-        allowed = allowed_pairs(mask & window(self.left, self.right, offset=offset), layout)
-        return Mask((GatheredTable(mask, layout, allowed, self),), blind_count=mask.blind_count)
-
-    def __call__(
-        self,
-        q: Float[Tensor, "batch head query head_dim"],
-        k: Float[Tensor, "batch head key head_dim"],
-        v: Float[Tensor, "batch head key value_dim"],
-        mask: Mask,
-        *,
-        bias: Bias | None = None,
-        training: bool = False,
-    ) -> Float[Tensor, "batch head query value_dim"]:
-        rate = self.dropout_rate if training else 0.0
-        table = self._table(mask, q.shape[2], k.shape[2], q.device)
-        return attend_gathered(q, k, v, table.layout, table.allowed, bias=bias, dropout_rate=rate)
-
-    def weights(
-        self,
-        q: Float[Tensor, "batch head query head_dim"],
-        k: Float[Tensor, "batch head key head_dim"],
-        mask: Mask,
-        *,
-        bias: Bias | None = None,
-    ) -> Float[Tensor, "batch head query key"]:
-        """The whole map, zero outside the window: for looking, so it may be as large as it is."""
-        offset = causal_offset(as_given(mask))
-        return attention_weights(q, k, mask & window(self.left, self.right, offset=offset), bias)
+        block = self.block or fitting_block(left + right)
+        layout = Layout(num_queries, num_keys, block, left, right, device, offset=offset)
+        return Plan(Window(self.left, self.right, offset), layout)
 
     def make_cache(self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor) -> Cache:
         num_kept = min(self.left + 1, max_length)
@@ -88,14 +61,6 @@ class WindowAttention:
         assert isinstance(cache, WindowCache)
         keys, values = cache.append(k, v)
         return FullAttention()(q, keys, values, Mask(), bias=None if bias is None else _last(bias, keys.shape[2]))
-
-    def _table(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> GatheredTable:
-        # A prepared mask that was joined with another since is worked out again: neither may be forgotten.
-        part = mask.parts[0] if len(mask.parts) == 1 else None
-        if not (isinstance(part, GatheredTable) and part.pattern == self):
-            part = self.prepare(mask, num_queries, num_keys, device).parts[0]
-        assert isinstance(part, GatheredTable)
-        return part
 
 
 class WindowCache:

@@ -1,0 +1,188 @@
+"""BigBird: blocks look at neighbouring blocks, at a few random ones, and at global ones that see and are seen by all.
+
+    a sentence is cut into blocks;  query block b looks at key block c  if one of these holds:
+        |b − c| ≤ num_window_blocks // 2                 window
+        c or b is one of the first or last blocks        global (half of num_global_blocks at each end)
+        c ∈ random(b)                                    num_random_blocks of the others
+
+Zaheer et al. 2020, the internal construction (ITC). Window, global and random links together make a sparse graph in which any two tokens are
+a few steps apart; with global tokens it is still able to approximate any function of sequences. Random blocks are no state: they
+follow from the number of a block and of blocks in its sentence by fixed arithmetic, so they are the same in every layer, run
+and machine and after loading. One is drawn from each of num_random_blocks equal stretches of what window and global blocks leave, so none
+is drawn twice. A sentence with fewer blocks than the pattern links is simply seen whole.
+
+Cost for n tokens: n · block · (num_window_blocks + 2 · num_global_blocks + num_random_blocks) pairs, counted in packed rows about twice, since
+sentences do not begin where blocks do. Encoder only: random and last blocks depend on a length that a decoder does not know yet.
+
+Tested against: transformers' BigBirdBlockSparseAttention given its random blocks; attention/full.py under the same pattern.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from headwise.attention.gathered import Layout
+from headwise.attention.longformer import first_tokens
+from headwise.attention.masks import Mask
+from headwise.attention.sentences import Sentences, find_sentences
+from headwise.attention.sparse import Form, Plan, SparseAttention, dense_by_pairs, only_self_attention
+from headwise.attention.wide_rows import WideRows
+
+
+@dataclass(frozen=True, eq=False)
+class BigBirdPattern:
+    """Blocks are counted from the beginning of each sentence."""
+
+    block: Int[Tensor, "#batch time"]
+    is_global: Bool[Tensor, "#batch time"]
+    random: Int[Tensor, "#batch time random"]
+    """The random blocks of each token's block; −1 for none."""
+    reach: int
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return self.block.shape[0], 1
+
+    def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        row = batch if self.block.shape[0] > 1 else batch.new_zeros(())
+        own, other = self.block[row, query], self.block[row, key]
+        distance = other - own
+        seen = (distance >= -self.reach) & (distance <= self.reach)
+        seen = seen | self.is_global[row, query] | self.is_global[row, key]
+        for number in range(self.random.shape[2]):
+            seen = seen | (other == self.random[row, query, number])
+        return seen
+
+    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch 1 query key"]:
+        return dense_by_pairs(self, num_queries, num_keys, device)
+
+
+@dataclass(frozen=True)
+class BigBirdAttention(SparseAttention):
+    block: int = 64
+    num_window_blocks: int = 3
+    num_global_blocks: int = 2
+    num_random_blocks: int = 3
+    dropout_rate: float = 0.0
+    form: Form = "auto"
+
+    @property
+    def reach(self) -> int:
+        return self.num_window_blocks // 2
+
+    @property
+    def num_first(self) -> int:
+        return (self.num_global_blocks + 1) // 2
+
+    @property
+    def num_last(self) -> int:
+        return self.num_global_blocks // 2
+
+    def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
+        only_self_attention("bigbird", mask, num_queries, num_keys)
+        sentences = find_sentences(mask, num_keys, device)
+        block = (torch.arange(num_keys, device=device) - sentences.start) // self.block
+        count = _num_blocks(sentences.end - sentences.start, self.block)
+        is_global = (block < self.num_first) | (block >= count - self.num_last)
+        pattern = BigBirdPattern(block, is_global, self.random_blocks(block, count), self.reach)
+        # In a packed row blocks of queries and blocks of a sentence are out of step by up to a block.
+        wider = self.block - 1 if sentences.is_packed else 0
+        near = self.reach * self.block + wider
+        first, last = (wider > 0) * self.num_first * self.block, (wider > 0) * self.num_last * self.block
+        layout = Layout(num_queries, num_keys, self.block, max(near, last), max(near, first), device)
+        layout = layout.with_extra(self._far_keys(sentences, pattern, layout))
+        if layout.takes_all or self.num_global_blocks == 0:
+            return Plan(pattern, layout)
+        return Plan(pattern, layout, WideRows(self.block, self._targets(sentences), is_global))
+
+    def random_blocks(self, block: Int[Tensor, "*place"], count: Int[Tensor, "*place"]) -> Int[Tensor, "*place random"]:
+        """For a block of a sentence of `count` blocks, the blocks it looks at by chance; −1 where too few are left."""
+        low = (block - self.reach).clamp(min=self.num_first)[..., None]
+        high = torch.minimum(block + self.reach, count - self.num_last - 1)[..., None]
+        num_near = (high - low + 1).clamp(min=0)
+        left = ((count - self.num_first - self.num_last).clamp(min=0)[..., None] - num_near).clamp(min=0)
+        number = torch.arange(self.num_random_blocks, device=block.device)
+        begin = left * number // max(self.num_random_blocks, 1)
+        size = left * (number + 1) // max(self.num_random_blocks, 1) - begin
+        chosen = self.num_first + begin + _scramble(block[..., None] * 1009 + number) % size.clamp(min=1)
+        chosen = torch.where((num_near > 0) & (chosen >= low), chosen + num_near, chosen)
+        return torch.where(size > 0, chosen, -1)
+
+    def _far_keys(
+        self, sentences: Sentences, pattern: BigBirdPattern, layout: Layout
+    ) -> Int[Tensor, "#batch block extra"]:
+        """Global keys of the sentences at both ends of a block of queries, and random ones; those between lie inside it."""
+        first = layout.query[:, 0]
+        last = layout.query[:, -1].clamp(max=sentences.length - 1)
+        # A block of queries touches at most two blocks of the sentence it begins in, and one of the sentence it ends in.
+        token, is_new = first[None], torch.ones_like(first, dtype=torch.bool)[None]
+        chosen = [self._random_tokens(sentences, pattern, token, is_new)]
+        if sentences.is_packed:
+            ending = torch.minimum(sentences.end[:, first] - 1, last)
+            for token, before in ((ending, first.expand_as(ending)), (last.expand_as(ending), ending)):
+                is_new = _of(pattern.block, token) != _of(pattern.block, before)
+                is_new = is_new | (_of(sentences.start, token) != _of(sentences.start, before))
+                chosen.append(self._random_tokens(sentences, pattern, token, is_new))
+            chosen[1] = _without(chosen[1], chosen[0])
+        return torch.cat(
+            [
+                first_tokens(sentences, first, self.num_first * self.block),
+                self._last_tokens(sentences, last),
+                *chosen,
+            ],
+            dim=-1,
+        )
+
+    def _random_tokens(self, sentences: Sentences, pattern: BigBirdPattern, token: Tensor, is_new: Tensor) -> Tensor:
+        start, end = _of(sentences.start, token)[..., None], _of(sentences.end, token)[..., None]
+        row = torch.arange(pattern.random.shape[0], device=token.device)[:, None]
+        block = pattern.random[row, token]
+        place = block[..., None] * self.block + torch.arange(self.block, device=token.device)
+        place = start + place.flatten(-2)
+        exists = (block >= 0).repeat_interleave(self.block, dim=-1) & (place < end) & is_new[..., None]
+        return torch.where(exists, place, -1)
+
+    def _last_tokens(self, sentences: Sentences, place: Int[Tensor, " place"]) -> Int[Tensor, "#batch place count"]:
+        """Positions of the last blocks of the sentence each place stands in; −1 where they are first blocks too."""
+        start, end = sentences.start[:, place], sentences.end[:, place]
+        begin = (_num_blocks(end - start, self.block) - self.num_last).clamp(min=self.num_first)
+        token = (start + begin * self.block)[..., None] + torch.arange(self.num_last * self.block, device=place.device)
+        return torch.where(token < end[..., None], token, -1)
+
+    def _targets(self, sentences: Sentences) -> Int[Tensor, "#batch key_block target"]:
+        """Global queries of the sentences that reach into a block of keys, and all that stand in it or near."""
+        first = torch.arange(0, sentences.length, self.block, device=sentences.start.device)
+        last = (first + self.block - 1).clamp(max=sentences.length - 1)
+        num_first, num_last = self.num_first * self.block, self.num_last * self.block
+        around = [first_tokens(sentences, first, num_first), self._last_tokens(sentences, last)]
+        if not sentences.is_packed:
+            return torch.cat(around, dim=-1)
+        begin, end = first[:, None] - num_last, first[:, None] + self.block + num_first
+        inside = begin + torch.arange(num_last + self.block + num_first, device=first.device)
+        inside = torch.where((inside >= 0) & (inside < sentences.length), inside, -1)
+        outside = [torch.where((one < begin) | (one >= end), one, -1) for one in around]
+        return torch.cat([*outside, inside.expand(outside[0].shape[0], -1, -1)], dim=-1)
+
+
+def _num_blocks(length: Tensor, block: int) -> Tensor:
+    return (length + block - 1) // block
+
+
+def _of(table: Int[Tensor, "#batch time"], token: Int[Tensor, "#batch place"]) -> Tensor:
+    row = torch.arange(table.shape[0], device=table.device)[:, None]
+    return table[row, token]
+
+
+def _without(tokens: Int[Tensor, "#batch block one"], others: Int[Tensor, "#batch block other"]) -> Tensor:
+    """−1 for tokens that are among the others."""
+    return torch.where((tokens[..., None] == others[..., None, :]).any(-1), -1, tokens)
+
+
+def _scramble(number: Tensor) -> Tensor:
+    """Numbers below 2³¹ that look random and are the same everywhere (two rounds of a multiplicative hash)."""
+    for _ in range(2):
+        number = (number * 0x45D9F3B + 0x9E3779B9) & 0x7FFFFFFF
+        number = number ^ (number >> 15)
+    return number

@@ -1,0 +1,156 @@
+"""Longformer: a window for everybody, and a few global tokens that see everything and are seen by all.
+
+    a local query i:    one softmax over  { j : |i − j| ≤ window/2 }  ∪  { global tokens }        with W_q, W_k, W_v
+    a global query g:   softmax over all j of its sentence                                        with W_q', W_k', W_v' of its own
+
+Beltagy et al. 2020, section 3. Global tokens carry news between places that no window joins; which tokens they are depends on
+the task (the paper's classifier uses the first one), here the first `num_global` of every sentence, packed or not. `window` is the
+two-sided size of the paper. With dilation d a local query looks at every d-th token, d times as far; the paper does so only in its
+language models, which have no global tokens, and so does this file.
+
+Cost for n tokens: n · (window + 2 · num_global) pairs. Encoder only: in a decoder the paper uses a plain window (window.py).
+
+Tested against: transformers' LongformerSelfAttention with copied weights; attention/full.py under the same pattern.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from headwise.attention.biases import Bias
+from headwise.attention.cache import Cache
+from headwise.attention.gathered import Layout, fitting_block
+from headwise.attention.masks import Mask
+from headwise.attention.multi_head import MultiHeadAttention, Relation
+from headwise.attention.sentences import Sentences, find_sentences
+from headwise.attention.sparse import Form, Plan, SparseAttention, as_given, dense_by_pairs, only_self_attention
+from headwise.attention.wide_rows import WideRows
+
+
+@dataclass(frozen=True, eq=False)
+class LongformerPattern:
+    """Near, or global on either side."""
+
+    is_global: Bool[Tensor, "#batch time"]
+    reach: int
+    dilation: int
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return self.is_global.shape[0], 1
+
+    def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        distance = key - query
+        near = (distance >= -self.reach) & (distance <= self.reach) & (distance % self.dilation == 0)
+        row = batch if self.is_global.shape[0] > 1 else batch.new_zeros(())
+        return near | self.is_global[row, query] | self.is_global[row, key]
+
+    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch 1 query key"]:
+        return dense_by_pairs(self, num_queries, num_keys, device)
+
+
+@dataclass(frozen=True)
+class LongformerAttention(SparseAttention):
+    """The kernel; with `attend` the global queries have queries, keys and values of their own."""
+
+    window: int
+    """Two-sided: window // 2 keys back and as many ahead."""
+    num_global: int = 1
+    dilation: int = 1
+    dropout_rate: float = 0.0
+    block: int | None = None
+    """Queries that fetch their keys together; None: about half a window."""
+    form: Form = "auto"
+
+    def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
+        only_self_attention("longformer", mask, num_queries, num_keys)
+        reach = min(self.window // 2, num_keys) * self.dilation
+        sentences = find_sentences(mask, num_keys, device)
+        time = torch.arange(num_keys, device=device)
+        is_global = time - sentences.start < self.num_global
+        block = self.block or fitting_block(2 * reach // self.dilation)
+        # A sentence that begins in a block has its global tokens in the block or just after it.
+        right = max(reach, self.num_global - 1)
+        layout = Layout(num_queries, num_keys, block, reach, right, device, step=self.dilation)
+        pattern = LongformerPattern(is_global, reach, self.dilation)
+        if self.num_global == 0:
+            return Plan(pattern, layout)
+        return Plan(
+            pattern,
+            layout.with_extra(first_tokens(sentences, layout.query[:, 0], self.num_global)),
+            WideRows(block, self._targets(sentences, block), is_global),
+        )
+
+    def _targets(self, sentences: Sentences, block: int) -> Int[Tensor, "#batch key_block target"]:
+        """The global tokens of the sentence that reaches into a block from before, and all that stand in or just after it."""
+        first = torch.arange(0, sentences.length, block, device=sentences.start.device)
+        before = first_tokens(sentences, first, self.num_global)
+        if not sentences.is_packed:
+            return before
+        inside = first[:, None] + torch.arange(block + self.num_global - 1, device=first.device)
+        inside = torch.where(inside < sentences.length, inside, -1).expand(before.shape[0], -1, -1)
+        return torch.cat([torch.where(before < first[:, None], before, -1), inside], dim=-1)
+
+
+def first_tokens(sentences: Sentences, place: Int[Tensor, " place"], count: int) -> Int[Tensor, "#batch place count"]:
+    """Positions of the first tokens of the sentence each place stands in; −1 beyond its end."""
+    place = place.clamp(max=sentences.length - 1)
+    token = sentences.start[:, place, None] + torch.arange(count, device=place.device)
+    return torch.where(token < sentences.end[:, place, None], token, -1)
+
+
+class LongformerMultiHead(MultiHeadAttention):
+    """Multi-head attention with a second set of projections for the queries that look everywhere, and for what they look at."""
+
+    kernel: LongformerAttention
+
+    def __init__(
+        self,
+        dim: int,
+        num_heads: int,
+        kernel: LongformerAttention,
+        *,
+        relation: Relation | None = None,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(dim, num_heads, kernel, relation=relation, bias=bias)
+        self.global_query = nn.Linear(dim, dim, bias=bias)
+        self.global_key_value = nn.Linear(dim, 2 * dim, bias=bias)
+
+    def _attend_self(
+        self, x: Float[Tensor, "batch time dim"], mask: Mask, position: Int[Tensor, "batch time"] | None
+    ) -> Float[Tensor, "batch time dim"]:
+        near, far = self.queries_keys_values(x, position), self._global_views(x, position)
+        heads = self.kernel.attend(near, far, mask, bias=self._bias(near[0]), training=self.training)
+        return self._merge(heads)
+
+    def weights(
+        self,
+        x: Float[Tensor, "batch query dim"],
+        memory: Float[Tensor, "batch key dim"],
+        mask: Mask,
+        *,
+        position: Int[Tensor, "batch query"] | None = None,
+    ) -> Float[Tensor, "batch head query key"]:
+        assert memory is x
+        near, far = self.queries_keys_values(x, position), self._global_views(x, position)
+        maps = [self.kernel.weights(q, k, mask, bias=self._bias(q)) for q, k, _ in (near, far)]
+        rows = self.kernel.plan(as_given(mask), x.shape[1], x.shape[1], x.device).wide
+        return maps[0] if rows is None else torch.where(rows.is_wide[:, None, :, None], maps[1], maps[0])
+
+    def step(self, x: Float[Tensor, "row 1 dim"], cache: Cache) -> Float[Tensor, "row 1 dim"]:
+        raise AssertionError("refused in a decoder where it is built")
+
+    def _global_views(self, x: Tensor, position: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        k, v = self.global_key_value(x).chunk(2, dim=-1)
+        q, k, v = self._split(self.global_query(x)), self._split(k), self._split(v)
+        if self.relation is None:
+            return q, k, v
+        if position is None:
+            position = torch.arange(x.shape[1], device=x.device).expand(x.shape[:2])
+        return self.relation.place(q, k, v, position)
+
+    def _bias(self, q: Tensor) -> Bias | None:
+        return None if self.relation is None else self.relation.bias(q, num_keys=q.shape[2], offset=0)

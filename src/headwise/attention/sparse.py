@@ -1,0 +1,183 @@
+"""What all attention over few pairs has in common: a pattern says who may look at whom, and two forms compute it.
+
+    attention over pattern ∧ mask
+
+A kernel here is a `plan`: its pattern as a mask, the layout that fetches every pair of the pattern (and others, which the pattern
+hides), and the queries that look everywhere. From it come the chunked form (gathered.py, wide_rows.py: batched products, any device) and
+the block-sparse form (flex.py: one fused kernel on CUDA). `form` chooses: "auto" takes flex on CUDA unless dropout or double
+precision is asked for, which it does not know; "chunked" and "flex" are for measuring one against the other.
+
+Tested against: attention/full.py under the same pattern as a dense mask, through the table of laws and in tests/attention.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from headwise.attention.biases import Bias, DistanceBias
+from headwise.attention.flex import FlexTable, attend_flex, far_tiles, near_tiles
+from headwise.attention.full import attention_weights
+from headwise.attention.gathered import Layout, allowed_pairs, attend_gathered
+from headwise.attention.masks import Causal, Mask, Part
+from headwise.attention.wide_rows import WideRows, allowed_targets, attend_widely
+from headwise.errors import MaskError, UsageError
+
+Form = Literal["auto", "chunked", "flex"]
+Views = tuple[Tensor, Tensor, Tensor]
+"""Queries, keys and values, each [batch, head, time, head_dim]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The pattern of a kernel for one batch. `wide` is None where no query looks everywhere, or the layout fetches all keys anyway."""
+
+    pattern: Part
+    layout: Layout
+    wide: WideRows | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A mask asked about the pairs of a plan once, for a stack of layers that all use them."""
+
+    mask: Mask
+    plan: Plan
+    near: Bool[Tensor, "#batch #head block place chosen"] | FlexTable
+    far: Bool[Tensor, "#batch #head key_block target place"] | FlexTable | None
+    kernel: object
+    """Who planned it: another pattern must plan again."""
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return self.mask.sizes
+
+    def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        seen = self.mask.at(batch, head, query, key)
+        return torch.ones_like(query, dtype=torch.bool) if seen is None else seen
+
+    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch #head #query key"]:
+        table = self.mask.dense(num_queries, num_keys, device)
+        return torch.ones(1, 1, 1, num_keys, dtype=torch.bool, device=device) if table is None else table
+
+
+class SparseAttention:
+    """A kernel that looks at few pairs; those who inherit say which (`plan`) and are frozen dataclasses."""
+
+    dropout_rate: float
+    form: Form
+
+    def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
+        raise NotImplementedError
+
+    def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
+        part = self._work_out(mask, num_queries, num_keys, device, flexes=self._flexes(device))
+        return Mask((part,), blind_count=mask.blind_count)
+
+    def __call__(
+        self,
+        q: Float[Tensor, "batch head query head_dim"],
+        k: Float[Tensor, "batch head key head_dim"],
+        v: Float[Tensor, "batch head key value_dim"],
+        mask: Mask,
+        *,
+        bias: Bias | None = None,
+        training: bool = False,
+    ) -> Float[Tensor, "batch head query value_dim"]:
+        return self.attend((q, k, v), (q, k, v), mask, bias=bias, training=training)
+
+    def attend(
+        self, near: Views, far: Views, mask: Mask, *, bias: Bias | None = None, training: bool = False
+    ) -> Float[Tensor, "batch head query value_dim"]:
+        """`far` are the queries, keys and values of the queries that look everywhere, which may have projections of their own."""
+        rate = self.dropout_rate if training else 0.0
+        planned = self._planned(mask, near[0], near[1], bias=bias, dropout_rate=rate)
+        if isinstance(planned.near, FlexTable):
+            output = attend_flex(*near, planned.near, bias=bias)
+        else:
+            output = attend_gathered(*near, planned.plan.layout, planned.near, bias=bias, dropout_rate=rate)
+        rows = planned.plan.wide
+        if rows is None or planned.far is None:
+            return output
+        if isinstance(planned.far, FlexTable):
+            everywhere = attend_flex(*far, planned.far, bias=bias)
+        else:
+            everywhere = attend_widely(*far, rows, planned.far, bias=bias, dropout_rate=rate)
+        return torch.where(rows.is_wide[:, None, :, None], everywhere, output)
+
+    def weights(
+        self,
+        q: Float[Tensor, "batch head query head_dim"],
+        k: Float[Tensor, "batch head key head_dim"],
+        mask: Mask,
+        *,
+        bias: Bias | None = None,
+    ) -> Float[Tensor, "batch head query key"]:
+        """The whole map, zero outside the pattern: for looking, so it may be as large as it is."""
+        mask = as_given(mask)
+        plan = self.plan(mask, q.shape[2], k.shape[2], q.device)
+        return attention_weights(q, k, mask & Mask((plan.pattern,)), bias)
+
+    def _planned(self, mask: Mask, q: Tensor, k: Tensor, *, bias: Bias | None, dropout_rate: float) -> Planned:
+        """As prepared, if it was by this kernel and for this form; a mask joined with another since is worked out again."""
+        flexes = self._flexes(q.device) and (self.form == "flex" or _fits_flex(q, bias, dropout_rate))
+        part = mask.parts[0] if len(mask.parts) == 1 else None
+        if isinstance(part, Planned) and part.kernel == self and isinstance(part.near, FlexTable) == flexes:
+            return part
+        return self._work_out(mask, q.shape[2], k.shape[2], q.device, flexes=flexes)
+
+    def _flexes(self, device: torch.device) -> bool:
+        return self.form == "flex" or (self.form == "auto" and device.type == "cuda")
+
+    def _work_out(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device, *, flexes: bool) -> Planned:
+        mask = as_given(mask)
+        plan = self.plan(mask, num_queries, num_keys, device)
+        seen, rows = mask & Mask((plan.pattern,)), plan.wide
+        if flexes:
+            far_tile = None if rows is None else far_tiles(seen, rows, num_keys)
+            return Planned(mask, plan, near_tiles(seen, plan.layout), far_tile, self)
+        far = None if rows is None else allowed_targets(seen, rows, num_keys)
+        return Planned(mask, plan, allowed_pairs(seen, plan.layout), far, self)
+
+
+def _fits_flex(q: Tensor, bias: Bias | None, dropout_rate: float) -> bool:
+    """What the fused kernel knows: no dropout, no double precision, no tiny heads; a learned bias would need sums of its own."""
+    learned = bias is not None and (bias.table if isinstance(bias, DistanceBias) else bias).requires_grad
+    return dropout_rate == 0 and q.dtype != torch.float64 and q.shape[-1] >= 16 and not learned
+
+
+def as_given(mask: Mask) -> Mask:
+    """The mask before it was prepared: its parts can be recognised again."""
+    parts = tuple(one for part in mask.parts for one in (part.mask.parts if isinstance(part, Planned) else (part,)))
+    return Mask(parts, blind_count=mask.blind_count)
+
+
+def dense_by_pairs(
+    part: Part, num_queries: int, num_keys: int, device: torch.device
+) -> Bool[Tensor, "#batch #head query key"]:
+    """The table of a part that is written as a rule for single pairs."""
+    num_batch, num_heads = part.sizes
+    batch = torch.arange(num_batch, device=device).view(-1, 1, 1, 1)
+    head = torch.arange(num_heads, device=device).view(-1, 1, 1)
+    query = torch.arange(num_queries, device=device)[:, None]
+    table = part.at(batch, head, query, torch.arange(num_keys, device=device))
+    return table.expand(num_batch, num_heads, num_queries, num_keys)
+
+
+def only_self_attention(kind: str, mask: Mask, num_queries: int, num_keys: int) -> None:
+    """Refuse what a pattern of sentences does not mean: two sequences, or a future that is hidden."""
+    if any(isinstance(part, Causal) for part in mask.parts):
+        raise MaskError(
+            f"attention.kind={kind} was given a causal mask, but its global tokens look ahead; "
+            "use attention.kind=window or fused in a decoder",
+            f"attention.kind={kind} 收到因果掩码，但其全局词元会向后看；解码器请使用 attention.kind=window 或 fused",
+        )
+    if num_queries != num_keys:
+        raise UsageError(
+            f"attention.kind={kind} was given {num_queries} queries and {num_keys} keys; it needs the same tokens on both "
+            "sides (self-attention); use attention.kind=fused between two sequences",
+            f"attention.kind={kind} 收到 {num_queries} 个查询和 {num_keys} 个键；它要求两边是同一些词元（自注意力）；"
+            "两个序列之间请使用 attention.kind=fused",
+        )
