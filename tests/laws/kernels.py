@@ -14,6 +14,7 @@ To add a kernel, append a `Row` to `KERNELS`:
 - `takes_bias`, `order_free` (does the order of the keys not matter when the mask follows it?) and `continuous` (does a small change of
   the input change the output a little? not where a best key is chosen or a window's edge moves) are True for most.
 - A kernel of parts may have several rows, named `kind/part`.
+- `square_only`: it knows only self-attention, as many queries as keys.
 
 Then `pytest tests/laws -k <name>` runs every law of `laws.py` over it.
 """
@@ -24,12 +25,14 @@ from typing import Any
 
 import torch
 
+from headwise.attention.bigbird import BigBirdAttention
 from headwise.attention.choices import Full
 from headwise.attention.full import FullAttention
 from headwise.attention.fused import FusedAttention
 from headwise.attention.linear import LinearAttention
 from headwise.attention.linformer import LinformerAttention
 from headwise.attention.local_position import LocalWindow, MonotonicWindow, PredictiveWindow
+from headwise.attention.longformer import LongformerAttention
 from headwise.attention.multi_head import Kernel
 from headwise.attention.performer import PerformerAttention, draw_features
 from headwise.attention.score_choices import build_normalizer, build_score
@@ -52,6 +55,7 @@ class Row:
     refuses: tuple[str, ...] = ()
     takes_bias: bool = True
     order_free: bool = True
+    square_only: bool = False
     reference: Callable[[], Any] = FullAttention
     continuous: bool = True
 
@@ -99,6 +103,22 @@ KERNELS: tuple[Row, ...] = (
         lambda rate: WindowAttention(2, 1, rate, block=2),
         exact=lambda length: WindowAttention(2 * length, length, block=3),  # a causal offset moves queries on
         order_free=False,
+    ),
+    Row(
+        "longformer",
+        lambda rate: LongformerAttention(2, num_global=1, dropout_rate=rate, block=2),
+        exact=lambda length: LongformerAttention(2 * length, num_global=2, block=3),
+        refuses=("causal", "causal_offset"),
+        order_free=False,
+        square_only=True,
+    ),
+    Row(
+        "bigbird",
+        lambda rate: BigBirdAttention(1, num_random_blocks=1, dropout_rate=rate),
+        exact=lambda length: BigBirdAttention(length),
+        refuses=("causal", "causal_offset"),
+        order_free=False,
+        square_only=True,
     ),
     Row(
         "linear",

@@ -39,14 +39,15 @@ def hidden_keys_cannot_leak(row: Row) -> None:
     kernel = row.build(0.0)
     for name, scene, bias in cases(row, "leak"):
         before, visible = run(kernel, scene, name, bias), scene.dense(name)
+        mask = kernel.prepare(scene.mask(name), scene.num_queries, scene.num_keys, scene.q.device)  # once for all keys
         for key in range(scene.num_keys):
             k, v = scene.k.clone(), scene.v.clone()
             k[:, :, key], v[:, :, key] = HUGE, -HUGE
             blind = ~visible[:, :, :, key]
-            after = kernel(scene.q, k, v, scene.mask(name), bias=bias)
+            after = kernel(scene.q, k, v, mask, bias=bias)
             assert_same(after[blind], before[blind], f"{name}, key {key}")
         k, v = scene.k.clone().requires_grad_(), scene.v.clone().requires_grad_()
-        output = kernel(scene.q, k, v, scene.mask(name), bias=bias)
+        output = kernel(scene.q, k, v, mask, bias=bias)
         for query in range(scene.num_queries):
             gradients = find_gradients(output[:, :, query].square().sum(), [k, v])
             for gradient in gradients:
@@ -55,7 +56,7 @@ def hidden_keys_cannot_leak(row: Row) -> None:
 
 def empty_row_gives_zeros(row: Row) -> None:
     """A query that may look at nothing gives zeros, and passes back a zero gradient: never NaN."""
-    scene = make_scene("empty")
+    scene = make_scene("empty", square=row.square_only)
     scene.table[1, :, 2] = False
     scene.real[0] = False
     scene.query_segment[1, 3] = 0
@@ -77,7 +78,7 @@ def minus_infinity_hides(row: Row) -> None:
     """A bias of minus infinity is a mask; where it leaves a query nothing to look at, there are zeros and no NaN."""
     if not row.takes_bias:
         return
-    scene = make_scene("minus infinity")
+    scene = make_scene("minus infinity", square=row.square_only)
     scene.table[1, :, 2] = False
     hiding = torch.zeros_like(scene.dense("explicit"), dtype=scene.q.dtype).masked_fill(
         ~scene.dense("explicit"), -torch.inf
@@ -123,10 +124,11 @@ def gradients_hold(row: Row) -> None:
         return
     kernel = row.build(0.0)
     for name in honoured(row, *PARTS, "causal&segments"):
-        scene = make_scene("gradients", num_queries=2, num_keys=3, value_dim=2)
+        scene = make_scene("gradients", num_queries=2, num_keys=3, value_dim=2, square=row.square_only)
         leaves = [value[:1, :1].clone().requires_grad_() for value in (scene.q, scene.k, scene.v)]
         scene = scene.only(0)
         mask = scene.mask(name) if name != "explicit" else explicit(scene.table[:, :1])
+        mask = kernel.prepare(mask, scene.num_queries, scene.num_keys, scene.q.device)  # once for all differences
         assert torch.autograd.gradcheck(lambda q, k, v, mask=mask: kernel(q, k, v, mask), leaves), name
         if row.takes_bias:
             bias = scene.bias[:, :1].clone().requires_grad_()
@@ -191,7 +193,7 @@ def order_of_keys_is_free(row: Row) -> None:
     """Attention is a set operation: permuting keys, values, and with them mask and bias, changes nothing."""
     if not row.order_free:
         return
-    scene = make_scene("order")
+    scene = make_scene("order", square=row.square_only)
     order = torch.tensor([3, 0, 6, 2, 5, 1, 4])
     moved = Scene(
         scene.q,
@@ -244,7 +246,7 @@ def bias_may_be_shared(row: Row) -> None:
     """A bias of one row or one head stands for all of them."""
     if not row.takes_bias:
         return
-    scene, kernel = make_scene("bias"), row.build(0.0)
+    scene, kernel = make_scene("bias", square=row.square_only), row.build(0.0)
     for bias in (scene.bias[:1], scene.bias[:, :1], scene.bias[:, :, :1], scene.bias[:1, :1, :1]):
         for name in ("everything", "causal", "padding"):
             if name not in row.refuses:
@@ -254,7 +256,7 @@ def bias_may_be_shared(row: Row) -> None:
 
 def dropout_keeps_the_mean(row: Row) -> None:
     """Forgetting happens while training only, and on average changes nothing."""
-    scene = make_scene("dropout").to(torch.float32)
+    scene = make_scene("dropout", square=row.square_only).to(torch.float32)
     copies = 4096 // BATCH
     q, k, v = (value[:1].expand(copies, -1, -1, -1) for value in (scene.q, scene.k, scene.v))
     kernel = row.build(0.5)
@@ -268,7 +270,7 @@ def dropout_keeps_the_mean(row: Row) -> None:
 
 def refusals_name_a_way_out(row: Row) -> None:
     """A mask or bias that cannot be honoured raises, and the message names a kernel of the table that can."""
-    scene = make_scene("refusal")
+    scene = make_scene("refusal", square=row.square_only)
     if not row.takes_bias:
         able = [other.name for other in KERNELS if other.takes_bias]
         with pytest.raises(UsageError, match="|".join(f"\\b{other}\\b" for other in able)):

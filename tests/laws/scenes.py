@@ -106,7 +106,7 @@ def cases(row: Row, key: str) -> Iterator[tuple[str, Scene, Tensor | None]]:
     """(mask name, scene, bias or None) for every mask the kernel does not refuse."""
     for name in NAMES:
         if not set(row.refuses) & set(name.split("&")):
-            for square in (False, True):
+            for square in (False, True) if not row.square_only else (True,):
                 scene = make_scene(key, square=square)
                 yield name, scene, None
                 if row.takes_bias:

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from headwise.attention.gathered import Layout
 from headwise.attention.longformer import first_tokens
-from headwise.attention.masks import Mask
+from headwise.attention.masks import Mask, number_zero
 from headwise.attention.sentences import Sentences, find_sentences
 from headwise.attention.sparse import Form, Plan, SparseAttention, dense_by_pairs, only_self_attention
 from headwise.attention.wide_rows import WideRows
@@ -46,7 +46,7 @@ class BigBirdPattern:
         return self.block.shape[0], 1
 
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        row = batch if self.block.shape[0] > 1 else batch.new_zeros(())
+        row = batch if self.block.shape[0] > 1 else number_zero(batch)
         own, other = self.block[row, query], self.block[row, key]
         distance = other - own
         seen = (distance >= -self.reach) & (distance <= self.reach)
@@ -93,7 +93,7 @@ class BigBirdAttention(SparseAttention):
         first, last = (wider > 0) * self.num_first * self.block, (wider > 0) * self.num_last * self.block
         layout = Layout(num_queries, num_keys, self.block, max(near, last), max(near, first), device)
         layout = layout.with_extra(self._far_keys(sentences, pattern, layout))
-        if layout.takes_all or self.num_global_blocks == 0:
+        if self.num_global_blocks == 0:
             return Plan(pattern, layout)
         return Plan(pattern, layout, WideRows(self.block, self._targets(sentences), is_global))
 

@@ -5,11 +5,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from headwise.attention.bigbird import BigBirdAttention
 from headwise.attention.fitting import check_relation
 from headwise.attention.full import FullAttention
 from headwise.attention.fused import FusedAttention
 from headwise.attention.linear import LinearAttention
 from headwise.attention.linformer import LinformerAttention, Sharing
+from headwise.attention.longformer import LongformerAttention, LongformerMultiHead
 from headwise.attention.multi_head import Kernel, MultiHeadAttention, Relation
 from headwise.attention.performer import PerformerAttention
 from headwise.attention.score_choices import (
@@ -65,6 +67,39 @@ class Window(Settings):
         return self
 
 
+class Longformer(Settings):
+    """A window, and global tokens at the head of every sentence that see and are seen by all. Encoder only."""
+
+    kind: Literal["longformer"] = "longformer"
+    width: int = Field(512, ge=2, multiple_of=2)
+    """Two-sided: half of it before one's own token, half after."""
+    num_global: int = Field(1, ge=0)
+    dilation: int = Field(1, ge=1)
+    """Look at every so-manieth token, that many times as far."""
+
+    @model_validator(mode="after")
+    def _dilates_without_global(self) -> "Longformer":
+        if self.dilation > 1 and self.num_global > 0:
+            raise SettingsError(
+                f"attention.dilation={self.dilation} stands beside attention.num_global={self.num_global}, but a dilated window "
+                "has no global tokens; set attention.num_global=0 or attention.dilation=1",
+                f"attention.dilation={self.dilation} 与 attention.num_global={self.num_global} 同时出现，但空洞窗口没有全局词元；"
+                "请设 attention.num_global=0 或 attention.dilation=1",
+            )
+        return self
+
+
+class BigBird(Settings):
+    """Neighbouring blocks, random ones, and global ones at both ends of a sentence. Encoder only."""
+
+    kind: Literal["bigbird"] = "bigbird"
+    block: int = Field(64, ge=1)
+    num_window_blocks: Literal[1, 3, 5, 7, 9] = 3
+    num_global_blocks: int = Field(2, ge=0)
+    """Half of them at the beginning of a sentence, half at its end."""
+    num_random_blocks: int = Field(3, ge=0)
+
+
 class Linear(Settings):
     """Products of features instead of a softmax: linear time, and a decoder that remembers one matrix."""
 
@@ -93,7 +128,9 @@ class Linformer(Settings):
     """One pair of mixtures for all heads of a layer; one for keys and values; one for all layers."""
 
 
-AttentionSettings = Annotated[Full | Fused | Window | Linear | Performer | Linformer, Field(discriminator="kind")]
+AttentionSettings = Annotated[
+    Full | Fused | Window | Longformer | BigBird | Linear | Performer | Linformer, Field(discriminator="kind")
+]
 
 
 Role = Literal["encoder", "decoder", "cross"]
@@ -134,6 +171,22 @@ def _build(
         case Window(left=left, right=right):
             _needs_one_line(settings.kind, role)
             return MultiHeadAttention(dim, num_heads, WindowAttention(left, right, dropout_rate), relation=relation)
+        case Longformer():
+            _needs_a_whole_sequence(settings.kind, role)
+            near = LongformerAttention(settings.width, settings.num_global, settings.dilation, dropout_rate)
+            if settings.num_global == 0:
+                return MultiHeadAttention(dim, num_heads, near, relation=relation)
+            return LongformerMultiHead(dim, num_heads, near, relation=relation)
+        case BigBird():
+            _needs_a_whole_sequence(settings.kind, role)
+            blocks = BigBirdAttention(
+                settings.block,
+                settings.num_window_blocks,
+                settings.num_global_blocks,
+                settings.num_random_blocks,
+                dropout_rate,
+            )
+            return MultiHeadAttention(dim, num_heads, blocks, relation=relation)
         case Linear():
             return MultiHeadAttention(dim, num_heads, LinearAttention(dropout_rate), relation=relation)
         case Performer(num_features=num_features, redraw_every=every):
@@ -170,6 +223,18 @@ def _needs_one_line(kind: str, role: Role) -> None:
             "a common line of neighbours; use kind=fused there",
             f"attention.kind={kind} 出现在 model.decoder.cross_attention；那里查询与键属于两个序列，没有共同的相邻关系；"
             "请在该处使用 kind=fused",
+        )
+
+
+def _needs_a_whole_sequence(kind: str, role: Role) -> None:
+    """Global tokens look ahead, so nothing may still be unwritten."""
+    _needs_one_line(kind, role)
+    if role == "decoder":
+        raise SettingsError(
+            f"attention.kind={kind} stands in model.decoder.attention, where later tokens are not written yet, but its global "
+            "tokens look ahead; use kind=window or kind=fused there",
+            f"attention.kind={kind} 出现在 model.decoder.attention；那里后面的词元尚未写出，而它的全局词元会向后看；"
+            "请在该处使用 kind=window 或 kind=fused",
         )
 
 

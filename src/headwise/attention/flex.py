@@ -25,7 +25,7 @@ from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
 from headwise.attention.biases import Bias, bias_at
 from headwise.attention.gathered import Layout
-from headwise.attention.masks import Mask
+from headwise.attention.masks import Mask, number_zero
 from headwise.attention.wide_rows import WideRows
 
 TILE = 128
@@ -44,8 +44,10 @@ def near_tiles(mask: Mask, layout: Layout) -> FlexTable:
     """The tiles that a layout's pairs lie in."""
     query = TILE * torch.arange(_num_tiles(layout.num_queries), device=layout.device)[:, None] + layout.offset
     key = TILE * torch.arange(_num_tiles(layout.num_keys), device=layout.device)
-    band = (key + TILE - 1 >= query - layout.left) & (key <= query + TILE - 1 + layout.right)
-    if layout.extra is None:
+    band = (key + TILE - 1 >= query - layout.left) & (key <= query + TILE - 1 + layout.fetched_right)
+    if layout.takes_all:
+        band = torch.ones_like(band)
+    if layout.extra is None or layout.takes_all:
         return _table(mask, band[None], layout.num_queries, layout.num_keys)
     # A block of queries may reach into several rows of tiles.
     reach = _samples(layout.block, layout.device)
@@ -79,7 +81,7 @@ class WideOnly:
         return self.is_wide.shape[0], 1
 
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        return self.is_wide[batch if self.is_wide.shape[0] > 1 else batch.new_zeros(()), query]
+        return self.is_wide[batch if self.is_wide.shape[0] > 1 else number_zero(batch), query]
 
     def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch 1 query key"]:
         return self.is_wide[:, None, :, None].expand(-1, -1, -1, num_keys)

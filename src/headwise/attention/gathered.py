@@ -61,6 +61,11 @@ class Layout:
         return math.ceil((self.left + self.right) / (self.step * self.block) + 1) * self.block
 
     @property
+    def fetched_right(self) -> int:
+        """How far after the last query of a block its band goes; `right`, and what rounding adds."""
+        return self.step * (self.width - self.block - self.left // self.step)
+
+    @property
     def takes_all(self) -> bool:
         num_extra = 0 if self.extra is None else self.extra.shape[-1]
         return self.width + num_extra >= self.num_keys

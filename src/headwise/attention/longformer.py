@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from headwise.attention.biases import Bias
 from headwise.attention.cache import Cache
 from headwise.attention.gathered import Layout, fitting_block
-from headwise.attention.masks import Mask
+from headwise.attention.masks import Mask, number_zero
 from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.attention.sentences import Sentences, find_sentences
 from headwise.attention.sparse import Form, Plan, SparseAttention, as_given, dense_by_pairs, only_self_attention
@@ -44,7 +44,7 @@ class LongformerPattern:
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         distance = key - query
         near = (distance >= -self.reach) & (distance <= self.reach) & (distance % self.dilation == 0)
-        row = batch if self.is_global.shape[0] > 1 else batch.new_zeros(())
+        row = batch if self.is_global.shape[0] > 1 else number_zero(batch)
         return near | self.is_global[row, query] | self.is_global[row, key]
 
     def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch 1 query key"]:
@@ -122,7 +122,7 @@ class LongformerMultiHead(MultiHeadAttention):
     def _attend_self(
         self, x: Float[Tensor, "batch time dim"], mask: Mask, position: Int[Tensor, "batch time"] | None
     ) -> Float[Tensor, "batch time dim"]:
-        near, far = self.queries_keys_values(x, position), self._global_views(x, position)
+        near, far = self.queries_keys_values(x, position, length=x.shape[1]), self._global_views(x, position)
         heads = self.kernel.attend(near, far, mask, bias=self._bias(near[0]), training=self.training)
         return self._merge(heads)
 
@@ -135,7 +135,7 @@ class LongformerMultiHead(MultiHeadAttention):
         position: Int[Tensor, "batch query"] | None = None,
     ) -> Float[Tensor, "batch head query key"]:
         assert memory is x
-        near, far = self.queries_keys_values(x, position), self._global_views(x, position)
+        near, far = self.queries_keys_values(x, position, length=x.shape[1]), self._global_views(x, position)
         maps = [self.kernel.weights(q, k, mask, bias=self._bias(q)) for q, k, _ in (near, far)]
         rows = self.kernel.plan(as_given(mask), x.shape[1], x.shape[1], x.device).wide
         return maps[0] if rows is None else torch.where(rows.is_wide[:, None, :, None], maps[1], maps[0])
@@ -150,7 +150,7 @@ class LongformerMultiHead(MultiHeadAttention):
             return q, k, v
         if position is None:
             position = torch.arange(x.shape[1], device=x.device).expand(x.shape[:2])
-        return self.relation.place(q, k, v, position)
+        return self.relation.place(q, k, v, position, length=x.shape[1])
 
     def _bias(self, q: Tensor) -> Bias | None:
         return None if self.relation is None else self.relation.bias(q, num_keys=q.shape[2], offset=0)

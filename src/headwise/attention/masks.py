@@ -17,12 +17,17 @@ from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 
+def number_zero(number: Tensor) -> Tensor:
+    """The index into an axis of size one, which stands for all; a single number stays one, as fused kernels ask about one pair."""
+    return 0 * number if number.dim() == 0 else number.new_zeros((1,) * number.dim())
+
+
 def lookup(
     table: Shaped[Tensor, "#batch #head #query #key"], batch: Tensor, head: Tensor, query: Tensor, key: Tensor
 ) -> Tensor:
     """Single entries of a dense table; axes of size one stand for all, and make the answer no larger."""
     index = zip((batch, head, query, key), table.shape, strict=True)
-    return table[tuple(one if size > 1 else one.new_zeros(()) for one, size in index)]
+    return table[tuple(one if size > 1 else number_zero(one) for one, size in index)]
 
 
 @runtime_checkable

@@ -32,7 +32,7 @@ Views = tuple[Tensor, Tensor, Tensor]
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The pattern of a kernel for one batch. `wide` is None where no query looks everywhere, or the layout fetches all keys anyway."""
+    """The pattern of a kernel for one batch. `wide` is None where no query looks everywhere."""
 
     pattern: Part
     layout: Layout
@@ -86,12 +86,12 @@ class SparseAttention:
         bias: Bias | None = None,
         training: bool = False,
     ) -> Float[Tensor, "batch head query value_dim"]:
-        return self.attend((q, k, v), (q, k, v), mask, bias=bias, training=training)
+        return self.attend((q, k, v), None, mask, bias=bias, training=training)
 
     def attend(
-        self, near: Views, far: Views, mask: Mask, *, bias: Bias | None = None, training: bool = False
+        self, near: Views, far: Views | None, mask: Mask, *, bias: Bias | None = None, training: bool = False
     ) -> Float[Tensor, "batch head query value_dim"]:
-        """`far` are the queries, keys and values of the queries that look everywhere, which may have projections of their own."""
+        """`far` are the queries, keys and values of the queries that look everywhere, if they have projections of their own."""
         rate = self.dropout_rate if training else 0.0
         planned = self._planned(mask, near[0], near[1], bias=bias, dropout_rate=rate)
         if isinstance(planned.near, FlexTable):
@@ -99,8 +99,9 @@ class SparseAttention:
         else:
             output = attend_gathered(*near, planned.plan.layout, planned.near, bias=bias, dropout_rate=rate)
         rows = planned.plan.wide
-        if rows is None or planned.far is None:
+        if rows is None or planned.far is None or (far is None and planned.plan.layout.takes_all):
             return output
+        far = near if far is None else far
         if isinstance(planned.far, FlexTable):
             everywhere = attend_flex(*far, planned.far, bias=bias)
         else:
@@ -144,7 +145,8 @@ class SparseAttention:
 
 def _fits_flex(q: Tensor, bias: Bias | None, dropout_rate: float) -> bool:
     """What the fused kernel knows: no dropout, no double precision, no tiny heads; a learned bias would need sums of its own."""
-    learned = bias is not None and (bias.table if isinstance(bias, DistanceBias) else bias).requires_grad
+    table = bias.table if isinstance(bias, DistanceBias) else bias
+    learned = table is not None and not (isinstance(table, Tensor) and not table.requires_grad)
     return dropout_rate == 0 and q.dtype != torch.float64 and q.shape[-1] >= 16 and not learned
 
 

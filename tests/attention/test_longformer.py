@@ -1,0 +1,102 @@
+"""Longformer against transformers' with copied weights: the window, the global tokens, their own projections."""
+
+import pytest
+import torch
+from pydantic import ValidationError
+from transformers import LongformerConfig
+from transformers.models.longformer.modeling_longformer import LongformerSelfAttention
+
+from headwise.attention.choices import Longformer, build_attention
+from headwise.attention.longformer import LongformerMultiHead
+from headwise.attention.masks import Mask, padding, segments
+from headwise.attention.multi_head import MultiHeadAttention
+from headwise.attention.taps import tap_attention
+from headwise.blocks.initialization import initialize
+from headwise.errors import SettingsError
+from headwise.randomness import torch_generator
+
+BATCH, TIME, HEADS, DIM, WINDOW = 2, 48, 3, 21, 8
+
+
+def ours(num_global: int) -> MultiHeadAttention:
+    settings = Longformer(width=WINDOW, num_global=num_global)
+    module = build_attention(settings, dim=DIM, num_heads=HEADS, dropout_rate=0.0, role="encoder")
+    for number, parameter in enumerate(module.parameters()):
+        parameter.data.normal_(0, 0.3, generator=torch_generator("longformer", number))
+    return module.double()
+
+
+def theirs(module: MultiHeadAttention) -> LongformerSelfAttention:
+    config = LongformerConfig(
+        hidden_size=DIM, num_attention_heads=HEADS, attention_window=[WINDOW], attention_probs_dropout_prob=0.0
+    )
+    peer = LongformerSelfAttention(config, layer_id=0).double().eval()
+    pairs = [("query", module.query), ("key", module.key_value), ("value", module.key_value)]
+    if isinstance(module, LongformerMultiHead):
+        pairs += [("query_global", module.global_query), ("key_global", module.global_key_value)]
+        pairs += [("value_global", module.global_key_value)]
+    for name, layer in pairs:
+        half = slice(DIM) if "value" not in name else slice(DIM, 2 * DIM)
+        getattr(peer, name).weight.data.copy_(layer.weight[half])
+        getattr(peer, name).bias.data.copy_(layer.bias[half])
+    return peer
+
+
+@pytest.mark.parametrize("num_global", [0, 1, 3])
+def test_equals_transformers(num_global: int) -> None:
+    module = ours(num_global)
+    real = torch.arange(TIME) < torch.tensor([[TIME], [37]])
+    x = torch.randn(BATCH, TIME, DIM, generator=torch_generator("x"), dtype=torch.float64)
+    given = {}
+    module.output.register_forward_pre_hook(lambda layer, inputs: given.update(heads=inputs[0]))
+    module(x, x, padding(real))
+    is_global = (torch.arange(TIME) < num_global).expand(BATCH, -1)
+    told = torch.where(is_global, 10000.0, torch.where(real, 0.0, -10000.0)).double()
+    expected = theirs(module)(
+        x,
+        attention_mask=told,
+        is_index_masked=told < 0,
+        is_index_global_attn=told > 0,
+        is_global_attn=num_global > 0,
+    )[0]
+    assert torch.allclose(given["heads"][real], expected[real], atol=2e-6)  # its softmax is in fp32
+
+
+def test_packed_sentences_are_as_by_themselves() -> None:
+    module, lengths = ours(2), (31, 1, 11)
+    x = torch.randn(1, TIME, DIM, generator=torch_generator("packed"), dtype=torch.float64)
+    numbers = torch.tensor([[1] * 31 + [2] + [3] * 11 + [0] * 5])
+    whole = module(x, x, segments(numbers, numbers))
+    start = 0
+    for length in lengths:
+        part = x[:, start : start + length]
+        assert torch.allclose(module(part, part, Mask()), whole[:, start : start + length])
+        start += length
+
+
+def test_the_tapped_map_gives_the_output() -> None:
+    module = ours(1)
+    numbers = torch.tensor([[1] * 31 + [2] + [3] * 11 + [0] * 5])
+    x = torch.randn(1, TIME, DIM, generator=torch_generator("tap"), dtype=torch.float64)
+    with tap_attention({"here": module}) as maps:
+        output = module(x, x, segments(numbers, numbers))
+    assert isinstance(module, LongformerMultiHead)
+    values = [module._split(layer(x).chunk(2, -1)[1]) for layer in (module.key_value, module.global_key_value)]
+    near, far = (module._merge(maps["here"] @ v) for v in values)
+    wide = torch.zeros(TIME, dtype=torch.bool)
+    wide[[0, 31, 32, 43]] = True
+    assert torch.allclose(torch.where(wide[:, None], far, near), output)
+
+
+def test_weights_of_its_own_are_initialised() -> None:
+    layers = torch.nn.ModuleDict({"attention": ours(1)})
+    initialize(layers, torch_generator("start"))
+    assert layers["attention"].global_query.weight.abs().max() < (3 / (2 * DIM)) ** 0.5 + 1e-6
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"set attention\.num_global=0 or attention\.dilation=1"):
+        Longformer(dilation=2)
+    for role, place in (("decoder", "model.decoder.attention"), ("cross", "model.decoder.cross_attention")):
+        with pytest.raises(SettingsError, match=f"{place}.*kind=fused there"):
+            build_attention(Longformer(), dim=6, num_heads=2, dropout_rate=0.0, role=role)  # type: ignore[arg-type]

@@ -1,0 +1,175 @@
+"""Window, Longformer and BigBird in all their forms against full attention under the same pattern, pair by pair."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.attention import flex_attention
+
+from headwise.attention.biases import DistanceBias
+from headwise.attention.bigbird import BigBirdAttention
+from headwise.attention.full import FullAttention
+from headwise.attention.longformer import LongformerAttention
+from headwise.attention.masks import Mask, causal, explicit, padding, segments
+from headwise.attention.sparse import Form, SparseAttention
+from headwise.attention.window import WindowAttention
+from headwise.errors import MaskError, UsageError
+from headwise.randomness import torch_generator
+from tests.attention.patterns import bigbird_table, longformer_table, window_table
+
+BATCH, HEADS, HEAD_DIM = 2, 3, 5
+ROWS = (
+    ((1, 61), (2, 1), (3, 2), (4, 17), (5, 97), (0, 9)),
+    ((1, 5), (2, 180), (0, 2)),
+)
+"""(number, length) of the sentences of two packed rows of 187 tokens."""
+TIME = 187
+
+
+def numbers() -> Tensor:
+    return torch.tensor([[number for number, length in row for _ in range(length)] for row in ROWS])
+
+
+def masks() -> dict[str, Mask]:
+    generator = torch_generator("sparse masks")
+    own = segments(numbers(), numbers())
+    return {
+        "all": Mask(),
+        "packed": own,
+        "padded": padding(torch.arange(TIME) < torch.tensor([[151], [TIME]])),
+        "explicit": own & explicit(torch.rand(1, HEADS, TIME, TIME, generator=generator) < 0.8),
+    }
+
+
+def tokens_of_rows(name: str) -> list[list[int]]:
+    """The lengths of the sentences of every row; a padded row is one."""
+    return [[length for _, length in row] for row in ROWS] if name in ("packed", "explicit") else [[TIME]] * BATCH
+
+
+KERNELS = {
+    "window": (lambda form: WindowAttention(9, 4, block=8, form=form), lambda length: window_table(length, 9, 4)),
+    "longformer": (
+        lambda form: LongformerAttention(14, num_global=3, block=8, form=form),
+        lambda length: longformer_table(length, 7, num_global=3),
+    ),
+    "longformer without global": (
+        lambda form: LongformerAttention(14, num_global=0, form=form),
+        lambda length: longformer_table(length, 7, num_global=0),
+    ),
+    "longformer, dilated": (
+        lambda form: LongformerAttention(6, num_global=0, dilation=3, block=4, form=form),
+        lambda length: longformer_table(length, 3, num_global=0, dilation=3),
+    ),
+    "bigbird": (
+        lambda form: BigBirdAttention(4, num_random_blocks=2, form=form),
+        lambda length: bigbird_table(length, BigBirdAttention(4, num_random_blocks=2)),
+    ),
+    "bigbird, other numbers": (
+        lambda form: BigBirdAttention(3, 5, 5, 1, form=form),
+        lambda length: bigbird_table(length, BigBirdAttention(3, 5, 5, 1)),
+    ),
+    "bigbird, one by one": (
+        lambda form: BigBirdAttention(1, 1, 0, 4, form=form),
+        lambda length: bigbird_table(length, BigBirdAttention(1, 1, 0, 4)),
+    ),
+}
+
+
+def whole_table(kind: str, mask: str) -> Tensor:
+    """The pattern of every sentence, put on the diagonal."""
+    table = torch.zeros(BATCH, 1, TIME, TIME, dtype=torch.bool)
+    for row, lengths in enumerate(tokens_of_rows(mask)):
+        start = 0
+        for length in lengths:
+            part = slice(start, start + length)
+            table[row, 0, part, part] = KERNELS[kind][1](length)
+            start += length
+    return table
+
+
+def results(kernel: object, mask: Mask, bias: object) -> tuple[Tensor, ...]:
+    generator = torch_generator("sparse")
+    shape = (BATCH, HEADS, TIME, HEAD_DIM)
+    leaves = [torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_() for _ in range(3)]
+    output = kernel(*leaves, mask, bias=bias)  # type: ignore[operator]
+    return output, *torch.autograd.grad(output.square().sum(), leaves)
+
+
+@pytest.mark.parametrize("mask", masks())
+@pytest.mark.parametrize("kind", KERNELS)
+def test_equals_full_attention_under_the_pattern(kind: str, mask: str) -> None:
+    kernel = KERNELS[kind][0]("chunked")
+    seen = masks()[mask]
+    for bias in (None, DistanceBias(torch.randn(HEADS, 9, generator=torch_generator("bias")).double(), -4)):
+        expected = results(FullAttention(), seen & explicit(whole_table(kind, mask)), bias)
+        for given, wanted in zip(results(kernel, seen, bias), expected, strict=True):
+            assert torch.allclose(given, wanted, atol=1e-10)
+
+
+@pytest.mark.parametrize("mask", masks())
+@pytest.mark.parametrize("kind", KERNELS)
+def test_the_fused_form_computes_the_same_pairs(kind: str, mask: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch's uncompiled form looks at no tiles, which are checked by themselves below, and has no gradients on a CPU."""
+    monkeypatch.setattr(flex_attention, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True)
+    seen = masks()[mask]
+    bias = DistanceBias(torch.randn(HEADS, 9, generator=torch_generator("bias")).double(), -4)
+    q, k, v = torch.randn(3, BATCH, HEADS, TIME, HEAD_DIM, generator=torch_generator("flex"), dtype=torch.float64)
+    flex, chunked = (KERNELS[kind][0](form)(q, k, v, seen, bias=bias) for form in ("flex", "chunked"))
+    assert torch.allclose(flex, chunked, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KERNELS)
+@pytest.mark.parametrize("mask", ["all", "packed"])
+def test_every_pair_lies_in_a_tile_and_few_tiles_hold_none(
+    kind: str, mask: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headwise.attention.flex.TILE", 8)
+    seen = masks()[mask]
+    (part,) = KERNELS[kind][0]("flex").prepare(seen, TIME, TIME, torch.device("cpu")).parts
+    tiles = torch.zeros(BATCH, 24, 24, dtype=torch.bool)
+    for table in (part.near, part.far):
+        if table is not None:
+            block_mask = table.tiles
+            place = torch.arange(24) < block_mask.kv_num_blocks[:, 0, :, None]
+            tiles |= torch.zeros_like(place).scatter(2, block_mask.kv_indices[:, 0].long(), place)
+    pairs = whole_table(kind, mask)[:, 0]
+    if mask == "packed":
+        pairs = pairs & (numbers() != 0)[:, None]
+    needed = torch.nn.functional.pad(pairs, (0, 5, 0, 5)).unflatten(2, (24, 8)).unflatten(1, (24, 8)).any(4).any(2)
+    assert (tiles | ~needed).all()
+    assert tiles.sum() <= 2.6 * needed.sum() + 60
+
+
+@pytest.mark.parametrize("form", ["chunked", "flex"])
+@pytest.mark.parametrize("kind", ["window", "longformer", "bigbird"])
+def test_the_work_grows_with_the_length(kind: str, form: Form) -> None:
+    """Eight times the tokens, eight times the pairs or tiles: nothing is dense behind the name."""
+    kernels = {"window": WindowAttention(99, 99), "longformer": LongformerAttention(200), "bigbird": BigBirdAttention()}
+    kernel: SparseAttention = replace(kernels[kind], form=form)
+    work = []
+    for length in (4096, 32768):
+        own = segments(*[torch.ones(1, length, dtype=torch.int64)] * 2)
+        (part,) = kernel.prepare(own, length, length, torch.device("cpu")).parts
+        tables = [table for table in (part.near, part.far) if table is not None]  # type: ignore[attr-defined]
+        work.append(sum(t.numel() if form == "chunked" else int(t.tiles.kv_num_blocks.sum()) for t in tables))
+    assert work[1] <= 9 * work[0]
+
+
+@pytest.mark.parametrize("kind", KERNELS)
+def test_the_map_gives_the_output(kind: str) -> None:
+    kernel, mask = KERNELS[kind][0]("auto"), masks()["explicit"]
+    q, k, v = torch.randn(3, BATCH, HEADS, TIME, HEAD_DIM, generator=torch_generator("map"), dtype=torch.float64)
+    weights = kernel.weights(q, k, kernel.prepare(mask, TIME, TIME, q.device))
+    assert torch.allclose(weights @ v, kernel(q, k, v, mask))
+    assert weights[~whole_table(kind, "explicit").expand_as(weights)].eq(0).all()
+
+
+@pytest.mark.parametrize("kind", ["longformer", "bigbird"])
+def test_two_sequences_and_hidden_futures_are_refused(kind: str) -> None:
+    kernel = KERNELS[kind][0]("auto")
+    q, k = torch.zeros(1, 1, 3, 2), torch.zeros(1, 1, 5, 2)
+    with pytest.raises(UsageError, match=r"3 queries and 5 keys.*use attention\.kind=fused"):
+        kernel(q, k, k, Mask())
+    with pytest.raises(MaskError, match=r"attention\.kind=window or fused in a decoder"):
+        kernel(q, q, q, causal())
