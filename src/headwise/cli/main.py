@@ -29,6 +29,7 @@ COMMANDS = (
     "compare",
     "translate",
     "evaluate",
+    "attend",
     "describe",
     "doctor",
     "data",

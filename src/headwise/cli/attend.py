@@ -1,0 +1,171 @@
+"""`headwise attend`: attention worked out step by step for numbers one can check by hand."""
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headwise.cli.parser import positive
+from headwise.errors import UsageError
+from headwise.language import say
+
+if TYPE_CHECKING:
+    from headwise.explorer.number_tables import NumberTable
+    from headwise.explorer.worked import WorkedAttention
+
+SCORES = ("dot", "scaled_dot", "additive", "concat", "bilinear", "general", "cosine", "location", "gaussian")
+WEIGHTS = ("softmax", "sparsemax", "entmax", "hard")
+EXAMPLES = ("waist", "two-column")
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    shown = (
+        "  headwise attend --example waist\n"
+        "  headwise attend --example two-column --score additive\n"
+        '  headwise attend --keys "51,56,58" --values "40,43,48" --queries 57 --score gaussian\n'
+        '  headwise attend --keys "1,0;0,1" --values "10;20" --queries "3,1;" --weights sparsemax\n'
+        "  headwise attend --keys keys.csv --values values.csv --queries queries.csv --plot attention.png"
+    )
+    parser = commands.add_parser(
+        "attend",
+        help=say("attention step by step, for numbers you give", "用给定的数逐步演算注意力"),
+        description=say(
+            "Attention asks three things of keys, values and queries: how alike is a query to each key (scores), what share does each key get "
+            "(weights), and what do the values make by these shares (outputs). All numbers of the three steps are printed.\n\n"
+            "Numbers stand behind an option with commas between them and `;` between rows, or in a small CSV file with a row a line. "
+            "51,56,58 is three keys of one number; 51,70; is one key of two.\n\n"
+            f"{shown}\n\n"
+            "Scores: dot q·k, scaled_dot q·k/√dim, additive w_v·tanh(W_q q + W_k k), concat v·tanh(W[q;k]), bilinear q·Wk (Luong's "
+            "general), cosine, location (W q)_j, gaussian −|q−k|²/2. Those with W need parameters: give them with --parameter, or they are "
+            "drawn from --seed. Further settings are key=value: score.width=2, score.scale=5, score.hidden=3.",
+            "注意力对键、值、查询做三件事：查询与每个键有多像（分数），每个键分得多少（权重），值按权重合成什么（输出）。"
+            "三步中的所有数都会打印出来。\n\n"
+            "数写在选项之后，以逗号分隔，行与行以 `;` 分隔；也可放在小 CSV 文件中，一行一条。51,56,58 是三个一维的键；51,70; 是一个二维的键。\n\n"
+            f"{shown}\n\n"
+            "打分：dot q·k，scaled_dot q·k/√dim，additive w_v·tanh(W_q q + W_k k)，concat v·tanh(W[q;k])，bilinear q·Wk（Luong 称 "
+            "general），cosine，location (W q)_j，gaussian −|q−k|²/2。带 W 的需要参数：用 --parameter 给出，否则由 --seed 抽取。"
+            "其他设置写成 键=值：score.width=2、score.scale=5、score.hidden=3。",
+        ),
+    )
+    # "-1,2" is a table of numbers and no option.
+    parser._negative_number_matcher = re.compile(r"^-[\d.][\d.,;eE+\- ]*$")
+    _add_numbers(parser)
+    parser.add_argument(
+        "overrides",
+        nargs="*",
+        metavar="key=value",
+        help=say("a setting of the score or the weights", "打分或权重的一项设置"),
+    )
+    parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
+    parser.add_argument("--plot", metavar="FILE", type=Path, help=say("also draw it (PNG)", "同时画图（PNG）"))
+
+
+def _add_numbers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--example",
+        choices=EXAMPLES,
+        help=say("an example of the notes: waist or two-column", "笔记中的例子：waist 或 two-column"),
+    )
+    parser.add_argument(
+        "--keys", metavar="NUMBERS", help=say("what is compared with; or a CSV file", "被比较的键；或 CSV 文件")
+    )
+    parser.add_argument(
+        "--values", metavar="NUMBERS", help=say("what is mixed, one for each key", "被混合的值，每个键一个")
+    )
+    parser.add_argument("--queries", metavar="NUMBERS", help=say("what asks", "提问的查询"))
+    parser.add_argument(
+        "--score",
+        choices=SCORES,
+        help=say(
+            "how a query and a key are compared (default: scaled_dot; an example's own)",
+            "查询与键如何比较（默认 scaled_dot；例子用自己的）",
+        ),
+    )
+    parser.add_argument(
+        "--weights", choices=WEIGHTS, default="softmax", help=say("how scores become weights", "分数如何变成权重")
+    )
+    parser.add_argument(
+        "--parameter",
+        action="append",
+        default=[],
+        metavar="NAME=NUMBERS",
+        help=say(
+            'of a learned score: W_q="1,0;0,1", W_k, w_v, W or v', '学得的打分的参数：W_q="1,0;0,1"、W_k、w_v、W 或 v'
+        ),
+    )
+    parser.add_argument(
+        "--seed",
+        type=positive,
+        default=1,
+        metavar="N",
+        help=say("parameters not given are drawn from it", "未给出的参数由它抽取"),
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    worked = _work(arguments)
+    if arguments.plot is not None:
+        from headwise.explorer.worked_pictures import draw_worked
+
+        draw_worked(worked, arguments.plot)
+    if arguments.json:
+        sys.stdout.write(json.dumps(worked.as_dict(), ensure_ascii=False, indent=2) + "\n")
+        return 0
+    from headwise.cli.display import print_table
+    from headwise.explorer.worked_tables import make_tables
+
+    for title, headings, rows in make_tables(worked):
+        print_table(headings, rows, title=title)
+    if arguments.plot is not None:
+        sys.stdout.write(say(f"the picture: {arguments.plot}\n", f"图片：{arguments.plot}\n"))
+    return 0
+
+
+def _work(arguments: argparse.Namespace) -> "WorkedAttention":
+    from headwise.explorer.number_tables import arrange
+    from headwise.explorer.worked import EXAMPLES as WORKED
+    from headwise.explorer.worked import choose_settings, work_out
+
+    example = None if arguments.example is None else WORKED[arguments.example]
+    score = arguments.score or (example.score if example else "scaled_dot")
+    keys, values, queries = arrange(
+        *(
+            _table(arguments, name, None if example is None else getattr(example, name))
+            for name in ("keys", "values", "queries")
+        )
+    )
+    parameters = dict(example.parameters.get(score, {})) if example else {}
+    parameters |= _parameters(arguments.parameter)
+    settings = choose_settings(score, arguments.weights, arguments.overrides, num_keys=len(keys), parameters=parameters)
+    return work_out(keys, values, queries, settings=settings, parameters=parameters, seed=arguments.seed)
+
+
+def _table(arguments: argparse.Namespace, name: str, default: "NumberTable | None") -> "NumberTable":
+    from headwise.explorer.number_tables import read_numbers
+
+    text = getattr(arguments, name)
+    if text is not None:
+        return read_numbers(text, name=f"--{name}")
+    if default is None:
+        raise UsageError(
+            f"--{name} is missing; give --keys, --values and --queries, or --example waist",
+            f"缺少 --{name}；请给出 --keys、--values 与 --queries，或 --example waist",
+        )
+    return default
+
+
+def _parameters(given: list[str]) -> "dict[str, NumberTable]":
+    from headwise.explorer.number_tables import read_numbers
+
+    tables = {}
+    for text in given:
+        name, equals, numbers = text.partition("=")
+        if not equals:
+            raise UsageError(
+                f"--parameter {text!r} is not NAME=NUMBERS; write for example W_q=1,0;0,1 (in quotes)",
+                f"--parameter {text!r} 不是 名称=数；请写成例如 W_q=1,0;0,1（加引号）",
+            )
+        tables[name] = read_numbers(numbers, name=f"--parameter {name}")
+    return tables

@@ -1,0 +1,148 @@
+"""Small tables of numbers as people write them: `51,56,58`, rows with `;` between them, or a CSV file.
+
+    51,56,58            a list: three keys of one number each, or one row where rows are wider (`arrange`)
+    51,70;56,82;58,88   three rows of two numbers; a lone row ends with `;`
+    keys.csv            one row a line, comma or tab between numbers; a first line without any number is a heading
+
+Sizes are checked before anything is read or multiplied.
+
+Tested against: what was written, number for number; one sentence for each mistake, with file and line.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from headwise.errors import DataError, HeadwiseError, UsageError
+
+MAX_FILE_BYTES = 1 << 20
+MAX_ROWS, MAX_COLUMNS = 1024, 512
+LARGEST = 1e12
+"""Products of larger numbers are no example any more."""
+
+Rows = tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class NumberTable:
+    rows: Rows
+    is_list: bool = False
+    """Written without `;`: whether it is a row or a column depends on what it stands beside."""
+
+    def as_column(self) -> Rows:
+        return tuple((number,) for number in self.rows[0]) if self.is_list else self.rows
+
+
+def read_numbers(text: str, *, name: str) -> NumberTable:
+    """The numbers of an option; `name` is what messages call it."""
+    if not re.fullmatch(r"[\s\d.,;+\-eE]*", text) and _looks_like_a_path(text):
+        return NumberTable(_read_file(Path(text)))
+    pieces = text.split(";")
+    if len(pieces) > 1 and pieces[-1].strip() == "":
+        pieces = pieces[:-1]  # a lone row is marked by the `;` behind it
+    rows = tuple(_read_row(piece.split(","), UsageError, f"{name}: ") for piece in pieces)
+    _check_shape([(row, None) for row in rows], UsageError, f"{name}: ", None)
+    return NumberTable(rows, is_list=";" not in text)
+
+
+def _looks_like_a_path(text: str) -> bool:
+    return re.search(r"\.(csv|tsv|txt)$|[/\\]", text, flags=re.IGNORECASE) is not None or (
+        len(text) < 256 and Path(text).is_file()
+    )
+
+
+def _read_file(path: Path) -> Rows:
+    size = path.stat().st_size
+    if size > MAX_FILE_BYTES:
+        raise DataError(
+            f"{size:,} bytes, but a table to work out by hand has at most {MAX_FILE_BYTES:,}; take a part of it",
+            f"文件有 {size:,} 字节，而逐步演算的表最多 {MAX_FILE_BYTES:,} 字节；请取其中一部分",
+            file=path,
+        )
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise DataError(
+            "not UTF-8 text, but a CSV file is needed; save it as CSV in UTF-8",
+            "不是 UTF-8 文本，需要 CSV 文件；请另存为 UTF-8 编码的 CSV",
+            file=path,
+        ) from error
+    rows: list[tuple[tuple[float, ...], int]] = []
+    for number, line in enumerate(lines, start=1):
+        cells = re.split(r"[,\t]", line)
+        is_heading = not rows and not any(_is_number(cell) for cell in cells)
+        if line.strip() and not is_heading:
+            rows.append((_read_row(cells, DataError, "", path, number), number))
+    _check_shape(rows, DataError, "", path)
+    return tuple(row for row, _ in rows)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_row(
+    cells: list[str], kind: type[HeadwiseError], name: str, file: Path | None = None, line: int | None = None
+) -> tuple[float, ...]:
+    row = []
+    for cell in cells:
+        shown = cell.strip()[:40]
+        value = float(cell) if _is_number(cell) else math.nan
+        if not abs(value) <= LARGEST:
+            raise kind(
+                f"{name}{shown!r} is not a number up to {LARGEST:g}; write numbers such as 51,56,58, rows such as 51,70;56,82, "
+                "or the path of a CSV file of them",
+                f"{name}{shown!r} 不是绝对值不超过 {LARGEST:g} 的数；请写成 51,56,58 这样的数、51,70;56,82 这样的行，或给出 CSV 文件的路径",
+                file=file,
+                line=line,
+            )
+        row.append(value)
+    return tuple(row)
+
+
+def _check_shape(
+    rows: Sequence[tuple[tuple[float, ...], int | None]],
+    kind: type[HeadwiseError],
+    name: str,
+    file: Path | None,
+) -> None:
+    if not rows:
+        raise kind(f"{name}no numbers; at least one is needed", f"{name}没有数；至少需要一个", file=file)
+    width = len(rows[0][0])
+    for row, line in rows:
+        if len(row) != width:
+            raise kind(
+                f"{name}a row of {len(row)} numbers after rows of {width}; all rows need the same length",
+                f"{name}前面的行有 {width} 个数，这一行有 {len(row)} 个；各行长度须相同",
+                file=file,
+                line=line,
+            )
+    # A list may become a column, so both limits hold for it.
+    if len(rows) > MAX_ROWS or width > (MAX_ROWS if len(rows) == 1 else MAX_COLUMNS):
+        raise kind(
+            f"{name}{len(rows):,} × {width:,} numbers, but at most {MAX_ROWS:,} rows of {MAX_COLUMNS} can be looked at; take a part",
+            f"{name}共 {len(rows):,} × {width:,} 个数，而最多只能看 {MAX_ROWS:,} 行、每行 {MAX_COLUMNS} 个；请取一部分",
+            file=file,
+        )
+
+
+def arrange(keys: NumberTable, values: NumberTable, queries: NumberTable) -> tuple[Rows, Rows, Rows]:
+    """Lists become columns of single numbers; beside wide keys a list of queries is one query, beside one key a list of values one row."""
+    key_rows = keys.as_column()
+    one_query = queries.is_list and len(key_rows[0]) > 1
+    query_rows = queries.rows if one_query else queries.as_column()
+    one_value = values.is_list and len(key_rows) == 1
+    value_rows = values.rows if one_value else values.as_column()
+    if len(value_rows) != len(key_rows):
+        raise UsageError(
+            f"{len(key_rows)} keys and {len(value_rows)} values were given, but every key needs one value; "
+            "rows are separated by `;`, and a lone row ends with it",
+            f"给出了 {len(key_rows)} 个键和 {len(value_rows)} 个值，而每个键需要一个值；行以 `;` 分隔，单独一行以它结尾",
+        )
+    return key_rows, value_rows, query_rows

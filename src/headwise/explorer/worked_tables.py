@@ -1,0 +1,115 @@
+"""The three steps of a worked attention as tables of text: what the command line prints."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from headwise.explorer.worked import PARAMETERS, WorkedAttention
+from headwise.language import say
+
+MAX_SPELLED_KEYS = 4
+"""Up to this many keys the weighted sum is written out."""
+FORMULAS = {
+    "dot": "q · k",
+    "scaled_dot": "q · k / √dim",
+    "additive": "w_v · tanh(W_q q + W_k k)",
+    "concat": "v · tanh(W [q; k])",
+    "bilinear": "q · W k",
+    "general": "q · W k",
+    "cosine": "scale · q · k / (|q| |k|)",
+    "location": "(W q)_j",
+    "gaussian": "−|q − k|² / (2 width²)",
+}
+
+TextTable = tuple[str, tuple[str, ...], Sequence[tuple[str, ...]]]
+"""Title, headings, rows."""
+
+
+def name_vector(row: Sequence[float]) -> str:
+    """57 or (57, 83); a long one is cut."""
+    numbers = [f"{number:.6g}" for number in row[:4]] + (["…"] if len(row) > 4 else [])
+    return numbers[0] if len(row) == 1 else f"({', '.join(numbers)})"
+
+
+def describe_score(worked: WorkedAttention) -> str:
+    score = worked.settings.score
+    extra = {"gaussian": "width", "cosine": "scale"}.get(score.kind)
+    return FORMULAS[score.kind] + ("" if extra is None else f", {extra} = {getattr(score, extra):g}")
+
+
+def describe_weights(worked: WorkedAttention) -> str:
+    names = {
+        "softmax": say("softmax over the keys", "对各键做 softmax"),
+        "sparsemax": say("sparsemax over the keys", "对各键做 sparsemax"),
+        "entmax": say("entmax (α = 1.5) over the keys", "对各键做 entmax（α = 1.5）"),
+        "hard": say("the best key alone", "只取最好的键"),
+    }
+    return names[worked.settings.weights.kind]
+
+
+def make_tables(worked: WorkedAttention) -> list[TextTable]:
+    queries, keys, values = (
+        [name_vector(row) for row in table.tolist()] for table in (worked.queries, worked.keys, worked.values)
+    )
+    corner = say("query \\ key", "查询 \\ 键")
+    tables = _parameter_tables(worked)
+    tables.append(
+        (
+            say("step 1: scores = ", "第一步：分数 = ") + describe_score(worked),
+            (corner, *keys),
+            _rows(queries, worked.scores, ".6g"),
+        )
+    )
+    tables.append(
+        (
+            say("step 2: weights = ", "第二步：权重 = ") + describe_weights(worked),
+            (corner, *keys, say("sum", "和")),
+            [
+                (*row, f"{sum(share):.4f}")
+                for row, share in zip(_rows(queries, worked.weights, ".4f"), worked.weights.tolist(), strict=True)
+            ],
+        )
+    )
+    tables.append(_output_table(worked, queries, values))
+    return tables
+
+
+def _rows(names: Sequence[str], table: Tensor, form: str) -> list[tuple[str, ...]]:
+    # Adding zero makes −0 plain zero.
+    return [
+        (name, *(f"{number + 0.0:{form}}" for number in row)) for name, row in zip(names, table.tolist(), strict=True)
+    ]
+
+
+def _output_table(worked: WorkedAttention, queries: Sequence[str], values: Sequence[str]) -> TextTable:
+    title = say("step 3: outputs = weighted sum of the values", "第三步：输出 = 值的加权和")
+    if len(values) > MAX_SPELLED_KEYS:
+        headings = tuple(str(number) for number in range(1, worked.outputs.shape[1] + 1))
+        return title, (say("query \\ column", "查询 \\ 列"), *headings), _rows(queries, worked.outputs, ".6g")
+    rows = []
+    for name, weights, output in zip(queries, worked.weights.tolist(), worked.outputs.tolist(), strict=True):
+        sums = " + ".join(f"{weight:.4f} × {value}" for weight, value in zip(weights, values, strict=True))
+        rows.append((name, sums, name_vector(output)))
+    return title, (say("query", "查询"), say("weighted sum", "加权和"), say("output", "输出")), rows
+
+
+def _parameter_tables(worked: WorkedAttention) -> list[TextTable]:
+    if not worked.parameters:
+        return []
+    if worked.seed is not None:
+        origin = say(
+            f"what was not given is drawn from seed {worked.seed}; a model learns it",
+            f"未给出的由种子 {worked.seed} 抽取；模型会学习它们",
+        )
+    elif worked.settings.score.kind in ("bilinear", "general"):
+        origin = say(
+            "not given, it starts as 1/√dim on the diagonal; a model learns it",
+            "未给出时，对角线为 1/√dim；模型会学习它",
+        )
+    else:
+        origin = say("as given; a model learns them", "如所给；模型会学习它们")
+    rows = [
+        (name, "; ".join(", ".join(f"{number:.4g}" for number in row) for row in worked.parameters[name].tolist()))
+        for name in PARAMETERS[worked.settings.score.kind]
+    ]
+    return [(say("parameters: ", "参数：") + origin, (say("name", "名称"), say("rows", "各行")), rows)]
