@@ -17,7 +17,7 @@ from headwise.tasks.recipe import load_recipe, recipe_from
 from headwise.tasks.translator import Translator
 from tests.docs.pages import ROOT, Page, taught_pages
 
-QUICK = ("recipes", "schema", "describe", "translate", "evaluate")
+QUICK = ("attend", "recipes", "schema", "describe", "translate", "evaluate")
 """Commands that are not only parsed but run: they take a moment and change nothing."""
 
 TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
