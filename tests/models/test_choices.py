@@ -35,7 +35,7 @@ def test_heads_must_divide_the_width(stack: str, heads: int, message: str) -> No
     ("changes", "message"),
     [
         ({"dim": 7}, "dim: must be a multiple of 2"),
-        ({"norm": {"kind": "magic"}}, "norm: no kind 'magic'; choose one of 'layer', 'rms'"),
+        ({"norm": {"kind": "magic"}}, "norm: no kind 'magic'; choose one of 'layer', 'rms', 'power', 'batch'"),
         ({"feed_foward": {}}, "feed_foward: unknown key; did you mean 'feed_forward'?"),
         ({"encoder": {"layers": -1}}, "encoder.layers: must be at least 0"),
     ],

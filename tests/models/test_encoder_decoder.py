@@ -19,6 +19,10 @@ PLAIN = {
     },
     "rms_gated": {"norm": {"kind": "rms"}, "feed_forward": {"kind": "gated"}},
     "learned_gelu": {"position": {"kind": "learned", "max_length": 31}, "feed_forward": {"kind": "gelu"}},
+    "no_layers": {"encoder": {"layers": 0, "heads": 1}, "decoder": {"layers": 0, "heads": 1}},
+}
+# Other scores or weights, positions told to attention, norms over tokens: no other code but the plain step knows these.
+VARIANTS = PLAIN | {
     "location_local_m": {
         "encoder": {"layers": 1, "heads": 2, "attention": {"kind": "full", "score": {"kind": "additive"}}},
         "decoder": {
@@ -36,10 +40,9 @@ PLAIN = {
             "cross_attention": {"kind": "full", "window": {"kind": "local_p", "half_width": 2}},
         },
     },
-    "no_layers": {"encoder": {"layers": 0, "heads": 1}, "decoder": {"layers": 0, "heads": 1}},
-}
-# Attention is told of positions, or norms look over tokens: no other code but the plain step knows these.
-VARIANTS = PLAIN | {
+    "power": {"norm": {"kind": "power", "warmup": 1}},
+    "power_after": {"norm": {"kind": "power", "place": "after"}},
+    "batch": {"norm": {"kind": "batch"}},
     "rotary": {"position": {"kind": "rotary", "pairing": "interleaved"}},
     "alibi": {"position": {"kind": "alibi"}},
     "t5": {"position": {"kind": "t5", "num_buckets": 8, "max_distance": 7}},

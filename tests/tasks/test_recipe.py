@@ -112,3 +112,11 @@ def test_positions_must_reach_the_end_of_a_row() -> None:
 def test_the_best_is_chosen_by_something_that_is_measured() -> None:
     with pytest.raises(SettingsError, match=r"training\.keep\.best is 'foo'; validation measures loss"):
         load_recipe("pocket", ["training.keep.best=foo"])
+
+
+def test_norms_over_tokens_count_a_batch_once() -> None:
+    changes = {"model": {"norm": {"kind": "power"}}, "training": {"recompute": "blocks"}}
+    with pytest.raises(
+        SettingsError, match=r"norm\.kind=power would count its batch twice; set training\.recompute=nothing"
+    ):
+        recipe_from(OWN | changes)

@@ -5,8 +5,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 from torch import nn
 
+from headwise.blocks.batch_norm import BatchNorm
 from headwise.blocks.feed_forward import FeedForward, GatedFeedForward
 from headwise.blocks.normalization import LayerNorm, RMSNorm
+from headwise.blocks.power_norm import PowerNorm
 from headwise.settings import Settings
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -30,7 +32,31 @@ class Rms(Settings):
     epsilon: float = Field(default=1e-6, gt=0)
 
 
-NormSettings = Annotated[Layer | Rms, Field(discriminator="kind")]
+class Power(Settings):
+    """Power normalisation: divides by running root mean squares of features over tokens."""
+
+    kind: Literal["power"] = "power"
+    place: Literal["before", "after"] = "before"
+    """Before the sub-layer (pre-norm) or after it (post-norm)."""
+    epsilon: float = Field(default=1e-5, gt=0)
+    decay: float = Field(default=0.9, gt=0, lt=1)
+    """How much of the running statistics a batch leaves."""
+    warmup: int = Field(default=4000, ge=0)
+    """Batches in which the batch's own statistics are used."""
+
+
+class Batch(Settings):
+    """Batch normalisation over tokens, for comparison."""
+
+    kind: Literal["batch"] = "batch"
+    place: Literal["before", "after"] = "before"
+    """Before the sub-layer (pre-norm) or after it (post-norm)."""
+    epsilon: float = Field(default=1e-5, gt=0)
+    momentum: float = Field(default=0.1, gt=0, le=1)
+    """How much of a batch joins the running statistics."""
+
+
+NormSettings = Annotated[Layer | Rms | Power | Batch, Field(discriminator="kind")]
 
 
 class Relu(Settings):
@@ -79,6 +105,10 @@ def build_norm(settings: NormSettings, *, dim: int) -> nn.Module:
             return LayerNorm(dim, epsilon=settings.epsilon)
         case Rms():
             return RMSNorm(dim, epsilon=settings.epsilon)
+        case Power():
+            return PowerNorm(dim, epsilon=settings.epsilon, decay=settings.decay, warmup=settings.warmup)
+        case Batch():
+            return BatchNorm(dim, epsilon=settings.epsilon, momentum=settings.momentum)
 
 
 def hidden_width(settings: FeedForwardSettings, *, dim: int) -> int:

@@ -10,7 +10,7 @@ future); `step` takes one more position with caches and gives the same numbers.
 Tested against: transformers' Marian, and step by step = whole sequence.
 """
 
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from headwise.attention.cache import Cache
@@ -46,10 +46,14 @@ class DecoderBlock(nn.Module):
         mask: Mask,
         cross_mask: Mask,
         position: Int[Tensor, "batch target"] | None = None,
+        real: Bool[Tensor, "batch target"] | None = None,
     ) -> Float[Tensor, "batch target dim"]:
-        x = self.attention_residual(x, lambda normed: self.self_attention(normed, normed, mask, position=position))
-        x = self.cross_residual(x, lambda normed: self.cross_attention(normed, memory, cross_mask))
-        return self.feed_forward_residual(x, self.feed_forward)
+        def look(normed: Tensor) -> Tensor:
+            return self.self_attention(normed, normed, mask, position=position)
+
+        x = self.attention_residual(x, look, real=real)
+        x = self.cross_residual(x, lambda normed: self.cross_attention(normed, memory, cross_mask), real=real)
+        return self.feed_forward_residual(x, self.feed_forward, real=real)
 
     def step(
         self,

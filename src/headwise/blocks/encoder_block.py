@@ -8,9 +8,10 @@ Vaswani et al. 2017, section 3.1. N of these make the encoder; shapes never chan
 Tested against: transformers' Marian (norm after) and a pre-norm layer of torch with copied weights.
 """
 
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from headwise.attention.cache import Cache
 from headwise.attention.masks import Mask
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.blocks.residual import Residual
@@ -37,6 +38,15 @@ class EncoderBlock(nn.Module):
         mask: Mask,
         *,
         position: Int[Tensor, "batch source"] | None = None,
+        real: Bool[Tensor, "batch source"] | None = None,
     ) -> Float[Tensor, "batch source dim"]:
-        x = self.attention_residual(x, lambda normed: self.self_attention(normed, normed, mask, position=position))
+        def look(normed: Tensor) -> Tensor:
+            return self.self_attention(normed, normed, mask, position=position)
+
+        x = self.attention_residual(x, look, real=real)
+        return self.feed_forward_residual(x, self.feed_forward, real=real)
+
+    def step(self, x: Float[Tensor, "row 1 dim"], cache: Cache) -> Float[Tensor, "row 1 dim"]:
+        """One more position under a causal mask (models/decoder_only.py)."""
+        x = self.attention_residual(x, lambda normed: self.self_attention.step(normed, cache))
         return self.feed_forward_residual(x, self.feed_forward)

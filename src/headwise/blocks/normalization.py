@@ -4,14 +4,32 @@
     rms:    y =  x / √(mean(x²) + ε) · gain                          Zhang & Sennrich 2019
 
 Both look at one token alone, so neither batch nor length matters. RMS drops the centring: a little cheaper, as good.
+Norms that look over all tokens of a batch (`TokenNorm`: power_norm.py, batch_norm.py) must be told which of them are filling.
 
 Tested against: the formulas in double precision.
 """
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
+
+
+class TokenNorm(nn.Module):
+    """A norm whose statistics are those of a batch's tokens while it learns, and fixed numbers afterwards."""
+
+    def forward(
+        self, x: Float[Tensor, "*batch dim"], real: Bool[Tensor, "*batch"] | None = None
+    ) -> Float[Tensor, "*batch dim"]:
+        """`real`: which tokens count; None: all of them."""
+        raise NotImplementedError
+
+
+def apply_norm(
+    norm: nn.Module, x: Float[Tensor, "*batch dim"], real: Bool[Tensor, "*batch"] | None
+) -> Float[Tensor, "*batch dim"]:
+    """Any norm; only those that look over tokens are told which are real."""
+    return norm(x) if real is None else norm(x, real) if isinstance(norm, TokenNorm) else norm(x)
 
 
 class LayerNorm(nn.Module):

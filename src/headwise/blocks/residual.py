@@ -12,10 +12,11 @@ Tested against: both formulas with a known sub-layer.
 from collections.abc import Callable
 from typing import Literal
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from headwise.blocks.dropout import drop
+from headwise.blocks.normalization import apply_norm
 
 Place = Literal["before", "after"]
 
@@ -28,8 +29,14 @@ class Residual(nn.Module):
         self.dropout_rate = dropout_rate
 
     def forward(
-        self, x: Float[Tensor, "batch time dim"], sublayer: Callable[[Tensor], Tensor]
+        self,
+        x: Float[Tensor, "batch time dim"],
+        sublayer: Callable[[Tensor], Tensor],
+        *,
+        real: Bool[Tensor, "batch time"] | None = None,
     ) -> Float[Tensor, "batch time dim"]:
+        """`real` tells tokens from filling, for norms that look over tokens; None: all are tokens."""
         if self.place == "before":
-            return x + drop(sublayer(self.norm(x)), self.dropout_rate, training=self.training)
-        return self.norm(x + drop(sublayer(x), self.dropout_rate, training=self.training))
+            normed = apply_norm(self.norm, x, real)
+            return x + drop(sublayer(normed), self.dropout_rate, training=self.training)
+        return apply_norm(self.norm, x + drop(sublayer(x), self.dropout_rate, training=self.training), real)

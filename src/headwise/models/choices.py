@@ -25,6 +25,7 @@ from headwise.blocks.encoder_block import EncoderBlock
 from headwise.blocks.initialization import Unfilled, initialize
 from headwise.blocks.residual import Residual
 from headwise.errors import SettingsError, UsageError
+from headwise.models.decoder_only import DecoderOnly
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.positions.choices import PositionSettings, Sinusoidal, build_positions, build_relations
 from headwise.settings import Settings
@@ -76,17 +77,46 @@ class EncoderDecoderSettings(Settings):
     @model_validator(mode="after")
     def _check_heads(self) -> "EncoderDecoderSettings":
         for name, stack in (("encoder", self.encoder), ("decoder", self.decoder)):
-            if self.dim % stack.heads != 0:
-                divisors = [number for number in (1, 2, 4, 8, 16, 32) if self.dim % number == 0]
-                nearest = min(divisors, key=lambda number: abs(number - stack.heads))
-                raise SettingsError(
-                    f"{name}.heads={stack.heads} does not divide dim={self.dim}; choose a divisor such as {nearest}",
-                    f"{name}.heads={stack.heads} 不能整除 dim={self.dim}；请选约数，例如 {nearest}",
-                )
+            _check_heads(name, stack.heads, self.dim)
+        return self
+
+
+def _check_heads(name: str, num_heads: int, dim: int) -> None:
+    if dim % num_heads != 0:
+        divisors = [number for number in (1, 2, 4, 8, 16, 32) if dim % number == 0]
+        nearest = min(divisors, key=lambda number: abs(number - num_heads))
+        raise SettingsError(
+            f"{name}.heads={num_heads} does not divide dim={dim}; choose a divisor such as {nearest}",
+            f"{name}.heads={num_heads} 不能整除 dim={dim}；请选约数，例如 {nearest}",
+        )
+
+
+class DecoderOnlySettings(StackSettings):
+    """A language model: the stack's layers, and what stands around them."""
+
+    kind: Literal["decoder_only"] = "decoder_only"
+    dim: int = Field(default=512, ge=2, le=65536, multiple_of=2)
+    """Width of every layer."""
+    position: PositionSettings = Sinusoidal()
+    norm: NormSettings = Layer()
+    feed_forward: FeedForwardSettings = Relu()
+    dropout: DropoutSettings = DropoutSettings()
+    tied: bool = True
+    """Embedding and output share one matrix."""
+    scaled: bool = True
+    """Multiply embeddings by √dim."""
+    output_bias: bool = False
+    """Add a learned bias to the logits."""
+
+    @model_validator(mode="after")
+    def _check_heads(self) -> "DecoderOnlySettings":
+        _check_heads("decoder", self.heads, self.dim)
         return self
 
 
 ModelSettings = Annotated[EncoderDecoderSettings, Field()]
+
+AnySettings = EncoderDecoderSettings | DecoderOnlySettings
 
 
 def build_model(
@@ -108,6 +138,31 @@ def build_model(
     return model
 
 
+def build_decoder_only(settings: DecoderOnlySettings, *, size: int, generator: torch.Generator | None) -> DecoderOnly:
+    """A language model over a vocabulary of `size`; no generator: weights will be loaded."""
+    with contextlib.nullcontext() if generator is not None else Unfilled():
+        table = nn.Embedding(size, settings.dim)
+        output = nn.Linear(settings.dim, size, bias=settings.output_bias)
+        if settings.tied:
+            output.weight = table.weight
+        relations = build_relations(
+            settings.position,
+            num_layers=settings.layers,
+            dim=settings.dim,
+            num_heads=settings.heads,
+            is_causal=True,
+        )
+        model = DecoderOnly(
+            embedding=_embedding(settings, table, scaled=settings.scaled),
+            blocks=[_encoder_block(settings, relation) for relation in relations],
+            norm=_final_norm(settings),
+            output=output,
+        )
+    if generator is not None:
+        initialize(model, generator)
+    return model
+
+
 def _assemble(settings: EncoderDecoderSettings, *, source_size: int, target_size: int) -> EncoderDecoder:
     target_table = nn.Embedding(target_size, settings.dim)
     source_table = target_table if settings.embedding.tied == "all" else nn.Embedding(source_size, settings.dim)
@@ -119,8 +174,8 @@ def _assemble(settings: EncoderDecoderSettings, *, source_size: int, target_size
     share_between_layers([block.self_attention for block in encoder])
     share_between_layers([block.cross_attention for block in decoder])
     return EncoderDecoder(
-        source_embedding=_embedding(settings, source_table),
-        target_embedding=_embedding(settings, target_table),
+        source_embedding=_embedding(settings, source_table, scaled=settings.embedding.scaled),
+        target_embedding=_embedding(settings, target_table, scaled=settings.embedding.scaled),
         encoder=encoder,
         decoder=decoder,
         encoder_norm=_final_norm(settings),
@@ -141,17 +196,17 @@ def _relations(settings: EncoderDecoderSettings, role: Literal["encoder", "decod
     )
 
 
-def _embedding(settings: EncoderDecoderSettings, table: nn.Embedding) -> TokenEmbedding:
+def _embedding(settings: AnySettings, table: nn.Embedding, *, scaled: bool) -> TokenEmbedding:
     positions = build_positions(settings.position, dim=settings.dim)
-    return TokenEmbedding(table, positions, scaled=settings.embedding.scaled, dropout_rate=settings.dropout.embedding)
+    return TokenEmbedding(table, positions, scaled=scaled, dropout_rate=settings.dropout.embedding)
 
 
-def _final_norm(settings: EncoderDecoderSettings) -> nn.Module:
+def _final_norm(settings: AnySettings) -> nn.Module:
     """With the norm before each sub-layer the stack's sum itself is not normalised yet; with it after, it is."""
     return build_norm(settings.norm, dim=settings.dim) if settings.norm.place == "before" else nn.Identity()
 
 
-def _residual(settings: EncoderDecoderSettings) -> Residual:
+def _residual(settings: AnySettings) -> Residual:
     norm = build_norm(settings.norm, dim=settings.dim)
     return Residual(norm, place=settings.norm.place, dropout_rate=settings.dropout.residual)
 
@@ -168,9 +223,21 @@ def _attention(settings: EncoderDecoderSettings, role: Role, relation: Relation 
     )
 
 
-def _encoder_block(settings: EncoderDecoderSettings, relation: Relation | None) -> EncoderBlock:
+def _encoder_block(settings: AnySettings, relation: Relation | None) -> EncoderBlock:
+    """Of an encoder, or of a language model, where it never looks ahead."""
+    if isinstance(settings, DecoderOnlySettings):
+        attention = build_attention(
+            settings.attention,
+            dim=settings.dim,
+            num_heads=settings.heads,
+            dropout_rate=settings.dropout.attention,
+            role="decoder",
+            relation=relation,
+        )
+    else:
+        attention = _attention(settings, "encoder", relation)
     return EncoderBlock(
-        _attention(settings, "encoder", relation),
+        attention,
         build_feed_forward(settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden),
         attention_residual=_residual(settings),
         feed_forward_residual=_residual(settings),

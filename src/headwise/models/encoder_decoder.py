@@ -22,6 +22,7 @@ from headwise.attention.multi_head import MultiHeadAttention
 from headwise.blocks.decoder_block import DecoderBlock
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
+from headwise.blocks.normalization import TokenNorm, apply_norm
 
 
 class EncoderDecoder(nn.Module):
@@ -50,6 +51,8 @@ class EncoderDecoder(nn.Module):
         self.encoder_norm = encoder_norm
         self.decoder_norm = decoder_norm
         self.output = output
+        self.looks_over_tokens = any(isinstance(module, TokenNorm) for module in self.modules())
+        """Whether a norm must know which tokens are filling."""
 
     def forward(
         self,
@@ -71,9 +74,10 @@ class EncoderDecoder(nn.Module):
             mask = self.decoder[0].self_attention.kernel.prepare(mask, length, length, x.device)
             cross_kernel = self.decoder[0].cross_attention.kernel
             cross_mask = cross_kernel.prepare(cross_mask, length, source.shape[1], x.device)
+        real = target_segment != 0 if self.looks_over_tokens else None
         for block in self.decoder:
-            x = block(x, memory, mask=mask, cross_mask=cross_mask, position=target_position)
-        return self.decoder_norm(x)
+            x = block(x, memory, mask=mask, cross_mask=cross_mask, position=target_position, real=real)
+        return apply_norm(self.decoder_norm, x, real)
 
     def encode(
         self,
@@ -88,9 +92,10 @@ class EncoderDecoder(nn.Module):
         mask: Mask = segments(segment, segment).ignoring_blind()
         if len(self.encoder) > 0:
             mask = self.encoder[0].self_attention.kernel.prepare(mask, length, length, x.device)
+        real = segment != 0 if self.looks_over_tokens else None
         for block in self.encoder:
-            x = block(x, mask, position=position)
-        return self.encoder_norm(x)
+            x = block(x, mask, position=position, real=real)
+        return apply_norm(self.encoder_norm, x, real)
 
     def logits(self, hidden: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch vocab"]:
         return self.output(hidden)

@@ -13,6 +13,7 @@ import yaml
 from pydantic import Field, model_validator
 
 import headwise
+from headwise.blocks.choices import Batch, Power
 from headwise.data.choices import DataSettings
 from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import DecodingSettings
@@ -71,6 +72,13 @@ class Recipe(Settings):
                 f"model.position.max_length is {position.max_length}, but rows have {self.data.row_tokens} tokens; raise it to at "
                 "least data.row_tokens",
                 f"model.position.max_length 为 {position.max_length}，而每行有 {self.data.row_tokens} 个词元；请至少增大到 data.row_tokens",
+            )
+        if isinstance(self.model.norm, Power | Batch) and self.training.recompute == "blocks":
+            raise SettingsError(
+                f"training.recompute=blocks runs each block twice, and norm.kind={self.model.norm.kind} would count its batch twice; "
+                "set training.recompute=nothing, or use norm.kind=layer or rms",
+                f"training.recompute=blocks 使每个块运行两次，norm.kind={self.model.norm.kind} 会把同一批统计两次；"
+                "请设 training.recompute=nothing，或用 norm.kind=layer、rms",
             )
         if self.training.keep.best not in METRICS:
             raise SettingsError(

@@ -1,0 +1,45 @@
+"""Reading further than was trained: a character model trained at 64 reads 64, 128, 256 and 512.
+
+    python benchmarks/bench_positions.py --text multi30k/train.en.gz        (without --text: the built-in corpus)
+
+ALiBi must read 512 at no more than 1.05 × its perplexity at 64, and sinusoids must break (3 ×): a slope of the wrong sign or
+direction fails this. Prints a table and writes benchmarks/results/positions.json.
+"""
+
+import time
+
+import torch
+from harness import Bench, make_parser, print_table
+from language_model import Budget, measure_perplexity, read_text, train_model
+
+KINDS = ("alibi", "sinusoidal", "rotary", "t5", "relative", "transformer_xl", "continuous")
+LENGTHS = (64, 128, 256, 512)
+
+
+def main() -> None:
+    parser = make_parser(__doc__)
+    parser.add_argument("--text", help="a text file, .gz too")
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--steps", type=int, default=890)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    bench = Bench("positions", options)
+    device = torch.device(options.device)
+    text = read_text(options.text, unit="characters", num_lines=500 if options.quick else 20000)
+    budget = Budget(steps=3 if options.quick else options.steps, rows=32, length=64)
+    rows = [("position", *(f"ppl at {length}" for length in LENGTHS), "512 / 64", "seconds")]
+    for kind in options.kinds.split(","):
+        began = time.perf_counter()
+        attention = {"kind": "full" if kind == "relative" else "fused"}
+        settings = {"dim": 128, "layers": 3, "heads": 8, "attention": attention, "position": {"kind": kind}}
+        model = train_model(settings | {"dropout": {"residual": 0.0, "embedding": 0.0}}, text, budget, device=device)
+        seconds = time.perf_counter() - began
+        read = [measure_perplexity(model, text, length=length) for length in LENGTHS]
+        bench.note(kind, {"perplexity": dict(zip(LENGTHS, read, strict=True)), "training_seconds": seconds})
+        rows.append((kind, *(f"{value:.2f}" for value in read), f"{read[-1] / read[0]:.2f}", f"{seconds:.0f}"))
+    print_table(rows)
+    bench.save()
+
+
+if __name__ == "__main__":
+    main()

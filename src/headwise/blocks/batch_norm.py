@@ -1,0 +1,58 @@
+"""Batch normalisation over tokens: every feature is brought to mean 0 and variance 1 over the tokens of the batch.
+
+    y = (x − mean) / √(var + ε) · gain + shift          mean, var: over the real tokens of the batch; when used: running ones
+
+Ioffe & Szegedy 2015. It is here for comparison: in language the statistics of batches differ so much from each other that what was
+normalised while learning is not what is normalised in use (Shen et al. 2020), and layer norm is what Transformers have.
+Filling is left out of the statistics. Of several processes each takes its own; a checkpoint has those of the first.
+
+Tested against: torch's BatchNorm1d over the real tokens alone.
+"""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from headwise.blocks.normalization import TokenNorm
+
+
+def mean_over_tokens(
+    x: Float[Tensor, "*batch dim"], real: Bool[Tensor, "*batch"] | None
+) -> tuple[Float[Tensor, " dim"], Float[Tensor, ""]]:
+    """The mean over real tokens, and their number, of which there is at least one as far as a division is concerned."""
+    flat = x.flatten(0, -2)
+    if real is None:
+        return flat.mean(0), flat.new_full((), len(flat))
+    weight = real.flatten().to(flat.dtype)
+    count = weight.sum().clamp(min=1.0)
+    # A product would let a NaN of filling through.
+    return torch.where(real.flatten()[:, None], flat, 0.0).sum(0) / count, count
+
+
+class BatchNorm(TokenNorm):
+    running_mean: Tensor
+    running_variance: Tensor
+
+    def __init__(self, dim: int, *, epsilon: float = 1e-5, momentum: float = 0.1) -> None:
+        super().__init__()
+        self.epsilon, self.momentum = epsilon, momentum
+        self.gain = nn.Parameter(torch.ones(dim))
+        self.shift = nn.Parameter(torch.zeros(dim))
+        self.register_buffer("running_mean", torch.zeros(dim))
+        self.register_buffer("running_variance", torch.ones(dim))
+
+    def forward(
+        self, x: Float[Tensor, "*batch dim"], real: Bool[Tensor, "*batch"] | None = None
+    ) -> Float[Tensor, "*batch dim"]:
+        wide = x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
+        if self.training:
+            mean, count = mean_over_tokens(wide, real)
+            centred = wide - mean
+            variance, _ = mean_over_tokens(centred.square(), real)
+            with torch.no_grad():
+                self.running_mean.lerp_(mean.to(self.running_mean), self.momentum)
+                unbiased = variance * count / (count - 1).clamp(min=1.0)
+                self.running_variance.lerp_(unbiased.to(self.running_variance), self.momentum)
+        else:
+            centred, variance = wide - self.running_mean, self.running_variance
+        return (centred * (variance + self.epsilon).rsqrt() * self.gain + self.shift).to(x.dtype)

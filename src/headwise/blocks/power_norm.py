@@ -1,0 +1,87 @@
+"""Power normalisation: every feature is divided by the root of its mean square over many batches.
+
+    z = x̂ / √(ψ² + ε),   y = z · gain + shift          x̂: x with its own root mean square divided out (one group)
+    ψ² ← a ψ² + (1 − a) · mean over real tokens of x̂²                                               a = 0.9
+
+    backward:  x̂' = (z' − ν z) / √(ψ² + ε),   ν ← ν (1 − (1 − b) Γ) + (1 − b) Λ,     Γ = mean of z²,  Λ = mean of z' z     b = 0.9
+
+Shen et al. 2020 (PowerNorm). No mean is subtracted, and what is divided by while learning is (after a warm-up, in which it is the batch's
+own) the same running number that is divided by in use: what batch norm lacks in language. Since ψ is no function of this batch
+alone, the exact derivative would run through all batches before; ν is its running stand-in.
+
+As in the paper, backward divides by the ψ that forward used (the authors' code divides by the batch's). In the warm-up ψ² is the plain
+mean of all batches so far. Everything is kept in saved buffers and changed in place: a resumed run goes on with the same bits, and
+a recorded one plays. Of several processes each takes its own statistics; a checkpoint has those of the first.
+
+Tested against: the formulas written out step by step, filling that changes nothing, an affine map in use.
+"""
+
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from headwise.blocks.batch_norm import mean_over_tokens
+from headwise.blocks.normalization import TokenNorm
+
+
+class _DivideByRoot(torch.autograd.Function):
+    """z = x / root, with the approximate derivative; `nu` is moved on by backward."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, root: Tensor, nu: Tensor, real: Tensor | None, decay: float) -> Tensor:
+        z = x / root
+        ctx.save_for_backward(z, root, real)
+        # Not saved but kept: it is to be changed in place, which is what saving forbids.
+        ctx.nu, ctx.decay = nu, decay
+        return z
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
+        (gradient,) = gradients
+        z, root, real = ctx.saved_tensors
+        corrected = gradient - ctx.nu * z
+        # ν (1 − (1 − b) Γ) + (1 − b) Λ: the mean of z times the corrected gradient is Λ − ν Γ.
+        moved, _ = mean_over_tokens(corrected * z, real)
+        ctx.nu.add_(moved, alpha=1 - ctx.decay)
+        return corrected / root, None, None, None, None
+
+
+class PowerNorm(TokenNorm):
+    running_square: Tensor
+    gradient_mean: Tensor
+    num_batches: Tensor
+
+    def __init__(self, dim: int, *, epsilon: float = 1e-5, decay: float = 0.9, warmup: int = 4000) -> None:
+        super().__init__()
+        self.epsilon, self.decay, self.warmup = epsilon, decay, warmup
+        self.gain = nn.Parameter(torch.ones(dim))
+        self.shift = nn.Parameter(torch.zeros(dim))
+        self.register_buffer("running_square", torch.ones(dim))
+        self.register_buffer("gradient_mean", torch.zeros(dim))
+        self.register_buffer("num_batches", torch.zeros((), dtype=torch.long))
+
+    def forward(
+        self, x: Float[Tensor, "*batch dim"], real: Bool[Tensor, "*batch"] | None = None
+    ) -> Float[Tensor, "*batch dim"]:
+        wide = x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
+        wide = wide * (wide.square().mean(-1, keepdim=True) + self.epsilon).rsqrt()
+        if self.training:
+            root = self._next_root(wide.detach(), real)
+            z = _DivideByRoot.apply(wide, root, self.gradient_mean, real, self.decay)
+        else:
+            z = wide * (self.running_square.to(wide.dtype) + self.epsilon).rsqrt()
+        return (z * self.gain + self.shift).to(x.dtype)
+
+    @torch.no_grad()
+    def _next_root(self, x: Tensor, real: Tensor | None) -> Float[Tensor, " dim"]:
+        """What to divide by now: the batch's root in the warm-up, afterwards the one that ran up to here. Then both go on."""
+        square, _ = mean_over_tokens(x.square(), real)
+        self.num_batches.add_(1)
+        is_warming = self.num_batches <= self.warmup
+        used = torch.where(is_warming, square, self.running_square.to(square))
+        # A share that is a tensor: no branch on a number the device holds.
+        share = torch.where(is_warming, 1.0 / self.num_batches, 1.0 - self.decay)
+        self.running_square.lerp_(square.to(self.running_square), share.to(self.running_square))
+        return (used + self.epsilon).sqrt()

@@ -1,0 +1,97 @@
+"""A language model: one stack of blocks reads the text so far and says what comes next.
+
+    hidden = blocks(embedding(tokens)), each token looking at itself and what stands before it
+    P(next token) = softmax(norm(hidden) · output_weightᵀ)
+
+Radford et al. 2018. The blocks are the encoder's (there is no source to look at), under a causal mask. Rows may hold
+several texts, numbered by segment, 0 being filling. `forward` stops at the hidden states, as EncoderDecoder does; `step` reads one
+more token with caches and gives the same numbers.
+
+Tested against: the future and other texts are hidden; step by step = whole sequence; a GPT-2 with copied weights.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from headwise.attention.cache import Cache
+from headwise.attention.masks import causal, segments
+from headwise.attention.multi_head import MultiHeadAttention
+from headwise.blocks.embeddings import TokenEmbedding
+from headwise.blocks.encoder_block import EncoderBlock
+from headwise.blocks.normalization import TokenNorm, apply_norm
+
+
+@dataclass
+class ReadingState:
+    """What is remembered of the tokens read so far."""
+
+    caches: list[Cache]
+    time: int = 0
+
+
+class DecoderOnly(nn.Module):
+    """Parts are handed in by `build_decoder_only` (models/choices.py)."""
+
+    blocks: Sequence[EncoderBlock]
+
+    def __init__(
+        self, *, embedding: TokenEmbedding, blocks: list[EncoderBlock], norm: nn.Module, output: nn.Linear
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.blocks = nn.ModuleList(blocks)  # type: ignore[assignment]
+        self.norm = norm
+        self.output = output
+        self.looks_over_tokens = any(isinstance(module, TokenNorm) for module in self.modules())
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "row time"],
+        *,
+        segment: Int[Tensor, "row time"] | None = None,
+        position: Int[Tensor, "row time"] | None = None,
+    ) -> Float[Tensor, "row time dim"]:
+        """Hidden states that predict the token after each; without segments, a row is one text without filling."""
+        length = tokens.shape[1]
+        if position is None:
+            position = torch.arange(length, device=tokens.device).expand(tokens.shape)
+        mask, real = causal(), None
+        if segment is not None:
+            mask = (mask & segments(segment, segment)).ignoring_blind()
+            real = segment != 0 if self.looks_over_tokens else None
+        x = self.embedding(tokens, position, length=length)
+        if len(self.blocks) > 0:
+            mask = self.blocks[0].self_attention.kernel.prepare(mask, length, length, x.device)
+        for block in self.blocks:
+            x = block(x, mask, position=position, real=real)
+        return apply_norm(self.norm, x, real)
+
+    def logits(self, hidden: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch vocab"]:
+        return self.output(hidden)
+
+    def start(self, *, num_rows: int, max_length: int) -> ReadingState:
+        """Nothing read yet, room for so many tokens."""
+        like = self.output.weight.detach()
+        return ReadingState(
+            [
+                block.self_attention.make_cache(max_length=max_length, num_rows=num_rows, like=like)
+                for block in self.blocks
+            ]
+        )
+
+    def step(self, tokens: Int[Tensor, " row"], state: ReadingState) -> Float[Tensor, "row dim"]:
+        """Read one more token of every row; the hidden states that predict the next. For use without gradients."""
+        position = torch.full((tokens.shape[0], 1), state.time, device=tokens.device)
+        x = self.embedding(tokens[:, None], position, length=state.time + 1)
+        state.time += 1
+        for block, cache in zip(self.blocks, state.caches, strict=True):
+            x = block.step(x, cache)
+        return self.norm(x)[:, 0]
+
+    def attention_layers(self) -> dict[str, MultiHeadAttention]:
+        """Every attention of the model by a name for people."""
+        return {f"decoder.{number}.self": block.self_attention for number, block in enumerate(self.blocks)}
