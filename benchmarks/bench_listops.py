@@ -100,7 +100,10 @@ def train_one(kind: str, options: Any) -> dict[str, Any]:
     )
     began, curve, total = time.perf_counter(), [], torch.zeros((), device=device)
     every = max(1, steps // 10)
+    redrawn = [(name, part) for name, part in model.named_modules() if hasattr(part, "before_step")]
     for step in range(steps):
+        for name, part in redrawn:  # random features, as the training loop draws them
+            part.before_step(step + 1, key=f"{SEED}/{name}")
         chosen = numbers[step * options.batch : (step + 1) * options.batch]
         rows = torch.from_numpy(data["train"].rows(chosen, LENGTH)).long().to(device, non_blocking=True)
         answers = torch.from_numpy(data["train"].values[chosen]).long().to(device, non_blocking=True)

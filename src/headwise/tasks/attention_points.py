@@ -21,7 +21,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from headwise.attention.choices import AttentionSettings, build_attention
+from headwise.attention.choices import AttentionSettings, Full, build_attention
 from headwise.attention.fused import FusedAttention
 from headwise.attention.masks import Mask, causal, everything
 from headwise.blocks.initialization import initialize
@@ -86,7 +86,13 @@ def measure_point(name: str, settings: AttentionSettings, length: int, condition
         kernel.to(device=device)
     mask = causal() if conditions.causal else everything()
     mask = kernel.prepare(mask, length, length, device)
-    compute: Callable[..., Tensor] = torch.compile(kernel, dynamic=False) if conditions.compiled else kernel
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, *, training: bool) -> Tensor:
+        return kernel(q, k, v, mask, training=training)
+
+    # Full attention stays as it is written: the compiler would know the pattern and put the fused kernel in its place.
+    compiles = conditions.compiled and not isinstance(settings, Full)
+    compute: Callable[..., Tensor] = torch.compile(attend, dynamic=False) if compiles else attend
     meter = MemoryMeter(device)
     meter.start_building()
     q, k, v = (draw(part, length, conditions).requires_grad_() for part in ("q", "k", "v"))
@@ -94,11 +100,11 @@ def measure_point(name: str, settings: AttentionSettings, length: int, condition
 
     def forward() -> Tensor:
         with torch.no_grad():
-            return compute(q, k, v, mask)
+            return compute(q, k, v, training=False)
 
     def both() -> None:
         q.grad = k.grad = v.grad = None
-        compute(q, k, v, mask, training=True).backward(upstream)
+        compute(q, k, v, training=True).backward(upstream)
 
     forward_seconds, both_seconds = median_seconds(forward, device), median_seconds(both, device)
     if device.type == "cuda":
