@@ -5,7 +5,7 @@ import sys
 
 ONE_GRAPH = """
 import torch
-from headwise.attention.choices import Linear, Linformer, Performer, build_attention
+from headwise.attention.choices import Linear, Linformer, Performer, Reformer, build_attention
 from headwise.attention.masks import causal, segments
 from headwise.randomness import torch_generator
 
@@ -14,7 +14,8 @@ def attend(layer, x, run, is_causal):
     mask = layer.kernel.prepare(mask, x.shape[1], x.shape[1], x.device)
     return layer(x, x, mask)
 
-for settings, role in ((Linear(), "encoder"), (Linear(), "decoder"), (Performer(num_features=8), "encoder"), (Linformer(rank=8), "encoder")):
+for settings, role in ((Linear(), "encoder"), (Linear(), "decoder"), (Performer(num_features=8), "encoder"), (Linformer(rank=8), "encoder"),
+                       (Reformer(num_rounds=2), "decoder")):
     layer = build_attention(settings, dim=8, num_heads=2, dropout_rate=0.0, role=role)
     compiled = torch.compile(attend, backend="aot_eager", fullgraph=True, dynamic=False)
     for seed, cut in enumerate((7, 131)):

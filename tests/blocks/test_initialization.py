@@ -29,6 +29,7 @@ VARIANTS = {
     "relative": {"position": {"kind": "relative"}} | dict.fromkeys(("encoder", "decoder"), FULL),
     "transformer_xl": {"position": {"kind": "transformer_xl"}},
     "continuous": {"position": {"kind": "continuous"}},
+    "reformer": {"encoder": {"layers": 1, "heads": 4, "attention": {"kind": "reformer"}}},
     "linformer": {"encoder": {"layers": 1, "heads": 4, "attention": {"kind": "linformer", "rank": 67}}},
 }
 
@@ -68,7 +69,7 @@ def expected_deviation(name: str) -> float:
         return 67**-0.5  # the rank
     if name.endswith(("distance_keys", "distance_values")):
         return (DIM // 4) ** -0.5
-    if name.endswith(("query.weight", "key_value.weight", "relation.distance.weight")):
+    if name.endswith(("query.weight", "self_attention.value.weight", "key_value.weight", "relation.distance.weight")):
         return math.sqrt(2 / (DIM + DIM)) / math.sqrt(2)
     if name.endswith("output.weight"):
         return math.sqrt(2 / (DIM + DIM))

@@ -15,6 +15,7 @@ To add a kernel, append a `Row` to `KERNELS`:
   the input change the output a little? not where a best key is chosen or a window's edge moves) are True for most.
 - A kernel of parts may have several rows, named `kind/part`.
 - `square_only`: it knows only self-attention, as many queries as keys.
+- `shared`: keys are the queries (Reformer); scenes then give the same vectors for both.
 
 Then `pytest tests/laws -k <name>` runs every law of `laws.py` over it.
 """
@@ -29,6 +30,7 @@ from headwise.attention.bigbird import BigBirdAttention
 from headwise.attention.choices import Full
 from headwise.attention.full import FullAttention
 from headwise.attention.fused import FusedAttention
+from headwise.attention.hashed import HashedAttention
 from headwise.attention.linear import LinearAttention
 from headwise.attention.linformer import LinformerAttention
 from headwise.attention.local_position import LocalWindow, MonotonicWindow, PredictiveWindow
@@ -41,7 +43,7 @@ from headwise.attention.window import WindowAttention
 from headwise.blocks.initialization import initialize
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings, read_yaml
-from tests.laws.references import QuadraticLinear, QuadraticPerformer
+from tests.laws.references import QuadraticLinear, QuadraticPerformer, SharedQueryKey
 
 HEAD_DIM = 11
 """Of the scenes; kernels with weights are built for it."""
@@ -58,6 +60,7 @@ class Row:
     square_only: bool = False
     reference: Callable[[], Any] = FullAttention
     continuous: bool = True
+    shared: bool = False
 
     @property
     def kind(self) -> str:
@@ -166,5 +169,17 @@ KERNELS: tuple[Row, ...] = (
         refuses=("causal", "causal_offset", "window", "explicit"),
         takes_bias=False,
         order_free=False,
+    ),
+    Row(
+        "reformer",
+        lambda rate: HashedAttention(HEAD_DIM, num_buckets=4, num_rounds=3, window=2, dropout_rate=rate),
+        exact=lambda length: HashedAttention(HEAD_DIM, num_buckets=1, num_rounds=2, window=length),
+        refuses=("causal_offset", "window", "explicit"),
+        takes_bias=False,
+        order_free=False,
+        continuous=False,
+        square_only=True,
+        shared=True,
+        reference=SharedQueryKey,
     ),
 )

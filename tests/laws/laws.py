@@ -16,7 +16,7 @@ from headwise.attention.multi_head import Kernel, Stepping
 from headwise.errors import MaskError, UsageError
 from tests.laws.kernels import HEAD_DIM, KERNELS, Row
 from tests.laws.probes import find_gradients, honoured, stand_at
-from tests.laws.scenes import BATCH, HEADS, PARTS, Scene, cases, make_scene
+from tests.laws.scenes import BATCH, HEADS, PARTS, Scene, cases, make_scene, scene_for
 
 CLOSE = {torch.float64: 1e-9, torch.float32: 1e-5, torch.bfloat16: 5e-2, torch.float16: 5e-3}
 HUGE = 1e9
@@ -44,7 +44,8 @@ def hidden_keys_cannot_leak(row: Row) -> None:
             k, v = scene.k.clone(), scene.v.clone()
             k[:, :, key], v[:, :, key] = HUGE, -HUGE
             blind = ~visible[:, :, :, key]
-            after = kernel(scene.q, k, v, mask, bias=bias)
+            blind[:, :, key if row.shared else slice(0)] = False  # the token's own query is changed with it
+            after = kernel(k if row.shared else scene.q, k, v, mask, bias=bias)
             assert_same(after[blind], before[blind], f"{name}, key {key}")
         k, v = scene.k.clone().requires_grad_(), scene.v.clone().requires_grad_()
         output = kernel(scene.q, k, v, mask, bias=bias)
@@ -56,7 +57,7 @@ def hidden_keys_cannot_leak(row: Row) -> None:
 
 def empty_row_gives_zeros(row: Row) -> None:
     """A query that may look at nothing gives zeros, and passes back a zero gradient: never NaN."""
-    scene = make_scene("empty", square=row.square_only)
+    scene = scene_for(row, "empty")
     scene.table[1, :, 2] = False
     scene.real[0] = False
     scene.query_segment[1, 3] = 0
@@ -140,7 +141,7 @@ def stepping_is_the_whole(row: Row) -> None:
     """Causal attention token by token with a cache gives what the whole sequence gives at once; a prefix may be read in one go."""
     if "causal" in row.refuses:
         return
-    scene = make_scene("steps", square=True, value_dim=HEAD_DIM)
+    scene = scene_for(row, "steps", square=True, value_dim=HEAD_DIM)
     kernel = row.build(0.0)
     whole = kernel(scene.q, scene.k, scene.v, causal())
     if isinstance(kernel, Stepping):
@@ -228,7 +229,7 @@ def packed_is_one_by_one(row: Row) -> None:
     if "segments" in row.refuses:
         return
     lengths, kernel = (2, 3, 5), row.build(0.0)
-    scene = make_scene("packed", num_keys=sum(lengths) + 1, square=True)
+    scene = scene_for(row, "packed", num_keys=sum(lengths) + 1, square=True)
     numbers = torch.tensor([number for number, length in enumerate(lengths, 1) for _ in range(length)] + [0])
     own = segments(numbers.expand(BATCH, -1), numbers.expand(BATCH, -1))
     for extra in (Mask(), causal()) if "causal" not in row.refuses else (Mask(),):
@@ -256,7 +257,7 @@ def bias_may_be_shared(row: Row) -> None:
 
 def dropout_keeps_the_mean(row: Row) -> None:
     """Forgetting happens while training only, and on average changes nothing."""
-    scene = make_scene("dropout", square=row.square_only).to(torch.float32)
+    scene = scene_for(row, "dropout").to(torch.float32)
     copies = 4096 // BATCH
     q, k, v = (value[:1].expand(copies, -1, -1, -1) for value in (scene.q, scene.k, scene.v))
     kernel = row.build(0.5)

@@ -5,7 +5,7 @@ one element of the batch by itself under the mask that belongs to it.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import torch
@@ -102,12 +102,18 @@ def make_scene(
     )
 
 
+def scene_for(row: Row, key: str, *, num_keys: int = KEYS, value_dim: int = VALUE_DIM, square: bool = False) -> Scene:
+    """A scene as the kernel wants it: one that shares queries and keys gets them twice."""
+    scene = make_scene(key, num_keys=num_keys, value_dim=value_dim, square=square or row.square_only)
+    return replace(scene, k=scene.q) if row.shared else scene
+
+
 def cases(row: Row, key: str) -> Iterator[tuple[str, Scene, Tensor | None]]:
     """(mask name, scene, bias or None) for every mask the kernel does not refuse."""
     for name in NAMES:
         if not set(row.refuses) & set(name.split("&")):
-            for square in (False, True) if not row.square_only else (True,):
-                scene = make_scene(key, square=square)
+            for square in (True,) if row.square_only else (False, True):
+                scene = scene_for(row, key, square=square)
                 yield name, scene, None
                 if row.takes_bias:
                     yield name, scene, scene.bias

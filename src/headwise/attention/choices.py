@@ -9,6 +9,7 @@ from headwise.attention.bigbird import BigBirdAttention
 from headwise.attention.fitting import check_relation
 from headwise.attention.full import FullAttention
 from headwise.attention.fused import FusedAttention
+from headwise.attention.hashed import HashedAttention, SharedQueryKeyAttention
 from headwise.attention.linear import LinearAttention
 from headwise.attention.linformer import LinformerAttention, Sharing
 from headwise.attention.longformer import LongformerAttention, LongformerMultiHead
@@ -116,6 +117,18 @@ class Performer(Settings):
     """Updates after which other features are drawn while training; 0 keeps the first."""
 
 
+class Reformer(Settings):
+    """Tokens look at those that fall into the same bucket; queries and keys are one."""
+
+    kind: Literal["reformer"] = "reformer"
+    num_buckets: int = Field(default=16, ge=2, le=65536, multiple_of=2)
+    """Buckets of each hash; about as many as make a bucket as large as `bucket_size`."""
+    num_rounds: int = Field(default=4, ge=1, le=64)
+    """Hashes; twice as many come about twice as near to full attention."""
+    bucket_size: int = Field(default=64, ge=1, le=65536)
+    """Tokens of one's own bucket that are looked at to either side."""
+
+
 class Linformer(Settings):
     """A sentence summed up in `rank` learned mixtures of its tokens; not for words that are written one by one."""
 
@@ -129,7 +142,8 @@ class Linformer(Settings):
 
 
 AttentionSettings = Annotated[
-    Full | Fused | Window | Longformer | BigBird | Linear | Performer | Linformer, Field(discriminator="kind")
+    Full | Fused | Window | Longformer | BigBird | Linear | Performer | Linformer | Reformer,
+    Field(discriminator="kind"),
 ]
 
 
@@ -192,6 +206,12 @@ def _build(
         case Performer(num_features=num_features, redraw_every=every):
             features = PerformerAttention(dim // num_heads, num_features, redraw_every=every, dropout_rate=dropout_rate)
             return MultiHeadAttention(dim, num_heads, features, relation=relation)
+        case Reformer(num_buckets=buckets, num_rounds=rounds, bucket_size=width):
+            _needs_one_line(settings.kind, role)
+            hashed = HashedAttention(
+                dim // num_heads, num_buckets=buckets, num_rounds=rounds, window=width, dropout_rate=dropout_rate
+            )
+            return SharedQueryKeyAttention(dim, num_heads, hashed, relation=relation)
         case Linformer(rank=rank, max_length=max_length, sharing=sharing):
             _needs_whole_sentences(role)
             summaries = LinformerAttention(rank, max_length, sharing=sharing, dropout_rate=dropout_rate)

@@ -50,7 +50,7 @@ def _zeros(weight: Tensor, generator: torch.Generator) -> None:
 TABLE: tuple[tuple[str, Rule], ...] = (
     (r"(.*\.)?table\.weight", _normal_by_dim),
     (r"output\.weight", _normal_by_dim),
-    (r".*\.(global_)?query\.weight", _xavier(1, 1 / math.sqrt(2))),
+    (r".*\.((global_)?query|value)\.weight", _xavier(1, 1 / math.sqrt(2))),
     (r".*\.(global_)?key_value\.weight", _xavier(2, 1 / math.sqrt(2))),
     (r".*\.gate_widen\.weight", _xavier(2)),
     (r".*\.(output|widen|narrow)\.weight", _xavier(1)),
