@@ -33,7 +33,11 @@ from headwise.tasks.attention_comparison import known_kernels, suited
 from headwise.training.precision import autocast
 
 PARTS = {"train": 96_000, "valid": 2_000, "test": 2_000}
-RESTRICTING: dict[str, dict[str, int]] = {"window": {"left": 64, "right": 64}, "linformer": {"rank": 128}}
+RESTRICTING: dict[str, dict[str, int]] = {
+    "window": {"left": 64, "right": 64},
+    "longformer": {"width": 128},
+    "linformer": {"rank": 128},
+}
 LENGTH = 2048
 """Rows of the model: the longest expression has 1,999 tokens, and blocks and chunks divide this."""
 SEED = 1
