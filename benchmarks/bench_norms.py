@@ -10,43 +10,20 @@ import time
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from harness import Bench, make_parser, print_table
 from language_model import Budget, measure_perplexity, read_text, train_model
 
-from headwise.models.choices import DecoderOnlySettings, build_decoder_only
-from headwise.randomness import torch_generator
-from headwise.settings import check_settings
+from tests.models.test_depth import last_gradient
 
 NORMS = ("layer", "rms", "power", "batch")
 DEPTHS = (2, 4, 6, 12)
-VOCAB = 211
-
-
-def last_gradient(place: str, num_layers: int, key: str) -> float:
-    """Norm of the gradient of the last layer's second feed-forward matrix at the very beginning, random tokens to be guessed."""
-    generator = torch_generator("depth", key)
-    settings = check_settings(
-        DecoderOnlySettings,
-        {
-            "dim": 128,
-            "layers": num_layers,
-            "heads": 8,
-            "norm": {"kind": "layer", "place": place},
-            "dropout": {"residual": 0.0, "embedding": 0.0},
-        },
-    )
-    model = build_decoder_only(settings, size=VOCAB, generator=generator)
-    tokens, answers = torch.randint(0, VOCAB, (2, 8, 32), generator=generator)
-    F.cross_entropy(model.logits(model(tokens)).flatten(0, 1), answers.flatten()).backward()
-    gradient = model.blocks[-1].feed_forward.narrow.weight.grad
-    return gradient.norm().item()
 
 
 def depth_table(bench: Bench, *, quick: bool) -> None:
+    num_seeds = 1 if quick else 5
     rows = [("place", *(f"{depth} layers" for depth in DEPTHS), "2 / 12")]
     for place in ("after", "before"):
-        norms = [sum(last_gradient(place, depth, str(key)) for key in range(1 if quick else 5)) / 5 for depth in DEPTHS]
+        norms = [sum(last_gradient(place, depth, key) for key in range(num_seeds)) / num_seeds for depth in DEPTHS]
         bench.note(f"gradient, norm {place}", dict(zip(DEPTHS, norms, strict=True)))
         rows.append((place, *(f"{norm:.3f}" for norm in norms), f"{norms[0] / norms[-1]:.2f}"))
     print_table(rows)
