@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from harness import Bench, make_parser, print_table
 from language_model import Budget, measure_perplexity, read_text, train_model
-
 from tests.models.test_depth import last_gradient
 
 NORMS = ("layer", "rms", "power", "batch")
