@@ -50,7 +50,7 @@ def test_local_p_is_the_formula_and_is_not_renormalised() -> None:
     lengths = (7, 5)
     real = torch.arange(KEYS) < torch.tensor(lengths)[:, None]
     weights = ScoredAttention(scaled_dot_scores, window=window).weights(q, k, padding(real)).detach()
-    hidden, vote = window.place_hidden.weight.detach(), window.place_vote.weight[0].detach()
+    hidden, vote = window.place_hidden.detach(), window.place_vote[0].detach()
     for batch, length in enumerate(lengths):
         for head in range(HEADS):
             for query in range(QUERIES):

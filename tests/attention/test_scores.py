@@ -49,17 +49,17 @@ def by_hand(kind: str, score: Score, q: Tensor, k: Tensor, place: int) -> float:
         case "scaled_dot":
             return dot / math.sqrt(len(one))
         case "additive":
-            sums = zip(apply(weights["query_map.weight"], one), apply(weights["key_map.weight"], other), strict=True)
-            return sum(v * math.tanh(a + b) for v, (a, b) in zip(weights["vote.weight"][0], sums, strict=True))
+            sums = zip(apply(weights["query_map"], one), apply(weights["key_map"], other), strict=True)
+            return sum(v * math.tanh(a + b) for v, (a, b) in zip(weights["vote"][0], sums, strict=True))
         case "concat":
-            hidden = apply(weights["joint_map.weight"], one + other)
-            return sum(v * math.tanh(x) for v, x in zip(weights["vote.weight"][0], hidden, strict=True))
+            hidden = apply(weights["joint_map"], one + other)
+            return sum(v * math.tanh(x) for v, x in zip(weights["vote"][0], hidden, strict=True))
         case "bilinear":
-            return sum(a * b for a, b in zip(one, apply(weights["between.weight"], other), strict=True))
+            return sum(a * b for a, b in zip(one, apply(weights["between"], other), strict=True))
         case "cosine":
             return 10 * math.exp(weights["log_scale"]) * dot / (math.hypot(*one) * math.hypot(*other))
         case "location":
-            return apply(weights["place_map.weight"], one)[place]
+            return apply(weights["place_map"], one)[place]
         case _:
             width = len(one) ** 0.25 * math.exp(weights["log_width"])
             return -sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) / (2 * width**2)
@@ -121,8 +121,8 @@ def test_concat_is_additive_with_one_matrix() -> None:
     concat, additive = make("concat"), make("additive")
     assert isinstance(concat, ConcatScore)
     assert isinstance(additive, AdditiveScore)
-    joint = torch.cat([additive.query_map.weight, additive.key_map.weight], dim=1)
-    concat.load_state_dict({"joint_map.weight": joint, "vote.weight": additive.vote.weight})
+    joint = torch.cat([additive.query_map, additive.key_map], dim=1)
+    concat.load_state_dict({"joint_map": joint, "vote": additive.vote})
     q, k = draw(QUERIES, DIM), draw(KEYS, DIM, key="k")
     torch.testing.assert_close(concat(q, k), additive(q, k))
 

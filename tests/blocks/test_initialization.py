@@ -75,11 +75,11 @@ def expected_deviation(name: str) -> float:
         return math.sqrt(2 / (DIM + DIM))
     if name.endswith(("widen.weight", "narrow.weight")):
         return math.sqrt(2 / (DIM + HIDDEN))
-    if name.endswith("joint_map.weight"):
+    if name.endswith("joint_map"):
         return math.sqrt(2 / (2 * DIM // 4 + 64))
-    if name.endswith("place_hidden.weight"):
+    if name.endswith("place_hidden"):
         return math.sqrt(2 / (2 * DIM // 4))
-    if name.endswith("vote.weight"):
+    if name.endswith("vote"):
         return math.sqrt(2 / (1 + (DIM // 4 if "place" in name else 64)))
     return 0.0
 
@@ -88,7 +88,7 @@ def expected_deviation(name: str) -> float:
 def test_variances_are_those_promised(variant: str) -> None:
     for name, parameter in make(variant).named_parameters():
         expected = expected_deviation(name)
-        if name.endswith("between.weight"):
+        if name.endswith("between"):
             assert parameter.equal(torch.eye(parameter.shape[0]) / math.sqrt(parameter.shape[0]))
         elif expected:
             # Four standard errors, where a small table has more than five per cent.

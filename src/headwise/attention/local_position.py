@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from headwise.attention.masks import Explicit, Mask, Segments
-from headwise.attention.scores import widen
+from headwise.attention.scores import make_matrix, widen
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,15 +105,15 @@ class PredictiveWindow(nn.Module):
         super().__init__()
         self.half_width = half_width
         self.deviation = half_width / 2 if deviation is None else deviation
-        self.place_hidden = nn.Linear(head_dim, head_dim, bias=False)
-        self.place_vote = nn.Linear(head_dim, 1, bias=False)
+        self.place_hidden = make_matrix(head_dim, head_dim)
+        self.place_vote = make_matrix(1, head_dim)
 
     def centre(
         self, q: Float[Tensor, "batch head query head_dim"], length: Int[Tensor, "#batch #head #query 1"]
     ) -> Float[Tensor, "batch head query 1"]:
         wide = widen(q)
-        hidden = F.linear(wide, self.place_hidden.weight.to(wide.dtype)).tanh()
-        return length * F.linear(hidden, self.place_vote.weight.to(hidden.dtype)).to(wide.dtype).sigmoid()
+        hidden = F.linear(wide, self.place_hidden.to(wide.dtype)).tanh()
+        return length * F.linear(hidden, self.place_vote.to(hidden.dtype)).to(wide.dtype).sigmoid()
 
     def forward(
         self,

@@ -35,6 +35,11 @@ CHUNK = 2**26
 """Numbers of additive comparison held at once: 256 MiB in float32."""
 
 
+def make_matrix(num_rows: int, num_columns: int) -> nn.Parameter:
+    """Weights of a score. No nn.Linear, whose form for inference has other numbers inside than these formulas are written with."""
+    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(num_rows, num_columns)))
+
+
 def widen(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """In float32 or better, and bounded: float16 ends at 65,504, which the product of two long vectors exceeds."""
     return (x if x.dtype == torch.float64 else x.float()).clamp(-LARGEST, LARGEST)
@@ -81,15 +86,15 @@ class AdditiveScore(nn.Module):
 
     def __init__(self, query_dim: int, key_dim: int, *, hidden: int) -> None:
         super().__init__()
-        self.query_map = nn.Linear(query_dim, hidden, bias=False)
-        self.key_map = nn.Linear(key_dim, hidden, bias=False)
-        self.vote = nn.Linear(hidden, 1, bias=False)
+        self.query_map = make_matrix(hidden, query_dim)
+        self.key_map = make_matrix(hidden, key_dim)
+        self.vote = make_matrix(1, hidden)
 
     def forward(
         self, q: Float[Tensor, "*batch query query_dim"], k: Float[Tensor, "*batch key key_dim"]
     ) -> Float[Tensor, "*batch query key"]:
-        a, b = _map(q, self.query_map.weight), _map(k, self.key_map.weight)
-        return _compare_in_pieces(a, b, self.vote.weight[0])
+        a, b = _map(q, self.query_map), _map(k, self.key_map)
+        return _compare_in_pieces(a, b, self.vote[0])
 
 
 class ConcatScore(nn.Module):
@@ -98,14 +103,14 @@ class ConcatScore(nn.Module):
     def __init__(self, query_dim: int, key_dim: int, *, hidden: int) -> None:
         super().__init__()
         self.query_dim = query_dim
-        self.joint_map = nn.Linear(query_dim + key_dim, hidden, bias=False)
-        self.vote = nn.Linear(hidden, 1, bias=False)
+        self.joint_map = make_matrix(hidden, query_dim + key_dim)
+        self.vote = make_matrix(1, hidden)
 
     def forward(
         self, q: Float[Tensor, "*batch query query_dim"], k: Float[Tensor, "*batch key key_dim"]
     ) -> Float[Tensor, "*batch query key"]:
-        of_query, of_key = self.joint_map.weight.split([self.query_dim, k.shape[-1]], dim=1)
-        return _compare_in_pieces(_map(q, of_query), _map(k, of_key), self.vote.weight[0])
+        of_query, of_key = self.joint_map.split([self.query_dim, k.shape[-1]], dim=1)
+        return _compare_in_pieces(_map(q, of_query), _map(k, of_key), self.vote[0])
 
 
 class BilinearScore(nn.Module):
@@ -113,12 +118,12 @@ class BilinearScore(nn.Module):
 
     def __init__(self, query_dim: int, key_dim: int) -> None:
         super().__init__()
-        self.between = nn.Linear(key_dim, query_dim, bias=False)
+        self.between = make_matrix(query_dim, key_dim)
 
     def forward(
         self, q: Float[Tensor, "*batch query query_dim"], k: Float[Tensor, "*batch key key_dim"]
     ) -> Float[Tensor, "*batch query key"]:
-        return widen(q) @ _map(k, self.between.weight).transpose(-2, -1)
+        return widen(q) @ _map(k, self.between).transpose(-2, -1)
 
 
 class CosineScore(nn.Module):
@@ -160,7 +165,7 @@ class LocationScore(nn.Module):
 
     def __init__(self, query_dim: int, *, max_length: int) -> None:
         super().__init__()
-        self.place_map = nn.Linear(query_dim, max_length, bias=False)
+        self.place_map = make_matrix(max_length, query_dim)
 
     def forward(
         self,
@@ -170,7 +175,7 @@ class LocationScore(nn.Module):
         key_place: Int[Tensor, "#batch key"] | None = None,
     ) -> Float[Tensor, "*batch query key"]:
         """`key_place`: where each key stands in its sentence, if several share a row ([batch, head, query, …] then)."""
-        num_keys, limit = k.shape[-2], self.place_map.out_features
+        num_keys, limit = k.shape[-2], self.place_map.shape[0]
         if num_keys > limit:
             raise UsageError(
                 f"the location score knows {limit} places and was given {num_keys} keys; raise attention.score.max_length "
@@ -178,7 +183,7 @@ class LocationScore(nn.Module):
                 f"location 打分只认识 {limit} 个位置，却有 {num_keys} 个键；请增大 attention.score.max_length（打包行按整行计），"
                 "或改用读取键的打分，例如 attention.score.kind=additive",
             )
-        scores = _map(q, self.place_map.weight)
+        scores = _map(q, self.place_map)
         if key_place is None:
             return scores[..., :num_keys]
         index = key_place[:, None, None, :].expand(*scores.shape[:-1], num_keys)

@@ -30,11 +30,11 @@ from headwise.randomness import torch_generator
 from headwise.settings import apply_overrides, check_settings
 
 PARAMETERS: dict[str, dict[str, str]] = {
-    "additive": {"W_q": "query_map.weight", "W_k": "key_map.weight", "w_v": "vote.weight"},
-    "concat": {"W": "joint_map.weight", "v": "vote.weight"},
-    "bilinear": {"W": "between.weight"},
-    "general": {"W": "between.weight"},
-    "location": {"W": "place_map.weight"},
+    "additive": {"W_q": "query_map", "W_k": "key_map", "w_v": "vote"},
+    "concat": {"W": "joint_map", "v": "vote"},
+    "bilinear": {"W": "between"},
+    "general": {"W": "between"},
+    "location": {"W": "place_map"},
 }
 """What the formulas call the weights of a learned score."""
 
