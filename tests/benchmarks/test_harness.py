@@ -137,7 +137,7 @@ def test_typical_batches_are_as_the_whole_on_both_sides() -> None:
         assert statistics.mean(map(count, chosen)) == pytest.approx(statistics.mean(map(count, batches)), rel=0.1)
 
 
-@pytest.mark.parametrize("name", ["training", "decoding", "cpu_decoding", "packing", "waiting"])
+@pytest.mark.parametrize("name", ["training", "decoding", "cpu_decoding", "packing", "waiting", "linear"])
 def test_benchmarks_run(name: str, tmp_path: Path) -> None:
     module = importlib.import_module(f"bench_{name}")
     module.main(["--quick", "--device", "cpu", "--output", str(tmp_path / "out.json")])
