@@ -1,0 +1,8 @@
+"""Counting words: n-gram language models, from maximum likelihood to modified Kneser–Ney."""
+
+from headwise.models.ngram.choices import NgramSettings
+from headwise.models.ngram.counting import TokenStream, count_ngrams
+from headwise.models.ngram.estimation import estimate
+from headwise.models.ngram.model import NgramModel
+
+__all__ = ["NgramModel", "NgramSettings", "TokenStream", "count_ngrams", "estimate"]

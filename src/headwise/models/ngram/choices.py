@@ -1,0 +1,79 @@
+"""What a recipe may say about n-grams: the order, and how probability is kept for what was never seen."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from headwise.settings import Settings
+
+Form = Literal["interpolated", "backoff"]
+
+
+class MaximumLikelihood(Settings):
+    """Counts divided by counts; what was never seen has probability 0."""
+
+    kind: Literal["maximum_likelihood"] = "maximum_likelihood"
+
+
+class AddK(Settings):
+    """Laplace: every word is counted k times more than it was seen, after every context."""
+
+    kind: Literal["add_k"] = "add_k"
+    k: float = Field(default=1.0, gt=0.0, le=1e6)
+    """What is added; 1 is add-one."""
+
+
+class AbsoluteDiscounting(Settings):
+    """Ney, Essen and Kneser (1994): a constant is taken from every count and given to the shorter context."""
+
+    kind: Literal["absolute_discounting"] = "absolute_discounting"
+    discount: float | None = Field(default=None, gt=0.0, lt=1.0)
+    """What is taken; null: n₁ / (n₁ + 2 n₂) of each order."""
+    form: Form = "interpolated"
+
+
+class KneserNey(Settings):
+    """Kneser and Ney (1995): as above, but shorter contexts count after how many different words they occur."""
+
+    kind: Literal["kneser_ney"] = "kneser_ney"
+    discount: float | None = Field(default=None, gt=0.0, lt=1.0)
+    """What is taken; null: n₁ / (n₁ + 2 n₂) of each order."""
+    form: Form = "interpolated"
+
+
+class ModifiedKneserNey(Settings):
+    """Chen and Goodman (1998): three discounts an order, for what was seen once, twice, more often."""
+
+    kind: Literal["modified_kneser_ney"] = "modified_kneser_ney"
+    form: Form = "interpolated"
+
+
+class Katz(Settings):
+    """Katz (1987): counts up to `largest` are corrected by Good and Turing, the rest backs off."""
+
+    kind: Literal["katz"] = "katz"
+    largest: int = Field(default=5, ge=1, le=100)
+    """Larger counts are trusted as they are."""
+
+
+class StupidBackoff(Settings):
+    """Brants et al. (2007): relative frequencies, and a constant factor for every shorter context; sums to more than 1."""
+
+    kind: Literal["stupid_backoff"] = "stupid_backoff"
+    factor: float = Field(default=0.4, gt=0.0, lt=1.0)
+
+
+SmoothingSettings = Annotated[
+    MaximumLikelihood | AddK | AbsoluteDiscounting | KneserNey | ModifiedKneserNey | Katz | StupidBackoff,
+    Field(discriminator="kind"),
+]
+
+
+class NgramSettings(Settings):
+    """A word depends on the order - 1 words before it; learnt by counting."""
+
+    kind: Literal["ngram"] = "ngram"
+    order: int = Field(default=5, ge=1, le=20)
+    """Words of the longest n-gram; 1 looks at no context."""
+    smoothing: SmoothingSettings = ModifiedKneserNey()
+    """What happens to what was never seen."""

@@ -1,0 +1,72 @@
+"""Finding many keys at once: a hash table that is probed by whole arrays.
+
+The place of a key among sorted keys is `numpy.searchsorted`'s answer; but its binary search among ten million keys waits for memory
+some twenty times. A table of twice as many slots waits once or twice: the key times an odd constant (Knuth's multiplicative
+hashing), its highest bits, is the slot to look at, and a slot that is taken sends to the next.
+
+    slot₀ = (key · 0x9E3779B97F4A7C15 mod 2⁶⁴) >> (64 - bits),   slotᵢ = slot₀ + i
+
+Tested against: numpy.searchsorted, on keys that are there, that are not, and that all fall into one slot.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Keys = NDArray[np.int64]
+Ids = NDArray[np.int32]
+ABSENT = -1
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_SMALL = 1 << 14
+"""Fewer questions than this are searched: building the table would cost more."""
+
+
+class KeyIndex:
+    """Where each of some sorted, distinct keys stands; the table is built when it first pays."""
+
+    def __init__(self, keys: Keys) -> None:
+        self.keys = keys
+        self._slots: Ids | None = None
+        self._bits = max(4, int(2 * max(1, len(keys)) - 1).bit_length())
+
+    def find(self, wanted: Keys) -> Ids:
+        """The place of every wanted key, -1 for those that are not there."""
+        if len(self.keys) == 0:
+            return np.full(len(wanted), ABSENT, dtype=np.int32)
+        if self._slots is None and len(wanted) < _SMALL:
+            places = np.searchsorted(self.keys, wanted).astype(np.int32)
+            places[places == len(self.keys)] = 0
+            return np.where(self.keys[places] == wanted, places, np.int32(ABSENT))
+        return self._probe(wanted)
+
+    def build(self) -> None:
+        """Enter all keys: those that meet an empty slot take it, the others go on to the next."""
+        slots = np.full(1 << self._bits, ABSENT, dtype=np.int32)
+        mask = (1 << self._bits) - 1
+        places = np.arange(len(self.keys), dtype=np.int32)
+        at = self._first_slots(self.keys)
+        while len(places):
+            empty = slots[at] == ABSENT
+            slots[at[empty]] = places[empty]  # of several that want one slot, one gets it
+            left = slots[at] != places
+            places, at = places[left], (at[left] + 1) & mask
+        self._slots = slots
+
+    def _first_slots(self, keys: Keys) -> Keys:
+        hashed = keys.view(np.uint64) * _FACTOR
+        hashed >>= np.uint64(64 - self._bits)
+        return hashed.view(np.int64)
+
+    def _probe(self, wanted: Keys) -> Ids:
+        if self._slots is None:
+            self.build()
+        slots = self._slots
+        assert slots is not None
+        mask = (1 << self._bits) - 1
+        at = self._first_slots(np.ascontiguousarray(wanted))
+        found = slots.take(at)
+        open_ = np.flatnonzero((self.keys.take(found, mode="wrap") != wanted) & (found != ABSENT))
+        while len(open_):  # another key sits there: look at the next slot
+            at[open_] = step = (at[open_] + 1) & mask
+            found[open_] = place = slots[step]
+            open_ = open_[(self.keys[place] != wanted[open_]) & (place != ABSENT)]
+        return found

@@ -1,0 +1,118 @@
+"""An n-gram language model: the probability of every word given the few words before it.
+
+    p(w₁ … wₘ) = Π p(wᵢ | wᵢ₋ₙ₊₁ … wᵢ₋₁)          Shannon 1948; smoothing: `estimation.py`
+
+A whole text is asked at once. From short contexts to long ones, a word whose n-gram was seen takes its probability; else its
+probability so far is multiplied by the context's weight. After the last order every word has p of the longest n-gram that
+was seen and the weights of the longer contexts, which is the recursion written in `estimation.py`.
+
+Tested against: that recursion word by word, KenLM on the same ARPA file, NLTK, sums over the vocabulary.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwise.models.ngram.counting import ABSENT, TokenStream
+from headwise.models.ngram.lookup import KeyIndex
+from headwise.models.ngram.tables import NgramTables
+from headwise.text.tokenizer import BOS
+
+Floats = NDArray[np.float32]
+CHUNK = 1 << 16
+"""Tokens asked together: the arrays of one round stay in the processor's cache."""
+
+
+class NgramModel:
+    """Answers for token ids; `tables` are all it knows."""
+
+    def __init__(self, tables: NgramTables) -> None:
+        self.tables = tables
+        self._indexes = [KeyIndex(level.keys) for level in tables.levels]
+
+    @property
+    def vocabulary(self) -> int:
+        return self.tables.vocabulary
+
+    @property
+    def num_parameters(self) -> int:
+        """Probabilities and weights that are stored."""
+        return sum(len(level.probabilities) + len(level.weights) for level in self.tables.levels)
+
+    def score(self, sentences: Sequence[Sequence[int]]) -> list[Floats]:
+        """The natural log-probability of each token of each sentence and of its end."""
+        stream = TokenStream.of_sentences(sentences)
+        scores = self.score_stream(stream)[stream.places > 0]
+        ends = np.cumsum([len(sentence) + 1 for sentence in sentences])
+        return np.split(scores, ends[:-1]) if len(sentences) else []
+
+    def score_stream(self, stream: TokenStream) -> Floats:
+        """One log-probability for every token of a text; that of `<s>` means nothing."""
+        result = np.empty(len(stream.tokens), dtype=np.float32)
+        for start in range(0, len(result), CHUNK):
+            # A chunk may begin inside a sentence: the words before it are read along.
+            before = min(start, self.tables.order)
+            part = slice(start - before, start + CHUNK)
+            result[start : start + CHUNK] = self._ask(stream.tokens[part], stream.places[part])[before:]
+        return result
+
+    def _ask(self, tokens: NDArray[np.int32], places: NDArray[np.int32]) -> Floats:
+        levels, falls_back = self.tables.levels, self.tables.falls_back
+        scores = levels[0].probabilities.take(tokens)
+        ids = tokens
+        for length in range(2, self.tables.order + 1):
+            level, below = levels[length - 1], levels[length - 2]
+            known = ids[:-1] != ABSENT
+            known &= places[1:] > 0  # nothing follows the end of a sentence but the next one
+            known &= places[1:] >= length - 1
+            if not falls_back:
+                scores[1:][places[1:] >= length - 1] = self.tables.floor
+            at = np.flatnonzero(known)
+            contexts = ids.take(at)
+            at += 1
+            keys = contexts.astype(np.int64)
+            keys *= self.vocabulary
+            keys += tokens.take(at)
+            found = self._indexes[length - 1].find(keys)
+            seen = found != ABSENT
+            weights = below.weights.take(contexts)
+            fallback = scores.take(at) + weights if falls_back else weights
+            scores[at] = np.where(seen, level.probabilities.take(found, mode="wrap"), fallback)
+            if length < self.tables.order:
+                ids = np.full(len(tokens), ABSENT, dtype=np.int32)
+                ids[at] = found
+        return scores
+
+    def next_words(self, prefixes: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        """Log-probabilities of every entry of the vocabulary after each beginning of a sentence, [prefix, vocabulary]."""
+        return np.stack([self._next(prefix) for prefix in prefixes])
+
+    def _next(self, prefix: Sequence[int]) -> Floats:
+        levels = self.tables.levels
+        history = [BOS, *prefix][-(self.tables.order - 1) :] if self.tables.order > 1 else []
+        scores = levels[0].probabilities.copy()
+        for length in range(1, len(history) + 1):
+            context = self._find(history[-length:])
+            if not self.tables.falls_back:
+                scores[:] = self.tables.floor
+            if context == ABSENT:
+                continue
+            weight = levels[length - 1].weights[context]
+            scores = scores + weight if self.tables.falls_back else np.full_like(scores, weight)
+            level = levels[length]
+            first, last = np.searchsorted(level.keys, [context * self.vocabulary, (context + 1) * self.vocabulary])
+            words = level.keys[first:last] - context * self.vocabulary
+            scores[words] = level.probabilities[first:last]
+        scores[: BOS + 1] = -np.inf
+        return scores
+
+    def _find(self, words: Sequence[int]) -> int:
+        """The id of one n-gram."""
+        found = int(words[0])
+        for length, word in enumerate(words[1:], start=2):
+            key = np.array([found * self.vocabulary + word], dtype=np.int64)
+            found = int(self._indexes[length - 1].find(key)[0])
+            if found == ABSENT:
+                break
+        return found
