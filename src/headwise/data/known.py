@@ -13,12 +13,12 @@ import os
 import shutil
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from headwise.data.known_table import CORPORA, KnownCorpusEntry, KnownFile
+from headwise.data.known_table import CORPORA, KnownCorpusEntry, KnownFile, KnownPartEntry
 from headwise.errors import DataError, UsageError
 from headwise.storage import INCOMPLETE, flush_to_disk
 
@@ -37,6 +37,16 @@ class KnownPart:
     path: Path
     columns: Mapping[str, int] | None
     keep: Mapping[int, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class KnownText:
+    """Text of one language on disk: a file of lines, or a column of a TSV file."""
+
+    path: Path
+    column: int | None
+    keep: Mapping[int, tuple[str, ...]]
+    is_tagged: bool
 
 
 @dataclass(frozen=True)
@@ -74,23 +84,45 @@ def find_corpus(name: str) -> KnownCorpusEntry:
 
 def find_known(name: str, *, languages: tuple[str, str]) -> KnownPart:
     """The part of a corpus a recipe calls known:NAME, on disk; what is not there yet is a DataError."""
+    part = _part_with(name, languages)
+    files = [part.file] if part.columns else [f"{part.file}.{code}.gz" for code in languages]
+    _check_files(name, files)
+    return KnownPart(data_directory() / part.file, part.columns, part.keep)
+
+
+def find_known_text(name: str, language: str) -> KnownText:
+    """One language of a part, on disk: of a parallel one its own side."""
+    part = _part_with(name, (language,))
+    aligned = part.form == "parallel" and part.columns is None
+    file = f"{part.file}.{language}.gz" if aligned else part.file
+    _check_files(name, [file])
+    column = None if part.columns is None else part.columns[language]
+    return KnownText(data_directory() / file, column, part.keep, is_tagged=part.form == "tagged")
+
+
+def _part_with(name: str, languages: Sequence[str]) -> KnownPartEntry:
     corpus = find_corpus(name)
     if name not in corpus.parts:
-        parts = ", ".join(f"known:{part}" for part in corpus.parts) or "none with two languages"
+        parts = ", ".join(f"known:{part}" for part in corpus.parts) or "none that a recipe may name"
         raise UsageError(
             f"the corpus {corpus.name} has no part {name!r}; choose one of: {parts}",
             f"语料 {corpus.name} 没有 {name!r} 这一部分；可选：{parts}",
         )
     part = corpus.parts[name]
     if missing := [code for code in languages if code not in part.languages]:
+        setting = "data.source or data.target" if len(languages) == 2 else "data.language"
         raise UsageError(
-            f"known:{name} has {', '.join(part.languages)}, not {', '.join(missing)}; change data.source or data.target",
-            f"known:{name} 含有 {'、'.join(part.languages)}，没有 {'、'.join(missing)}；请修改 data.source 或 data.target",
+            f"known:{name} has {', '.join(part.languages)}, not {', '.join(missing)}; change {setting}",
+            f"known:{name} 含有 {'、'.join(part.languages)}，没有 {'、'.join(missing)}；请修改 {setting.replace(' or ', ' 或 ')}",
         )
-    root = data_directory()
-    wanted = [part.file] if part.columns else [f"{part.file}.{code}.gz" for code in languages]
+    return part
+
+
+def _check_files(name: str, files: Sequence[str]) -> None:
+    """Each is there and is the published text."""
+    corpus, root = find_corpus(name), data_directory()
     known = {file.path: file for file in corpus.files}
-    for file in wanted:
+    for file in files:
         if not (root / file).exists():
             raise DataError(
                 f"is not there; bring it with `headwise data fetch {corpus.name}`, or set {VARIABLE} to a mirror",
@@ -103,7 +135,6 @@ def find_known(name: str, *, languages: tuple[str, str]) -> KnownPart:
                 f"不是发布的文本（SHA-256 不符）；请删除后运行 `headwise data fetch {corpus.name}`",
                 file=root / file,
             )
-    return KnownPart(root / part.file, part.columns, part.keep)
 
 
 def check_corpus(name: str, directory: Path | None = None) -> list[FileState]:

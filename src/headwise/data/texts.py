@@ -1,0 +1,203 @@
+"""Text of one language, for models that learn from text alone: files, columns, known corpora, the built-in grammar.
+
+    my/text.txt                      one sentence (or paragraph) a line; plain, .gz or .xz
+    my/pairs.tsv                     {path: my/pairs.tsv, column: 1}
+    known:ptb/train                  a public corpus; of a parallel one the side of `data.language`
+    pocket:train                     sentences of the built-in grammar
+
+Unlike pairs, lines are not filtered: only empty ones are left out (unless kept), and one that is too long to be a line of
+text is an error with its place. Tested against: the lists written to the files; every defect named here.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+
+from headwise.data.corpora import empty_file
+from headwise.data.known import find_known_text
+from headwise.data.lines import MAX_LINE_BYTES, find_text_file, read_lines
+from headwise.data.splitting import Part, SplitSettings, part_of
+from headwise.errors import DataError, SettingsError
+from headwise.settings import Settings
+
+
+class _Text(Settings):
+    limit: int | None = pydantic.Field(default=None, ge=1)
+    """Take at most so many lines from the start (after `split`)."""
+
+
+class _SplitText(_Text):
+    split: SplitSettings | None = None
+    """Take only a part, decided by the line."""
+
+
+class TextFile(_SplitText):
+    """One file, one sentence a line."""
+
+    kind: Literal["text"] = "text"
+    path: Path
+
+
+class TextColumn(_SplitText):
+    """One column of a tab-separated file."""
+
+    kind: Literal["tsv"] = "tsv"
+    path: Path
+    column: int = pydantic.Field(default=0, ge=0, le=1000)
+
+
+class KnownTextCorpus(_SplitText):
+    """A part of a known public corpus, such as ptb/train."""
+
+    kind: Literal["known"] = "known"
+    name: str
+    spaced: bool = False
+    """Of text that is cut into tagged words (people-daily-199801): put spaces between the words."""
+
+
+class PocketText(_Text):
+    """Sentences of the grammar that comes with Headwise."""
+
+    kind: Literal["pocket"] = "pocket"
+    split: Literal["train", "valid", "test", "unseen"] = "train"
+    count: int | None = pydantic.Field(default=None, ge=1, le=10_000_000)
+    seed: int = 0
+
+
+def _expand_text(value: Any) -> Any:
+    """The long form of a text given as a string, or as a mapping without its kind."""
+    if isinstance(value, str | Path):
+        text = str(value)
+        if text.startswith("known:"):
+            return {"kind": "known", "name": text.removeprefix("known:")}
+        if text.startswith("pocket:"):
+            split, _, count = text.removeprefix("pocket:").partition(":")
+            return {"kind": "pocket", "split": split, **({"count": count} if count else {})}
+        return {"kind": "text", "path": text}
+    if isinstance(value, Mapping) and "kind" not in value:
+        if isinstance(path := value.get("path"), str):
+            expanded = _expand_text(path)
+            kind = "tsv" if "column" in value and expanded["kind"] == "text" else expanded["kind"]
+            return {**expanded, **{key: item for key, item in value.items() if key != "path"}, "kind": kind}
+        if "name" in value:
+            return {**value, "kind": "known"}
+    return value
+
+
+def _as_list(value: Any) -> Any:
+    return value if isinstance(value, list | tuple) else [] if value is None else [value]
+
+
+Text = Annotated[
+    Annotated[TextFile | TextColumn | KnownTextCorpus | PocketText, pydantic.Field(discriminator="kind")],
+    pydantic.BeforeValidator(_expand_text),
+]
+Texts = Annotated[tuple[Text, ...], pydantic.BeforeValidator(_as_list)]
+
+
+class TextDataSettings(Settings):
+    """The language and its texts."""
+
+    language: str = pydantic.Field(min_length=1, max_length=32)
+    """Language code: which side of a parallel corpus is read."""
+    train: Texts = pydantic.Field(min_length=1)
+    valid: Texts = ()
+    test: Texts = ()
+    keep_empty: bool = False
+    """An empty line is a sentence of no words (WikiText counts its end), instead of nothing."""
+
+    @pydantic.model_validator(mode="after")
+    def _check_split(self) -> "TextDataSettings":
+        for text in (*self.train, *self.valid, *self.test):
+            if isinstance(text, _SplitText) and text.split and text.split.by != self.language:
+                raise SettingsError(
+                    f"split.by is {text.split.by!r}; the text is {self.language!r}: write split.by={self.language}",
+                    f"split.by 为 {text.split.by!r}；文本语言是 {self.language!r}：请写 split.by={self.language}",
+                )
+        return self
+
+    def texts(self, part: Part) -> tuple[Text, ...]:
+        match part:
+            case "train":
+                return self.train
+            case "valid":
+                return self.valid
+            case "test":
+                return self.test
+
+
+def read_texts(data: TextDataSettings, part: Part) -> Iterator[str]:
+    """The lines of a part, text after text; spaces at both ends are dropped."""
+    for text in data.texts(part):
+        lines = (line.strip() for line in _read(text, data.language))
+        kept = lines if data.keep_empty else filter(None, lines)
+        if isinstance(text, _SplitText) and (split := text.split) is not None:
+            kept = _take_part(kept, split)
+        yield from islice(kept, text.limit)
+
+
+def _take_part(lines: Iterator[str], split: SplitSettings) -> Iterator[str]:
+    return (line for line in lines if part_of(line, split) == split.part)
+
+
+def _read(text: Text, language: str) -> Iterator[str]:
+    match text:
+        case TextFile():
+            return read_whole_lines(find_text_file(text.path))
+        case TextColumn():
+            return _read_column(find_text_file(text.path), text.column, {})
+        case KnownTextCorpus():
+            known = find_known_text(text.name, language)
+            if known.column is not None:
+                return _read_column(known.path, known.column, known.keep)
+            lines = read_whole_lines(known.path)
+            return (_untagged(line, spaced=text.spaced) for line in lines) if known.is_tagged else lines
+        case PocketText():
+            return _speak(text, language)
+
+
+def read_whole_lines(path: Path) -> Iterator[str]:
+    """Every line of a file; one that is too long, or no line at all, is an error."""
+    number = 0
+    for number, line in enumerate(read_lines(path), start=1):
+        if line is None:
+            raise DataError(
+                f"is longer than {MAX_LINE_BYTES:,} bytes; put one sentence on a line",
+                f"超过 {MAX_LINE_BYTES:,} 字节；请每行只放一句",
+                file=path,
+                line=number,
+            )
+        yield line
+    if number == 0:
+        raise empty_file(path)
+
+
+def _read_column(path: Path, column: int, keep: Mapping[int, tuple[str, ...]]) -> Iterator[str]:
+    for number, line in enumerate(read_whole_lines(path), start=1):
+        cells = line.split("\t")
+        if len(cells) <= column:
+            raise DataError(
+                f"the line has {len(cells)} column(s) separated by tabs, column {column} (from 0) is asked for; "
+                "correct the line or `column`",
+                f"该行只有 {len(cells)} 个以制表符分隔的列，而要求的是第 {column} 列（从 0 数起）；请改正该行或 `column`",
+                file=path,
+                line=number,
+            )
+        if all(len(cells) > other and cells[other] in values for other, values in keep.items()):
+            yield cells[column]
+
+
+def _untagged(line: str, *, spaced: bool) -> str:
+    """`[中央/n 电台/n]nt` without tags and brackets."""
+    words = [word.removeprefix("[").rpartition("/")[0] for word in line.split()]
+    return (" " if spaced else "").join(words)
+
+
+def _speak(text: PocketText, language: str) -> Iterator[str]:
+    from headwise.pocket import sentences  # here, because few runs need the grammar
+
+    count = text.count or (100_000 if text.split == "train" else 1_000)
+    return (sentence.text(language) for sentence in sentences(text.split, count, seed=text.seed))
