@@ -21,7 +21,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
         assert name == "pocket"
         return tiny_recipe(*overrides, *SMALL)
 
-    monkeypatch.setattr(demo, "load_recipe", load)
+    monkeypatch.setattr(demo, "load_translation_recipe", load)
     monkeypatch.setattr(demo, "NUM_TEST_SENTENCES", 7)
     monkeypatch.setattr(demo, "NUM_ALIGNED_SENTENCES", 3)
 

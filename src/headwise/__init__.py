@@ -13,18 +13,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Recipe", "Translation", "Translator", "__version__", "load_recipe", "train"]
+__all__ = ["LanguageModel", "Recipe", "Translation", "Translator", "__version__", "load_recipe", "train"]
 
 if TYPE_CHECKING:
+    from headwise.tasks.language_model import LanguageModel
     from headwise.tasks.recipe import Recipe, load_recipe
-    from headwise.tasks.training_run import train
+    from headwise.tasks.running import train
     from headwise.tasks.translator import Translation, Translator
 
 
 _HOMES = {
+    "LanguageModel": "language_model",
     "Recipe": "recipe",
     "load_recipe": "recipe",
-    "train": "training_run",
+    "train": "running",
     "Translation": "translator",
     "Translator": "translator",
 }

@@ -22,7 +22,7 @@ from headwise.settings import read_settings_file
 from headwise.storage import MANIFEST
 from headwise.tasks.events import Events
 from headwise.tasks.pocket_test import HeadAlignment, PocketScores, measure_alignment, measure_pocket
-from headwise.tasks.recipe import load_recipe
+from headwise.tasks.recipe import load_translation_recipe
 from headwise.tasks.training_run import train
 from headwise.tasks.translator import Translator
 from headwise.training.run_directory import lock_is_held
@@ -89,10 +89,10 @@ def run_demo(pair: str, *, run: Path | str, fresh: bool, quick: bool, events: Ev
     source, target = split_pair(pair)
     directory = Path(run)
     overrides = [f"data.source={source}", f"data.target={target}"]
-    recipe = load_recipe("pocket", overrides)
+    recipe = load_translation_recipe("pocket", overrides)
     if quick:
         short = [f"training.steps={max(1, recipe.training.steps // 10)}", "training.schedule.warmup=20"]
-        recipe = load_recipe("pocket", [*overrides, *short])
+        recipe = load_translation_recipe("pocket", [*overrides, *short])
     held = (directory / "recipe.yaml").exists()
     if fresh and held:
         _require_demo(directory)

@@ -135,5 +135,6 @@ def test_the_table_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
             assert file.url is None or (file.url.startswith("https://") and "{" not in file.url)
         for name, part in corpus.parts.items():
             assert name.startswith(corpus.name + "/")
-            wanted = [part.file] if part.columns else [f"{part.file}.{code}.gz" for code in part.languages]
+            is_one = part.columns or part.form != "parallel"
+            wanted = [part.file] if is_one else [f"{part.file}.{code}.gz" for code in part.languages]
             assert set(wanted) <= set(paths)

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, get_args
 
 import pydantic
 import pytest
 
 from headwise.settings import Settings, read_yaml
+from headwise.tasks.language_recipe import LanguageRecipe
 from headwise.tasks.recipe import Recipe
 from tests.docs.pages import GUIDE, read_page
 
@@ -54,7 +56,7 @@ def test_every_key_stands_in_a_table_with_its_default(language: str) -> None:
     rows = _rows(language)
     problems = []
     seen = set()
-    for path, field in _fields(Recipe):
+    for path, field in chain(_fields(Recipe), _fields(LanguageRecipe)):
         seen.add(path)
         if path not in rows:
             problems.append(f"{path} is missing")
@@ -62,7 +64,7 @@ def test_every_key_stands_in_a_table_with_its_default(language: str) -> None:
         default, meaning = rows[path]
         shown = [read_yaml(text) for text in re.findall(r"`([^`]*)`", default)]
         wanted = _plain(field.default)
-        if path.endswith("kind"):
+        if path.endswith("kind") or path == "task":
             if wanted not in re.findall(r"`([^`]*)`", default + meaning):
                 problems.append(f"{path}: {wanted!r} is not named")
         elif field.is_required():

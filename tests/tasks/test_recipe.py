@@ -6,6 +6,7 @@ from headwise.errors import SettingsError
 from headwise.language import use_language
 from headwise.settings import read_yaml
 from headwise.tasks.recipe import (
+    TASKS,
     find_recipe,
     load_recipe,
     read_recipe_text,
@@ -25,7 +26,7 @@ def test_the_promised_recipes_are_shipped() -> None:
 @pytest.mark.parametrize("name", sorted(shipped_recipes()))
 def test_a_shipped_recipe_is_valid_and_introduces_itself(name: str) -> None:
     recipe = load_recipe(name)
-    assert recipe.task == "translation"
+    assert recipe.task in TASKS
     assert len(shipped_recipes()[name]) > 20
     assert f"headwise train {name}" in read_recipe_text(name), "its header says the command"
 
@@ -90,7 +91,11 @@ def test_a_directory_is_no_recipe(tmp_path: Path) -> None:
         (["data.target=en"], "data: source and target are both 'en'", "都是 'en'"),
         (["training.ema=0.9", "training.average={}"], "set one of them to null", "设为 null"),
         (["decoding.num_best=9"], "cannot exceed the beam's size", "不能超过束宽"),
-        (["task=summarising"], "task: must be 'translation', not 'summarising'", "task：必须是 'translation'"),
+        (
+            ["task=summarising"],
+            "task: must be 'translation' or 'language_modeling', not 'summarising'",
+            "task：必须是 'translation' 或",
+        ),
         (["model.encoder.attention.kind=fusd"], "no kind 'fusd'; choose one of", "可选："),
         (["data.train=[]"], "data.train: must have at least 1 entries", "至少需要 1 项"),
         (["data.train={path: x, wieght: 2}"], "data.train.0.wieght: unknown key; did you mean 'weight'?", "weight"),

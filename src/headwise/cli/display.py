@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.live import Live
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from headwise.planning.plan import Plan
     from headwise.tasks.diagnosis import Finding
     from headwise.tasks.measuring import MeasuredScores
-    from headwise.tasks.training_run import RunSummary
+    from headwise.tasks.run_beginning import RunSummary
     from headwise.training.progress import Progress
 
 PLAIN_SECONDS = 10.0
@@ -156,6 +156,10 @@ def result_name(key: str) -> str:
         "training_seconds": say("seconds of training", "训练秒数"),
         "parameters": say("parameters", "参数"),
         "pairs": say("pairs", "句对"),
+        "lines": say("lines", "行数"),
+        "tokens": say("tokens", "词元"),
+        "vocabulary": say("vocabulary", "词表"),
+        "ngrams": say("n-grams of each order", "各阶 n 元语法数"),
     }
     return names.get(key, key)
 
@@ -163,7 +167,9 @@ def result_name(key: str) -> str:
 def print_summary(summary: "RunSummary") -> None:
     rows = []
     for name, value in summary.results.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and "perplexity" in value:
+            rows.append((f"{name} {say('perplexity', '困惑度')}", _shown(value["perplexity"]), _predictions(value)))
+        elif isinstance(value, dict):
             for metric in ("bleu", "chrf", "ter"):
                 score = value[metric]
                 rows.append((f"{name} {score['name']}", f"{score['value']:.2f}", score["signature"]))
@@ -172,7 +178,18 @@ def print_summary(summary: "RunSummary") -> None:
     print_table((say("result", "结果"), say("value", "值"), say("signature", "签名")), rows)
     if summary.model is not None:
         sys.stdout.write(say(f"the model: {summary.model}\n", f"模型：{summary.model}\n"))
-        sys.stdout.write(say("try it: ", "试用：") + f"headwise translate --model {summary.model}\n")
+        command = "translate" if summary.recipe.task == "translation" else "predict"
+        sys.stdout.write(say("try it: ", "试用：") + f"headwise {command} --model {summary.model}\n")
+
+
+def _shown(perplexity: float | None) -> str:
+    """Infinite perplexity is stored as nothing, because JSON has no infinity."""
+    return "∞" if perplexity is None else f"{perplexity:.2f}"
+
+
+def _predictions(value: dict[str, Any]) -> str:
+    count, unknown = value["predictions"], value["unknown"]
+    return say(f"{count:,} predictions, {unknown:,} unknown words", f"{count:,} 次预测，未知词 {unknown:,} 个")
 
 
 def print_demo(result: "DemoResult") -> None:

@@ -8,7 +8,7 @@ from headwise.language import say
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    commands.add_parser(
+    parser = commands.add_parser(
         "schema",
         help=say("print the JSON Schema of a recipe", "打印配方的 JSON Schema"),
         description=say(
@@ -20,10 +20,19 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  # yaml-language-server: $schema=recipe.schema.json",
         ),
     )
+    parser.add_argument(
+        "task",
+        nargs="?",
+        default="translation",
+        choices=("translation", "language_modeling"),
+        help=say("of a recipe of this task (default: translation)", "该任务的配方（默认：translation）"),
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from headwise.tasks.language_recipe import LanguageRecipe
     from headwise.tasks.recipe import Recipe
 
-    sys.stdout.write(json.dumps(Recipe.model_json_schema(), ensure_ascii=False, indent=2) + "\n")
+    recipe = Recipe if arguments.task == "translation" else LanguageRecipe
+    sys.stdout.write(json.dumps(recipe.model_json_schema(), ensure_ascii=False, indent=2) + "\n")
     return 0

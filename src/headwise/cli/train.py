@@ -60,8 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
     from headwise.cli.display import TrainingDisplay, print_summary
-    from headwise.tasks.recipe import load_recipe
-    from headwise.tasks.training_run import check_run, train
+    from headwise.tasks.running import check_run, train
 
     if arguments.run is None and not arguments.check:
         raise UsageError(
@@ -77,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     with TrainingDisplay() as display:
         if arguments.check:
             with tempfile.TemporaryDirectory(prefix="headwise-check-") as temporary:
-                summary = check_run(load_recipe(recipe, overrides), directory=Path(temporary), events=display)
+                summary = check_run(recipe, overrides, directory=Path(temporary), events=display)
         else:
             summary = start(run=arguments.run, events=display)
     if arguments.json:

@@ -133,7 +133,7 @@ def read_texts(data: TextDataSettings, part: Part) -> Iterator[str]:
     """The lines of a part, text after text; spaces at both ends are dropped."""
     for text in data.texts(part):
         lines = (line.strip() for line in _read(text, data.language))
-        kept = lines if data.keep_empty else filter(None, lines)
+        kept: Iterator[str] = lines if data.keep_empty else filter(None, lines)
         if isinstance(text, _SplitText) and (split := text.split) is not None:
             kept = _take_part(kept, split)
         yield from islice(kept, text.limit)

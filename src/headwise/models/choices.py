@@ -27,6 +27,7 @@ from headwise.blocks.residual import Residual
 from headwise.errors import SettingsError, UsageError
 from headwise.models.decoder_only import DecoderOnly
 from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.ngram import NgramSettings
 from headwise.positions.choices import PositionSettings, Sinusoidal, build_positions, build_relations
 from headwise.settings import Settings
 
@@ -117,6 +118,10 @@ class DecoderOnlySettings(StackSettings):
 ModelSettings = Annotated[EncoderDecoderSettings, Field()]
 
 AnySettings = EncoderDecoderSettings | DecoderOnlySettings
+
+
+LanguageModelSettings = Annotated[NgramSettings, Field()]
+"""What a recipe of task language_modeling may build."""
 
 
 def build_model(

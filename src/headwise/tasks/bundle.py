@@ -56,15 +56,15 @@ def save_bundle(
 def load_bundle(directory: Path | str) -> Bundle:
     """A verified bundle, on the CPU and ready to translate."""
     path = find_bundle(require_path(directory, "directory", "runs/demo/model"))
-    manifest = verify_directory(path, kind=KIND)
-    for name in REQUIRED:
-        if name not in manifest["files"]:
-            raise CheckpointError(
-                f"does not list {name}, without which there is no model; use another copy of the bundle",
-                f"没有列出 {name}，缺少它就不成其为模型；请换用其他副本",
-                file=path / MANIFEST,
-            )
-    recipe = check_settings(Recipe, read_settings_file(path / "recipe.yaml"), file=path / "recipe.yaml")
+    check_listed(verify_directory(path, kind=KIND), path)
+    data = read_settings_file(path / "recipe.yaml")
+    if data.get("task") == "language_modeling":
+        raise CheckpointError(
+            "is a language model, a translator is needed; use `headwise score` and `headwise predict` with this one",
+            "是语言模型，需要翻译模型；该模型请用 `headwise score` 与 `headwise predict`",
+            file=path,
+        )
+    recipe = check_settings(Recipe, data, file=path / "recipe.yaml")
     tokenizers = load_tokenizers(path / "tokenizer")
     sizes = {"source_size": tokenizers.source.size, "target_size": tokenizers.target.size}
     with torch.device(
@@ -74,6 +74,17 @@ def load_bundle(directory: Path | str) -> Bundle:
     model = build_model(recipe.model, generator=None, **sizes)
     load_weights(model, path / "weights.safetensors")
     return Bundle(path, recipe, tokenizers, model.eval(), read_json(path / "results.json"))
+
+
+def check_listed(manifest: Mapping[str, Any], path: Path) -> None:
+    """A manifest may be whole and yet not that of a model."""
+    for name in REQUIRED:
+        if name not in manifest["files"]:
+            raise CheckpointError(
+                f"does not list {name}, without which there is no model; use another copy of the bundle",
+                f"没有列出 {name}，缺少它就不成其为模型；请换用其他副本",
+                file=path / MANIFEST,
+            )
 
 
 def find_bundle(path: Path) -> Path:

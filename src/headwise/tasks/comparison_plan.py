@@ -17,7 +17,7 @@ from typing import Any
 
 from headwise.errors import SettingsError, UsageError
 from headwise.settings import read_yaml
-from headwise.tasks.recipe import Recipe, load_recipe
+from headwise.tasks.recipe import Recipe, load_translation_recipe
 
 MAX_RUNS = 1000
 
@@ -73,7 +73,7 @@ def plan_comparison(words: Sequence[str], *, seeds: Sequence[int] = (), director
     runs = []
     for seed in seeds or (None,):
         for name, (recipe, overrides) in variants.items():
-            own = load_recipe(recipe, [*overrides, *(() if seed is None else (f"training.seed={seed}",))])
+            own = load_translation_recipe(recipe, [*overrides, *(() if seed is None else (f"training.seed={seed}",))])
             place = directory / "runs" / file_name(name) / f"seed-{own.training.seed}"
             runs.append(Run(name, own.training.seed, own, place))
     return runs

@@ -10,7 +10,7 @@ from headwise.models.choices import build_model
 from headwise.models.describe import ModelDescription, describe
 from headwise.storage import MANIFEST
 from headwise.tasks.bundle import load_bundle
-from headwise.tasks.recipe import load_recipe
+from headwise.tasks.recipe import load_translation_recipe
 
 
 def describe_model(name: Path | str, overrides: Sequence[str] = (), *, length: int = 25) -> ModelDescription:
@@ -23,7 +23,7 @@ def describe_model(name: Path | str, overrides: Sequence[str] = (), *, length: i
                 f"{path} 是训练好的模型，不能修改（{overrides[0]}）；请改为给出配方",
             )
         return describe(load_bundle(path).model, source_length=length, target_length=length)
-    recipe = load_recipe(name, overrides)
+    recipe = load_translation_recipe(name, overrides)
     with torch.device("meta"):
         model = build_model(recipe.model, source_size=recipe.text.size, target_size=recipe.text.size, generator=None)
     return describe(model, source_length=length, target_length=length)

@@ -39,7 +39,7 @@ from headwise.planning.predicting import (
 )
 from headwise.planning.scaling import OVERLAP, Layout, arrange, choose_layout, scale
 from headwise.planning.tracing import Step, StepTrace, trace_step
-from headwise.tasks.recipe import Recipe, load_recipe
+from headwise.tasks.recipe import Recipe, load_translation_recipe
 from headwise.tasks.translation import RowShape, TranslationTask
 from headwise.training.choices import ShardedLayout
 from headwise.training.disk_space import count_run_bytes
@@ -128,7 +128,7 @@ def plan_recipe(
 ) -> Plan:
     """Predict a run by a recipe: here, or on a named device; memory in GiB, bandwidth between devices in GB/s."""
     if not isinstance(recipe, Recipe):
-        recipe = load_recipe(recipe, overrides)
+        recipe = load_translation_recipe(recipe, overrides)
     return plan_subject(Subject.of(recipe), device=device, gpus=gpus, memory=memory, bandwidth=bandwidth)
 
 

@@ -22,6 +22,7 @@ from headwise.models.choices import EncoderDecoderSettings, ModelSettings
 from headwise.positions.choices import Learned
 from headwise.settings import Settings, apply_overrides, check_settings, read_settings_file
 from headwise.tasks.arguments import require_path, require_texts
+from headwise.tasks.language_recipe import LanguageRecipe
 from headwise.text.choices import SentencePieceSettings, TextSettings
 from headwise.training.choices import TrainingSettings
 
@@ -41,7 +42,7 @@ class EvaluationSettings(Settings):
 
 
 class Recipe(Settings):
-    """What `headwise train` takes."""
+    """A translator, from its text to its answers."""
 
     task: Literal["translation"] = "translation"
     """What the model is for."""
@@ -93,6 +94,11 @@ class Recipe(Settings):
         return self
 
 
+AnyRecipe = Recipe | LanguageRecipe
+"""A recipe of any task. Translation is the main job: its type is simply `Recipe`."""
+TASKS = ("translation", "language_modeling")
+
+
 def recipes_directory() -> Path:
     """Inside the installed package, or beside the sources in a checkout."""
     package = Path(headwise.__file__).resolve().parent
@@ -140,23 +146,56 @@ def read_recipe_text(name: str | Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def load_recipe(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
-    """A checked recipe from a path or a shipped name, with `key.path=value` changes."""
+def load_recipe(name: str | Path, overrides: Sequence[str] = ()) -> AnyRecipe:
+    """A checked recipe of any task from a path or a shipped name, with `key.path=value` changes."""
     path = find_recipe(name)
     data = apply_overrides(read_settings_file(path), require_texts(overrides, "overrides"))
-    return check_settings(Recipe, data, file=path)
+    return check_recipe(data, file=path)
 
 
-def recipe_from(data: dict[str, Any], overrides: Sequence[str] = ()) -> Recipe:
+def recipe_from(data: dict[str, Any], overrides: Sequence[str] = ()) -> AnyRecipe:
     """A checked recipe from plain data, as written in Python."""
-    return check_settings(Recipe, apply_overrides(data, require_texts(overrides, "overrides")))
+    return check_recipe(apply_overrides(data, require_texts(overrides, "overrides")))
+
+
+def check_recipe(data: Mapping[str, Any], *, file: Path | str | None = None) -> AnyRecipe:
+    """The recipe of whatever task the data names; without one it is a translation."""
+    match data.get("task", "translation"):
+        case "language_modeling":
+            return check_settings(LanguageRecipe, data, file=file)
+        case "translation":
+            return check_settings(Recipe, data, file=file)
+        case other:
+            raise SettingsError(
+                f"task: must be {' or '.join(map(repr, TASKS))}, not {other!r:.60}",
+                f"task：必须是 {' 或 '.join(map(repr, TASKS))}，而不是 {other!r:.60}",
+                file=file,
+            )
+
+
+def load_translation_recipe(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
+    """`load_recipe` for what only translators can do."""
+    return require_translation(load_recipe(name, overrides))
+
+
+def translation_recipe_from(data: dict[str, Any], overrides: Sequence[str] = ()) -> Recipe:
+    return require_translation(recipe_from(data, overrides))
+
+
+def require_translation(recipe: AnyRecipe) -> Recipe:
+    if not isinstance(recipe, Recipe):
+        raise SettingsError(
+            f"the recipe's task is {recipe.task}; a recipe of task translation is needed here, e.g. `base`",
+            f"该配方的任务是 {recipe.task}；此处需要 translation 任务的配方，例如 `base`",
+        )
+    return recipe
 
 
 def complete_recipe(data: Mapping[str, Any]) -> dict[str, Any]:
     """A recipe saved by an older version, with the settings that came later at their defaults."""
-    return check_settings(Recipe, data).model_dump(mode="json")
+    return check_recipe(data).model_dump(mode="json")
 
 
-def write_recipe(recipe: Recipe) -> str:
+def write_recipe(recipe: AnyRecipe) -> str:
     """The resolved recipe as YAML; `load_recipe` of it gives an equal recipe."""
     return yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=100)

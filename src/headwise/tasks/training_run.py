@@ -10,9 +10,7 @@ others read the prepared data and learn from their share of the rows.
 """
 
 import contextlib
-import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +32,8 @@ from headwise.tasks.events import Events, Silence
 from headwise.tasks.part_scores import FOLDER as TRANSLATIONS
 from headwise.tasks.part_scores import translate_part
 from headwise.tasks.preflight import check_memory, check_share, check_test, explaining_memory, warn_of_lost_dropout
-from headwise.tasks.recipe import Recipe, complete_recipe, load_recipe, recipe_from
+from headwise.tasks.recipe import Recipe, load_translation_recipe, translation_recipe_from
+from headwise.tasks.run_beginning import RunSummary, begin_run
 from headwise.tasks.translation import PackedPairs, RowShape, TranslationTask, validation_loss
 from headwise.tasks.translator import Translator
 from headwise.training.disk_space import check_room
@@ -45,22 +44,6 @@ from headwise.training.progress import TrainingResult
 from headwise.training.run_directory import RunDirectory
 from headwise.training.run_recipe import FILE as RECIPE
 from headwise.training.run_recipe import read_run_recipe
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """What a finished run has to show."""
-
-    directory: Path | None
-    recipe: Recipe
-    results: Mapping[str, Any]
-
-    @property
-    def model(self) -> Path | None:
-        return None if self.directory is None else self.directory / "model"
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"model": None if self.model is None else str(self.model), **self.results}
 
 
 def train(
@@ -125,24 +108,16 @@ def _checked_recipe(recipe: Recipe | str | Path, directory: Path, overrides: Seq
     if resume and (directory / RECIPE).exists():
         read_run_recipe(directory / RECIPE)  # its damage is told before it may be taken for a recipe of the caller's
     if not isinstance(recipe, Recipe):
-        recipe = load_recipe(recipe, overrides)
+        recipe = load_translation_recipe(recipe, overrides)
     elif overrides:
-        recipe = recipe_from(recipe.model_dump(mode="json"), overrides)
+        recipe = translation_recipe_from(recipe.model_dump(mode="json"), overrides)
     choose_device(recipe.training.device)
     return recipe
 
 
 def _begin(recipe: Recipe, directory: Path, watcher: Events, *, resume: bool) -> tuple[RunDirectory, PreparedData]:
-    """Open the run and prepare its data; if that fails, what was made for it is taken away again."""
-    new = [path for path in (directory, *directory.parents) if not path.exists()]
-    opened = _open_run(directory, recipe, new, resume=resume)
-    try:
-        return opened, _prepare(recipe, directory / "data", watcher)
-    except BaseException:
-        opened.close()
-        if not opened.resumed:
-            _take_away(directory, new)
-        raise
+    """Open the run and prepare its data."""
+    return begin_run(directory, recipe, lambda: _prepare(recipe, directory / "data", watcher), resume=resume)
 
 
 def check_run(recipe: Recipe, *, directory: Path, events: Events | None = None) -> RunSummary:
@@ -152,30 +127,6 @@ def check_run(recipe: Recipe, *, directory: Path, events: Events | None = None) 
     model = _new_model(recipe, prepared)
     watcher.note(_describe_start(recipe, prepared, model, row_shape(recipe, prepared)))
     return RunSummary(None, recipe, {"pairs": len(prepared.train), "parameters": count_parameters(model)})
-
-
-def _open_run(directory: Path, recipe: Recipe, new: Sequence[Path], *, resume: bool) -> RunDirectory:
-    try:
-        return RunDirectory.open(
-            directory, recipe=recipe.model_dump(mode="json"), resume=resume, complete=complete_recipe
-        )
-    except BaseException:
-        _remove_empty(new)
-        raise
-
-
-def _take_away(directory: Path, new: Sequence[Path]) -> None:
-    """Undo the start of a run: what it wrote, and the directories that were made for it."""
-    for name in ("data", "recipe.yaml", "log.jsonl", ".lock"):
-        path = directory / name
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-    _remove_empty(new)
-
-
-def _remove_empty(directories: Sequence[Path]) -> None:
-    for path in directories:
-        with contextlib.suppress(OSError):  # it was never made, or somebody else put something there
-            path.rmdir()
 
 
 def _prepare(recipe: Recipe, directory: Path, watcher: Events) -> PreparedData:

@@ -22,14 +22,14 @@ class Vocabulary:
 
     def __init__(self, entries: Sequence[str]) -> None:
         self.entries = tuple(entries)
-        self._ids = {entry: number + NUM_SPECIAL for number, entry in enumerate(self.entries)}
-        assert len(self._ids) == len(self.entries), "entries must be distinct"
+        self.ids: Mapping[str, int] = {entry: number + NUM_SPECIAL for number, entry in enumerate(self.entries)}
+        assert len(self.ids) == len(self.entries), "entries must be distinct"
 
     def __len__(self) -> int:
         return len(self.entries) + NUM_SPECIAL
 
     def id_of(self, entry: str) -> int:
-        return self._ids.get(entry, UNKNOWN)
+        return self.ids.get(entry, UNKNOWN)
 
     def entry_of(self, number: int) -> str:
         return SPECIAL_PIECES[number] if number < NUM_SPECIAL else self.entries[number - NUM_SPECIAL]

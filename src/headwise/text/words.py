@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from headwise.errors import DataError
-from headwise.text.tokenizer import NUM_SPECIAL, UNKNOWN, UNKNOWN_TEXT, WORD_START
+from headwise.text.tokenizer import NUM_SPECIAL, SPECIAL_PIECES, UNKNOWN, UNKNOWN_TEXT, WORD_START
 from headwise.text.vocabulary import Vocabulary, load_vocabulary, most_frequent
 
 
@@ -32,7 +32,9 @@ class WordTokenizer:
         return [self.vocabulary.id_of(word) for word in words]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        return [self.encode(text) for text in texts]
+        find = self.vocabulary.ids.get
+        lines = (text.lower().split() if self.lowercase else text.split() for text in texts)
+        return [[find(word, UNKNOWN) for word in line] for line in lines]
 
     def decode(self, ids: Sequence[int]) -> str:
         kept = (number for number in ids if number >= UNKNOWN)
@@ -57,6 +59,8 @@ def learn_words(lines: Iterable[str], *, size: int, min_count: int, lowercase: b
             "the text to learn the words from is empty; give a corpus with at least one line",
             "用于学习词表的文本为空；请提供至少一行的语料",
         )
+    for name in SPECIAL_PIECES:  # a text that marks its unknown words (PTB's <unk>) means our unknown word
+        counts.pop(name, None)
     return WordTokenizer(most_frequent(counts, size=size, min_count=min_count), lowercase=lowercase)
 
 

@@ -14,6 +14,7 @@ Tested against: a dictionary that counts tuples, on generated texts.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,7 +129,7 @@ def continuation_counts(tables: Iterable[Counted]) -> list[Integers]:
     """
     tables = list(tables)
     adjusted = []
-    for table, longer in zip(tables, tables[1:], strict=False):
+    for table, longer in pairwise(tables):
         distinct = np.bincount(longer.suffixes, minlength=len(table.counts))
         adjusted.append(np.where(table.at_start, table.counts, distinct).astype(np.int64))
     return [*adjusted, tables[-1].counts]

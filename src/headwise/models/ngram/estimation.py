@@ -130,9 +130,7 @@ def _words(counts: Integers, discounts: Floats) -> Estimate:
     return Estimate(np.where(predictable, probabilities, 0.0), np.empty(0))
 
 
-def _longer(
-    table: Counted, counts: Integers, discounts: Floats, lower: Estimate, *, interpolated: bool
-) -> Estimate:
+def _longer(table: Counted, counts: Integers, discounts: Floats, lower: Estimate, *, interpolated: bool) -> Estimate:
     num_contexts = len(lower.probabilities)
     contexts, taken = table.contexts, _take(counts, discounts)
     totals = np.bincount(contexts, counts, minlength=num_contexts)
@@ -179,9 +177,7 @@ def _add(tables: list[Counted], k: float) -> NgramTables:
     return _assemble(tables, estimates, falls_back=False, floor=1.0 / size if k > 0 else 0.0)
 
 
-def _assemble(
-    tables: list[Counted], estimates: list[Estimate], *, falls_back: bool, floor: float = 0.0
-) -> NgramTables:
+def _assemble(tables: list[Counted], estimates: list[Estimate], *, falls_back: bool, floor: float = 0.0) -> NgramTables:
     """Logarithms, each context's weight beside its own probability."""
     levels = []
     with np.errstate(divide="ignore"):  # log 0 = -inf is meant

@@ -1,0 +1,34 @@
+"""`headwise arpa`: an n-gram model as an ARPA file, for KenLM, SRILM and others."""
+
+import argparse
+import sys
+
+from headwise.language import say
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "arpa",
+        help=say("write an n-gram model as an ARPA file", "把 n 元语法模型写成 ARPA 文件"),
+        description=say(
+            "ARPA is the text form of n-gram models that KenLM and SRILM read. The other way needs no command: score and "
+            "predict take an ARPA file as --model.\n\n"
+            "  headwise arpa runs/ptb ptb.arpa.gz\n"
+            "  headwise score --model ptb.arpa.gz 'the company said'",
+            "ARPA 是 n 元语法模型的文本形式，KenLM 与 SRILM 都能读取。反方向无需命令：score 与 predict 的 --model 可直接给 ARPA 文件。\n\n"
+            "  headwise arpa runs/ptb ptb.arpa.gz\n"
+            "  headwise score --model ptb.arpa.gz 'the company said'",
+        ),
+    )
+    parser.add_argument("model", metavar="MODEL", help=say("a bundle or run of n-grams", "n 元语法的模型或运行目录"))
+    parser.add_argument(
+        "output", metavar="FILE", help=say("e.g. model.arpa or model.arpa.gz", "例如 model.arpa 或 model.arpa.gz")
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from headwise.tasks.exporting import export_arpa
+
+    path = export_arpa(arguments.model, arguments.output)
+    sys.stdout.write(f"{path}\n")
+    return 0

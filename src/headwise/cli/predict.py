@@ -1,0 +1,61 @@
+"""`headwise predict`: which word comes next? The likeliest continuations by any language model."""
+
+import argparse
+import json
+import math
+import sys
+
+from headwise.cli.parser import positive
+from headwise.language import say
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "predict",
+        help=say("the likeliest next words of a beginning", "给定开头，预测下一个词"),
+        description=say(
+            "The likeliest continuations of a beginning by a language model (a bundle or an ARPA file); a gap (____) may mark the "
+            "end. Without BEGINNING: standard input, one a line.\n\n"
+            "  headwise predict --model runs/ptb 'the company said it ____'\n"
+            "  headwise predict --model runs/ptb 'the company ____' --length 3 --top 10",
+            "用语言模型（模型目录或 ARPA 文件）给出最可能的后续；可用 ____ 标出结尾的空。不给 BEGINNING 时读标准输入，每行一个。\n\n"
+            "  headwise predict --model runs/ptb 'the company said it ____'\n"
+            "  headwise predict --model runs/ptb 'the company ____' --length 3 --top 10",
+        ),
+    )
+    parser.add_argument("beginnings", nargs="*", metavar="BEGINNING", help=say("text up to the gap", "空之前的文字"))
+    parser.add_argument(
+        "--model",
+        required=True,
+        metavar="DIR",
+        help=say("a bundle, run or ARPA file", "模型目录、运行目录或 ARPA 文件"),
+    )
+    parser.add_argument("--top", type=positive, default=5, metavar="K", help=say("how many", "给出几个"))
+    parser.add_argument(
+        "--length",
+        type=positive,
+        default=1,
+        metavar="N",
+        help=say(
+            "tokens of a continuation (characters: 2 for most Chinese words)",
+            "后续的词元数（字符模型：多数汉语词为 2）",
+        ),
+    )
+    parser.add_argument("--json", action="store_true", help=say("one JSON object a line", "每行一个 JSON"))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from headwise.cli.display import print_table
+    from headwise.tasks.files import read_text_lines
+    from headwise.tasks.language_model import LanguageModel
+
+    model = LanguageModel.load(arguments.model)
+    for beginning in arguments.beginnings or read_text_lines(None):
+        predictions = model.predict(beginning, count=arguments.top, length=arguments.length)
+        if arguments.json:
+            found = {"beginning": beginning, "predictions": [one.as_dict() for one in predictions]}
+            sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")
+            continue
+        rows = [(one.text, f"{math.exp(one.log_probability):.4f}", f"{one.log_probability:.3f}") for one in predictions]
+        print_table((say("next", "后续"), "p", say("log p", "对数概率")), rows, title=beginning)
+    return 0

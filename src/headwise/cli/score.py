@@ -1,0 +1,162 @@
+"""`headwise score`: which sentence is more natural? Any language model, sentence by sentence or pair by pair."""
+
+import argparse
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headwise.errors import UsageError
+from headwise.language import say
+
+if TYPE_CHECKING:
+    from headwise.tasks.language_model import LanguageModel, SentenceScore
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "score",
+        help=say("which sentence is more natural: probabilities of a language model", "哪句话更自然：语言模型的概率"),
+        description=say(
+            "Log-probability of every token, the sum, and perplexity, by a language model (a bundle or an ARPA file). Several "
+            "sentences are compared. Without SENTENCE: --file, or standard input, one sentence a line.\n\n"
+            "  headwise score --model runs/ptb 'the company said it was' 'the company it said was'\n"
+            "  headwise score --model runs/ptb --file sentences.txt --summary\n"
+            "  headwise score --model runs/chinese --pairs known:sighan15-csc/test",
+            "用语言模型（模型目录或 ARPA 文件）给出每个词元的对数概率、总和与困惑度；多句相互比较。"
+            "不给 SENTENCE 时读 --file，或标准输入，每行一句。\n\n"
+            "  headwise score --model runs/ptb 'the company said it was' 'the company it said was'\n"
+            "  headwise score --model runs/ptb --file sentences.txt --summary\n"
+            "  headwise score --model runs/chinese --pairs known:sighan15-csc/test",
+        ),
+    )
+    parser.add_argument("sentences", nargs="*", metavar="SENTENCE", help=say("sentences to compare", "要比较的句子"))
+    parser.add_argument(
+        "--model",
+        required=True,
+        metavar="DIR",
+        help=say("a bundle, run or ARPA file", "模型目录、运行目录或 ARPA 文件"),
+    )
+    parser.add_argument("--file", metavar="FILE", help=say("sentences, one a line", "句子，每行一句"))
+    parser.add_argument(
+        "--pairs",
+        metavar="FILE",
+        help=say(
+            "tab-separated: a misspelt sentence, the right one; how often is the right one likelier? (or known:NAME)",
+            "以制表符分隔：错句、正句；正句更可能的比例（或 known:NAME）",
+        ),
+    )
+    parser.add_argument(
+        "--summary", action="store_true", help=say("of a text its perplexity alone", "只给出整篇文本的困惑度")
+    )
+    parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from headwise.tasks.language_model import LanguageModel
+
+    if sum((bool(arguments.sentences), arguments.file is not None, arguments.pairs is not None)) > 1:
+        raise UsageError(
+            "sentences, --file and --pairs exclude each other; give one of them",
+            "句子、--file 与 --pairs 不能同时使用；请只给其一",
+        )
+    model = LanguageModel.load(arguments.model)
+    if arguments.pairs is not None:
+        return _pairs(model, arguments)
+    if arguments.sentences and not arguments.summary:
+        return _compare(model, arguments)
+    return _file(model, arguments)
+
+
+def _compare(model: "LanguageModel", arguments: argparse.Namespace) -> int:
+    scores = model.score(arguments.sentences)
+    best = max(range(len(scores)), key=lambda number: scores[number].total)
+    if arguments.json:
+        result = {"sentences": [score.as_dict() for score in scores], "best": best}
+        sys.stdout.write(json.dumps(result, ensure_ascii=False, indent=2) + "\n")
+        return 0
+    for score in scores:
+        _show(score)
+    if len(scores) > 1:
+        margin = scores[best].total - max(one.total for number, one in enumerate(scores) if number != best)
+        times = f" ({math.exp(margin):,.3g} ×)" if 0 <= margin < 700 else ""
+        sys.stdout.write(say(f"more natural: {scores[best].text}{times}\n", f"更自然：{scores[best].text}{times}\n"))
+    return 0
+
+
+def _show(score: "SentenceScore") -> None:
+    from headwise.cli.display import print_table
+
+    rows = [
+        (
+            one.token,
+            f"{one.log_probability:.3f}",
+            f"{math.exp(one.log_probability):.3g}" + ("" if one.is_known else " ⁇"),
+        )
+        for one in score.tokens
+    ]
+    headings = (say("token", "词元"), say("log p", "对数概率"), "p")
+    print_table(headings, rows, title=score.text)
+    sys.stdout.write(
+        say(
+            f"total {score.total:.3f}, perplexity {score.perplexity:.2f}",
+            f"总计 {score.total:.3f}，困惑度 {score.perplexity:.2f}",
+        )
+    )
+    if score.num_unknown:
+        sys.stdout.write(
+            say(
+                f"; {score.num_unknown} unknown (⁇): the model gives them the probability of <unk>",
+                f"；未知 {score.num_unknown} 个（⁇）：模型给它们 <unk> 的概率",
+            )
+        )
+    sys.stdout.write("\n\n")
+
+
+def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
+    from headwise.tasks.files import read_text_lines
+
+    if arguments.sentences:
+        lines = iter(arguments.sentences)
+    else:
+        lines = read_text_lines(None if arguments.file is None else Path(arguments.file))
+    kept = (line.strip() for line in lines if line.strip())
+    if arguments.summary:
+        result = model.score_text(kept)
+        if arguments.json:
+            sys.stdout.write(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) + "\n")
+        else:
+            sys.stdout.write(
+                say(
+                    f"perplexity {result.perplexity:.2f} over {result.num_predictions:,} predictions, {result.num_unknown:,} of "
+                    "unknown words\n",
+                    f"困惑度 {result.perplexity:.2f}，共 {result.num_predictions:,} 次预测，其中未知词 {result.num_unknown:,} 次\n",
+                )
+            )
+        return 0
+    for line in kept:
+        (score,) = model.score([line])
+        if arguments.json:
+            sys.stdout.write(json.dumps(score.as_dict(), ensure_ascii=False) + "\n")
+        else:
+            sys.stdout.write(f"{score.total:.4f}\t{score.perplexity:.2f}\t{score.num_unknown}\t{line}\n")
+    return 0
+
+
+def _pairs(model: "LanguageModel", arguments: argparse.Namespace) -> int:
+    from headwise.tasks.spelling import score_pairs
+
+    result = score_pairs(model, arguments.pairs)
+    if arguments.json:
+        sys.stdout.write(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) + "\n")
+    else:
+        sys.stdout.write(
+            say(
+                f"the right sentence is likelier in {result.num_right:,} of {result.num_pairs:,} pairs: "
+                f"{100 * result.accuracy:.1f} % ({result.num_equal:,} pairs of equal sentences left out)\n",
+                f"{result.num_pairs:,} 对中有 {result.num_right:,} 对正句更可能：{100 * result.accuracy:.1f}%"
+                f"（另有 {result.num_equal:,} 对两句相同，未计）\n",
+            )
+        )
+    return 0

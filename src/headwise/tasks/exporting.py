@@ -1,0 +1,26 @@
+"""Trained models in the forms of others."""
+
+from pathlib import Path
+
+from headwise.errors import UsageError
+from headwise.models.ngram.arpa import is_arpa, save_arpa
+from headwise.tasks.arguments import require_path
+from headwise.tasks.language_bundle import load_language_bundle
+from headwise.text.tokenizer import NUM_SPECIAL, WORD_START
+from headwise.text.words import WordTokenizer
+
+
+def export_arpa(model: Path | str, output: Path | str) -> Path:
+    """Write the n-grams of a bundle as an ARPA file, packed if its name ends in .gz."""
+    path = require_path(output, "output", "model.arpa")
+    if not is_arpa(path):
+        raise UsageError(
+            f"{path} is not the name of an ARPA file; let it end in .arpa or .arpa.gz",
+            f"{path} 不是 ARPA 文件名；请以 .arpa 或 .arpa.gz 结尾",
+        )
+    bundle = load_language_bundle(require_path(model, "model", "runs/ptb/model"))
+    names = bundle.tokenizer.pieces(range(NUM_SPECIAL, bundle.tokenizer.size))
+    if isinstance(bundle.tokenizer, WordTokenizer):
+        names = [name.removeprefix(WORD_START) for name in names]  # words are apart anyway
+    save_arpa(path, bundle.model.tables, names)
+    return path

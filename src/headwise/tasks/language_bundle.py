@@ -1,0 +1,110 @@
+"""The bundle of a language model: weights, recipe, tokenizer, results, in one directory that proves itself.
+
+    model/  weights.safetensors   recipe.yaml (resolved)   tokenizer/   results.json   README.md (model card)   MANIFEST.json
+
+The same form as a translator's (`bundle.py`), told apart by the recipe's task. The one place that knows what is inside the
+weights of each kind of model is the `match` in `_restore`; tables of n-grams are checked before they are used, because an id
+that points outside would be read from somewhere else.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import headwise
+from headwise.errors import CheckpointError
+from headwise.models.ngram import NgramModel
+from headwise.models.ngram.tables import NgramTables
+from headwise.settings import check_settings, read_settings_file
+from headwise.storage import publish_directory, read_json, verify_directory
+from headwise.tasks.bundle import KIND, check_listed, find_bundle
+from headwise.tasks.language_recipe import LanguageRecipe
+from headwise.tasks.recipe import write_recipe
+from headwise.text.choices import TokenizerPair, load_tokenizers
+from headwise.text.tokenizer import Tokenizer
+from headwise.weights import Weights, read_tensors, write_tensors
+
+WEIGHTS = "weights.safetensors"
+
+
+@dataclass(frozen=True)
+class LanguageBundle:
+    """A language model's parts."""
+
+    directory: Path
+    recipe: LanguageRecipe
+    tokenizer: Tokenizer
+    model: NgramModel
+    results: Mapping[str, Any]
+
+
+def save_language_bundle(
+    directory: Path, *, recipe: LanguageRecipe, tokenizer: Tokenizer, weights: Weights, results: Mapping[str, Any]
+) -> None:
+    """Write a bundle; an older one of the same name makes way at the last moment."""
+    with publish_directory(directory, kind=KIND, replace=True) as temporary:
+        write_tensors(temporary / WEIGHTS, weights)
+        (temporary / "recipe.yaml").write_text(write_recipe(recipe), encoding="utf-8")
+        (temporary / "tokenizer").mkdir()
+        TokenizerPair(tokenizer, tokenizer, shared=True).save(temporary / "tokenizer")
+        (temporary / "results.json").write_text(json.dumps(results, ensure_ascii=False, indent=2), encoding="utf-8")
+        (temporary / "README.md").write_text(_model_card(recipe, results), encoding="utf-8")
+
+
+def load_language_bundle(directory: Path) -> LanguageBundle:
+    """A verified language model."""
+    path = find_bundle(directory)
+    check_listed(verify_directory(path, kind=KIND), path)
+    data = read_settings_file(path / "recipe.yaml")
+    if data.get("task") != "language_modeling":
+        raise CheckpointError(
+            f"is a model of task {data.get('task')!r}, a language model is needed; use `headwise translate` with this one, or "
+            "train one, e.g. `headwise train ptb-ngram --run runs/ptb`",
+            f"是任务 {data.get('task')!r} 的模型，需要语言模型；该模型请用 `headwise translate`，"
+            "或训练一个，例如 `headwise train ptb-ngram --run runs/ptb`",
+            file=path,
+        )
+    recipe = check_settings(LanguageRecipe, data, file=path / "recipe.yaml")
+    tokenizer = load_tokenizers(path / "tokenizer").source
+    model = NgramModel(_restore(read_tensors(path / WEIGHTS), recipe, tokenizer.size, path / WEIGHTS))
+    return LanguageBundle(path, recipe, tokenizer, model, read_json(path / "results.json"))
+
+
+def _restore(weights: Weights, recipe: LanguageRecipe, size: int, file: Path) -> NgramTables:
+    tables = NgramTables.from_arrays({name: tensor.numpy() for name, tensor in weights.items()})
+    if tables is None or tables.order != recipe.model.order or tables.vocabulary != size:
+        raise CheckpointError(
+            "does not hold the n-grams its recipe and tokenizer speak of; use another copy of the bundle",
+            "其中的 n 元语法与配方、词表不符；请换用其他副本",
+            file=file,
+        )
+    return tables
+
+
+def _model_card(recipe: LanguageRecipe, results: Mapping[str, Any]) -> str:
+    scores = "\n".join(f"- {name.replace('_', ' ')}: {_plain(value)}" for name, value in results.items())
+    return f"""# Language model, {recipe.data.language}
+
+Made by headwise {headwise.__version__}. Model: {recipe.model.kind}. The whole recipe is in `recipe.yaml`.
+
+## Results
+{scores or "- none recorded"}
+
+## Use
+```python
+import headwise
+model = headwise.LanguageModel.load("DIR OF THIS FILE")
+print(model.score(["…"])[0].perplexity, model.predict("…"))
+```
+
+## Limits
+It knows what its training text taught it, and was measured only on the data named above.
+"""
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_plain(one)}" for name, one in value.items())
+    return f"{value:,}" if isinstance(value, int | float) else str(value)

@@ -1,0 +1,225 @@
+"""A language model of any kind, asked in text: how likely is this sentence, and which word comes next?
+
+    total log-probability   log p(w₁ … wₘ </s>) = Σ log p(wᵢ | w₁ … wᵢ₋₁)
+    perplexity              exp(-total / (m + 1)):  among how many equally likely words it had to choose, on average
+
+The sentence with the higher total is the more natural one; the end of the sentence counts as a word. n-gram, neural n-gram,
+LSTM and Transformer all answer through `TokenModel`, so they can be compared.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwise.data.lines import MAX_LINE_BYTES
+from headwise.errors import UsageError
+from headwise.models.ngram import NgramModel
+from headwise.models.ngram.arpa import is_arpa, read_arpa
+from headwise.tasks.arguments import require_path, require_texts
+from headwise.tasks.language_bundle import load_language_bundle
+from headwise.text.tokenizer import EOS, SPECIAL_PIECES, UNKNOWN, Tokenizer
+from headwise.text.vocabulary import Vocabulary
+from headwise.text.words import WordTokenizer
+
+GAP = re.compile(r"_{2,}|＿+|…+|\.{3,}")
+"""What marks the word to be filled in: ____ (or ＿, …)."""
+MIN_BEAM = 16
+BLOCK = 4096
+
+
+class TokenModel(Protocol):
+    """What is asked of a language model, in token ids; logarithms are natural."""
+
+    def score(self, sentences: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
+        """Of each sentence the log-probability of each token, and of its end: one number more than it has tokens."""
+        ...
+
+    def next_words(self, prefixes: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        """Log-probabilities of every token after each beginning of a sentence, [prefix, vocabulary]."""
+        ...
+
+
+@dataclass(frozen=True)
+class TokenScore:
+    """One token of a sentence, as the tokenizer writes it, and its natural log-probability."""
+
+    token: str
+    log_probability: float
+    is_known: bool
+
+
+@dataclass(frozen=True)
+class SentenceScore:
+    """How natural a sentence is."""
+
+    text: str
+    tokens: tuple[TokenScore, ...]
+
+    @property
+    def total(self) -> float:
+        return math.fsum(token.log_probability for token in self.tokens)
+
+    @property
+    def perplexity(self) -> float:
+        return perplexity_of(self.total, len(self.tokens))
+
+    @property
+    def num_unknown(self) -> int:
+        return sum(not token.is_known for token in self.tokens)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data; what is infinite becomes None, JSON has no infinity."""
+        return {
+            "text": self.text,
+            "log_probability": _finite(self.total),
+            "perplexity": _finite(self.perplexity),
+            "unknown": self.num_unknown,
+            "tokens": [
+                {"token": one.token, "log_probability": _finite(one.log_probability), "known": one.is_known}
+                for one in self.tokens
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class TextScore:
+    """A whole text: so many predictions (words and ends of sentences), so many of them unknown words."""
+
+    num_predictions: int
+    num_unknown: int
+    total: float
+
+    @property
+    def perplexity(self) -> float:
+        return perplexity_of(self.total, self.num_predictions)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "perplexity": _finite(self.perplexity),
+            "predictions": self.num_predictions,
+            "unknown": self.num_unknown,
+        }
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A continuation, its text and tokens, and its natural log-probability."""
+
+    text: str
+    tokens: tuple[str, ...]
+    log_probability: float
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "text": self.text,
+            "tokens": list(self.tokens),
+            "log_probability": self.log_probability,
+            "probability": math.exp(self.log_probability),
+        }
+
+
+def perplexity_of(total: float, count: int) -> float:
+    exponent = -total / max(1, count)
+    return math.exp(exponent) if exponent < 700 else math.inf
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+class LanguageModel:
+    """A tokenizer and a model of tokens."""
+
+    def __init__(self, tokenizer: Tokenizer, model: TokenModel) -> None:
+        self.tokenizer, self.model = tokenizer, model
+
+    @staticmethod
+    def load(path: Path | str) -> "LanguageModel":
+        """A bundle, a run directory, or an ARPA file (plain, .gz or .xz)."""
+        found = require_path(path, "path", "runs/ptb/model")
+        if is_arpa(found):
+            words, tables = read_arpa(found)
+            return LanguageModel(WordTokenizer(Vocabulary(words), lowercase=False), NgramModel(tables))
+        bundle = load_language_bundle(found)
+        return LanguageModel(bundle.tokenizer, bundle.model)
+
+    def score(self, texts: Sequence[str]) -> list[SentenceScore]:
+        """Every token of every sentence, and its end."""
+        require_texts(texts, "texts")
+        for text in texts:
+            if len(text) > MAX_LINE_BYTES:
+                raise UsageError(
+                    f"a sentence of {len(text):,} characters is longer than the {MAX_LINE_BYTES:,} allowed; give one sentence at "
+                    "a time, or a file with one on each line",
+                    f"句子长达 {len(text):,} 个字符，超过允许的 {MAX_LINE_BYTES:,}；请一次给一句，或给出每行一句的文件",
+                )
+        encoded = self.tokenizer.encode_batch([text.strip() for text in texts])
+        scored = []
+        for text, ids, scores in zip(texts, encoded, self.model.score(encoded), strict=True):
+            names = [*self.tokenizer.pieces(ids), SPECIAL_PIECES[EOS]]
+            known = [*(number != UNKNOWN for number in ids), True]
+            rows = zip(names, scores.tolist(), known, strict=True)
+            scored.append(SentenceScore(text, tuple(TokenScore(*row) for row in rows)))
+        return scored
+
+    def score_text(self, lines: Iterable[str]) -> TextScore:
+        """A text of any length, without its single tokens."""
+        predictions, unknown, total = 0, 0, 0.0
+        for block in _blocks(lines):
+            encoded = self.tokenizer.encode_batch(block)
+            scores = self.model.score(encoded)
+            predictions += sum(map(len, scores))
+            unknown += sum(ids.count(UNKNOWN) for ids in encoded)
+            total += math.fsum(float(one.sum(dtype=np.float64)) for one in scores)
+        return TextScore(predictions, unknown, total)
+
+    def predict(self, beginning: str, *, count: int = 5, length: int = 1) -> list[Prediction]:
+        """The `count` likeliest continuations of at most `length` tokens; a gap (____) at the end is dropped."""
+        prefix = self.tokenizer.encode(cut_gap(beginning))
+        width = max(count, MIN_BEAM) if length > 1 else count
+        running: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+        finished: list[tuple[float, tuple[int, ...]]] = []
+        for _ in range(length):
+            if not running:
+                break
+            rows = self.model.next_words([[*prefix, *words] for _, words in running])
+            scores = rows.astype(np.float64) + np.array([[score] for score, _ in running])
+            best = np.argpartition(scores, -min(width, scores.size), axis=None)[-width:]
+            chosen = [(float(scores.flat[flat]), divmod(int(flat), scores.shape[1])) for flat in best]
+            grown = [(score, (*running[row][1], token)) for score, (row, token) in chosen if score > -math.inf]
+            finished += [one for one in grown if one[1][-1] == EOS]
+            running = [one for one in grown if one[1][-1] != EOS]
+        return [self._prediction(*one) for one in sorted([*finished, *running], reverse=True)[:count]]
+
+    def _prediction(self, score: float, ids: tuple[int, ...]) -> Prediction:
+        pieces = self.tokenizer.pieces(ids)
+        text = self.tokenizer.decode(ids) if all(number > UNKNOWN for number in ids) else " ".join(pieces)
+        return Prediction(text, tuple(pieces), score)
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
+    remaining = iter(lines)
+    while block := list(islice(remaining, BLOCK)):
+        yield block
+
+
+def cut_gap(beginning: str) -> str:
+    """The text before the gap; a gap may only stand at the end, because these models read from left to right."""
+    gap = GAP.search(beginning)
+    if gap is None:
+        return beginning.strip()
+    if beginning[gap.end() :].strip(" 。．.？?！!"):
+        raise UsageError(
+            f"the gap stands before {beginning[gap.end() :].strip()[:40]!r}; a language model reads from left to right and fills in "
+            "the end: put ____ last, or compare whole sentences with `headwise score`",
+            f"空格之后还有 {beginning[gap.end() :].strip()[:40]!r}；语言模型从左往右读，只能补全结尾：请把 ____ 放在最后，"
+            "或用 `headwise score` 比较完整的句子",
+        )
+    return beginning[: gap.start()].strip()

@@ -1,0 +1,53 @@
+"""`train` and `check` for a recipe of any task: the one `match` over tasks."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from headwise.tasks import language_modeling, training_run
+from headwise.tasks.arguments import require_path
+from headwise.tasks.events import Events
+from headwise.tasks.language_recipe import LanguageRecipe
+from headwise.tasks.recipe import AnyRecipe, Recipe, load_recipe, recipe_from
+from headwise.tasks.run_beginning import RunSummary
+from headwise.training.run_recipe import FILE as RECIPE
+from headwise.training.run_recipe import read_run_recipe
+
+
+def train(
+    recipe: AnyRecipe | str | Path,
+    *,
+    run: Path | str,
+    resume: bool = False,
+    overrides: Sequence[str] = (),
+    events: Events | None = None,
+    anyway: bool = False,
+) -> RunSummary:
+    """Learn by a recipe (a value, a path or a shipped name) in a run directory; the bundle ends up in `run/model`.
+
+    What cannot fit into memory is refused, unless `anyway`.
+    """
+    held = require_path(run, "run", "runs/mine") / RECIPE
+    if resume and held.exists():
+        read_run_recipe(held)  # its damage is told before it may be taken for a recipe of the caller's
+    match _loaded(recipe, overrides):
+        case LanguageRecipe() as found:
+            return language_modeling.train_language_model(found, run=run, resume=resume, events=events)
+        case Recipe() as found:
+            return training_run.train(found, run=run, resume=resume, events=events, anyway=anyway)
+
+
+def check_run(
+    recipe: AnyRecipe | str | Path, overrides: Sequence[str] = (), *, directory: Path, events: Events | None = None
+) -> RunSummary:
+    """Check a recipe and its data, learn nothing; `directory` is thrown away by the caller."""
+    match _loaded(recipe, overrides):
+        case LanguageRecipe() as found:
+            return language_modeling.check_language_run(found, events=events)
+        case Recipe() as found:
+            return training_run.check_run(found, directory=directory, events=events)
+
+
+def _loaded(recipe: AnyRecipe | str | Path, overrides: Sequence[str]) -> AnyRecipe:
+    if isinstance(recipe, Recipe | LanguageRecipe):
+        return recipe_from(recipe.model_dump(mode="json"), overrides) if overrides else recipe
+    return load_recipe(recipe, overrides)
