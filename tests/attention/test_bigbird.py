@@ -26,8 +26,8 @@ class GivenBlocks(BigBirdAttention):
 
     chosen: tuple[tuple[int, ...], ...] = ()
 
-    def random_blocks(self, block: Tensor, count: Tensor) -> Tensor:
-        return torch.tensor(self.chosen)[block.clamp(max=len(self.chosen) - 1)]
+    def random_block(self, block: Tensor, count: Tensor, number: int) -> Tensor:
+        return torch.tensor(self.chosen)[block.clamp(max=len(self.chosen) - 1), number]
 
 
 @contextlib.contextmanager

@@ -32,6 +32,32 @@ from headwise.attention.wide_rows import WideRows
 
 
 @dataclass(frozen=True, eq=False)
+class RowPattern:
+    """A row that is one sentence of `length` tokens: all is arithmetic, and no table is asked."""
+
+    kernel: "BigBirdAttention"
+    length: int
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return 1, 1
+
+    def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        kernel = self.kernel
+        count = -(-self.length // kernel.block)
+        own, other = query // kernel.block, key // kernel.block
+        seen = (other - own >= -kernel.reach) & (other - own <= kernel.reach)
+        for block in (own, other):
+            seen = seen | (block < kernel.num_first) | (block >= count - kernel.num_last)
+        for number in range(kernel.num_random_blocks):
+            seen = seen | (other == kernel.random_block(own, own * 0 + count, number))
+        return seen
+
+    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch 1 query key"]:
+        return dense_by_pairs(self, num_queries, num_keys, device)
+
+
+@dataclass(frozen=True, eq=False)
 class BigBirdPattern:
     """Blocks are counted from the beginning of each sentence."""
 
@@ -95,20 +121,37 @@ class BigBirdAttention(SparseAttention):
         layout = layout.with_extra(self._far_keys(sentences, pattern, layout))
         if self.num_global_blocks == 0:
             return Plan(pattern, layout)
-        return Plan(pattern, layout, WideRows(self.block, self._targets(sentences), is_global))
+        if sentences.is_packed:
+            return Plan(pattern, layout, WideRows(self.block, self._targets(sentences), is_global))
+        return Plan(
+            RowPattern(self, num_keys), layout, WideRows(num_keys, self._global_tokens(num_keys, device), is_global)
+        )
 
     def random_blocks(self, block: Int[Tensor, "*place"], count: Int[Tensor, "*place"]) -> Int[Tensor, "*place random"]:
         """For a block of a sentence of `count` blocks, the blocks it looks at by chance; −1 where too few are left."""
-        low = (block - self.reach).clamp(min=self.num_first)[..., None]
-        high = torch.minimum(block + self.reach, count - self.num_last - 1)[..., None]
+        numbers = range(self.num_random_blocks)
+        chosen = [self.random_block(block, count, number) for number in numbers]
+        return torch.stack(chosen, -1) if chosen else block[..., None][..., :0]
+
+    def random_block(
+        self, block: Int[Tensor, "*place"], count: Int[Tensor, "*place"], number: int
+    ) -> Int[Tensor, "*place"]:
+        low = (block - self.reach).clamp(min=self.num_first)
+        high = torch.minimum(block + self.reach, count - self.num_last - 1)
         num_near = (high - low + 1).clamp(min=0)
-        left = ((count - self.num_first - self.num_last).clamp(min=0)[..., None] - num_near).clamp(min=0)
-        number = torch.arange(self.num_random_blocks, device=block.device)
-        begin = left * number // max(self.num_random_blocks, 1)
-        size = left * (number + 1) // max(self.num_random_blocks, 1) - begin
-        chosen = self.num_first + begin + _scramble(block[..., None] * 1009 + number) % size.clamp(min=1)
+        left = ((count - self.num_first - self.num_last).clamp(min=0) - num_near).clamp(min=0)
+        begin = left * number // self.num_random_blocks
+        size = left * (number + 1) // self.num_random_blocks - begin
+        chosen = self.num_first + begin + _scramble(block * 1009 + number) % size.clamp(min=1)
         chosen = torch.where((num_near > 0) & (chosen >= low), chosen + num_near, chosen)
         return torch.where(size > 0, chosen, -1)
+
+    def _global_tokens(self, length: int, device: torch.device) -> Int[Tensor, "1 1 target"]:
+        """Of a row that is one sentence: the first blocks and the last."""
+        num_first = min(self.num_first * self.block, length)
+        begin = max(-(-length // self.block) - self.num_last, self.num_first) * self.block
+        time = torch.arange(length, device=device)
+        return torch.cat([time[:num_first], time[begin:]])[None, None]
 
     def _far_keys(
         self, sentences: Sentences, pattern: BigBirdPattern, layout: Layout
@@ -157,8 +200,6 @@ class BigBirdAttention(SparseAttention):
         last = (first + self.block - 1).clamp(max=sentences.length - 1)
         num_first, num_last = self.num_first * self.block, self.num_last * self.block
         around = [first_tokens(sentences, first, num_first), self._last_tokens(sentences, last)]
-        if not sentences.is_packed:
-            return torch.cat(around, dim=-1)
         begin, end = first[:, None] - num_last, first[:, None] + self.block + num_first
         inside = begin + torch.arange(num_last + self.block + num_first, device=first.device)
         inside = torch.where((inside >= 0) & (inside < sentences.length), inside, -1)

@@ -1,7 +1,9 @@
 """Block-sparse attention in one fused kernel on CUDA: torch's FlexAttention, told which tiles of the table exist.
 
-The [query, key] table is cut into tiles of 128 × 128. A tile that holds no pair of the pattern is never loaded; in the others the
-mask is asked pair by pair inside the kernel (`Mask.at` has the signature it wants), and scores stay in registers. Which tiles exist follows from
+The [query, key] table is cut into tiles of 128 × 128. A tile that holds no pair of the pattern is never loaded, one that lies inside a band is
+computed as it is, and in the others the mask is asked pair by pair inside the kernel (`Mask.at` has the signature it wants); scores stay in
+registers. A mask that only calculates is asked for free, one that looks numbers up costs ten times the tile's products (measured on an H200),
+which is why patterns over a single sentence are written as arithmetic. Which tiles exist follows from
 the same layout that the chunked form fetches by, so both forms compute the same pairs. That table has (n / 128)² entries of one byte
 (65,536 tokens: 0.26 MB, and its lists of indices 1 MB), made once per batch; torch's own `create_block_mask` would ask about
 all n² pairs.
@@ -25,8 +27,7 @@ from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
 from headwise.attention.biases import Bias, bias_at
 from headwise.attention.gathered import Layout
-from headwise.attention.masks import Mask, number_zero
-from headwise.attention.wide_rows import WideRows
+from headwise.attention.masks import Mask
 
 TILE = 128
 # torch stops compiling a function after 8 shapes, and would then compute all n² pairs without a word; with fullgraph it raises.
@@ -40,51 +41,24 @@ class FlexTable:
     tiles: BlockMask
 
 
-def near_tiles(mask: Mask, layout: Layout) -> FlexTable:
-    """The tiles that a layout's pairs lie in."""
+def tiles_of(mask: Mask, layout: Layout, *, only_band: bool) -> FlexTable:
+    """The tiles that a layout's pairs lie in. `only_band`: in the band nothing hides a pair but its two edges."""
     query = TILE * torch.arange(_num_tiles(layout.num_queries), device=layout.device)[:, None] + layout.offset
     key = TILE * torch.arange(_num_tiles(layout.num_keys), device=layout.device)
     band = (key + TILE - 1 >= query - layout.left) & (key <= query + TILE - 1 + layout.fetched_right)
+    inside = (key + TILE - 1 <= query + layout.right) & (key >= query + TILE - 1 - layout.left)
+    inside = inside & (key + TILE <= layout.num_keys) if only_band and layout.step == 1 else torch.zeros_like(band)
     if layout.takes_all:
         band = torch.ones_like(band)
     if layout.extra is None or layout.takes_all:
-        return _table(mask, band[None], layout.num_queries, layout.num_keys)
+        return _table(mask, band[None], inside[None], layout)
     # A block of queries may reach into several rows of tiles.
     reach = _samples(layout.block, layout.device)
     place = (layout.block * torch.arange(layout.num_blocks, device=layout.device)[:, None] + reach)[None, :, :, None]
     extra = layout.extra[:, :, None, :]
     exists = (extra >= 0) & (place < layout.num_queries)
     tiles = _mark(place, extra, exists, (_num_tiles(layout.num_queries), _num_tiles(layout.num_keys)))
-    return _table(mask, band | tiles, layout.num_queries, layout.num_keys)
-
-
-def far_tiles(mask: Mask, rows: WideRows, num_keys: int) -> FlexTable:
-    """The tiles of the queries that look everywhere; other queries see nothing here."""
-    device, num_queries = rows.target.device, rows.is_wide.shape[1]
-    reach = _samples(rows.block, device)
-    place = (rows.block * torch.arange(rows.target.shape[1], device=device)[:, None] + reach)[None, :, None, :]
-    target = rows.target[:, :, :, None]
-    wide = rows.is_wide.gather(1, rows.target.clamp(min=0).flatten(1)).view(rows.target.shape)[..., None]
-    exists = (target >= 0) & wide & (place < num_keys)
-    tiles = _mark(target, place, exists, (_num_tiles(num_queries), _num_tiles(num_keys)))
-    return _table(mask & Mask((WideOnly(rows.is_wide),)), tiles, num_queries, num_keys)
-
-
-@dataclass(frozen=True, eq=False)
-class WideOnly:
-    """Only queries that look everywhere."""
-
-    is_wide: Bool[Tensor, "#batch query"]
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        return self.is_wide.shape[0], 1
-
-    def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        return self.is_wide[batch if self.is_wide.shape[0] > 1 else number_zero(batch), query]
-
-    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch 1 query key"]:
-        return self.is_wide[:, None, :, None].expand(-1, -1, -1, num_keys)
+    return _table(mask, band | tiles, inside.expand_as(tiles), layout)
 
 
 def attend_flex(
@@ -131,12 +105,30 @@ def _mark(query: Tensor, key: Tensor, exists: Tensor, shape: tuple[int, int]) ->
     return table.scatter(1, number, value=True)[:, :-1].unflatten(1, shape)
 
 
-def _table(mask: Mask, tiles: Bool[Tensor, "batch tile_row tile"], num_queries: int, num_keys: int) -> FlexTable:
+def _table(
+    mask: Mask,
+    tiles: Bool[Tensor, "batch tile_row tile"],
+    inside: Bool[Tensor, "batch tile_row tile"],
+    layout: Layout,
+) -> FlexTable:
+    """Tiles that lie inside the pattern as a whole are not asked about."""
+
     def may_look(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         seen = mask.at(batch, head, query, key)
         return key >= 0 if seen is None else seen
 
+    count, order = _list(tiles & ~inside)
+    full_count, full_order = _list(tiles & inside)
+    lengths = (layout.num_queries, layout.num_keys)
+    return FlexTable(
+        BlockMask.from_kv_blocks(
+            count, order, full_count, full_order, BLOCK_SIZE=TILE, mask_mod=may_look, seq_lengths=lengths
+        )
+    )
+
+
+def _list(tiles: Bool[Tensor, "batch tile_row tile"]) -> tuple[Tensor, Tensor]:
+    """For every row of tiles how many there are, and which come first."""
     count = tiles.sum(-1, dtype=torch.int32)[:, None]
     order = tiles.to(torch.int8).argsort(dim=-1, descending=True, stable=True).to(torch.int32)[:, None]
-    lengths = (num_queries, num_keys)
-    return FlexTable(BlockMask.from_kv_blocks(count, order, BLOCK_SIZE=TILE, mask_mod=may_look, seq_lengths=lengths))
+    return count, order

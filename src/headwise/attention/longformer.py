@@ -33,17 +33,23 @@ from headwise.attention.wide_rows import WideRows
 class LongformerPattern:
     """Near, or global on either side."""
 
-    is_global: Bool[Tensor, "#batch time"]
+    is_global: Bool[Tensor, "#batch time"] | None
+    """None: the first tokens of the row, which is one sentence; no table is asked then."""
+    num_global: int
     reach: int
     dilation: int
 
     @property
     def sizes(self) -> tuple[int, int]:
-        return self.is_global.shape[0], 1
+        return 1 if self.is_global is None else self.is_global.shape[0], 1
 
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         distance = key - query
-        near = (distance >= -self.reach) & (distance <= self.reach) & (distance % self.dilation == 0)
+        near = (distance >= -self.reach) & (distance <= self.reach)
+        if self.dilation > 1:
+            near = near & (distance % self.dilation == 0)
+        if self.is_global is None:
+            return near | (query < self.num_global) | (key < self.num_global)
         row = batch if self.is_global.shape[0] > 1 else number_zero(batch)
         return near | self.is_global[row, query] | self.is_global[row, key]
 
@@ -74,21 +80,18 @@ class LongformerAttention(SparseAttention):
         # A sentence that begins in a block has its global tokens in the block or just after it.
         right = max(reach, self.num_global - 1)
         layout = Layout(num_queries, num_keys, block, reach, right, device, step=self.dilation)
-        pattern = LongformerPattern(is_global, reach, self.dilation)
+        pattern = LongformerPattern(is_global if sentences.is_packed else None, self.num_global, reach, self.dilation)
         if self.num_global == 0:
             return Plan(pattern, layout)
-        return Plan(
-            pattern,
-            layout.with_extra(first_tokens(sentences, layout.query[:, 0], self.num_global)),
-            WideRows(block, self._targets(sentences, block), is_global),
-        )
+        layout = layout.with_extra(first_tokens(sentences, layout.query[:, 0], self.num_global))
+        if not sentences.is_packed:
+            return Plan(pattern, layout, WideRows(num_keys, time[None, None, : self.num_global], is_global))
+        return Plan(pattern, layout, WideRows(block, self._targets(sentences, block), is_global))
 
     def _targets(self, sentences: Sentences, block: int) -> Int[Tensor, "#batch key_block target"]:
         """The global tokens of the sentence that reaches into a block from before, and all that stand in or just after it."""
         first = torch.arange(0, sentences.length, block, device=sentences.start.device)
         before = first_tokens(sentences, first, self.num_global)
-        if not sentences.is_packed:
-            return before
         inside = first[:, None] + torch.arange(block + self.num_global - 1, device=first.device)
         inside = torch.where(inside < sentences.length, inside, -1).expand(before.shape[0], -1, -1)
         return torch.cat([torch.where(before < first[:, None], before, -1), inside], dim=-1)

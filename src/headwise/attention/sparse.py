@@ -3,7 +3,7 @@
     attention over pattern ∧ mask
 
 A kernel here is a `plan`: its pattern as a mask, the layout that fetches every pair of the pattern (and others, which the pattern
-hides), and the queries that look everywhere. From it come the chunked form (gathered.py, wide_rows.py: batched products, any device) and
+hides), and the queries that look everywhere (wide_rows.py). From it come the chunked form (gathered.py: batched products, any device) and
 the block-sparse form (flex.py: one fused kernel on CUDA). `form` chooses: "auto" takes flex on CUDA unless dropout or double
 precision is asked for, which it does not know; "chunked" and "flex" are for measuring one against the other.
 
@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headwise.attention.biases import Bias, DistanceBias
-from headwise.attention.flex import FlexTable, attend_flex, far_tiles, near_tiles
+from headwise.attention.flex import FlexTable, attend_flex, tiles_of
 from headwise.attention.full import attention_weights
 from headwise.attention.gathered import Layout, allowed_pairs, attend_gathered
 from headwise.attention.masks import Causal, Mask, Part
@@ -46,7 +46,7 @@ class Planned:
     mask: Mask
     plan: Plan
     near: Bool[Tensor, "#batch #head block place chosen"] | FlexTable
-    far: Bool[Tensor, "#batch #head key_block target place"] | FlexTable | None
+    far: Bool[Tensor, "#batch #head key_block target key"] | None
     kernel: object
     """Who planned it: another pattern must plan again."""
 
@@ -99,13 +99,9 @@ class SparseAttention:
         else:
             output = attend_gathered(*near, planned.plan.layout, planned.near, bias=bias, dropout_rate=rate)
         rows = planned.plan.wide
-        if rows is None or planned.far is None or (far is None and planned.plan.layout.takes_all):
+        if rows is None or (far is None and planned.plan.layout.takes_all):
             return output
-        far = near if far is None else far
-        if isinstance(planned.far, FlexTable):
-            everywhere = attend_flex(*far, planned.far, bias=bias)
-        else:
-            everywhere = attend_widely(*far, rows, planned.far, bias=bias, dropout_rate=rate)
+        everywhere = attend_widely(*(near if far is None else far), rows, planned.far, bias=bias, dropout_rate=rate)
         return torch.where(rows.is_wide[:, None, :, None], everywhere, output)
 
     def weights(
@@ -135,11 +131,12 @@ class SparseAttention:
     def _work_out(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device, *, flexes: bool) -> Planned:
         mask = as_given(mask)
         plan = self.plan(mask, num_queries, num_keys, device)
-        seen, rows = mask & Mask((plan.pattern,)), plan.wide
+        seen = mask & Mask((plan.pattern,))
+        # Queries that look everywhere are few: the mask alone says what they see.
+        far = None if plan.wide is None else allowed_targets(mask, plan.wide, num_keys)
         if flexes:
-            far_tile = None if rows is None else far_tiles(seen, rows, num_keys)
-            return Planned(mask, plan, near_tiles(seen, plan.layout), far_tile, self)
-        far = None if rows is None else allowed_targets(seen, rows, num_keys)
+            only_band = all(isinstance(part, Causal) for part in mask.parts)
+            return Planned(mask, plan, tiles_of(seen, plan.layout, only_band=only_band), far, self)
         return Planned(mask, plan, allowed_pairs(seen, plan.layout), far, self)
 
 

@@ -6,7 +6,8 @@
 
 One wide query costs as many products as there are keys, w of them n · w; in a row of many sentences each costs only its own
 sentence, and the sum stays n · w. Rows that are packed need no shape of their own: which queries a block of keys
-serves is a table of numbers.
+serves is a table of numbers. Where a row is one sentence all blocks serve the same queries, and those are plain attention of a few
+queries over all keys, in one fused kernel.
 
 Tested against: attention/full.py under the same mask, written out.
 """
@@ -20,24 +21,36 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headwise.attention.biases import Bias, bias_at
-from headwise.attention.masks import Mask
+from headwise.attention.fused import FusedAttention
+from headwise.attention.masks import Mask, explicit
 
 
 @dataclass(frozen=True, eq=False)
 class WideRows:
-    """`target[j]`: the queries that block j of keys serves, −1 for none, none twice; `is_wide` marks all of them."""
+    """`target[j]`: the queries that block j of keys serves, −1 for none, none twice; `is_wide` marks all of them.
+
+    One row of targets stands for all blocks: then every wide query may look at every key.
+    """
 
     block: int
     target: Int[Tensor, "#batch key_block target"]
     is_wide: Bool[Tensor, "#batch query"]
+
+    @property
+    def is_shared(self) -> bool:
+        return self.target.shape[1] == 1
 
     def key(self) -> Int[Tensor, "key_block place"]:
         size = self.target.shape[1] * self.block
         return torch.arange(size, device=self.target.device).unflatten(0, (-1, self.block))
 
 
-def allowed_targets(mask: Mask, rows: WideRows, num_keys: int) -> Bool[Tensor, "#batch #head key_block target place"]:
-    """The mask at the pairs of wide queries and keys, and False for those that do not exist."""
+def allowed_targets(
+    mask: Mask, rows: WideRows, num_keys: int
+) -> Bool[Tensor, "#batch #head key_block target place"] | None:
+    """The mask at the pairs of wide queries and keys, and False for those that do not exist; None if nothing is hidden."""
+    if rows.is_shared and len(mask.parts) == 0:
+        return None
     num_batch, num_heads = mask.sizes
     device = rows.target.device
     batch = torch.arange(max(num_batch, rows.target.shape[0]), device=device).view(-1, 1, 1, 1, 1)
@@ -54,12 +67,15 @@ def attend_widely(
     k: Float[Tensor, "batch head key head_dim"],
     v: Float[Tensor, "batch head key value_dim"],
     rows: WideRows,
-    allowed: Bool[Tensor, "#batch #head key_block target place"],
+    allowed: Bool[Tensor, "#batch #head key_block target place"] | None,
     *,
     bias: Bias | None = None,
     dropout_rate: float = 0.0,
 ) -> Float[Tensor, "batch head query value_dim"]:
     """The output of wide queries; zeros elsewhere, and for one that sees nothing."""
+    if rows.is_shared:
+        return _attend_shared(q, k, v, rows, allowed, bias=bias, dropout_rate=dropout_rate)
+    assert allowed is not None
     num_batch, num_heads, num_queries, _ = q.shape
     # float16 ends at 65,504, which the product of two long vectors exceeds.
     wide_q, wide_k = (q.float(), k.float()) if q.dtype == torch.float16 else (q, k)
@@ -88,6 +104,28 @@ def attend_widely(
     output = pieces.new_zeros(num_batch, num_heads, num_queries, v.shape[3])
     output = output.scatter_add(2, index[..., None].expand(-1, -1, -1, v.shape[3]), pieces)
     return (output / total.clamp(min=torch.finfo(total.dtype).tiny)[..., None]).to(v.dtype)
+
+
+def _attend_shared(
+    q: Float[Tensor, "batch head query head_dim"],
+    k: Float[Tensor, "batch head key head_dim"],
+    v: Float[Tensor, "batch head key value_dim"],
+    rows: WideRows,
+    allowed: Bool[Tensor, "#batch #head 1 target key"] | None,
+    *,
+    bias: Bias | None,
+    dropout_rate: float,
+) -> Float[Tensor, "batch head query value_dim"]:
+    """All wide queries over all keys."""
+    target = rows.target[0, 0]
+    if bias is not None:
+        batch = torch.arange(q.shape[0], device=q.device).view(-1, 1, 1, 1)
+        head = torch.arange(q.shape[1], device=q.device).view(1, -1, 1, 1)
+        bias = bias_at(bias, batch, head, target[None, None, :, None], torch.arange(k.shape[2], device=q.device))
+    mask = Mask() if allowed is None else explicit(allowed[:, :, 0])
+    found = FusedAttention(dropout_rate)(q[:, :, target], k, v, mask, bias=bias, training=dropout_rate > 0)
+    output = v.new_zeros(*q.shape[:3], v.shape[3])
+    return output.index_copy(2, target, found)
 
 
 def _fetch(q: Tensor, rows: WideRows) -> Tensor:
