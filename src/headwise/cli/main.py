@@ -33,6 +33,8 @@ COMMANDS = (
     "score",
     "predict",
     "arpa",
+    "nearest",
+    "vectors",
     "describe",
     "doctor",
     "data",

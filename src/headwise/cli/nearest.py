@@ -1,0 +1,86 @@
+"""`headwise nearest`: the neighbours of a word, arithmetic with words, a map of them."""
+
+import argparse
+import json
+import sys
+
+from headwise.cli.parser import positive
+from headwise.language import say
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "nearest",
+        help=say("words near a word, king - man + woman, a map", "与某词相近的词，king - man + woman，词的地图"),
+        description=say(
+            "The words whose vectors are nearest (by cosine) to a word or to a sum of words:\n\n"
+            "  headwise train word-vectors --run runs/words data.train=my/english.txt\n"
+            "  headwise nearest france --model runs/words\n"
+            '  headwise nearest "king - man + woman" --model runs/words\n'
+            "  headwise nearest king paris three --model runs/words --plot map.png",
+            "向量与某词（或若干词之和）最接近（按余弦）的词：\n\n"
+            "  headwise train word-vectors --run runs/words data.train=my/english.txt\n"
+            "  headwise nearest france --model runs/words\n"
+            '  headwise nearest "king - man + woman" --model runs/words\n'
+            "  headwise nearest king paris three --model runs/words --plot map.png",
+        ),
+    )
+    parser.add_argument(
+        "words",
+        nargs="+",
+        metavar="WORD",
+        help=say('a word, or words with + and - between: "king - man + woman"', "一个词，或用 + - 连接的词"),
+    )
+    parser.add_argument("--model", required=True, metavar="DIR", help=say("a run of word vectors", "词向量的运行目录"))
+    parser.add_argument(
+        "--count", type=positive, default=10, metavar="N", help=say("neighbours of each (10)", "每个词的邻居数（10）")
+    )
+    parser.add_argument(
+        "--one-hot",
+        action="store_true",
+        help=say("show beside it what one-hot vectors say of the same words", "并列显示独热向量对同样的词怎么说"),
+    )
+    parser.add_argument(
+        "--plot", metavar="FILE", help=say("draw the words and their neighbours (PNG)", "画出词与其邻居（PNG）")
+    )
+    parser.add_argument(
+        "--layout",
+        choices=("tsne", "pca"),
+        default="tsne",
+        help=say("how the map is laid out: tsne or pca", "地图的布局：tsne 或 pca"),
+    )
+    parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from headwise.cli.display import print_table
+    from headwise.tasks.word_vector_run import load_word_vectors
+
+    space = load_word_vectors(arguments.model).space
+    found = {query: space.nearest(query, num_words=arguments.count) for query in arguments.words}
+    if arguments.plot is not None:
+        from headwise.explorer.word_map import draw_word_map
+        from headwise.models.vector_space import parse_expression
+
+        asked = [space.words[space.number_of(word)] for query in found for _, word in parse_expression(query)]
+        shown = list(dict.fromkeys([*asked, *(one.word for near in found.values() for one in near)]))
+        vectors = space.unit_vectors[[space.numbers[word] for word in shown]]
+        draw_word_map(shown, vectors, Path(arguments.plot), method=arguments.layout, marked=asked)
+    if arguments.json:
+        value = [
+            {"query": query, "nearest": [{"word": one.word, "cosine": round(one.cosine, 6)} for one in near]}
+            for query, near in found.items()
+        ]
+        sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+        return 0
+    for query, near in found.items():
+        headings = [query, say("cosine", "余弦")]
+        rows = [[one.word, f"{one.cosine:.3f}"] for one in near]
+        if arguments.one_hot:
+            headings.append(say("one-hot", "独热"))
+            # Different words have their 1 in different places: the product is 0, whatever they mean.
+            rows = [[*row, "0.000"] for row in rows]
+        print_table(headings, rows)
+    return 0

@@ -1,0 +1,80 @@
+"""Running text as numbers of words: one pass that counts, orders and encodes at once.
+
+Each new word gets the next number, so a line becomes numbers inside C (`map` over a dictionary that grows by itself).
+Afterwards the words seen often enough are numbered anew by falling count and the others leave the text, as if they had
+never stood there (so windows close over the gap, as in word2vec's own code). Four bytes a word, whatever the text.
+
+Tested against: collections.Counter and a list comprehension.
+"""
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from headwise.errors import DataError
+
+LATEST_WORDS = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class WordStream:
+    """Words by falling count, the text as their numbers, and where its sentences end."""
+
+    words: tuple[str, ...]
+    counts: np.ndarray
+    """How often each word stands in the text."""
+    ids: np.ndarray
+    """The text: int32, words that are not kept left out."""
+    ends: np.ndarray
+    """One past the last word of each sentence."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def sentences(self, start: int, stop: int) -> np.ndarray:
+        """The number of the sentence each of these words stands in."""
+        return np.searchsorted(self.ends, np.arange(start, stop), side="right").astype(np.int32)
+
+
+def read_words(sentences: Iterable[Sequence[str]], *, min_count: int, max_words: int | None = None) -> WordStream:
+    """The stream of a text; a text in which no two words are kept is refused."""
+    numbers: defaultdict[str, int] = defaultdict(count().__next__)
+    ids, lengths = array("i"), array("i")
+    for sentence in sentences:
+        ids.extend(map(numbers.__getitem__, sentence))
+        lengths.append(len(sentence))
+    seen = np.frombuffer(ids, dtype=np.int32) if ids else np.zeros(0, np.int32)
+    counts = np.bincount(seen, minlength=len(numbers))
+    words = list(numbers)
+    order = sorted(
+        (number for number in range(len(words)) if counts[number] >= min_count),
+        key=lambda number: (-counts[number], words[number]),
+    )[:max_words]
+    if len(order) < 2:
+        raise DataError(
+            f"{len(order)} of {len(words):,} words were seen at least {min_count} times in {len(seen):,} words of text; two are "
+            "needed for one to stand near the other: give more text, or lower text.min_count",
+            f"全文 {len(seen):,} 个词、{len(words):,} 种，其中出现至少 {min_count} 次的有 {len(order)} 种；至少需要两种才有“邻近”可言："
+            "请提供更多文本，或降低 text.min_count",
+        )
+    renumbered = np.full(len(words), -1, dtype=np.int32)
+    renumbered[order] = np.arange(len(order), dtype=np.int32)
+    text = renumbered[seen]
+    kept = text >= 0
+    before = np.concatenate(([0], np.cumsum(kept)))
+    ends = before[np.cumsum(np.frombuffer(lengths, dtype=np.int32), dtype=np.int64)]
+    return WordStream(tuple(words[number] for number in order), counts[order], text[kept], ends)
+
+
+def in_words(lines: Iterable[str], *, lowercase: bool) -> Iterator[list[str]]:
+    """Each line cut at whitespace."""
+    return (line.lower().split() for line in lines) if lowercase else (line.split() for line in lines)
+
+
+def in_characters(lines: Iterable[str], *, lowercase: bool) -> Iterator[list[str]]:
+    """Each line as its characters, spaces left out: words enough for Chinese text that nobody has segmented."""
+    return (list("".join((line.lower() if lowercase else line).split())) for line in lines)

@@ -1,0 +1,151 @@
+"""How good word vectors are: do their cosines rank pairs of words as people do, do their differences solve analogies?
+
+    similarity   Spearman's rank correlation between cosines and human scores (WordSim-353, SimLex-999, MEN)
+    analogy      a is to b as c is to ?  =  argmax of cos(w, b - a + c) over all words but a, b, c  (Mikolov et al. 2013)
+
+Pairs and questions with an unknown word are left out and counted, as everywhere in the literature; a number without its
+coverage says little. Tested against: scipy's spearmanr (ties too), gensim's evaluate_word_pairs and evaluate_word_analogies.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from headwise.errors import DataError
+
+Lines = Iterable[str]
+_QUESTIONS_AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class WordPair:
+    """Two words and how alike people find them."""
+
+    first: str
+    second: str
+    score: float
+
+
+@dataclass(frozen=True)
+class Analogy:
+    """first is to second as third is to fourth, in a group such as capital-common-countries."""
+
+    group: str
+    words: tuple[str, str, str, str]
+
+
+@dataclass(frozen=True)
+class WordScore:
+    """A result in per cent, and on how much of the list it stands."""
+
+    name: str
+    value: float
+    used: int
+    total: int
+
+
+def parse_pairs(lines: Lines, file: Path) -> list[WordPair]:
+    """`word word score` a line; more columns are ignored, empty lines and those that begin with # too."""
+    pairs = []
+    for number, line in enumerate(lines, start=1):
+        fields = line.split()
+        if not fields or line.startswith("#"):
+            continue
+        score = _number(fields[2]) if len(fields) >= 3 else None
+        if score is None:
+            raise DataError(
+                f"{line!r:.60} is not a pair; write two words and a number: tiger cat 7.35",
+                f"{line!r:.60} 不是词对；应为两个词与一个数：tiger cat 7.35",
+                file=file,
+                line=number,
+            )
+        pairs.append(WordPair(fields[0].lower(), fields[1].lower(), score))
+    return pairs
+
+
+def parse_analogies(lines: Lines, file: Path) -> list[Analogy]:
+    """Four words a line, groups begin with a line ": name"."""
+    group, questions = "", []
+    for number, line in enumerate(lines, start=1):
+        fields = line.split()
+        if line.startswith(":"):
+            group = " ".join(fields[1:]) if fields[0] == ":" else " ".join(fields)[1:]
+        elif fields:
+            if len(fields) != 4:
+                raise DataError(
+                    f"has {len(fields)} words; an analogy has four: Athens Greece Oslo Norway",
+                    f"有 {len(fields)} 个词；类比题应为四个：Athens Greece Oslo Norway",
+                    file=file,
+                    line=number,
+                )
+            first, second, third, fourth = (word.lower() for word in fields)
+            questions.append(Analogy(group, (first, second, third, fourth)))
+    return questions
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if np.isfinite(value) else None
+
+
+def ranks(values: np.ndarray) -> np.ndarray:
+    """Places from 1 on; equal values share the mean of their places."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2)[inverse]
+
+
+def spearman(first: Sequence[float], second: Sequence[float]) -> float:
+    """Correlation of ranks; 0 where one side is constant or there are fewer than two pairs."""
+    if len(first) < 2:
+        return 0.0
+    x, y = (ranks(np.asarray(side, dtype=float)) for side in (first, second))
+    x, y = x - x.mean(), y - y.mean()
+    scale = float(np.sqrt((x @ x) * (y @ y)))
+    return float(x @ y) / scale if scale else 0.0
+
+
+def score_similarity(
+    name: str, pairs: Sequence[WordPair], numbers: Mapping[str, int], unit_vectors: np.ndarray
+) -> WordScore:
+    """100 × Spearman's correlation."""
+    known = [pair for pair in pairs if pair.first in numbers and pair.second in numbers]
+    cosines = [float(unit_vectors[numbers[pair.first]] @ unit_vectors[numbers[pair.second]]) for pair in known]
+    return WordScore(name, 100 * spearman(cosines, [pair.score for pair in known]), len(known), len(pairs))
+
+
+def score_analogies(
+    questions: Sequence[Analogy], numbers: Mapping[str, int], unit_vectors: np.ndarray
+) -> list[WordScore]:
+    """Per cent answered right, each group and then all of them."""
+    known = [question for question in questions if all(word in numbers for word in question.words)]
+    asked = np.array([[numbers[word] for word in question.words] for question in known]).reshape(-1, 4)
+    right = np.zeros(len(known), dtype=bool)
+    for start in range(0, len(known), _QUESTIONS_AT_ONCE):
+        some = asked[start : start + _QUESTIONS_AT_ONCE]
+        goals = unit_vectors[some[:, 1]] - unit_vectors[some[:, 0]] + unit_vectors[some[:, 2]]
+        cosines = goals @ unit_vectors.T
+        for place in range(3):
+            cosines[np.arange(len(some)), some[:, place]] = -np.inf
+        right[start : start + len(some)] = cosines.argmax(1) == some[:, 3]
+    groups: dict[str, list[int]] = {}
+    for place, question in enumerate(known):
+        groups.setdefault(question.group, []).append(place)
+    totals: dict[str, int] = {}
+    for question in questions:
+        totals[question.group] = totals.get(question.group, 0) + 1
+    scores = [
+        WordScore(
+            group,
+            100 * float(right[groups[group]].mean()) if group in groups else 0.0,
+            len(groups.get(group, ())),
+            total,
+        )
+        for group, total in totals.items()
+    ]
+    return [*scores, WordScore("all", 100 * float(right.mean()) if len(right) else 0.0, len(known), len(questions))]

@@ -1,0 +1,169 @@
+"""A run of word vectors: from a recipe to a bundle that proves itself, and back from the bundle to a space of words.
+
+    runs/words/  recipe.yaml   model/ (vectors.safetensors words.json recipe.yaml results.json README.md MANIFEST.json)
+
+The bundle appears whole or not at all. A run of minutes needs no checkpoints: stopped, it leaves nothing and is begun anew.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import yaml
+
+import headwise
+from headwise.errors import CheckpointError, UsageError
+from headwise.language import say
+from headwise.models.vector_space import VectorSpace
+from headwise.settings import apply_overrides, check_settings, read_settings_file
+from headwise.storage import MANIFEST, publish_directory, read_json, verify_directory, write_json, write_text
+from headwise.tasks.arguments import require_path, require_texts
+from headwise.tasks.events import Events, Silence
+from headwise.tasks.recipe import find_recipe
+from headwise.tasks.word_vector_recipe import WordVectorRecipe
+from headwise.tasks.word_vectors import WordProgress, learn_word_vectors, read_text
+from headwise.weights import read_tensors, write_tensors
+
+KIND = "word vectors"
+VECTORS, WORDS = "vectors.safetensors", "words.json"
+MAX_WORDS_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class WordVectorBundle:
+    """Trained or imported vectors."""
+
+    directory: Path
+    space: VectorSpace
+    counts: np.ndarray | None
+    """How often each word stood in the training text; None for imported vectors."""
+    recipe: WordVectorRecipe | None
+    results: Mapping[str, Any]
+
+
+def load_word_vector_recipe(name: str | Path, overrides: Sequence[str] = ()) -> WordVectorRecipe:
+    """A checked recipe from a path or a shipped name."""
+    path = find_recipe(name)
+    data = apply_overrides(read_settings_file(path), require_texts(overrides, "overrides"))
+    return check_settings(WordVectorRecipe, data, file=path)
+
+
+def train_word_vectors(recipe: WordVectorRecipe, *, run: str | Path, events: Events | None = None) -> WordVectorBundle:
+    """Train and save; returns the bundle."""
+    watcher = Silence() if events is None else events
+    directory = require_path(run, "run", "runs/words")
+    _require_new(directory)
+    stream = read_text(recipe)
+    watcher.note(
+        say(
+            f"{len(stream):,} words of text, {len(stream.words):,} different",
+            f"文本共 {len(stream):,} 个词，{len(stream.words):,} 种",
+        )
+    )
+    last = WordProgress(0, 1, 0.0)
+
+    def watch(progress: WordProgress) -> None:
+        nonlocal last
+        last = progress
+        rate = say(f"words ({progress.rate:,.0f}/s)", f"词（{progress.rate:,.0f}/秒）")
+        watcher.count(rate, progress.words, progress.total)
+
+    tables = learn_word_vectors(stream, recipe, watch=watch)
+    results = {
+        "words": len(stream.words),
+        "text_words": len(stream),
+        "epochs": recipe.training.epochs,
+        "training_seconds": round(last.seconds, 2),
+        "words_per_second": round(last.rate),
+    }
+    directory.mkdir(parents=True, exist_ok=True)
+    write_text(directory / "recipe.yaml", _yaml(recipe))
+    space = VectorSpace(stream.words, tables.inputs.numpy())
+    save_word_vectors(directory / "model", space, counts=stream.counts, recipe=recipe, results=results)
+    return WordVectorBundle(directory / "model", space, stream.counts, recipe, results)
+
+
+def _require_new(directory: Path) -> None:
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise UsageError(
+            f"{directory} exists already; word vectors are trained in one go: choose another --run or remove it",
+            f"{directory} 已存在；词向量一次训练完成：请换一个 --run 目录，或先删除它",
+        )
+
+
+def save_word_vectors(
+    directory: Path,
+    space: VectorSpace,
+    *,
+    counts: np.ndarray | None = None,
+    recipe: WordVectorRecipe | None = None,
+    results: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a bundle."""
+    with publish_directory(directory, kind=KIND) as temporary:
+        write_tensors(temporary / VECTORS, {"vectors": torch.from_numpy(space.vectors)})
+        write_json(
+            temporary / WORDS, {"words": list(space.words), "counts": None if counts is None else counts.tolist()}
+        )
+        if recipe is not None:
+            (temporary / "recipe.yaml").write_text(_yaml(recipe), encoding="utf-8")
+        write_json(temporary / "results.json", dict(results or {}))
+        (temporary / "README.md").write_text(_card(space, recipe, results or {}), encoding="utf-8")
+
+
+def load_word_vectors(directory: str | Path) -> WordVectorBundle:
+    """A verified bundle: the directory itself, or a run with one inside."""
+    path = require_path(directory, "directory", "runs/words/model")
+    if not (path / MANIFEST).is_file() and (path / "model" / MANIFEST).is_file():
+        path = path / "model"
+    if not (path / MANIFEST).is_file():
+        raise CheckpointError(
+            "is not a model of word vectors: it has no MANIFEST.json; give a run of `task: word_vectors`, e.g. runs/words",
+            "不是词向量模型：没有 MANIFEST.json；请给出 `task: word_vectors` 的运行目录，例如 runs/words",
+            file=path,
+        )
+    manifest = verify_directory(path, kind=KIND)
+    tensors = read_tensors(path / VECTORS)
+    entries = read_json(path / WORDS, max_bytes=MAX_WORDS_BYTES)
+    vectors, words = tensors.get("vectors"), entries.get("words") if isinstance(entries, dict) else None
+    if (
+        vectors is None
+        or vectors.dim() != 2
+        or not isinstance(words, list)
+        or len(words) != len(vectors)
+        or len(set(words)) != len(words)
+    ):
+        raise CheckpointError(
+            "words and vectors do not fit together; use another copy of the model",
+            "词与向量不相符；请换用模型的其他副本",
+            file=path,
+        )
+    counts = None if entries["counts"] is None else np.array(entries["counts"])
+    recipe = None
+    if "recipe.yaml" in manifest["files"]:
+        recipe = check_settings(WordVectorRecipe, read_settings_file(path / "recipe.yaml"), file=path / "recipe.yaml")
+    return WordVectorBundle(path, VectorSpace(words, vectors.numpy()), counts, recipe, read_json(path / "results.json"))
+
+
+def _yaml(recipe: WordVectorRecipe) -> str:
+    return yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=100)
+
+
+def _card(space: VectorSpace, recipe: WordVectorRecipe | None, results: Mapping[str, Any]) -> str:
+    made = "Imported" if recipe is None else f"Trained ({recipe.model.kind}, {recipe.model.output.kind})"
+    lines = "\n".join(f"- {name.replace('_', ' ')}: {value:,}" for name, value in results.items())
+    return f"""# Word vectors
+
+{made} with headwise {headwise.__version__}: {len(space.words):,} words of {space.dim} numbers.
+
+{lines}
+
+```bash
+headwise nearest king --model DIR
+```
+
+One vector a word, whatever it means in a sentence; it repeats the habits of its training text, prejudices included.
+"""

@@ -1,0 +1,171 @@
+"""Word vectors from running text: the recipe, the training, the bundle.
+
+    task: word_vectors
+    data: {train: corpus/english.txt}                      # one sentence or paragraph a line, also .gz and .xz; or a list
+    model: {kind: skip_gram, dim: 100}
+
+    runs/words/model/  vectors.safetensors   words.json   recipe.yaml   results.json   README.md   MANIFEST.json
+
+A piece of text is thinned, cut into windows and learnt as a pure function of (seed, epoch, piece); with one thread a run
+repeats to the last bit, with several the order in which they meet the tables is the machine's.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from headwise.data.lines import MAX_LINE_BYTES, find_text_file, read_lines
+from headwise.data.word_stream import WordStream, in_characters, in_words, read_words
+from headwise.data.word_windows import NegativeSampler, WindowCutter, keep_probabilities
+from headwise.errors import DataError, SettingsError
+from headwise.models.huffman import build_huffman
+from headwise.models.word_vectors import (
+    Questions,
+    WordTables,
+    ask_negatives,
+    ask_path,
+    learn_cbow,
+    learn_skip_gram,
+    start_tables,
+)
+from headwise.randomness import numpy_generator
+from headwise.tasks.word_vector_recipe import NegativeSampling, WordVectorRecipe
+from headwise.training.hogwild import learn_pieces
+
+PIECE_WORDS = 8000
+"""Words of text that share a learning rate and are cut at once: small enough for a cache."""
+BATCH_WORDS = 512
+"""Centres at most whose changes are computed from the same state of the tables."""
+BATCH_RATE = 3.0
+"""Rate × pairs of the most frequent word in a batch, strangers included: its changes add up, and too many overshoot."""
+BATCH_PATHS = 64
+"""The same for a tree, whose root is on every path."""
+
+
+@dataclass(frozen=True)
+class WordProgress:
+    """Where training stands."""
+
+    words: int
+    """Words of text read so far, in all epochs."""
+    total: int
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Words a second."""
+        return self.words / max(self.seconds, 1e-9)
+
+
+def learn_word_vectors(
+    stream: WordStream, recipe: WordVectorRecipe, *, watch: Callable[[WordProgress], None] = lambda progress: None
+) -> WordTables:
+    """Train on a text that is in memory."""
+    training, model = recipe.training, recipe.model
+    tables, learn = _prepare(stream, recipe)
+    pieces = -(-len(stream) // PIECE_WORDS)
+    keep = keep_probabilities(stream.counts, training.subsample)
+    total, started = len(stream) * training.epochs, time.perf_counter()
+    share = model.output.share if isinstance(model.output, NegativeSampling) else 1
+    cutter = WindowCutter(window=model.window, share=share)
+    highest = first_rate(recipe)
+
+    def learn_piece(number: int, progress: float) -> int:
+        epoch, piece = divmod(number, pieces)
+        generator = numpy_generator(training.seed, "words", epoch, piece)
+        start, stop = piece * PIECE_WORDS, min((piece + 1) * PIECE_WORDS, len(stream))
+        ids = stream.ids[start:stop]
+        kept = generator.random(len(ids)) < keep[ids]
+        if kept.any():
+            rate = highest * max(1 - progress, 1e-4)
+            windows = cutter.cut(ids[kept], stream.sentences(start, stop)[kept], generator=generator)
+            learn(windows, generator, rate)
+        return len(ids)
+
+    learn_pieces(
+        learn_piece,
+        pieces * training.epochs,
+        total=total,
+        threads=training.threads,
+        watch=lambda words: watch(WordProgress(words, total, time.perf_counter() - started)),
+    )
+    if not torch.isfinite(tables.inputs).all():
+        raise SettingsError(
+            f"the vectors grew beyond all numbers at training.rate={highest}; use a smaller rate, e.g. 0.025",
+            f"training.rate={highest} 时向量发散到无穷；请用更小的学习率，例如 0.025",
+        )
+    return tables
+
+
+def first_rate(recipe: WordVectorRecipe) -> float:
+    """The learning rate at the start."""
+    if recipe.training.rate is not None:
+        return recipe.training.rate
+    return 0.025 if recipe.model.kind == "skip_gram" else 0.05
+
+
+def _prepare(stream: WordStream, recipe: WordVectorRecipe) -> tuple[WordTables, Callable[..., None]]:
+    """The tables at their start, and what learns one piece of text into them."""
+    model, output = recipe.model, recipe.model.output
+    learn = learn_skip_gram if model.kind == "skip_gram" else learn_cbow
+    generator = numpy_generator(recipe.training.seed, "word vectors")
+    num_words = len(stream.words)
+    if isinstance(output, NegativeSampling):
+        sampler = NegativeSampler(stream.counts, output.power)
+        tables = start_tables(num_words, num_words, model.dim, generator=generator)
+        left = keep_probabilities(stream.counts, recipe.training.subsample) * stream.counts
+        answers = (1 + output.negatives) * (model.window + 1 if model.kind == "skip_gram" else 1)
+        pairs_of_one = answers * left.max() / left.sum()
+        batch_words = min(BATCH_WORDS, BATCH_RATE / first_rate(recipe) / pairs_of_one)
+        blocks = max(1, int(batch_words) // output.share)
+
+        def ask(windows: Any, generator: np.random.Generator) -> Questions:
+            strangers = sampler.draw((len(windows.centres), output.pool), generator)
+            return ask_negatives(windows.centres, strangers, negatives=output.negatives)
+    else:
+        paths = build_huffman(stream.counts)
+        tables = start_tables(num_words, paths.num_nodes, model.dim, generator=generator)
+        blocks = BATCH_PATHS
+
+        def ask(windows: Any, generator: np.random.Generator) -> Questions:
+            return ask_path(windows.centres, paths)
+
+    def learn_windows(windows: Any, generator: np.random.Generator, rate: float) -> None:
+        learn(tables, windows, ask(windows, generator), rate=rate, blocks=blocks)
+
+    return tables, learn_windows
+
+
+def read_text(recipe: WordVectorRecipe) -> WordStream:
+    """The words of the recipe's files."""
+    train = recipe.data.train
+    files = [find_text_file(Path(one)) for one in ([train] if isinstance(train, str) else train)]
+    cut = in_words if recipe.text.unit == "words" else in_characters
+    try:
+        return read_words(
+            cut(_lines(files), lowercase=recipe.text.lowercase),
+            min_count=recipe.text.min_count,
+            max_words=recipe.text.max_words,
+        )
+    except DataError as error:
+        if error.file is None:
+            raise DataError(error.en, error.zh, file=files[0]) from error
+        raise
+
+
+def _lines(files: list[Path]) -> Iterator[str]:
+    for path in files:
+        for number, line in enumerate(read_lines(path), start=1):
+            if line is None:
+                raise DataError(
+                    f"is longer than {MAX_LINE_BYTES:,} bytes; put a sentence or a paragraph on a line, e.g. `fold -s -w 10000`",
+                    f"超过 {MAX_LINE_BYTES:,} 字节；请每行放一句或一段，例如用 `fold -s -w 10000`",
+                    file=path,
+                    line=number,
+                )
+            yield line

@@ -1,0 +1,144 @@
+"""Word vectors from recipe to neighbours, on a made-up language whose two classes of words never meet."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headwise.cli.main import main
+from headwise.errors import CheckpointError, DataError, SettingsError, UsageError
+from headwise.models.vector_space import VectorSpace
+from headwise.settings import check_settings
+from headwise.storage import publish_directory
+from headwise.tasks.word_vector_files import export_word_vectors
+from headwise.tasks.word_vector_recipe import WordVectorRecipe
+from headwise.tasks.word_vector_run import load_word_vector_recipe, load_word_vectors, train_word_vectors
+from headwise.tasks.word_vectors import learn_word_vectors, read_text
+
+ANIMALS, TOOLS = [f"animal{number}" for number in range(7)], [f"tool{number}" for number in range(7)]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """3,000 sentences of five words, each of one class only."""
+    rng = np.random.default_rng(1)
+    path = tmp_path_factory.mktemp("text") / "two.txt"
+    lines = [" ".join(rng.choice(kind, 5)) for kind in (ANIMALS, TOOLS) for _ in range(1500)]
+    rng.shuffle(lines)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def recipe(corpus: Path, model: dict[str, object] | None = None, **training: object) -> WordVectorRecipe:
+    data = {
+        "task": "word_vectors",
+        "data": {"train": str(corpus)},
+        "model": {"dim": 13, "window": 3, **(model or {})},
+        "training": {"threads": 1, "subsample": 0, "rate": 0.05, "epochs": 3, **training},
+    }
+    return check_settings(WordVectorRecipe, data)
+
+
+TREE = {"kind": "hierarchical_softmax"}
+
+
+@pytest.mark.parametrize("kind", ["skip_gram", "cbow"])
+@pytest.mark.parametrize("output", [{"kind": "negative_sampling"}, TREE])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_classes_separate(corpus: Path, kind: str, output: dict[str, str], threads: int) -> None:
+    settings = recipe(corpus, {"kind": kind, "output": output}, threads=threads)
+    stream = read_text(settings)
+    space = VectorSpace(stream.words, learn_word_vectors(stream, settings).inputs.numpy())
+    for word in ANIMALS + TOOLS:
+        assert {one.word[:4] for one in space.nearest(word, num_words=6)} == {word[:4]}
+
+
+def test_one_thread_repeats_to_the_last_bit_and_the_seed_matters(corpus: Path) -> None:
+    stream = read_text(recipe(corpus))
+    first, again = (learn_word_vectors(stream, recipe(corpus, epochs=1)).inputs for _ in range(2))
+    other = learn_word_vectors(stream, recipe(corpus, epochs=1, seed=2)).inputs
+    assert first.equal(again)
+    assert not first.equal(other)
+
+
+def test_from_a_recipe_to_the_commands(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "recipe.yaml"
+    file.write_text(f"task: word_vectors\ndata: {{train: {corpus}}}\nmodel: {{dim: 13}}\n", encoding="utf-8")
+    settings = load_word_vector_recipe(file, ["training.threads=1", "training.subsample=0", "training.rate=0.05"])
+    made = train_word_vectors(settings, run=tmp_path / "run")
+    assert made.results["text_words"] == 15_000
+    loaded = load_word_vectors(tmp_path / "run")
+    assert np.array_equal(loaded.space.vectors, made.space.vectors)
+    assert loaded.recipe == settings
+    assert loaded.counts is not None
+    with pytest.raises(UsageError, match="exists already; word vectors are trained in one go"):
+        train_word_vectors(settings, run=tmp_path / "run")
+
+    model = str(tmp_path / "run")
+    assert (
+        main(["nearest", "tool3", "--model", model, "--json", "--count", "3", "--plot", str(tmp_path / "m.png")]) == 0
+    )
+    (answer,) = json.loads(capsys.readouterr().out)
+    assert [one["word"][:4] for one in answer["nearest"]] == ["tool"] * 3
+    assert (tmp_path / "m.png").stat().st_size > 1000
+    assert main(["nearest", "tool3 - tool1 + animal2", "--model", model, "--one-hot"]) == 0
+    assert "0.000" in capsys.readouterr().out
+    assert main(["nearest", "tol3", "--model", model]) == 2
+    assert "did you mean tool3" in capsys.readouterr().err
+
+    pairs = tmp_path / "pairs.txt"
+    pairs.write_text("tool1 tool2 9\nanimal1 animal2 9\ntool1 animal3 1\ntool5 animal6 1\nx y 3\n", encoding="utf-8")
+    questions = tmp_path / "questions.txt"
+    questions.write_text(": made up\ntool1 tool2 tool3 tool4\n", encoding="utf-8")
+    assert main(["vectors", "score", "--model", model, "--json", str(pairs), str(questions)]) == 0
+    similarity, _, analogies = json.loads(capsys.readouterr().out)
+    assert (similarity["used"], similarity["total"], analogies["used"]) == (4, 5, 1)
+    assert similarity["value"] > 80
+    assert main(["vectors", "score", "--model", model, str(pairs)]) == 0
+    assert "4\t5" in capsys.readouterr().out
+    for flag in ([], ["--binary"]):
+        exported, copy = tmp_path / f"vectors{len(flag)}", tmp_path / f"copy{len(flag)}"
+        assert main(["vectors", "export", "--model", model, str(exported), *flag]) == 0
+        assert main(["vectors", "import", str(exported), "--to", str(copy)]) == 0
+        assert np.array_equal(load_word_vectors(copy).space.vectors, made.space.vectors)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("", "0 of 0 words were seen at least 5 times"),
+        ("word\n", "0 of 1 words"),
+        ("a b\n" * 5 + "x" * 70_000 + "\n", r"two.txt:6: is longer than 65,536 bytes"),
+    ],
+)
+def test_text_that_cannot_be_learnt_from(tmp_path: Path, content: str, reason: str) -> None:
+    (tmp_path / "two.txt").write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=reason):
+        train_word_vectors(recipe(tmp_path / "two.txt"), run=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_rate_that_diverges_is_said(corpus: Path) -> None:
+    settings = recipe(corpus, {"kind": "cbow"}, rate=10.0, epochs=9)
+    stream = read_text(settings)
+    with pytest.raises(SettingsError, match=r"training.rate=10.0; use a smaller rate"):
+        learn_word_vectors(stream, settings)
+
+
+def test_models_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="is not a model of word vectors"):
+        load_word_vectors(tmp_path)
+    with publish_directory(tmp_path / "other", kind="bundle"):
+        pass
+    with pytest.raises(CheckpointError, match="a 'word vectors' of format at most 1 is needed"):
+        load_word_vectors(tmp_path / "other")
+
+
+def test_words_with_spaces_cannot_be_exported_and_an_empty_list_scores_nothing(tmp_path: Path) -> None:
+    space = VectorSpace(["new york", "x"], np.eye(2))
+    with pytest.raises(DataError, match="the word 'new york' holds a space"):
+        export_word_vectors(space, tmp_path / "out", binary=False)
+    assert not (tmp_path / "out").exists()
