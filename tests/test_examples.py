@@ -46,6 +46,12 @@ def test_own_loop(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
     assert rights[0] < 30 < 90 < rights[-1]
 
 
+def test_word_neighbours(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    said = run("word_neighbours", capsys=capsys, monkeypatch=monkeypatch).splitlines()
+    assert set(said[0].split()[3:9:2]) == {"cat", "horse", "cow"}
+    assert set(said[1].split()[3:9:2]) == {"axe", "drill", "plane"}
+
+
 def test_train_and_translate(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -35,6 +35,7 @@ def _template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(directory)
         headwise.train("my.yaml", run="runs/demo")
+        headwise.train("word-vectors", run="runs/words", overrides=["data.train=my/train.en", "training.epochs=1"])
     for copy, original in (
         ("my/new.en", "my/test.en"),
         ("translations-1.de", "my/test.de"),

@@ -1,6 +1,7 @@
 """Word vectors from recipe to neighbours, on a made-up language whose two classes of words never meet."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,12 @@ import pytest
 from headwise.cli.main import main
 from headwise.errors import CheckpointError, DataError, SettingsError, UsageError
 from headwise.models.vector_space import VectorSpace
-from headwise.settings import check_settings
+from headwise.settings import Settings, check_settings, read_yaml
 from headwise.storage import publish_directory
+from headwise.tasks.recipe import load_recipe
 from headwise.tasks.word_vector_files import export_word_vectors
-from headwise.tasks.word_vector_recipe import WordVectorRecipe
-from headwise.tasks.word_vector_run import load_word_vector_recipe, load_word_vectors, train_word_vectors
+from headwise.tasks.word_vector_recipe import NegativeSampling, WordVectorModel, WordVectorRecipe
+from headwise.tasks.word_vector_run import load_word_vectors, train_word_vectors
 from headwise.tasks.word_vectors import learn_word_vectors, read_text
 
 ANIMALS, TOOLS = [f"animal{number}" for number in range(7)], [f"tool{number}" for number in range(7)]
@@ -67,7 +69,8 @@ def test_from_a_recipe_to_the_commands(
 ) -> None:
     file = tmp_path / "recipe.yaml"
     file.write_text(f"task: word_vectors\ndata: {{train: {corpus}}}\nmodel: {{dim: 13}}\n", encoding="utf-8")
-    settings = load_word_vector_recipe(file, ["training.threads=1", "training.subsample=0", "training.rate=0.05"])
+    settings = load_recipe(file, ["training.threads=1", "training.subsample=0", "training.rate=0.05"])
+    assert isinstance(settings, WordVectorRecipe)
     made = train_word_vectors(settings, run=tmp_path / "run")
     assert made.results["text_words"] == 15_000
     loaded = load_word_vectors(tmp_path / "run")
@@ -106,6 +109,17 @@ def test_from_a_recipe_to_the_commands(
         assert np.array_equal(load_word_vectors(copy).space.vectors, made.space.vectors)
 
 
+def test_the_train_command(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    changes = [f"data.train={corpus}", "model.dim=5", "training.epochs=1"]
+    assert main(["train", "word-vectors", "--check", *changes]) == 0
+    assert main(["train", "word-vectors", "--run", str(tmp_path / "run"), "--json", *changes]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out[said.out.index("{") :])["text_words"] == 15_000
+    assert "15,000 words of text, 14 different" in said.err
+    assert main(["train", "word-vectors", "--run", str(tmp_path / "run"), "--resume", *changes]) == 2
+    assert "no checkpoint to go on from" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
@@ -142,3 +156,28 @@ def test_words_with_spaces_cannot_be_exported_and_an_empty_list_scores_nothing(t
     with pytest.raises(DataError, match="the word 'new york' holds a space"):
         export_word_vectors(space, tmp_path / "out", binary=False)
     assert not (tmp_path / "out").exists()
+
+
+def _leaves(kind: type[Settings], prefix: str = "") -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, field in kind.model_fields.items():
+        if isinstance(field.default, WordVectorModel) or name in ("data", "text", "training"):
+            found |= _leaves(field.annotation, f"{prefix}{name}.")  # type: ignore[arg-type]
+        elif isinstance(field.default, NegativeSampling):
+            found |= _leaves(NegativeSampling, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = ... if field.is_required() else field.default
+    return found
+
+
+@pytest.mark.parametrize(("language", "required"), [("en", "required"), ("zh", "必填")])
+def test_the_guides_table_is_the_settings(language: str, required: str) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "guide" / language / "17-word-vectors.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([a-z_.]+)` \| (.+?) \| .+ \|$", text, flags=re.MULTILINE))
+    expected = _leaves(WordVectorRecipe)
+    assert rows.keys() == expected.keys()
+    for key, shown in rows.items():
+        if expected[key] is ...:
+            assert shown == required
+        else:
+            assert read_yaml(shown.strip("`")) == expected[key], key

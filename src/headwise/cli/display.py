@@ -159,6 +159,10 @@ def result_name(key: str) -> str:
         "lines": say("lines", "行数"),
         "tokens": say("tokens", "词元"),
         "vocabulary": say("vocabulary", "词表"),
+        "words": say("different words", "词的种数"),
+        "text_words": say("words of text", "文本词数"),
+        "epochs": say("epochs", "轮数"),
+        "words_per_second": say("words a second", "每秒词数"),
         "ngrams": say("n-grams of each order", "各阶 n 元语法数"),
     }
     return names.get(key, key)
@@ -178,8 +182,10 @@ def print_summary(summary: "RunSummary") -> None:
     print_table((say("result", "结果"), say("value", "值"), say("signature", "签名")), rows)
     if summary.model is not None:
         sys.stdout.write(say(f"the model: {summary.model}\n", f"模型：{summary.model}\n"))
-        command = "translate" if summary.recipe.task == "translation" else "predict"
-        sys.stdout.write(say("try it: ", "试用：") + f"headwise {command} --model {summary.model}\n")
+        commands = {"translation": "translate", "language_modeling": "predict", "word_vectors": "nearest WORD"}
+        sys.stdout.write(
+            say("try it: ", "试用：") + f"headwise {commands[summary.recipe.task]} --model {summary.model}\n"
+        )
 
 
 def _shown(perplexity: float | None) -> str:

@@ -23,6 +23,7 @@ from headwise.positions.choices import Learned
 from headwise.settings import Settings, apply_overrides, check_settings, read_settings_file
 from headwise.tasks.arguments import require_path, require_texts
 from headwise.tasks.language_recipe import LanguageRecipe
+from headwise.tasks.word_vector_recipe import WordVectorRecipe
 from headwise.text.choices import SentencePieceSettings, TextSettings
 from headwise.training.choices import TrainingSettings
 
@@ -94,9 +95,9 @@ class Recipe(Settings):
         return self
 
 
-AnyRecipe = Recipe | LanguageRecipe
+AnyRecipe = Recipe | LanguageRecipe | WordVectorRecipe
 """A recipe of any task. Translation is the main job: its type is simply `Recipe`."""
-TASKS = ("translation", "language_modeling")
+TASKS = ("translation", "language_modeling", "word_vectors")
 
 
 def recipes_directory() -> Path:
@@ -163,6 +164,8 @@ def check_recipe(data: Mapping[str, Any], *, file: Path | str | None = None) -> 
     match data.get("task", "translation"):
         case "language_modeling":
             return check_settings(LanguageRecipe, data, file=file)
+        case "word_vectors":
+            return check_settings(WordVectorRecipe, data, file=file)
         case "translation":
             return check_settings(Recipe, data, file=file)
         case other:

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from headwise.tasks import language_modeling, training_run
+from headwise.tasks import language_modeling, training_run, word_vector_run
 from headwise.tasks.arguments import require_path
 from headwise.tasks.events import Events
 from headwise.tasks.language_recipe import LanguageRecipe
 from headwise.tasks.recipe import AnyRecipe, Recipe, load_recipe, recipe_from
 from headwise.tasks.run_beginning import RunSummary
+from headwise.tasks.word_vector_recipe import WordVectorRecipe
 from headwise.training.run_recipe import FILE as RECIPE
 from headwise.training.run_recipe import read_run_recipe
 
@@ -32,6 +33,9 @@ def train(
     match _loaded(recipe, overrides):
         case LanguageRecipe() as found:
             return language_modeling.train_language_model(found, run=run, resume=resume, events=events)
+        case WordVectorRecipe() as found:
+            made = word_vector_run.train_word_vectors(found, run=run, resume=resume, events=events)
+            return RunSummary(Path(run), found, made.results)
         case Recipe() as found:
             return training_run.train(found, run=run, resume=resume, events=events, anyway=anyway)
 
@@ -43,11 +47,13 @@ def check_run(
     match _loaded(recipe, overrides):
         case LanguageRecipe() as found:
             return language_modeling.check_language_run(found, events=events)
+        case WordVectorRecipe() as found:
+            return RunSummary(None, found, word_vector_run.check_word_vectors(found))
         case Recipe() as found:
             return training_run.check_run(found, directory=directory, events=events)
 
 
 def _loaded(recipe: AnyRecipe | str | Path, overrides: Sequence[str]) -> AnyRecipe:
-    if isinstance(recipe, Recipe | LanguageRecipe):
+    if isinstance(recipe, Recipe | LanguageRecipe | WordVectorRecipe):
         return recipe_from(recipe.model_dump(mode="json"), overrides) if overrides else recipe
     return load_recipe(recipe, overrides)

@@ -5,24 +5,23 @@
 The bundle appears whole or not at all. A run of minutes needs no checkpoints: stopped, it leaves nothing and is begun anew.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-import yaml
 
 import headwise
 from headwise.errors import CheckpointError, UsageError
 from headwise.language import say
 from headwise.models.vector_space import VectorSpace
-from headwise.settings import apply_overrides, check_settings, read_settings_file
+from headwise.settings import check_settings, read_settings_file
 from headwise.storage import MANIFEST, publish_directory, read_json, verify_directory, write_json, write_text
-from headwise.tasks.arguments import require_path, require_texts
+from headwise.tasks.arguments import require_path
 from headwise.tasks.events import Events, Silence
-from headwise.tasks.recipe import find_recipe
+from headwise.tasks.recipe import write_recipe
 from headwise.tasks.word_vector_recipe import WordVectorRecipe
 from headwise.tasks.word_vectors import WordProgress, learn_word_vectors, read_text
 from headwise.weights import read_tensors, write_tensors
@@ -44,15 +43,15 @@ class WordVectorBundle:
     results: Mapping[str, Any]
 
 
-def load_word_vector_recipe(name: str | Path, overrides: Sequence[str] = ()) -> WordVectorRecipe:
-    """A checked recipe from a path or a shipped name."""
-    path = find_recipe(name)
-    data = apply_overrides(read_settings_file(path), require_texts(overrides, "overrides"))
-    return check_settings(WordVectorRecipe, data, file=path)
-
-
-def train_word_vectors(recipe: WordVectorRecipe, *, run: str | Path, events: Events | None = None) -> WordVectorBundle:
+def train_word_vectors(
+    recipe: WordVectorRecipe, *, run: str | Path, resume: bool = False, events: Events | None = None
+) -> WordVectorBundle:
     """Train and save; returns the bundle."""
+    if resume:
+        raise UsageError(
+            "word vectors are trained in one go and leave no checkpoint to go on from; train anew in another --run",
+            "词向量一次训练完成，没有可供继续的检查点；请在另一个 --run 目录重新训练",
+        )
     watcher = Silence() if events is None else events
     directory = require_path(run, "run", "runs/words")
     _require_new(directory)
@@ -80,10 +79,16 @@ def train_word_vectors(recipe: WordVectorRecipe, *, run: str | Path, events: Eve
         "words_per_second": round(last.rate),
     }
     directory.mkdir(parents=True, exist_ok=True)
-    write_text(directory / "recipe.yaml", _yaml(recipe))
+    write_text(directory / "recipe.yaml", write_recipe(recipe))
     space = VectorSpace(stream.words, tables.inputs.numpy())
     save_word_vectors(directory / "model", space, counts=stream.counts, recipe=recipe, results=results)
     return WordVectorBundle(directory / "model", space, stream.counts, recipe, results)
+
+
+def check_word_vectors(recipe: WordVectorRecipe) -> dict[str, int]:
+    """Read the text and learn nothing."""
+    stream = read_text(recipe)
+    return {"words": len(stream.words), "text_words": len(stream)}
 
 
 def _require_new(directory: Path) -> None:
@@ -109,7 +114,7 @@ def save_word_vectors(
             temporary / WORDS, {"words": list(space.words), "counts": None if counts is None else counts.tolist()}
         )
         if recipe is not None:
-            (temporary / "recipe.yaml").write_text(_yaml(recipe), encoding="utf-8")
+            (temporary / "recipe.yaml").write_text(write_recipe(recipe), encoding="utf-8")
         write_json(temporary / "results.json", dict(results or {}))
         (temporary / "README.md").write_text(_card(space, recipe, results or {}), encoding="utf-8")
 
@@ -146,10 +151,6 @@ def load_word_vectors(directory: str | Path) -> WordVectorBundle:
     if "recipe.yaml" in manifest["files"]:
         recipe = check_settings(WordVectorRecipe, read_settings_file(path / "recipe.yaml"), file=path / "recipe.yaml")
     return WordVectorBundle(path, VectorSpace(words, vectors.numpy()), counts, recipe, read_json(path / "results.json"))
-
-
-def _yaml(recipe: WordVectorRecipe) -> str:
-    return yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=100)
 
 
 def _card(space: VectorSpace, recipe: WordVectorRecipe | None, results: Mapping[str, Any]) -> str:

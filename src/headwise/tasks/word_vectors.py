@@ -43,8 +43,6 @@ BATCH_WORDS = 512
 """Centres at most whose changes are computed from the same state of the tables."""
 BATCH_RATE = 3.0
 """Rate × pairs of the most frequent word in a batch, strangers included: its changes add up, and too many overshoot."""
-BATCH_PATHS = 64
-"""The same for a tree, whose root is on every path."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +107,12 @@ def first_rate(recipe: WordVectorRecipe) -> float:
     return 0.025 if recipe.model.kind == "skip_gram" else 0.05
 
 
+def batch_words(recipe: WordVectorRecipe, answers: float) -> int:
+    """Centres of a batch, for an output that answers this many questions for each pair on average."""
+    pairs = recipe.model.window + 1 if recipe.model.kind == "skip_gram" else 3  # a mean moves less than its words
+    return max(1, int(min(BATCH_WORDS, BATCH_RATE / first_rate(recipe) / (pairs * answers))))
+
+
 def _prepare(stream: WordStream, recipe: WordVectorRecipe) -> tuple[WordTables, Callable[..., None]]:
     """The tables at their start, and what learns one piece of text into them."""
     model, output = recipe.model, recipe.model.output
@@ -119,10 +123,8 @@ def _prepare(stream: WordStream, recipe: WordVectorRecipe) -> tuple[WordTables, 
         sampler = NegativeSampler(stream.counts, output.power)
         tables = start_tables(num_words, num_words, model.dim, generator=generator)
         left = keep_probabilities(stream.counts, recipe.training.subsample) * stream.counts
-        answers = (1 + output.negatives) * (model.window + 1 if model.kind == "skip_gram" else 1)
-        pairs_of_one = answers * left.max() / left.sum()
-        batch_words = min(BATCH_WORDS, BATCH_RATE / first_rate(recipe) / pairs_of_one)
-        blocks = max(1, int(batch_words) // output.share)
+        answers = (1 + output.negatives) * left.max() / left.sum()
+        blocks = max(1, batch_words(recipe, answers) // output.share)
 
         def ask(windows: Any, generator: np.random.Generator) -> Questions:
             strangers = sampler.draw((len(windows.centres), output.pool), generator)
@@ -130,7 +132,7 @@ def _prepare(stream: WordStream, recipe: WordVectorRecipe) -> tuple[WordTables, 
     else:
         paths = build_huffman(stream.counts)
         tables = start_tables(num_words, paths.num_nodes, model.dim, generator=generator)
-        blocks = BATCH_PATHS
+        blocks = batch_words(recipe, answers=1.0)  # the root of the tree is on every path
 
         def ask(windows: Any, generator: np.random.Generator) -> Questions:
             return ask_path(windows.centres, paths)
