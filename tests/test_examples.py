@@ -61,3 +61,13 @@ def test_train_and_translate(
     assert said.startswith("The cat sleeps.  →  ")
     assert "second best:" in said
     assert "←" in said
+
+
+def test_count_words(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    said = run("count_words", capsys=capsys, monkeypatch=monkeypatch)
+    assert "more natural: The dog is old." in said
+    perplexities = {
+        tuple(line.split()[1:3]): float(line.split()[-1]) for line in said.splitlines() if "perplexity" in line
+    }
+    assert perplexities["3,", "add_k:"] > perplexities["2,", "add_k:"]
+    assert perplexities["3,", "kneser_ney:"] < perplexities["2,", "kneser_ney:"]

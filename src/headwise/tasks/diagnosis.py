@@ -18,8 +18,10 @@ from headwise.data.shards import KIND as TOKEN_STORE
 from headwise.errors import CheckpointError, HeadwiseError
 from headwise.language import say
 from headwise.models.inference import Precision, choose_form
+from headwise.settings import read_settings_file
 from headwise.storage import INCOMPLETE, MANIFEST, verify_directory
 from headwise.tasks.bundle import load_bundle
+from headwise.tasks.language_bundle import load_language_bundle
 from headwise.training.averaging import KIND as SNAPSHOT
 from headwise.training.checkpoints import KIND as CHECKPOINT
 from headwise.training.compilation import find_compiler
@@ -193,8 +195,16 @@ def _prepared(path: Path) -> Finding:
 
 def _bundle(path: Path) -> Finding:
     try:
-        bundle = load_bundle(path)
+        what = _languages(path)
     except HeadwiseError as error:
         return Finding(str(path), "damaged", str(error))
-    pair = f"{bundle.recipe.data.source} → {bundle.recipe.data.target}"
-    return Finding(str(path), "good", say(f"a whole bundle, {pair}", f"完整的模型，{pair}"))
+    return Finding(str(path), "good", say(f"a whole bundle, {what}", f"完整的模型，{what}"))
+
+
+def _languages(path: Path) -> str:
+    """What a bundle is about, after it was loaded whole."""
+    recipe = path / "recipe.yaml"
+    if recipe.is_file() and read_settings_file(recipe).get("task") == "language_modeling":
+        return load_language_bundle(path).recipe.data.language
+    data = load_bundle(path).recipe.data
+    return f"{data.source} → {data.target}"

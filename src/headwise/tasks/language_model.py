@@ -31,7 +31,7 @@ from headwise.text.words import WordTokenizer
 GAP = re.compile(r"_{2,}|＿+|…+|\.{3,}")
 """What marks the word to be filled in: ____ (or ＿, …)."""
 MIN_BEAM = 16
-BLOCK = 4096
+BLOCK = 1 << 14
 
 
 class TokenModel(Protocol):
@@ -177,7 +177,7 @@ class LanguageModel:
             scores = self.model.score(encoded)
             predictions += sum(map(len, scores))
             unknown += sum(ids.count(UNKNOWN) for ids in encoded)
-            total += math.fsum(float(one.sum(dtype=np.float64)) for one in scores)
+            total += float(np.concatenate(scores).sum(dtype=np.float64))
         return TextScore(predictions, unknown, total)
 
     def predict(self, beginning: str, *, count: int = 5, length: int = 1) -> list[Prediction]:

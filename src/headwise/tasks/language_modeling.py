@@ -9,7 +9,7 @@ every order. Perplexity is measured on `data.valid` and `data.test`, one end of 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +80,7 @@ def tokenize(recipe: LanguageRecipe, watcher: Events) -> TokenizedText:
     while block := list(islice(lines, BLOCK)):
         encoded = tokenizer.encode_batch(block)
         sizes = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
-        flat = (token for ids in encoded for token in ids)
-        tokens.append(np.fromiter(flat, dtype=np.int32, count=int(sizes.sum())))
+        tokens.append(np.fromiter(chain.from_iterable(encoded), dtype=np.int32, count=int(sizes.sum())))
         lengths.append(sizes)
     sizes = np.concatenate(lengths)
     return TokenizedText(tokenizer, TokenStream.of(np.concatenate(tokens), sizes), len(sizes))

@@ -14,7 +14,7 @@ Tested against: a dictionary that counts tuples, on generated texts.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +50,7 @@ class TokenStream:
     @staticmethod
     def of_sentences(sentences: Sequence[Sequence[int]]) -> "TokenStream":
         lengths = np.fromiter((len(sentence) for sentence in sentences), dtype=np.int64, count=len(sentences))
-        flat = (token for sentence in sentences for token in sentence)
+        flat = chain.from_iterable(sentences)
         return TokenStream.of(np.fromiter(flat, dtype=np.int32, count=int(lengths.sum())), lengths)
 
 

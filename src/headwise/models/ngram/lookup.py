@@ -39,7 +39,9 @@ class KeyIndex:
         return self._probe(wanted)
 
     def build(self) -> None:
-        """Enter all keys: those that meet an empty slot take it, the others go on to the next."""
+        """Enter all keys: those that meet an empty slot take it, the others go on to the next. Once is enough."""
+        if self._slots is not None or len(self.keys) == 0:
+            return
         slots = np.full(1 << self._bits, ABSENT, dtype=np.int32)
         mask = (1 << self._bits) - 1
         places = np.arange(len(self.keys), dtype=np.int32)

@@ -9,7 +9,9 @@ was seen and the weights of the longer contexts, which is the recursion written 
 Tested against: that recursion word by word, KenLM on the same ARPA file, NLTK, sums over the vocabulary.
 """
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,11 +52,21 @@ class NgramModel:
     def score_stream(self, stream: TokenStream) -> Floats:
         """One log-probability for every token of a text; that of `<s>` means nothing."""
         result = np.empty(len(stream.tokens), dtype=np.float32)
-        for start in range(0, len(result), CHUNK):
+
+        def ask(start: int) -> None:
             # A chunk may begin inside a sentence: the words before it are read along.
             before = min(start, self.tables.order)
             part = slice(start - before, start + CHUNK)
             result[start : start + CHUNK] = self._ask(stream.tokens[part], stream.places[part])[before:]
+
+        if len(result) <= CHUNK:
+            ask(0)
+            return result
+        for index in self._indexes[1:]:
+            index.build()
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as threads:  # waiting for memory needs no interpreter
+            for _ in threads.map(ask, range(0, len(result), CHUNK)):
+                pass
         return result
 
     def _ask(self, tokens: NDArray[np.int32], places: NDArray[np.int32]) -> Floats:
@@ -63,12 +75,10 @@ class NgramModel:
         ids = tokens
         for length in range(2, self.tables.order + 1):
             level, below = levels[length - 1], levels[length - 2]
-            known = ids[:-1] != ABSENT
-            known &= places[1:] > 0  # nothing follows the end of a sentence but the next one
-            known &= places[1:] >= length - 1
+            # The end of a sentence is followed by `<s>`, which nothing predicts: such n-grams are not in the table, and no longer ones.
             if not falls_back:
                 scores[1:][places[1:] >= length - 1] = self.tables.floor
-            at = np.flatnonzero(known)
+            at = np.flatnonzero(ids[:-1] != ABSENT)
             contexts = ids.take(at)
             at += 1
             keys = contexts.astype(np.int64)

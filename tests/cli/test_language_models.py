@@ -1,0 +1,103 @@
+"""score, predict, arpa and train, as a user gives them."""
+
+import io
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from headwise.settings import read_yaml
+from tests.cli.conftest import Headwise
+
+TEXT = "the dog sleeps\nthe cat sleeps\na cat eats the fish\n"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from headwise.tasks.recipe import recipe_from
+    from headwise.tasks.running import train
+
+    folder = tmp_path_factory.mktemp("language")
+    (folder / "text.txt").write_text(TEXT, encoding="utf-8")
+    data = {"language": "en", "train": str(folder / "text.txt"), "test": str(folder / "text.txt")}
+    train(recipe_from({"task": "language_modeling", "data": data, "model": {"order": 2}}), run=folder / "run")
+    return folder / "run"
+
+
+def test_training_by_a_recipe_file(headwise: Headwise, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(
+        f"task: language_modeling\ndata: {{language: en, train: {tmp_path}/text.txt, test: {tmp_path}/text.txt}}\n"
+    )
+    assert headwise("train", recipe, "--check").status == 0
+    said = headwise("train", recipe, "--run", tmp_path / "run", "model.order=2")
+    assert said.status == 0
+    assert "test perplexity" in said.out
+    assert "headwise predict --model" in said.out
+    assert headwise("train", recipe, "--run", tmp_path / "run").status == 2
+    refused = headwise("train", recipe, "--run", tmp_path / "other", "model.order=0")
+    assert (refused.status, (tmp_path / "other").exists()) == (2, False)
+    assert "model.order: must be at least 1" in refused.err
+    assert headwise("translate", "--model", tmp_path / "run").status == 3
+    assert headwise("doctor", tmp_path / "run").status == 0
+
+
+def test_sentences_are_compared(headwise: Headwise, run: Path) -> None:
+    said = headwise("score", "--model", run, "the dog sleeps", "sleeps dog zebra")
+    assert said.status == 0
+    assert "more natural: the dog sleeps (" in said.out
+    assert "1 unknown (⁇): the model gives them the probability of <unk>" in said.out
+    found = json.loads(headwise("score", "--model", run, "the dog sleeps", "sleeps dog", "--json").out)
+    assert found["best"] == 0
+    assert [token["token"] for token in found["sentences"][1]["tokens"]] == ["▁sleeps", "▁dog", "</s>"]
+
+
+def test_files_and_standard_input(
+    headwise: Headwise, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lines.txt").write_text("the dog sleeps\n\na cat\n", encoding="utf-8")
+    lines = headwise("score", "--model", run, "--file", tmp_path / "lines.txt").out.splitlines()
+    assert [line.split("\t")[3] for line in lines] == ["the dog sleeps", "a cat"]
+    summary = json.loads(headwise("score", "--model", run, "--file", tmp_path / "lines.txt", "--summary", "--json").out)
+    assert summary["predictions"] == 7
+    assert "over 4 predictions" in headwise("score", "--model", run, "the dog sleeps", "--summary").out
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"the cat ____\n"), isatty=lambda: False))
+    assert json.loads(headwise("predict", "--model", run, "--json").out)["predictions"][0]["text"] == "sleeps"
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"a cat\n"), isatty=lambda: False))
+    assert json.loads(headwise("score", "--model", run, "--json").out)["text"] == "a cat"
+    (tmp_path / "long.txt").write_text("x" * (1 << 20), encoding="utf-8")
+    assert headwise("score", "--model", run, "--file", tmp_path / "long.txt").status == 3
+
+
+def test_next_words(headwise: Headwise, run: Path) -> None:
+    said = headwise("predict", "--model", run, "the ____", "--top", 3)
+    assert len(said.out.splitlines()) == 5
+    assert headwise("predict", "--model", run, "the ____ sleeps").status == 2
+
+
+def test_pairs(headwise: Headwise, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("sleeps dog the\tthe dog sleeps\n", encoding="utf-8")
+    assert "in 1 of 1 pairs: 100.0 %" in headwise("score", "--model", run, "--pairs", tmp_path / "pairs.tsv").out
+    assert (
+        json.loads(headwise("score", "--model", run, "--pairs", tmp_path / "pairs.tsv", "--json").out)["accuracy"] == 1
+    )
+    assert headwise("score", "--model", run, "--pairs", tmp_path / "pairs.tsv", "a").status == 2
+
+
+def test_arpa(headwise: Headwise, run: Path, tmp_path: Path) -> None:
+    path = tmp_path / "model.arpa"
+    assert headwise("arpa", run, path).out == f"{path}\n"
+    assert headwise("score", "--model", path, "the dog sleeps").status == 0
+    assert headwise("arpa", run, path).status == 2
+    path.write_text(path.read_text(encoding="utf-8").replace("ngram 2=", "ngram 2=9"), encoding="utf-8")
+    refused = headwise("score", "--model", path, "the dog sleeps")
+    assert refused.status == 3
+    assert "2-grams are announced" in refused.err
+
+
+def test_the_schema_of_a_language_model(headwise: Headwise) -> None:
+    schema = json.loads(headwise("schema", "language_modeling").out)
+    assert schema["properties"].keys() == {"task", "data", "text", "model", "training"}
+    assert read_yaml(headwise("recipes", "ptb-ngram").out)["task"] == "language_modeling"

@@ -1,0 +1,182 @@
+"""Language models from recipe to answers, and what bad input gets."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import headwise
+from headwise.errors import CheckpointError, DataError, SettingsError, UsageError
+from headwise.storage import write_manifest
+from headwise.tasks.bundle import load_bundle
+from headwise.tasks.exporting import export_arpa
+from headwise.tasks.language_model import LanguageModel, cut_gap
+from headwise.tasks.recipe import AnyRecipe, load_translation_recipe, recipe_from
+from headwise.tasks.running import check_run, train
+from headwise.tasks.spelling import score_pairs
+from headwise.weights import read_tensors, write_tensors
+
+TEXT = ["the dog sleeps", "the cat sleeps", "the dog eats", "a cat eats the fish", "the fish sleeps"] * 3
+
+
+def _recipe(path: Path, *overrides: str) -> AnyRecipe:
+    data = {"language": "en", "train": str(path), "valid": str(path), "test": str(path)}
+    found = recipe_from({"task": "language_modeling", "data": data, "model": {"order": 3}}, overrides)
+    assert found.task == "language_modeling"
+    return found
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text("\n".join([*TEXT, "", "a dog"]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("runs") / "mine"
+    summary = train(_recipe(text), run=directory)
+    assert summary.results["lines"] == 16
+    assert summary.results["test"]["predictions"] == summary.results["tokens"]
+    return directory
+
+
+def test_the_two_questions(run: Path) -> None:
+    model = headwise.LanguageModel.load(run)
+    natural, odd = model.score(["the dog sleeps", "dog the sleeps"])
+    assert natural.total > odd.total
+    assert natural.perplexity == pytest.approx(math.exp(-natural.total / 4))
+    assert [token.token for token in natural.tokens] == ["▁the", "▁dog", "▁sleeps", "</s>"]
+    best = model.predict("the cat ____", count=2)
+    assert best[0].text == "sleeps"
+    assert best[0].log_probability == pytest.approx(model.score(["the cat sleeps"])[0].tokens[2].log_probability)
+    pairs = model.predict("a cat", count=3, length=2)
+    assert pairs[0].tokens[0] == "▁eats"
+    assert pairs[0].log_probability >= pairs[1].log_probability
+
+
+def test_a_sentence_of_unknown_words_is_finite_and_said(run: Path) -> None:
+    (score,) = LanguageModel.load(run).score(["zebras xylophones"])
+    assert score.num_unknown == 2
+    assert math.isfinite(score.total)
+    assert score.as_dict()["unknown"] == 2
+
+
+def test_what_is_impossible_is_null_in_json(text: Path, tmp_path: Path) -> None:
+    train(_recipe(text, "model.smoothing.kind=maximum_likelihood"), run=tmp_path / "run")
+    (score,) = LanguageModel.load(tmp_path / "run").score(["zebras"])
+    assert score.perplexity == math.inf
+    assert json.loads(json.dumps(score.as_dict()))["log_probability"] is None
+
+
+@pytest.mark.parametrize("kind", ["characters", "sentencepiece"])
+def test_other_tokens(kind: str, text: Path, tmp_path: Path) -> None:
+    size = 300 if kind == "sentencepiece" else 50
+    train(_recipe(text, f"text={{kind: {kind}, size: {size}}}"), run=tmp_path / "run")
+    model = LanguageModel.load(tmp_path / "run")
+    right, wrong = model.score(["the dog sleeps", "the dgo sleeps"])
+    assert right.total > wrong.total
+    assert model.predict("the ca", count=1)
+
+
+def test_check_counts_nothing(text: Path, tmp_path: Path) -> None:
+    summary = check_run(_recipe(text), directory=tmp_path)
+    assert summary.results == {"lines": 16, "vocabulary": 11}
+    assert summary.model is None
+
+
+def test_arpa_out_and_in(run: Path, tmp_path: Path) -> None:
+    path = export_arpa(run, tmp_path / "model.arpa.gz")
+    ours, theirs = (LanguageModel.load(place).score(TEXT) for place in (run, path))
+    assert [one.total for one in ours] == pytest.approx([one.total for one in theirs], abs=1e-4)
+    with pytest.raises(UsageError, match="is not the name of an ARPA file"):
+        export_arpa(run, tmp_path / "model.txt")
+
+
+def test_gaps() -> None:
+    assert cut_gap("判断这个词的____。") == "判断这个词的"
+    assert cut_gap("the cat …") == "the cat"
+    assert cut_gap("no gap") == "no gap"
+    with pytest.raises(UsageError, match="the gap stands before 'sleeps'"):
+        cut_gap("the ____ sleeps")
+
+
+def test_pairs(run: Path, tmp_path: Path) -> None:
+    model = LanguageModel.load(run)
+    path = tmp_path / "pairs.tsv"
+    path.write_text("dog the sleeps\tthe dog sleeps\nthe cat\tthe cat\nthe dog eats\teats dog the\n", encoding="utf-8")
+    result = score_pairs(model, path)
+    assert (result.num_pairs, result.num_right, result.num_equal, result.accuracy) == (2, 1, 1, 0.5)
+    path.write_text("the cat\tthe cat\n", encoding="utf-8")
+    with pytest.raises(DataError, match="has no pair of two different sentences"):
+        score_pairs(model, path)
+    path.write_text("a\tb\nonly one\n", encoding="utf-8")
+    with pytest.raises(DataError, match="the line has 1 column"):
+        score_pairs(model, path)
+
+
+@pytest.mark.parametrize(
+    ("content", "overrides", "error", "message"),
+    [
+        ("", (), DataError, "is empty; a corpus needs at least one line"),
+        ("\n \n", (), DataError, "data.valid has no line with text"),
+        ("\n", ("data.valid=null", "data.test=null"), DataError, "the text to learn the words from is empty"),
+        ("word\n" + "x" * (1 << 20) + "\n", (), DataError, "is longer than 65,536 bytes"),
+        ("word\n", ("model.order=0",), SettingsError, "model.order: must be at least 1, not 0"),
+        ("word\n", ("model.smoothing.kind=guess",), SettingsError, "no kind 'guess'"),
+        ("word\n", ("training.steps=5",), SettingsError, "n-grams are counted, not trained"),
+    ],
+)
+def test_bad_input_leaves_nothing(
+    content: str, overrides: tuple[str, ...], error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(error, match=message):
+        train(_recipe(path, *overrides), run=tmp_path / "runs" / "mine")
+    assert [child.name for child in tmp_path.iterdir()] == ["text.txt"]
+
+
+def test_one_word_is_enough(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("word\n", encoding="utf-8")
+    train(_recipe(tmp_path / "text.txt"), run=tmp_path / "run")
+    model = LanguageModel.load(tmp_path / "run")
+    probabilities = np.exp(model.model.next_words([[], [4]]))
+    assert probabilities.sum(axis=1) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_models_of_another_task_are_refused(run: Path) -> None:
+    with pytest.raises(CheckpointError, match="is a language model, a translator is needed"):
+        load_bundle(run)
+    with pytest.raises(SettingsError, match="the recipe's task is language_modeling"):
+        load_translation_recipe("ptb-ngram")
+
+
+def test_tables_that_do_not_fit_are_refused(run: Path, tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(run / "model", tmp_path / "model")
+    file = tmp_path / "model" / "weights.safetensors"
+    good = read_tensors(file)
+    damages = {
+        "2.keys": good["2.keys"].flip(0),
+        "3.keys": good["3.keys"] + 10**9,
+        "1.weights": good["1.weights"][:-1],
+        "2.probabilities": good["2.probabilities"] * torch.nan,
+        "floor": good["floor"].float(),
+        "other": good["floor"] + 1,
+    }
+    for name, tensor in damages.items():
+        write_tensors(file, {**good, name: tensor})
+        write_manifest(tmp_path / "model", kind="bundle")
+        with pytest.raises(CheckpointError, match="does not hold the n-grams its recipe and tokenizer speak of"):
+            LanguageModel.load(tmp_path / "model")
+
+
+def test_a_sentence_too_long_for_an_argument(run: Path) -> None:
+    with pytest.raises(UsageError, match="a sentence of 1,048,576 characters is longer"):
+        LanguageModel.load(run).score(["x" * (1 << 20)])
