@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 Keys = NDArray[np.int64]
 Ids = NDArray[np.int32]
+Floats = NDArray[np.float32]
 ABSENT = -1
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _SMALL = 1 << 14
@@ -21,11 +22,16 @@ _SMALL = 1 << 14
 
 
 class KeyIndex:
-    """Where each of some sorted, distinct keys stands; the table is built when it first pays."""
+    """Where each of some sorted, distinct keys stands, and two numbers that belong to it; the table is built when it first pays.
 
-    def __init__(self, keys: Keys) -> None:
+    A key and its numbers lie side by side in memory: who compared the key has the numbers at hand.
+    """
+
+    def __init__(self, keys: Keys, first: Floats | None = None, second: Floats | None = None) -> None:
         self.keys = keys
+        self._numbers = (first, second)
         self._slots: Ids | None = None
+        self._records = keys[:0]
         self._bits = max(4, int(2 * max(1, len(keys)) - 1).bit_length())
 
     def find(self, wanted: Keys) -> Ids:
@@ -36,7 +42,22 @@ class KeyIndex:
             places = np.searchsorted(self.keys, wanted).astype(np.int32)
             places[places == len(self.keys)] = 0
             return np.where(self.keys[places] == wanted, places, np.int32(ABSENT))
+        self.build()
         return self._probe(wanted)
+
+    def look(self, wanted: Keys) -> tuple[Ids, Floats, Floats]:
+        """Places as by `find`, and the two numbers of each; of what is not there they mean nothing."""
+        found = self.find(wanted)
+        if self._slots is not None:
+            pairs = self._records.take(2 * found.astype(np.int64) + 1, mode="wrap").view(np.float32)
+            return found, pairs[0::2], pairs[1::2]
+        if len(self.keys) == 0:
+            nothing = np.zeros(len(wanted), dtype=np.float32)
+            return found, nothing, nothing
+        first, second = self._numbers
+        assert first is not None
+        assert second is not None
+        return found, first.take(found, mode="wrap"), second.take(found, mode="wrap")
 
     def build(self) -> None:
         """Enter all keys: those that meet an empty slot take it, the others go on to the next. Once is enough."""
@@ -51,6 +72,11 @@ class KeyIndex:
             slots[at[empty]] = places[empty]  # of several that want one slot, one gets it
             left = slots[at] != places
             places, at = places[left], (at[left] + 1) & mask
+        self._records = np.zeros(2 * len(self.keys), dtype=np.int64)
+        self._records[0::2] = self.keys
+        for number, values in enumerate(self._numbers):
+            if values is not None:
+                self._records.view(np.float32)[2 + number :: 4] = values
         self._slots = slots
 
     def _first_slots(self, keys: Keys) -> Keys:
@@ -59,16 +85,21 @@ class KeyIndex:
         return hashed.view(np.int64)
 
     def _probe(self, wanted: Keys) -> Ids:
-        if self._slots is None:
-            self.build()
         slots = self._slots
         assert slots is not None
         mask = (1 << self._bits) - 1
         at = self._first_slots(np.ascontiguousarray(wanted))
         found = slots.take(at)
-        open_ = np.flatnonzero((self.keys.take(found, mode="wrap") != wanted) & (found != ABSENT))
+        open_ = np.flatnonzero((self._keys_at(found) != wanted) & (found != ABSENT))
         while len(open_):  # another key sits there: look at the next slot
-            at[open_] = step = (at[open_] + 1) & mask
-            found[open_] = place = slots[step]
-            open_ = open_[(self.keys[place] != wanted[open_]) & (place != ABSENT)]
+            step = at.take(open_)
+            step += 1
+            step &= mask
+            at[open_] = step
+            place = slots.take(step)
+            found[open_] = place
+            open_ = open_[(self._keys_at(place) != wanted.take(open_)) & (place != ABSENT)]
         return found
+
+    def _keys_at(self, places: Ids) -> Keys:
+        return self._records.take(2 * places.astype(np.int64), mode="wrap")

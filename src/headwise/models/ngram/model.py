@@ -31,7 +31,7 @@ class NgramModel:
 
     def __init__(self, tables: NgramTables) -> None:
         self.tables = tables
-        self._indexes = [KeyIndex(level.keys) for level in tables.levels]
+        self._indexes = [KeyIndex(level.keys, level.probabilities, level.weights) for level in tables.levels]
 
     @property
     def vocabulary(self) -> int:
@@ -72,9 +72,8 @@ class NgramModel:
     def _ask(self, tokens: NDArray[np.int32], places: NDArray[np.int32]) -> Floats:
         levels, falls_back = self.tables.levels, self.tables.falls_back
         scores = levels[0].probabilities.take(tokens)
-        ids = tokens
+        ids, weights = tokens, levels[0].weights.take(tokens)
         for length in range(2, self.tables.order + 1):
-            level, below = levels[length - 1], levels[length - 2]
             # The end of a sentence is followed by `<s>`, which nothing predicts: such n-grams are not in the table, and no longer ones.
             if not falls_back:
                 scores[1:][places[1:] >= length - 1] = self.tables.floor
@@ -84,14 +83,16 @@ class NgramModel:
             keys = contexts.astype(np.int64)
             keys *= self.vocabulary
             keys += tokens.take(at)
-            found = self._indexes[length - 1].find(keys)
-            seen = found != ABSENT
-            weights = below.weights.take(contexts)
-            fallback = scores.take(at) + weights if falls_back else weights
-            scores[at] = np.where(seen, level.probabilities.take(found, mode="wrap"), fallback)
+            found, probabilities, own_weights = self._indexes[length - 1].look(keys)
+            fallback = weights.take(at - 1)
+            if falls_back:
+                fallback += scores.take(at)
+            scores[at] = np.where(found != ABSENT, probabilities, fallback)
             if length < self.tables.order:
                 ids = np.full(len(tokens), ABSENT, dtype=np.int32)
                 ids[at] = found
+                weights = np.empty(len(tokens), dtype=np.float32)
+                weights[at] = own_weights
         return scores
 
     def next_words(self, prefixes: Sequence[Sequence[int]]) -> NDArray[np.float32]:
