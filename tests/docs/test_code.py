@@ -17,6 +17,7 @@ from headwise.tasks.recipe import load_recipe, recipe_from
 from headwise.tasks.translator import Translator
 from tests.docs.pages import ROOT, Page, taught_pages
 
+LANGUAGE_MODELS = ("score", "predict", "arpa")  # their models are not made for the pages: tests/cli runs these commands
 QUICK = ("attend", "recipes", "schema", "describe", "translate", "evaluate")
 """Commands that are not only parsed but run: they take a moment and change nothing."""
 
@@ -71,7 +72,7 @@ def _check_settings(parsed: object) -> None:
     """The recipe and the overrides a command names are valid."""
     overrides = getattr(parsed, "overrides", [])
     name = getattr(parsed, "recipe", None) or getattr(parsed, "model", None)
-    if name is None:
+    if name is None or getattr(parsed, "command", None) in LANGUAGE_MODELS:
         return
     if Path(str(name)).is_dir():
         if overrides:
