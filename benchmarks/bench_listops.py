@@ -2,12 +2,12 @@
 
     python benchmarks/bench_listops.py [--device cuda] [--kinds fused,window] [--jobs 5] [--steps 5000] [--json FILE]
 
-The rules of the data are those of Long Range Arena (Tay et al. 2021; src/headwise/data/listops.py has them), the setting is smaller than
+Measured: the share of right answers, with every kernel in the same small encoder. The rules of the data are those of Long Range Arena (Tay et al. 2021; src/headwise/data/listops.py has them), the setting is smaller than
 theirs (4 layers, d 128, 2 heads, MLP 512, batch 32, 5,000 steps, first-token pooling; theirs d 512, 8 heads, MLP 1,024): published
 for theirs are Transformer 36.4, Local 15.8, Longformer 35.6, BigBird 36.1, Linformer 35.7, Reformer 37.3, Performer 18.0, Linear 16.1.
 About 17 % is what naming the most frequent answer gives: a kernel there has not learnt.
 
-Every kernel trains in a process of its own, `--jobs` at a time (they share the device, so seconds are not those of a run alone), on the
+The floor is a share here, those 17 %. Every kernel trains in a process of its own, `--jobs` at a time (they share the device, so seconds are not those of a run alone), on the
 same expressions in the same order. Data is made once and kept (about a minute on one core). Settings restrict: a window of
 64 + 64 among up to 2,000, and the defaults of the other kernels with their limits set to the length.
 """

@@ -2,7 +2,8 @@
 
     python benchmarks/bench_norms.py --text ptb.train.txt.gz                 (without --text: the built-in corpus)
 
-Prints two tables and writes benchmarks/results/norms.json. PowerNorm's perplexity should be no more than 1.02 × layer norm's; the
+Measured: perplexity of held-out text after the same number of updates on the same batches, and the norm of a gradient at the start.
+The floor: there is none; layer norm is what the others are held against. Prints two tables and writes benchmarks/results/norms.json. PowerNorm's perplexity should be no more than 1.02 × layer norm's; the
 gradient of the last feed-forward part must be flat in depth with the norm after, and fall with it with the norm before.
 """
 

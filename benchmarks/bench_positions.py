@@ -2,7 +2,8 @@
 
     python benchmarks/bench_positions.py --text multi30k/train.en.gz        (without --text: the built-in corpus)
 
-ALiBi must read 512 at no more than 1.05 × its perplexity at 64, and sinusoids must break (3 ×): a slope of the wrong sign or
+Measured: perplexity of held-out text, read in pieces of each length. The floor is that of the trained length itself: reading more
+context should not be worse. ALiBi must read 512 at no more than 1.05 × its perplexity at 64, and sinusoids must break (3 ×): a slope of the wrong sign or
 direction fails this. Prints a table and writes benchmarks/results/positions.json.
 """
 

@@ -2,7 +2,7 @@
 
     python benchmarks/bench_sparse.py [--device cuda] [--lengths 4096 … 65536] [--form chunked flex] [--packed] [--quick] [--json FILE]
 
-One row of tokens, 8 heads of 64, bf16 on CUDA and fp32 on a CPU; every kernel sees 512 to 640 keys a query (window 256 + 256; Longformer
+Measured: calls a second of a kernel alone. One row of tokens, 8 heads of 64, bf16 on CUDA and fp32 on a CPU; every kernel sees 512 to 640 keys a query (window 256 + 256; Longformer
 512 and one global token; BigBird blocks of 64: 3 near, 2 global, 3 random). `--packed` cuts the row into sentences of 2,048 tokens
 under a segment mask, the mask training uses; without it there is no mask. The mask is prepared before the clock starts, as
 a stack of layers shares it, and timed by itself. Before anything is timed both forms must equal the dense reference at 1,024

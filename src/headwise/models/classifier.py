@@ -19,7 +19,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from headwise.attention.choices import AttentionSettings, Fused, build_attention
-from headwise.attention.masks import segments
+from headwise.attention.masks import padding
 from headwise.blocks.choices import (
     FeedForwardSettings,
     Layer,
@@ -85,9 +85,7 @@ class Classifier(nn.Module):
         real = tokens != 0
         position = torch.arange(length, device=tokens.device).expand(tokens.shape)
         x = self.embedding(tokens, position, length=length)
-        # A padded batch is the case of one segment a row.
-        segment = real.long()
-        mask = segments(segment, segment).ignoring_blind()
+        mask = padding(real).ignoring_blind()
         if len(self.encoder) > 0:
             mask = self.encoder[0].self_attention.kernel.prepare(mask, length, length, x.device)
         for block in self.encoder:
