@@ -23,7 +23,8 @@ from synthetic import draw_pairs
 from headwise.planning.peak_memory import MIB, MemoryMeter
 from headwise.planning.plan import MARGIN_OF_MEMORY, MARGIN_OF_SPEED, Plan
 from headwise.settings import check_settings
-from headwise.tasks.planning import Subject, plan_subject
+from headwise.tasks.planned_step import Subject
+from headwise.tasks.planning import plan_subject
 from headwise.tasks.recipe import Recipe
 from headwise.tasks.translation import TranslationTask
 from headwise.training.compilation import decide_compilation
@@ -118,14 +119,14 @@ def train(subject: Subject, case: Case, bench: Bench) -> Measured:
 
 
 def row_of(name: str, plan: Plan, measured: Measured, seconds: float) -> tuple[str, ...]:
-    speed = plan.tokens_per_second / measured.tokens_per_second - 1
+    speed = plan.speed(plan.update) / measured.tokens_per_second - 1
     cells = [f"{plan.memory.total / MIB:,.0f}"]
     if measured.memory is None:
         cells += ["–", "–"]
     else:
         error = plan.memory.total / MIB / measured.memory - 1
         cells += [f"{measured.memory:,.0f}", f"{error:+.0%}{'' if abs(error) <= MARGIN_OF_MEMORY else ' !'}"]
-    cells += [f"{plan.tokens_per_second:,.0f}", f"{measured.tokens_per_second:,.0f}"]
+    cells += [f"{plan.speed(plan.update):,.0f}", f"{measured.tokens_per_second:,.0f}"]
     cells += [f"{speed:+.0%}{'' if abs(speed) <= MARGIN_OF_SPEED else ' !'}", f"{seconds:.1f}"]
     return (name + (" *" if measured.disturbed else ""), *cells)
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from headwise.settings import check_settings
-from headwise.tasks.planning import Subject
+from headwise.tasks.planned_step import Subject
 from headwise.tasks.recipe import Recipe
 
 

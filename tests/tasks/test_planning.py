@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -26,6 +27,7 @@ def test_a_plan_on_paper_adds_up() -> None:
     assert plan.hardware.memory == 1.5 * 2**30
     assert plan.hardware.link == 20e9
     assert plan.run.tokens_per_step == pytest.approx(0.98 * 5 * 24)
+    assert plan.together is not None
     assert plan.duration == pytest.approx(1000 * plan.together.step_seconds)
     assert plan.together.traffic == int(4 / 3 * 4 * plan.run.parameters)
     titles = [title for title, _, _ in plan.tables()]
@@ -61,7 +63,7 @@ def test_accumulation_and_averages_are_counted() -> None:
     two = plan_recipe(made_recipe(accumulation=2, ema=0.9), device="h200")
     assert two.memory.averaging == two.memory.weights
     assert two.run.tokens_per_step == 2 * one.run.tokens_per_step
-    assert two.together.compute_seconds < 2 * one.together.compute_seconds
+    assert two.update.compute_seconds < 2 * one.update.compute_seconds
 
 
 def test_execution_is_what_training_would_do(caplog: pytest.LogCaptureFixture) -> None:
@@ -85,8 +87,8 @@ def test_execution_is_what_training_would_do(caplog: pytest.LogCaptureFixture) -
 def test_compiled_gradients_are_sent_when_nothing_hides_them() -> None:
     plans = [plan_recipe(made_recipe(compile=how, steps=1000), device="h200", gpus=2) for how in ("on", "off")]
     for plan, hidden in zip(plans, (0.0, 1.0), strict=True):
-        tail = plan.together.traffic / plan.hardware.link
-        assert plan.together.exposed_seconds == pytest.approx(tail), "one bucket is never hidden"
+        tail = plan.update.traffic / plan.hardware.link
+        assert plan.update.exposed_seconds == pytest.approx(tail), "one bucket is never hidden"
         assert plan.execution.compiled == (hidden == 0.0)
 
 
@@ -128,5 +130,70 @@ def test_accumulated_batches_are_taken_whole_and_shared_only_once() -> None:
     """Eight devices are at most eight times as fast, and each holds a whole batch where there is one for each."""
     changes = ["training.accumulation=8", "training.batch_tokens=8192"]
     one, eight = (plan_recipe("pocket", changes, device="h200", gpus=gpus, bandwidth=1e6) for gpus in (1, 8))
-    assert eight.tokens_per_second <= 8 * one.tokens_per_second * 1.001
+    assert eight.speed(eight.update) <= 8 * one.speed(one.update) * 1.001
+    assert eight.efficiency(eight.update) <= 1.001
     assert eight.memory.activations == one.memory.activations
+
+
+def test_efficiency_is_against_as_many_devices_as_fast_as_one_alone() -> None:
+    several = plan_recipe(made_recipe(compile="auto", steps=1000), device="h200", gpus=5)
+    one = plan_recipe(made_recipe(compile="auto", steps=1000), device="h200")
+    assert several.together is not None
+    assert one.tokens_per_second is not None
+    assert one.execution.cuda_graphs, "one alone replays a graph, and that is what several are compared with"
+    assert several.speed(several.alone) == pytest.approx(one.tokens_per_second)
+    expected = several.tokens_per_second / (5 * one.tokens_per_second)  # type: ignore[operator]
+    assert several.efficiency(several.together) == pytest.approx(expected)
+    assert several.efficiency(several.each) == pytest.approx(one.alone.step_seconds / several.each.step_seconds)
+    assert one.efficiency(one.update) == 1
+    assert one.remarks() == []
+
+
+def test_devices_that_gain_nothing_are_said() -> None:
+    plan = plan_recipe(made_recipe(compile="auto", steps=1000), device="h200", gpus=5)
+    (remark,) = plan.remarks()
+    assert "5 devices are no faster than 1 (" in remark
+    assert "raise training.batch_tokens (600 is the recipe's batch on each" in remark
+    assert plan.as_dict()["remarks"] == [remark]
+    use_language("zh")
+    assert "5 个设备并不比 1 个更快" in plan.remarks()[0]
+
+
+def test_half_as_many_devices_can_be_as_fast() -> None:
+    plan = plan_recipe(made_recipe(batch_tokens=50_000 * 24, precision="auto"), device="h200", gpus=4, bandwidth=0.001)
+    slow = replace(plan, alone=replace(plan.alone, compute_seconds=1e9))
+    (remark,) = slow.remarks()
+    assert remark.startswith(("4 devices are no faster than 2 (", "4 devices are hardly faster than 2 ("))
+
+
+def test_rows_that_do_not_suffice_are_refused_as_training_would() -> None:
+    plan = plan_recipe(made_recipe(), device="h200", gpus=6)
+    sentence = "5 rows cannot be shared by 6 processes; each needs at least one: raise training.batch_tokens"
+    run, _, _, scaling = plan.tables()
+    assert sentence in str(run)
+    assert sentence in scaling[2][0][1]
+    assert len(scaling[2]) == 2
+    found = plan.as_dict()
+    assert sentence in found["refusal"]
+    assert found["tokens_per_second"] is found["duration_seconds"] is None
+    assert len(found["devices"]) == 1
+
+
+@pytest.mark.parametrize("gpus", [0, 65_537])
+def test_the_number_of_devices_is_bounded(gpus: int) -> None:
+    with pytest.raises(UsageError, match=f"{gpus} devices are asked for; a plan is made for 1 to 65,536"):
+        plan_recipe(made_recipe(), device="h200", gpus=gpus)
+
+
+def test_what_does_not_fit_is_planned_with_a_remedy_that_does() -> None:
+    plan = plan_recipe(made_recipe(batch_tokens=100_000_000), device="h200", memory=1)
+    assert not plan.fits
+    assert "does NOT fit" in str(plan.tables())
+    (remark,) = plan.remarks()
+    assert " parts: training.batch_tokens=" in remark
+    smaller = {"batch_tokens": plan.smaller.batch_tokens, "accumulation": plan.smaller.accumulation}
+    assert plan_recipe(made_recipe(**smaller), device="h200", memory=1).fits
+
+
+def test_published_figures_are_not_called_measured() -> None:
+    assert plan_recipe(made_recipe(), device="h200").as_dict()["device"]["measured"] is False

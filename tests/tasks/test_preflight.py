@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import torch
 from headwise.errors import UsageError
 from headwise.planning.predicting import MemoryParts
 from headwise.tasks import preflight
-from headwise.tasks.planning import Subject
+from headwise.tasks.planned_step import Subject
 from headwise.tasks.preflight import (
     TooLargeError,
     bound_memory,
@@ -20,7 +21,6 @@ from headwise.tasks.preflight import (
     check_share,
     explaining_memory,
     parts_of_process,
-    propose,
     warn_of_lost_dropout,
 )
 from headwise.training.choices import ReplicatedLayout, ShardedLayout
@@ -35,7 +35,8 @@ def with_room(monkeypatch: pytest.MonkeyPatch, room: int | None) -> None:
 
 def needed(recipe: object) -> int:
     from headwise.planning.hardware import GLIBC_HEAP
-    from headwise.tasks.planning import Planner, choose_execution
+    from headwise.tasks.planned_step import choose_execution
+    from headwise.tasks.planning import Planner
 
     execution, _ = choose_execution(recipe, "cpu")  # type: ignore[arg-type]
     return Planner(Subject.of(recipe), execution, cuda=False).memory(GLIBC_HEAP).total  # type: ignore[arg-type]
@@ -59,11 +60,11 @@ def test_far_too_much_is_refused_with_a_batch_that_fits(monkeypatch: pytest.Monk
     room = needed(recipe) // 2
     with_room(monkeypatch, room)
     with pytest.raises(
-        TooLargeError, match=r"halve the batch: training.batch_tokens=(960|480|240) .*--anyway"
+        TooLargeError, match=r"cut the batch into (4|8) parts: training.batch_tokens=(480|240) .*--anyway"
     ) as caught:
         check_memory(recipe)
     assert caught.value.exit_status == 2
-    settings = str(caught.value).partition("halve the batch: ")[2].split()[:2]
+    settings = str(caught.value).partition(" parts: ")[2].split()[:2]
     smaller = made_recipe(**{word.split("=")[0].split(".")[1]: int(word.split("=")[1]) for word in settings})
     assert smaller.training.batch_tokens * smaller.training.accumulation == 1920
     check_memory(smaller)
@@ -153,19 +154,12 @@ def test_a_huge_batch_under_a_real_limit(tmp_path: Path) -> None:
         timeout=120,
     )
     before, _, after = done.stderr.partition("then nevertheless")
-    assert "are free; halve the batch: training.batch_tokens=" in before, done.stderr
+    assert re.search(r"are free; (halve the batch|cut the batch into \d+ parts): training.batch_tokens=", before), (
+        done.stderr
+    )
     assert "memory ran out with training.batch_tokens=60,000; start a new run with half the batch" in after, done.stderr
     assert done.returncode == 22
     assert "Traceback" not in done.stderr
-
-
-def test_proposals_keep_the_global_batch() -> None:
-    from headwise.planning.predicting import MemoryParts
-
-    memory = MemoryParts(weights=10, gradients=0, optimizer=20, averaging=0, activations=8000, workspace=10)
-    subject = made_subject(batch_tokens=16 * 24, accumulation=3)
-    proposal = propose(memory, subject, room=1300)
-    assert (proposal.batch_tokens, proposal.accumulation) == (2 * 24, 24)
 
 
 @pytest.mark.parametrize(

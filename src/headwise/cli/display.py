@@ -131,6 +131,8 @@ def print_description(description: "ModelDescription") -> None:
 def print_plan(plan: "Plan") -> None:
     for title, headings, rows in plan.tables():
         print_table(headings, rows, title=title)
+    for line in plan.remarks():
+        sys.stdout.write(line + "\n")
 
 
 def print_findings(findings: "Sequence[Finding]") -> None:

@@ -83,13 +83,12 @@ class Share:
         return [first + (last - first) * number // self.num_batches for number in range(self.num_batches + 1)]
 
     def check(self, rows: int) -> None:
-        if not 0 <= self.process < self.num_processes or not self.num_processes <= rows * self.accumulation:
-            total = rows * self.accumulation
+        total = rows * self.accumulation
+        if not 0 <= self.process < self.num_processes or not self.num_processes <= total:
             raise UsageError(
-                f"{total} rows cannot be shared by {self.num_processes} processes (this one is {self.process}); each needs at "
-                "least one: raise training.batch_tokens or start fewer processes",
-                f"{total} 行无法由 {self.num_processes} 个进程分担（当前为 {self.process}）；每个进程至少需要一行："
-                "请增大 training.batch_tokens，或减少进程数",
+                f"{total} rows cannot be shared by {self.num_processes} processes; each needs at least one: raise "
+                "training.batch_tokens or start fewer processes",
+                f"{total} 行无法由 {self.num_processes} 个进程分担；每个进程至少需要一行：请增大 training.batch_tokens，或减少进程数",
             )
 
 

@@ -44,6 +44,7 @@ class Hardware:
     link: float = 0.0
     """Bytes a second that one device sends in an all-reduce while all of them do."""
     measured: bool = False
+    """The figures are those of the machine at hand, not published ones."""
 
     def product_flops(self, *, bf16: bool) -> float:
         return self.bf16_flops if bf16 else self.fp32_flops
@@ -52,9 +53,7 @@ class Hardware:
         return replace(self, memory=memory or self.memory, link=link or self.link)
 
 
-def _card(
-    name: str, *, bf16: float, tf32: float, bandwidth: float, memory: float, link: float, measured: bool = False
-) -> Hardware:
+def _card(name: str, *, bf16: float, tf32: float, bandwidth: float, memory: float, link: float) -> Hardware:
     return Hardware(
         name=name,
         kind="cuda",
@@ -66,7 +65,6 @@ def _card(
         attention_flops=bf16 * TERA * ATTENTION,
         shortest_product=SHORTEST_PRODUCT,
         link=link * GIGA,
-        measured=measured,
     )
 
 
@@ -77,7 +75,7 @@ GLIBC_HEAP = 1.25
 # Dense peaks in TFLOP/s (fp32 without tensor cores, torch's default), GB/s, GiB, and GB/s per GPU of a link between
 # machines as they are usually built (400 Gbit/s for the large cards, 25 Gbit/s Ethernet for the small ones).
 DEVICES = {
-    "h200": _card("NVIDIA H200", bf16=989, tf32=67, bandwidth=4800, memory=140, link=50, measured=True),
+    "h200": _card("NVIDIA H200", bf16=989, tf32=67, bandwidth=4800, memory=140, link=50),
     "h100": _card("NVIDIA H100 SXM", bf16=989, tf32=67, bandwidth=3350, memory=79, link=50),
     "a100": _card("NVIDIA A100 80GB", bf16=312, tf32=19.5, bandwidth=2039, memory=79, link=25),
     "l40s": _card("NVIDIA L40S", bf16=362, tf32=91.6, bandwidth=864, memory=44, link=12.5),

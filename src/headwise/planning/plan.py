@@ -3,16 +3,20 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from headwise.errors import UsageError
 from headwise.language import say
 from headwise.planning.hardware import GIB, Hardware
 from headwise.planning.predicting import Execution, MemoryParts, StepSeconds
+from headwise.planning.remedies import MARGIN_OF_MEMORY, Proposal
 from headwise.planning.scaling import Layout, Scaling
 
 Rows = list[tuple[str, ...]]
 Table = tuple[str, tuple[str, ...], Rows]
 """Title, headings, rows."""
-MARGIN_OF_MEMORY, MARGIN_OF_SPEED = 0.15, 0.25
+MARGIN_OF_SPEED = 0.25
 """How far measurements may be from a prediction (benchmarks/bench_plan.py)."""
+HARDLY = 1.05
+"""Twice the devices that are not faster by this much gain nothing."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +46,40 @@ class Plan:
     seconds: StepSeconds
     layout: Layout
     fitting: Layout | None
-    together: Scaling
+    smaller: Proposal
+    """A batch to take if this one does not fit."""
+    refusal: UsageError | None
+    """Why the recipe's batch cannot be shared by all devices."""
+    together: Scaling | None
+    """The recipe's batch shared by all; None if it cannot be."""
     each: Scaling
+    alone: Scaling
+    """One device with the same recipe: recorded as a graph where only one can be."""
+    half: Scaling | None
+    """Half as many devices, if those are several."""
 
     @property
-    def tokens_per_second(self) -> float:
-        return self.run.tokens_per_step / self.together.step_seconds
+    def update(self) -> Scaling:
+        """What training would do; where it would refuse, a batch on each device."""
+        return self.together or self.each
 
     @property
-    def duration(self) -> float:
+    def tokens_per_second(self) -> float | None:
+        return None if self.together is None else self.speed(self.together)
+
+    @property
+    def duration(self) -> float | None:
         """Seconds of all updates; preparing, compiling, validating and saving come on top."""
-        return self.run.steps * self.together.step_seconds
+        return None if self.together is None else self.run.steps * self.together.step_seconds
+
+    def speed(self, scaling: Scaling) -> float:
+        """Target tokens a second; `each` device has the recipe's batch, all others share it."""
+        batches = scaling.devices if scaling is self.each else 1
+        return batches * self.run.tokens_per_step / scaling.step_seconds
+
+    def efficiency(self, scaling: Scaling) -> float:
+        """Speed to that of as many devices as fast as one is alone."""
+        return self.speed(scaling) / (scaling.devices * self.speed(self.alone))
 
     @property
     def fits(self) -> bool:
@@ -61,25 +88,48 @@ class Plan:
     @property
     def assumption(self) -> str | None:
         """What nobody said and a plan of several devices had to take for granted."""
-        if self.together.devices == 1 or self.hardware.kind != "cpu":
+        if self.each.devices == 1 or self.hardware.kind != "cpu":
             return None
         return say(
-            f"{self.together.devices} machines with a CPU like this one's, because PyTorch sees no GPU here or the CPU was asked for, "
+            f"{self.each.devices} machines with a CPU like this one's, because PyTorch sees no GPU here or the CPU was asked for, "
             f"each sending {self.hardware.link / 1e9:g} GB/s; --device h200 (or another) plans GPUs",
-            f"{self.together.devices} 台 CPU 与本机相同的机器（PyTorch 在本机找不到 GPU，或要求使用 CPU），"
+            f"{self.each.devices} 台 CPU 与本机相同的机器（PyTorch 在本机找不到 GPU，或要求使用 CPU），"
             f"各以 {self.hardware.link / 1e9:g} GB/s 发送；要为 GPU 做计划，请用 --device h200（或其他）",
         )
 
-    def alternatives(self) -> list[tuple[str, Scaling]]:
-        """For several devices: the recipe's batch shared by all, and a batch of that size on each."""
-        return [
-            (say("the recipe's batch shared by all", "全体分担配方的一批"), self.together),
-            (say("the recipe's batch on each", "每个设备各一批"), self.each),
-        ]
+    def remarks(self) -> list[str]:
+        """What to change, in sentences."""
+        remarks = []
+        if not self.fits:
+            remarks.append(say(*self.smaller.describe()))
+        if self.together is not None and (few := self._fewer_as_fast(self.together)) is not None:
+            remarks.append(self._say_no_faster(self.together, few))
+        return remarks
+
+    def _fewer_as_fast(self, together: Scaling) -> Scaling | None:
+        """One device, or half as many, if all together are hardly faster."""
+        for few in (self.alone, self.half):
+            if few is not None and together.devices > 1 and self.speed(together) < HARDLY * self.speed(few):
+                return few
+        return None
+
+    def _say_no_faster(self, together: Scaling, few: Scaling) -> str:
+        mine, theirs = self.speed(together), self.speed(few)
+        how = say("no faster", "并不") if mine <= theirs else say("hardly faster", "几乎不")
+        num_rows = -(-self.run.batch_rows // self.each.devices)
+        batch_tokens = self.run.batch_rows * self.run.target_row * self.each.devices
+        return say(
+            f"{self.each.devices} devices are {how} than {few.devices} ({mine:,.0f} against {theirs:,.0f} target tokens/s): they share "
+            f"{self.run.batch_rows} rows a batch, {num_rows} at most for each; raise training.batch_tokens "
+            f"({batch_tokens} is the recipe's batch on each; then take fewer updates and a higher learning rate), or use fewer devices",
+            f"{self.each.devices} 个设备{how}比 {few.devices} 个更快（每秒 {mine:,.0f} 对 {theirs:,.0f} 目标词元）：它们分担每批 "
+            f"{self.run.batch_rows} 行，各自最多 {num_rows} 行；请增大 training.batch_tokens（{batch_tokens} 即每个设备各一批；"
+            "这时应减少更新次数并提高学习率），或减少设备",
+        )
 
     def tables(self) -> list[Table]:
         tables = [self._run_table(), self._memory_table(), self._time_table()]
-        return [*tables, self._scaling_table()] if self.together.devices > 1 else tables
+        return [*tables, self._scaling_table()] if self.each.devices > 1 else tables
 
     def _run_table(self) -> Table:
         run = self.run
@@ -97,15 +147,25 @@ class Plan:
             (say("parameters", "参数"), f"{run.parameters:,}"),
             (say("batch", "一批"), f"{run.batch_rows} × ({run.source_row} + {run.target_row})"),
             (say("operations per target token", "每目标词元运算"), f"{run.flops_per_token / 1e6:,.0f} MFLOP"),
-            (say("target tokens per second", "每秒目标词元"), f"{self.tokens_per_second:,.0f}"),
-            (say("one update", "一次更新"), f"{1e3 * self.together.step_seconds:,.1f} ms"),
-            (say(f"{run.steps:,} updates", f"{run.steps:,} 次更新"), clock_of(self.duration)),
+            *self._speed_rows(),
             (say("disk for checkpoints and model", "检查点与模型所需磁盘"), f"{run.disk / GIB:.2f} GiB"),
             (say("layout", "布局"), self._layout_text(self.layout)),
         ]
         if self.fitting is not None and self.fitting != self.layout:
             rows.append((say("cheapest layout that fits", "放得下的最省布局"), self._layout_text(self.fitting)))
         return say("The run", "运行"), (say("what", "项目"), say("predicted", "预测")), rows
+
+    def _speed_rows(self) -> Rows:
+        if self.refusal is not None:
+            return [(say("not possible", "无法进行"), str(self.refusal))]
+        return [
+            (say("target tokens per second", "每秒目标词元"), f"{self.speed(self.update):,.0f}"),
+            (say("one update", "一次更新"), f"{1e3 * self.update.step_seconds:,.1f} ms"),
+            (
+                say(f"{self.run.steps:,} updates", f"{self.run.steps:,} 次更新"),
+                clock_of(self.run.steps * self.update.step_seconds),
+            ),
+        ]
 
     def _memory_table(self) -> Table:
         titles = {
@@ -145,21 +205,11 @@ class Plan:
         )
 
     def _scaling_table(self) -> Table:
-        rows: Rows = []
-        for title, scaling in self.alternatives():
-            batches = 1 if scaling is self.together else scaling.devices
-            rows.append(
-                (
-                    title,
-                    f"{1e3 * scaling.compute_seconds:,.1f} ms",
-                    f"{scaling.traffic / 1e6:,.0f} MB",
-                    f"{1e3 * scaling.traffic / self.hardware.link:,.1f} ms",
-                    f"{1e3 * scaling.exposed_seconds:,.1f} ms",
-                    f"{scaling.efficiency:.0%}",
-                    f"{batches * self.run.tokens_per_step / scaling.step_seconds:,.0f}",
-                    clock_of(self.run.steps * scaling.step_seconds),
-                )
-            )
+        shared = say("the recipe's batch shared by all", "全体分担配方的一批")
+        rows: Rows = [
+            (shared, str(self.refusal)) if self.together is None else self._scaling_row(shared, self.together),
+            self._scaling_row(say("the recipe's batch on each", "每个设备各一批"), self.each),
+        ]
         head = (
             say("an update", "一次更新"),
             say("computing", "计算"),
@@ -171,10 +221,22 @@ class Plan:
             say(f"{self.run.steps:,} updates", f"{self.run.steps:,} 次更新"),
         )
         title = say(
-            f"{self.together.devices} devices, {self.hardware.link / 1e9:g} GB/s each",
-            f"{self.together.devices} 个设备，各 {self.hardware.link / 1e9:g} GB/s",
+            f"{self.each.devices} devices, {self.hardware.link / 1e9:g} GB/s each",
+            f"{self.each.devices} 个设备，各 {self.hardware.link / 1e9:g} GB/s",
         )
         return title, head, rows
+
+    def _scaling_row(self, title: str, scaling: Scaling) -> tuple[str, ...]:
+        return (
+            title,
+            f"{1e3 * scaling.compute_seconds:,.1f} ms",
+            f"{scaling.traffic / 1e6:,.0f} MB",
+            f"{1e3 * scaling.traffic / self.hardware.link:,.1f} ms",
+            f"{1e3 * scaling.exposed_seconds:,.1f} ms",
+            f"{self.efficiency(scaling):.0%}",
+            f"{self.speed(scaling):,.0f}",
+            clock_of(self.run.steps * scaling.step_seconds),
+        )
 
     def _layout_text(self, layout: Layout) -> str:
         words = [say("sharded", "分片") if layout.parallel == "sharded" else say("replicated", "复制")]
@@ -197,11 +259,23 @@ class Plan:
             "fitting_layout": None if self.fitting is None else asdict(self.fitting),
             "tokens_per_second": self.tokens_per_second,
             "duration_seconds": self.duration,
-            "devices": [
-                {**asdict(scaling), "step_seconds": scaling.step_seconds, "efficiency": scaling.efficiency}
-                for _, scaling in (self.alternatives() if self.together.devices > 1 else [("", self.together)])
-            ],
+            "tokens_per_second_alone": self.speed(self.alone),
+            "devices": [self._as_entry(scaling) for scaling in self._alternatives()],
+            "refusal": None if self.refusal is None else str(self.refusal),
+            "remarks": self.remarks(),
             "margins": {"memory": MARGIN_OF_MEMORY, "speed": MARGIN_OF_SPEED},
+        }
+
+    def _alternatives(self) -> list[Scaling]:
+        several = [self.each] if self.each.devices > 1 else []
+        return [*([] if self.together is None else [self.together]), *several]
+
+    def _as_entry(self, scaling: Scaling) -> dict[str, Any]:
+        return {
+            **asdict(scaling),
+            "step_seconds": scaling.step_seconds,
+            "tokens_per_second": self.speed(scaling),
+            "efficiency": self.efficiency(scaling),
         }
 
 

@@ -5,7 +5,7 @@ to receive (Patarasuk & Yuan 2009), while backward still runs. Sharded (ZeRO sta
 holds 1/N of weights, gradients and moments, gathers weights twice and scatters gradients once: half as much again.
 
     exposed    = max(0, traffic / link - overlap · backward) + the last bucket, which nothing is left to hide behind
-    efficiency = compute / (compute + exposed)
+    efficiency = tokens/s of N devices / (N · tokens/s of one alone with the same recipe)
 
 Gradient checkpointing keeps the input of each block and runs its forward again: a third more work, and of the activations
 one block's share and the inputs remain (Chen et al. 2016).
@@ -48,10 +48,6 @@ class Scaling:
     @property
     def step_seconds(self) -> float:
         return self.compute_seconds + self.exposed_seconds
-
-    @property
-    def efficiency(self) -> float:
-        return self.compute_seconds / self.step_seconds
 
 
 def scale(

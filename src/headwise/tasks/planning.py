@@ -3,26 +3,18 @@
     headwise plan base                         on the machine at hand, measured in seconds
     headwise plan big --device h200 --gpus 64  on paper
 
-What a recipe cannot know before its data is prepared is assumed: the largest vocabulary, source rows as long as target
-rows, 98 of 100 places of a row filled.
+98 of 100 places of a row are assumed to be filled; planned_step.py says what else a recipe cannot know.
 """
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
 
-from headwise.attention.fused import FusedAttention
 from headwise.data.batching import Share
-from headwise.data.packing import PackedBatch
 from headwise.errors import UsageError
-from headwise.models.choices import build_model
-from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.planning.available import available_memory
 from headwise.planning.calibration import Timings, measure_machine, time_operations
 from headwise.planning.hardware import DEVICES, GIB, Hardware
@@ -37,84 +29,24 @@ from headwise.planning.predicting import (
     predict_memory,
     predict_seconds,
 )
-from headwise.planning.scaling import OVERLAP, Layout, arrange, choose_layout, scale
-from headwise.planning.tracing import Step, StepTrace, trace_step
+from headwise.planning.remedies import Proposal, propose
+from headwise.planning.scaling import OVERLAP, Layout, Scaling, arrange, choose_layout, scale
+from headwise.planning.tracing import StepTrace, trace_step
+from headwise.tasks.planned_step import Subject, choose_execution
 from headwise.tasks.recipe import Recipe, load_translation_recipe
-from headwise.tasks.translation import RowShape, TranslationTask
 from headwise.training.choices import ShardedLayout
 from headwise.training.disk_space import count_run_bytes
-from headwise.training.losses import choose_chunk_size
-from headwise.training.parallel import decide_parallel_compilation
-from headwise.training.precision import autocast, choose_device, choose_dtype
-from headwise.training.recomputation import blocks_of, recomputing_blocks
+from headwise.training.losses import CHUNK_LOGITS_CUDA
+from headwise.training.recomputation import blocks_of
 
 FILLED = 0.98
+MOST_DEVICES = 65_536
+LOSS_SPACE = 16 * CHUNK_LOGITS_CUDA
+"""Bytes of the largest chunk of the loss: four tables of its logits in fp32."""
 CALIBRATION_TOKENS = 2048
 """On a CPU operations of larger batches are timed at this size."""
 MOST_CHUNKS = 32
 """Of the loss that are watched: a step with more is drawn out from two smaller ones, which takes a second however large it is."""
-
-
-class _FusedOnGpu(FusedAttention):
-    """One kernel, with dropout too, and no weights stored: steps are watched on a CPU, where both would differ."""
-
-    def stores_weights(self, q: Tensor, k: Tensor) -> bool:
-        return False
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What is planned: a recipe with the sizes its data gave or will give."""
-
-    recipe: Recipe
-    source_size: int
-    target_size: int
-    source_row: int
-    target_row: int
-
-    @staticmethod
-    def of(recipe: Recipe) -> "Subject":
-        row = recipe.data.row_tokens
-        return Subject(recipe, recipe.text.size, recipe.text.size, row, row)
-
-    def shape(self, batch_tokens: int) -> RowShape:
-        return RowShape(max(1, round(batch_tokens / self.target_row)), self.source_row, self.target_row)
-
-    def chunk_size(self, rows: int, *, cuda: bool) -> int:
-        """Tokens of one chunk of the loss."""
-        return choose_chunk_size(rows * self.target_row, self.target_size, device="cuda" if cuda else "cpu")
-
-    def module(self) -> EncoderDecoder:
-        return build_model(
-            self.recipe.model, source_size=self.source_size, target_size=self.target_size, generator=None
-        )
-
-    def step(self, rows: int, *, bf16: bool, cuda: bool = False) -> Step:
-        """The loss of a batch of so many rows, as `Updater` would compute it; `cuda`: with attention as a GPU has it."""
-        training = self.recipe.training
-
-        @contextlib.contextmanager
-        def opened() -> Iterator[tuple[nn.Module, Callable[[], Tensor]]]:
-            module = self.module().train()
-            for layer in module.attention_layers().values():
-                if cuda and isinstance(layer.kernel, FusedAttention):
-                    layer.kernel = _FusedOnGpu()
-            chunk_size = self.chunk_size(rows, cuda=cuda)
-            task = TranslationTask(module, training.objective.label_smoothing, chunk_size)
-            source, target = (
-                torch.ones(rows, length, dtype=torch.int64) for length in (self.source_row, self.target_row)
-            )
-            batch = PackedBatch(source, source, source, target, target, target, target)
-
-            def loss() -> Tensor:
-                with autocast(torch.device("cpu"), torch.bfloat16 if bf16 else torch.float32):
-                    return task.loss(batch).loss
-
-            again = recomputing_blocks(task.module) if training.recompute == "blocks" else contextlib.nullcontext()
-            with again:
-                yield task.module, loss
-
-        return opened
 
 
 def plan_recipe(
@@ -140,17 +72,22 @@ def plan_subject(
     memory: float | None = None,
     bandwidth: float | None = None,
 ) -> Plan:
+    if not 1 <= gpus <= MOST_DEVICES:
+        raise UsageError(
+            f"{gpus} devices are asked for; a plan is made for 1 to {MOST_DEVICES:,}: give --gpus a number of these",
+            f"要求 {gpus} 个设备；计划只适用于 1 到 {MOST_DEVICES:,} 个：请为 --gpus 给出其中的数",
+        )
     execution, here = choose_execution(subject.recipe, device, num_devices=gpus)
     planner = Planner(subject, execution, cuda=here is None or here.type == "cuda")
     hardware = DEVICES[device or ""] if here is None else planner.measure(here)
     timings = None if here is None or planner.cuda else planner.time_operations(here)
-    pace = partial(planner.seconds, hardware, timings=timings)
-    rows = planner.shape.rows
-    whole = pace(rows)
-    share = whole if gpus == 1 else pace(planner.rows_of_device(gpus))
     link = None if bandwidth is None else bandwidth * 1e9
     hardware = hardware.with_limits(memory=None if memory is None else memory * GIB, link=link)
-    return planner.assemble(hardware, whole=whole, share=share, devices=gpus)
+    group = Group(planner, hardware, timings, gpus)
+    by_itself = planner if gpus == 1 else planner.under(choose_execution(subject.recipe, device)[0])
+    alone = Group(by_itself, hardware, timings, 1).share_batch()
+    half = Group(planner, hardware, timings, gpus // 2).share_batch() if gpus > 3 and not group.refusal else None
+    return planner.assemble(group, alone=alone, half=half)
 
 
 class Planner:
@@ -167,6 +104,13 @@ class Planner:
         self.weights = Weights(
             sum(tensors.values()), learning, num_copies=0 if subject.recipe.training.ema is None else 1
         )
+
+    def under(self, execution: Execution) -> "Planner":
+        """The same subject under another way of execution; what was watched is not watched again."""
+        other = Planner(self.subject, execution, cuda=self.cuda)
+        if execution.bf16 == self.execution.bf16:
+            other._traces = self._traces
+        return other
 
     def trace(self, rows: int) -> StepTrace:
         if rows not in self._traces:
@@ -227,64 +171,107 @@ class Planner:
     def num_blocks(self) -> int:
         return len(list(blocks_of(self.module)))
 
-    def assemble(self, hardware: Hardware, *, whole: StepSeconds, share: StepSeconds, devices: int) -> Plan:
-        """Put memory, speed, layout and disk together; seconds of a whole batch on one device, and of its share of one."""
-        training, shape = self.subject.recipe.training, self.shape
-        memory = self.memory(hardware.heap)
-        sharded = isinstance(training.parallel, ShardedLayout) and devices > 1
-        asked = Layout("sharded" if sharded else "replicated")
-        activations = memory.activations * self.rows_of_device(devices) // shape.rows
-        arranged = replace(arrange(memory, asked, devices=devices, num_blocks=self.num_blocks), activations=activations)
-        fitting = choose_layout(
-            memory, devices=devices, num_blocks=self.num_blocks, rows=shape.rows, room=hardware.memory
+    @property
+    def layout(self) -> Layout:
+        """As the recipe asks for it."""
+        sharded = isinstance(self.subject.recipe.training.parallel, ShardedLayout) and self.execution.num_devices > 1
+        return Layout("sharded" if sharded else "replicated")
+
+    def propose(self, memory: MemoryParts, room: float) -> Proposal:
+        """A batch that fits into the room of one device; `memory` is that of the whole batch on one."""
+        return propose(
+            memory,
+            rows=self.shape.rows,
+            row_tokens=self.shape.target,
+            accumulation=self.subject.recipe.training.accumulation,
+            devices=self.execution.num_devices,
+            sharded=self.layout.parallel == "sharded",
+            loss_space=LOSS_SPACE,
+            room=room,
         )
-        spread = partial(
-            scale,
-            gradient_bytes=4 * self.weights.num_learning,
-            devices=devices,
-            link=hardware.link,
-            parallel=asked.parallel,
-            # Compiled code hands over all gradients at its end: sending begins when nothing is left to hide behind.
-            overlap=0.0 if self.execution.compiled else OVERLAP,
+
+    def assemble(self, group: "Group", *, alone: Scaling, half: Scaling | None) -> Plan:
+        """Put memory, speed, layout and disk together; `alone` and `half`: what one device, and half of them, take for an update."""
+        training, shape, devices, hardware = self.subject.recipe.training, self.shape, group.devices, group.hardware
+        memory, layout = self.memory(hardware.heap), self.layout
+        rows = shape.rows if group.refusal else self.rows_of_device(devices)
+        arranged = replace(
+            arrange(memory, layout, devices=devices, num_blocks=self.num_blocks),
+            activations=memory.activations * rows // shape.rows,
         )
         seen = min(shape.rows, self._watched_rows)
-        tokens = FILLED * shape.rows * shape.target
         run = PlannedRun(
             parameters=self.weights.num_learning,
             batch_rows=shape.rows,
             source_row=shape.source,
             target_row=shape.target,
-            tokens_per_step=tokens * training.accumulation,
+            tokens_per_step=FILLED * shape.rows * shape.target * training.accumulation,
             flops_per_token=self.trace(seen).flops / (FILLED * seen * shape.target),
             steps=training.steps,
             disk=count_run_bytes(self.module, training),
         )
-        together = spread(_update_seconds(share, math.ceil(training.accumulation / devices)))
-        each = spread(_update_seconds(whole, training.accumulation))
-        return Plan(hardware, self.execution, run, arranged, share, asked, fitting, together, each)
+        return Plan(
+            hardware=hardware,
+            execution=self.execution,
+            run=run,
+            memory=arranged,
+            seconds=group.batch_seconds(rows),
+            layout=layout,
+            fitting=choose_layout(
+                memory, devices=devices, num_blocks=self.num_blocks, rows=shape.rows, room=hardware.memory
+            ),
+            smaller=self.propose(memory, hardware.memory),
+            refusal=group.refusal,
+            together=None if group.refusal else group.share_batch(),
+            each=group.repeat_batch(),
+            alone=alone,
+            half=half,
+        )
+
+
+@dataclass(frozen=True)
+class Group:
+    """So many devices of a kind, and what they take for one update."""
+
+    planner: Planner
+    hardware: Hardware
+    timings: Timings | None
+    devices: int
+
+    @property
+    def refusal(self) -> UsageError | None:
+        """Why the recipe's batch cannot be shared by all, as training would say it."""
+        training = self.planner.subject.recipe.training
+        try:
+            Share(0, self.devices, training.accumulation).check(self.planner.shape.rows)
+        except UsageError as error:
+            return error
+        return None
+
+    def share_batch(self) -> Scaling:
+        """The recipe's batches shared by all."""
+        accumulation = self.planner.subject.recipe.training.accumulation
+        rows = self.planner.rows_of_device(self.devices)
+        return self._spread(rows, math.ceil(accumulation / self.devices))
+
+    def repeat_batch(self) -> Scaling:
+        """As many batches on each as the recipe has."""
+        return self._spread(self.planner.shape.rows, self.planner.subject.recipe.training.accumulation)
+
+    def batch_seconds(self, rows: int) -> StepSeconds:
+        return self.planner.seconds(self.hardware, rows, timings=self.timings)
+
+    def _spread(self, rows: int, num_batches: int) -> Scaling:
+        return scale(
+            _update_seconds(self.batch_seconds(rows), num_batches),
+            gradient_bytes=4 * self.planner.weights.num_learning,
+            devices=self.devices,
+            link=self.hardware.link,
+            parallel=self.planner.layout.parallel,
+            # Compiled code hands over all gradients at its end: sending begins when nothing is left to hide behind.
+            overlap=0.0 if self.planner.execution.compiled else OVERLAP,
+        )
 
 
 def _update_seconds(batch: StepSeconds, num_batches: int) -> float:
     return num_batches * (batch.total - batch.optimizer) + batch.optimizer
-
-
-def choose_execution(
-    recipe: Recipe, device: str | None, *, num_devices: int = 1
-) -> tuple[Execution, torch.device | None]:
-    """How the run would be executed, by training's own rules, and the device at hand it is measured on (None: on paper)."""
-    training = recipe.training
-    if device in (None, "cpu"):
-        here = torch.device("cpu") if device == "cpu" else choose_device(training.device)
-        bf16 = choose_dtype(training.precision, here) == torch.bfloat16
-    elif device in DEVICES:
-        here, bf16 = None, training.precision != "fp32"
-    else:
-        names = ", ".join(["cpu", *DEVICES])
-        raise UsageError(
-            f"no device {device!r} is known; choose one of {names}, or leave --device out to plan for this machine",
-            f"不认识设备 {device!r}；可选：{names}；不写 --device 则为本机做计划",
-        )
-    decision = decide_parallel_compilation(
-        training, here or torch.device("cuda"), alone=num_devices == 1, elsewhere=here is None
-    )
-    return Execution(bf16, decision.enabled, decision.cuda_graphs, num_devices), here

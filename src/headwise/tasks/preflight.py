@@ -14,7 +14,6 @@ import logging
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -28,33 +27,21 @@ from headwise.errors import DataError, UsageError
 from headwise.language import say
 from headwise.planning.available import available_memory
 from headwise.planning.hardware import GIB, GLIBC_HEAP
-from headwise.planning.plan import MARGIN_OF_MEMORY
 from headwise.planning.predicting import MemoryParts
-from headwise.tasks.planning import Planner, Subject, choose_execution
+from headwise.planning.remedies import MARGIN_OF_MEMORY
+from headwise.tasks.planned_step import Subject, choose_execution
+from headwise.tasks.planning import Planner
 from headwise.tasks.recipe import Recipe
 from headwise.training.choices import TrainingSettings
-from headwise.training.losses import CHUNK_LOGITS_CUDA
 from headwise.training.precision import choose_device
 
 logger = logging.getLogger(__name__)
 
 MEMORY_ERRORS = re.compile(r"can't allocate memory|not enough memory|out of memory|bad_alloc|Cannot allocate memory")
 
-LOSS_SPACE = 16 * CHUNK_LOGITS_CUDA
-"""Bytes of the largest chunk of the loss: four tables of its logits in fp32."""
-
 
 class TooLargeError(UsageError):
     """A training does not fit into memory; the message says which setting to halve."""
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """The largest batch that fits, and what it would take; None where not even one row would."""
-
-    batch_tokens: int | None
-    accumulation: int
-    total: int
 
 
 def check_memory(recipe: Recipe, *, num_processes: int = 1, anyway: bool = False) -> None:
@@ -73,7 +60,7 @@ def check_memory(recipe: Recipe, *, num_processes: int = 1, anyway: bool = False
     needed = fixed + batch
     if needed <= (1 - MARGIN_OF_MEMORY) * room:
         return
-    words = _say_need(fixed, batch, room), _say_proposal(propose(memory, subject, room))
+    words = _say_need(fixed, batch, room), planner.propose(memory, room / sharing).describe()
     if needed <= (1 + MARGIN_OF_MEMORY) * room or anyway:
         logger.warning(
             "%s", say(f"{words[0][0]}: it may not fit; {words[1][0]}", f"{words[0][1]}：可能放不下；{words[1][1]}")
@@ -103,42 +90,12 @@ def bound_memory(subject: Subject) -> int:
     return int(24 * tokens * widths * lengthy) + 16 * sum(parameter.numel() for parameter in module.parameters())
 
 
-def propose(memory: MemoryParts, subject: Subject, room: float) -> Proposal:
-    """Halve the batch and double the accumulation until it fits."""
-    training = subject.recipe.training
-    rows = subject.shape(training.batch_tokens).rows
-    gradients = memory.optimizer // 2  # they stay from batch to batch
-    chunk = min(memory.workspace, LOSS_SPACE)  # of the loss; the rest of the work space shrinks with the batch
-    parts = 2
-    while parts <= rows:
-        total = memory.fixed + gradients + chunk + (memory.workspace - chunk + memory.activations) // parts
-        if total <= (1 - MARGIN_OF_MEMORY) * room:
-            return Proposal(-(-rows // parts) * subject.target_row, training.accumulation * parts, total)
-        parts *= 2
-    return Proposal(None, training.accumulation, memory.fixed + gradients)
-
-
 def _say_need(fixed: int, batch: int, room: float) -> tuple[str, str]:
     needed = (fixed + batch) / GIB
     return (
         f"a step needs about {needed:.1f} GiB ({fixed / GIB:.1f} for weights and optimiser, {batch / GIB:.1f} for the batch and its "
         f"gradients), {room / GIB:.1f} GiB are free",
         f"一步约需 {needed:.1f} GiB（权重与优化器 {fixed / GIB:.1f}，批次与梯度 {batch / GIB:.1f}），可用 {room / GIB:.1f} GiB",
-    )
-
-
-def _say_proposal(proposal: Proposal) -> tuple[str, str]:
-    total = f"{proposal.total / GIB:.1f} GiB"
-    if proposal.batch_tokens is None:
-        return (
-            f"weights, gradients and optimiser alone take {total}, so a smaller batch is not enough: lower model.dim, the "
-            "layers or text.size, or use a machine with more memory",
-            f"仅权重、梯度与优化器就占 {total}，减小批次也不够：请减小 model.dim、层数或 text.size，或换内存更大的机器",
-        )
-    settings = f"training.batch_tokens={proposal.batch_tokens} training.accumulation={proposal.accumulation}"
-    return (
-        f"halve the batch: {settings} learns the same with about {total}, and training.recompute=blocks takes less still",
-        f"请把批次减半：{settings} 学得相同，约需 {total}；training.recompute=blocks 更省",
     )
 
 
