@@ -101,3 +101,12 @@ def test_only_an_encoder_has_it(role: str) -> None:
     with pytest.raises(SettingsError, match=r"kind=bigbird.*kind=fused there"):
         build_attention(BigBird(), dim=6, num_heads=2, dropout_rate=0.0, role=role)  # type: ignore[arg-type]
     assert build_attention(BigBird(), dim=6, num_heads=2, dropout_rate=0.0, role="encoder").kernel == BigBirdAttention()
+
+
+def test_random_blocks_are_the_same_in_the_whole_numbers_of_a_gpu() -> None:
+    """FlexAttention counts in 32 bits: nothing may overflow there, or tiles and pairs would disagree."""
+    kernel, block = BigBirdAttention(num_random_blocks=3), torch.arange(16384)
+    for number in range(3):
+        wide = kernel.random_block(block, torch.full_like(block, 16384), number)
+        narrow = kernel.random_block(block.int(), torch.full_like(block, 16384).int(), number)
+        assert narrow.long().equal(wide)

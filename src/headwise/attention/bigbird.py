@@ -222,8 +222,9 @@ def _without(tokens: Int[Tensor, "#batch block one"], others: Int[Tensor, "#batc
 
 
 def _scramble(number: Tensor) -> Tensor:
-    """Numbers below 2³¹ that look random and are the same everywhere (two rounds of a multiplicative hash)."""
-    for _ in range(2):
-        number = (number * 0x45D9F3B + 0x9E3779B9) & 0x7FFFFFFF
-        number = number ^ (number >> 15)
+    """Numbers below 2¹⁶ that look random and are the same everywhere: no step exceeds 31 bits, which is what a GPU's kernel counts in."""
+    number = number & 0xFFFF
+    for _ in range(3):
+        number = (number * 25173 + 13849) & 0xFFFF
+        number = number ^ (number >> 7)
     return number
