@@ -50,6 +50,12 @@ def _draw(axes: "Axes", result: AttentionComparison, what: str, title: str, font
         lowest += known[:1]
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
+    # Plain numbers: powers as matplotlib writes them need its own little typesetting, which text from users must not reach.
+    axes.set_xticks(
+        result.lengths, [f"{length // 1024}k" if length >= 1024 else str(length) for length in result.lengths]
+    )
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axes.minorticks_off()
     axes.set_title(title)
     axes.set_xlabel(fonts.say("length", "长度"))
     if what != "distance" and lowest and len(result.lengths) > 1:
@@ -58,4 +64,4 @@ def _draw(axes: "Axes", result: AttentionComparison, what: str, title: str, font
             ends = (start, result.lengths[-1])
             heights = (value, value * (ends[1] / start) ** exponent)
             axes.plot(ends, heights, ":", color=MUTED, linewidth=0.8)
-            axes.annotate(f"n^{exponent}", (ends[1], heights[1]), fontsize=7, color=MUTED)
+            axes.annotate("n" if exponent == 1 else "n²", (ends[1], heights[1]), fontsize=7, color=MUTED)
