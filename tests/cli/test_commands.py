@@ -45,6 +45,34 @@ def test_train_can_check_without_training(headwise: Headwise) -> None:
     assert list(Path().iterdir()) == []
 
 
+def test_checking_refuses_what_training_would(headwise: Headwise) -> None:
+    check = ("train", "--check", "pocket", *OVERRIDES)
+    large = headwise(*check, "training.batch_tokens=100000000")
+    assert large.status == 2
+    assert " parts: training.batch_tokens=" in large.err
+    assert headwise("train", "pocket", *OVERRIDES, "--run", "run", "training.steps=1", *SHORT).status == 0
+    other = headwise(*check, *SHORT, "--run", "run", "--resume", "training.steps=1", "model.dim=32")
+    assert other.status == 2
+    assert "model.dim: 16 → 32" in other.err
+    assert headwise(*check, *SHORT, "--run", "run", "--resume", "training.steps=3").status == 0
+    assert "holds a run already" in headwise(*check, *SHORT, "--run", "run").err
+    anew = headwise(*check, "--run", "none", "--resume")
+    assert anew.status == 0
+    assert "nothing to resume in none: starting anew" in anew.err
+    assert not Path("none").exists()
+    assert headwise(*check, "--resume").err.startswith("headwise: error: --resume needs --run DIR")
+
+
+def test_a_batch_larger_than_the_corpus_is_noted(headwise: Headwise) -> None:
+    answer = headwise("train", "--check", "pocket", *OVERRIDES, "training.batch_tokens=50000")
+    assert answer.status == 0
+    assert (
+        "an update takes 49,984 target tokens, but the whole corpus has 6,227: every pair stands in it about 8.0 times"
+        in answer.err
+    )
+    assert "lower training.batch_tokens" in answer.err
+
+
 def test_notices_of_training_are_plain_lines(headwise: Headwise, monkeypatch: pytest.MonkeyPatch) -> None:
     from headwise.cli import recipes
 

@@ -53,6 +53,12 @@ class Drawing(Settings):
         ({"size": 1, "place": "top"}, "place: must be 'left' or 'right', not 'top'", "place：必须是 'left' 或 'right'"),
         ({"size": 1, "path": 7}, "path: must be a path, not 7", "path：必须是路径"),
         ({"size": 1, "shape": 7}, "shape: must be `key: value` parts, not 7", "shape：必须由 `键: 值` 组成"),
+        (
+            {"size": 1, "shape": "circle"},
+            "shape: must be `key: value` parts, not 'circle'; did you mean shape.kind=circle?",
+            "是否想写 shape.kind=circle？",
+        ),
+        ({"size": 1, "shape": "oval"}, "shape: must be `key: value` parts, not 'oval'", "而不是 'oval'"),
         ({"size": 1, "shapes": [{"side": 2}]}, "shapes.0: its kind is missing", "shapes.0：缺少 kind"),
         (
             {"size": 1, "shape": {"kind": "cirle"}},

@@ -56,7 +56,7 @@ def test_a_healthy_run_has_only_good_findings(run: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "hint"),
     [
-        ("checkpoints/step-6/optimizer.safetensors", "resuming will use an earlier one"),
+        ("checkpoints/step-6/optimizer.safetensors", "resuming will use step-4"),
         ("data/train/source.tokens", "remove this directory and resume"),
         ("data/tokenizers/probes.json", "remove this directory and resume"),
         ("model/weights.safetensors", "is damaged"),
@@ -94,3 +94,28 @@ def test_the_machine_says_what_keeps_translation_from_being_faster(monkeypatch: 
     assert translating.state == "note"
     assert "oneDNN cannot be used here (operator not found)" in translating.text
     assert "; use --precision fp32" in translating.text
+
+
+def test_when_every_checkpoint_is_damaged_what_is_left_is_said(run: Path) -> None:
+    for step in (4, 6):
+        damage(run / f"checkpoints/step-{step}/optimizer.safetensors")
+    *two, rest = [finding for finding in examine_run(run) if finding.state == "damaged"]
+    assert len(two) == 2
+    assert not [finding for finding in two if "resuming will use" in finding.text]
+    assert "no checkpoint is whole, resuming is not possible; whole is still best/step-" in rest.text
+    assert f"headwise translate --model {run / 'model'}" in rest.text
+    assert f"mv {run} {run}-old" in rest.text
+    use_language("zh")
+    assert "没有完好的检查点，无法恢复；仍完好的有 best/step-" in str(examine_run(run))
+
+
+def test_an_older_damaged_checkpoint_names_the_newer_whole_one(run: Path) -> None:
+    damage(run / "checkpoints/step-4/optimizer.safetensors")
+    (found,) = [finding for finding in examine_run(run) if finding.state == "damaged"]
+    assert "resuming will use step-6" in found.text
+
+
+def test_missing_checkpoints_are_damage(run: Path) -> None:
+    shutil.rmtree(run / "checkpoints")
+    (found,) = [finding for finding in examine_run(run) if finding.state == "damaged"]
+    assert "LATEST names step 6, but checkpoints/ is missing" in found.text

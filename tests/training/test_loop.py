@@ -1,3 +1,4 @@
+import json
 import logging
 import math
 
@@ -268,3 +269,19 @@ def test_damaged_best_weights_do_not_spoil_the_end(tmp_path, caplog):
     assert "best/step-4/model.safetensors: has 0 bytes" in caplog.text
     with RunDirectory.open(tmp_path, recipe=flat_recipe(steps=9), resume=True) as run:
         assert equal(weights, run.load().weights)
+
+
+def test_a_limit_that_earlier_sessions_used_up_is_said_and_the_speed_is_none(tmp_path, caplog):
+    run_in(tmp_path, steps=5, log_every=7)
+    state = tmp_path / "checkpoints" / "step-5" / "state.json"
+    used = json.loads(state.read_text(encoding="utf-8"))["seconds"]
+    began, seen = tiny_settings(steps=5, log_every=7), []
+    settings = began.model_copy(update={"steps": 9, "time_limit": used / 2})
+    with (
+        RunDirectory.open(tmp_path, recipe={"training": began.model_dump(mode="json")}, resume=True) as run,
+        caplog.at_level(logging.WARNING),
+    ):
+        result = train(TinyTrainable(), TinyBatches(), settings, run, progress=seen.append)
+    assert (result.step, result.reason) == (5, "time_limit")
+    assert "counts the time of earlier sessions too" in caplog.text
+    assert {progress.tokens_per_second for progress in seen} == {0}

@@ -59,8 +59,10 @@ def test_a_run_that_saved_nothing_may_begin_anew_with_any_recipe(tmp_path, caplo
     assert [line["step"] for line in read_journal(tmp_path / "log.jsonl")] == [2], "the lost run's lines are gone"
 
 
-def test_resume_without_a_run_starts_one(tmp_path):
-    train_in(tmp_path / "run", steps=2, resume=True)
+def test_resume_without_a_run_starts_one_and_says_so(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        train_in(tmp_path / "run", steps=2, resume=True)
+    assert f"nothing to resume in {tmp_path / 'run'}: starting anew" in caplog.text
     assert (tmp_path / "run/LATEST").read_text() == "step-2\n"
 
 
@@ -105,6 +107,7 @@ def test_damage_is_named_and_the_checkpoint_before_is_used(tmp_path, name, damag
     assert "step-10/" in caplog.text
     assert name in caplog.text or name == MANIFEST
     assert "going on from step 5" in caplog.text
+    assert f"kept as {tmp_path / 'run/checkpoints/step-10.damaged'} and may be removed" in caplog.text
     assert max(line["step"] for line in read_journal(tmp_path / "run/log.jsonl")) <= 5
     assert (tmp_path / "run/checkpoints/step-10.damaged").is_dir()
 
@@ -124,6 +127,9 @@ def test_nothing_usable_is_an_error(tmp_path):
     with pytest.raises(CheckpointError, match="no checkpoint is usable") as caught:
         train_in(tmp_path / "run", steps=12, resume=True)
     assert str(caught.value).count("model.safetensors") == 2
+    assert "nothing else of it is whole; put back a copy of a checkpoint, or, to start anew on purpose" in str(
+        caught.value
+    )
     assert sorted(p.name for p in (tmp_path / "run/checkpoints").iterdir()) == ["step-10", "step-5"]
 
 
@@ -178,3 +184,16 @@ def test_needed_steps():
     assert needed_steps([4, 9], checkpoints=[5, 10], last=1) == {4, 9}
     assert needed_steps([4, 9], checkpoints=[], last=1) == {4, 9}
     assert needed_steps([4, 9], checkpoints=[10], last=0) == set()
+
+
+def test_a_run_that_lost_its_checkpoints_is_not_begun_anew(tmp_path):
+    run = tmp_path / "run"
+    train_in(run, steps=10)
+    shutil.rmtree(run / "checkpoints")
+    before = {child.name: child.read_bytes() for child in run.iterdir() if child.is_file()}
+    with pytest.raises(CheckpointError, match=r"LATEST names step 10, but checkpoints/ is missing or empty") as caught:
+        train_in(run, steps=12, resume=True)
+    assert caught.value.exit_status == 3
+    assert f"mv {run} {run}-old" in str(caught.value)
+    assert "LATEST 指向第 10 步" in caught.value.zh
+    assert {child.name: child.read_bytes() for child in run.iterdir() if child.is_file()} == before

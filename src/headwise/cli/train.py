@@ -67,6 +67,11 @@ def run(arguments: argparse.Namespace) -> int:
             "--run DIR is missing: training needs a directory for its log, checkpoints and model, e.g. --run runs/first",
             "缺少 --run DIR：训练需要一个目录存放日志、检查点与模型，例如 --run runs/first",
         )
+    if arguments.run is None and arguments.resume:
+        raise UsageError(
+            "--resume needs --run DIR: the directory of the run to go on with, e.g. --run runs/first",
+            "--resume 需要 --run DIR：要继续的运行目录，例如 --run runs/first",
+        )
     recipe, overrides = arguments.recipe, arguments.overrides
     start = partial(train, recipe, resume=arguments.resume, overrides=overrides, anyway=arguments.anyway)
     if not is_first_process():
@@ -76,7 +81,15 @@ def run(arguments: argparse.Namespace) -> int:
     with TrainingDisplay() as display:
         if arguments.check:
             with tempfile.TemporaryDirectory(prefix="headwise-check-") as temporary:
-                summary = check_run(recipe, overrides, directory=Path(temporary), events=display)
+                summary = check_run(
+                    recipe,
+                    overrides,
+                    directory=Path(temporary),
+                    events=display,
+                    run=arguments.run,
+                    resume=arguments.resume,
+                    anyway=arguments.anyway,
+                )
         else:
             summary = start(run=arguments.run, events=display)
     if arguments.json:

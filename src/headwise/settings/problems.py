@@ -58,6 +58,8 @@ REQUIREMENTS: Mapping[str, tuple[str, str]] = {
     "too_long": ("must have at most {max_length} entries", "最多 {max_length} 项"),
 }
 
+_PARTS_NEEDED = ("model_type", "model_attributes_type", "dict_type")
+
 
 def describe_problems(kind: type[pydantic.BaseModel], error: pydantic.ValidationError) -> list[Problem]:
     """Every problem once, in the order of the settings."""
@@ -95,6 +97,11 @@ def _describe(kind: type[pydantic.BaseModel], problem: Any) -> Problem:
     en, zh = REQUIREMENTS.get(problem["type"], (problem["msg"].removeprefix("Value error, "),) * 2)
     if problem["type"] in REQUIREMENTS:
         en, zh = en.format(**context), zh.format(**context).replace(" or ", " 或 ")
+    if problem["type"] in _PARTS_NEEDED and isinstance(given, str) and given in _kinds_at(kind, parts):
+        return Problem(
+            f"{path}: {en}, not {given!r}; did you mean {path}.kind={given}?",
+            f"{path}：{zh}，而不是 {given!r}；是否想写 {path}.kind={given}？",
+        )
     whole = repr(given)
     shown = whole if len(whole) <= SHOWN_CHARACTERS else whole[: SHOWN_CHARACTERS - 1] + "…"
     return Problem(f"{path}: {en}, not {shown}", f"{path}：{zh}，而不是 {shown}")
@@ -127,6 +134,15 @@ def walk(kind: type[pydantic.BaseModel], location: Sequence[Any]) -> tuple[list[
             following.extend(_models_in(field.annotation) if field is not None else [])
         candidates = following or candidates
     return parts, sorted({name for candidate in candidates for name in candidate.model_fields})
+
+
+def _kinds_at(kind: type[pydantic.BaseModel], parts: Sequence[Any]) -> set[Any]:
+    """The kinds one may choose from at a path."""
+    candidates = [kind]
+    for part in parts:
+        fields = [one.model_fields[part] for one in candidates if part in one.model_fields]
+        candidates = [model for field in fields for model in _models_in(field.annotation)]
+    return {_tag(one) for one in candidates}
 
 
 def _tag(kind: type[pydantic.BaseModel]) -> Any:

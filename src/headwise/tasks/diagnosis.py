@@ -5,7 +5,7 @@ import os
 import platform
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,6 +26,7 @@ from headwise.training.averaging import KIND as SNAPSHOT
 from headwise.training.checkpoints import KIND as CHECKPOINT
 from headwise.training.compilation import find_compiler
 from headwise.training.precision import is_bf16_fast
+from headwise.training.remains import describe_remains, require_checkpoints
 from headwise.training.run_directory import lock_is_held
 
 
@@ -155,10 +156,9 @@ def examine_run(directory: Path | str) -> list[Finding]:
     findings = []
     if lock_is_held(path):
         findings.append(Finding(str(path), "note", say("a trainer is at work here", "有训练正在此处进行")))
-    for folder in ("checkpoints", "best", "snapshots"):
-        for child in sorted((path / folder).glob("step-*"), key=lambda found: found.stat().st_mtime):
-            if child.is_dir() and child.suffix == "":
-                findings.append(_verified(child, kind=CHECKPOINT if folder == "checkpoints" else SNAPSHOT))
+    findings += _checkpoints(path)
+    for folder in ("best", "snapshots"):
+        findings += [_verified(child, kind=SNAPSHOT) for child in _steps(path / folder)]
     findings += [_prepared(store) for store in sorted((path / "data").glob("*")) if store.is_dir()]
     findings += [
         Finding(
@@ -175,12 +175,35 @@ def examine_run(directory: Path | str) -> list[Finding]:
     return findings
 
 
+def _steps(folder: Path) -> list[Path]:
+    found = [child for child in folder.glob("step-*") if child.is_dir() and child.suffix == ""]
+    return sorted(found, key=lambda child: (len(child.name), child.name))
+
+
+def _checkpoints(path: Path) -> list[Finding]:
+    """Each of them, and which one a resumed run would take instead of a damaged one."""
+    try:
+        require_checkpoints(path)
+    except CheckpointError as error:
+        return [Finding(str(path / "checkpoints"), "damaged", say(error.en, error.zh))]
+    findings = [_verified(child, kind=CHECKPOINT) for child in _steps(path / "checkpoints")]
+    whole = [finding.topic for finding in findings if finding.state == "good"]
+    if not findings or len(whole) == len(findings):
+        return findings
+    if whole:
+        newest = Path(whole[-1]).name
+        hint = say(f"; resuming will use {newest}", f"；恢复时将使用 {newest}")
+        return [replace(one, text=one.text + hint) if one.state == "damaged" else one for one in findings]
+    rest = say(*describe_remains(path))
+    nothing = say(f"no checkpoint is whole, resuming is not possible; {rest}", f"没有完好的检查点，无法恢复；{rest}")
+    return [*findings, Finding(str(path / "checkpoints"), "damaged", nothing)]
+
+
 def _verified(path: Path, *, kind: str) -> Finding:
     try:
         verify_directory(path, kind=kind)
     except HeadwiseError as error:
-        hint = say("; resuming will use an earlier one", "；恢复时将使用更早的一个")
-        return Finding(str(path), "damaged", f"{error}{hint}")
+        return Finding(str(path), "damaged", str(error))
     return Finding(str(path), "good", say("every file as written", "所有文件与写入时一致"))
 
 

@@ -23,6 +23,7 @@ from headwise.blocks.dropout import NUM_LEVELS, count_levels
 from headwise.data.batching import Share
 from headwise.data.choices import corpus_name
 from headwise.data.preparation import read_part
+from headwise.data.shards import TokenStore
 from headwise.errors import DataError, UsageError
 from headwise.language import say
 from headwise.planning.available import available_memory
@@ -32,6 +33,7 @@ from headwise.planning.remedies import MARGIN_OF_MEMORY
 from headwise.tasks.planned_step import Subject, choose_execution
 from headwise.tasks.planning import Planner
 from headwise.tasks.recipe import Recipe
+from headwise.tasks.translation import RowShape
 from headwise.training.choices import TrainingSettings
 from headwise.training.precision import choose_device
 
@@ -42,6 +44,13 @@ MEMORY_ERRORS = re.compile(r"can't allocate memory|not enough memory|out of memo
 
 class TooLargeError(UsageError):
     """A training does not fit into memory; the message says which setting to halve."""
+
+
+def check_start(recipe: Recipe, *, num_processes: int, anyway: bool) -> None:
+    """All that is asked before anything is made."""
+    warn_of_lost_dropout(recipe)
+    check_share(recipe, num_processes=num_processes)
+    check_memory(recipe, num_processes=num_processes, anyway=anyway)
 
 
 def check_memory(recipe: Recipe, *, num_processes: int = 1, anyway: bool = False) -> None:
@@ -112,6 +121,23 @@ def warn_of_lost_dropout(recipe: Recipe) -> None:
                     f"{1 / NUM_LEVELS:.4f} 的值",
                 ),
             )
+
+
+def warn_of_small_corpus(training: TrainingSettings, shape: RowShape, store: TokenStore) -> None:
+    """An update larger than the corpus sees every pair several times at once: it learns no more than a smaller one."""
+    update = training.accumulation * shape.rows * shape.target
+    corpus = store.total_tokens["target"] + len(store)
+    if update <= corpus:
+        return
+    logger.warning(
+        "%s",
+        say(
+            f"an update takes {update:,} target tokens, but the whole corpus has {corpus:,}: every pair stands in it about "
+            f"{update / corpus:.1f} times; lower training.batch_tokens (or training.accumulation), or give more text",
+            f"一次更新取 {update:,} 个目标词元，而整个语料只有 {corpus:,} 个：每个句对在其中约出现 {update / corpus:.1f} 次；"
+            "请减小 training.batch_tokens（或 training.accumulation），或增加语料",
+        ),
+    )
 
 
 def check_share(recipe: Recipe, *, num_processes: int) -> None:

@@ -7,9 +7,10 @@ from headwise.tasks import language_modeling, training_run, word_vector_run
 from headwise.tasks.arguments import require_path
 from headwise.tasks.events import Events
 from headwise.tasks.language_recipe import LanguageRecipe
-from headwise.tasks.recipe import AnyRecipe, Recipe, load_recipe, recipe_from
+from headwise.tasks.recipe import AnyRecipe, Recipe, complete_recipe, load_recipe, recipe_from
 from headwise.tasks.run_beginning import RunSummary
 from headwise.tasks.word_vector_recipe import WordVectorRecipe
+from headwise.training.run_directory import check_directory
 from headwise.training.run_recipe import FILE as RECIPE
 from headwise.training.run_recipe import read_run_recipe
 
@@ -41,16 +42,30 @@ def train(
 
 
 def check_run(
-    recipe: AnyRecipe | str | Path, overrides: Sequence[str] = (), *, directory: Path, events: Events | None = None
+    recipe: AnyRecipe | str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    directory: Path,
+    events: Events | None = None,
+    run: Path | str | None = None,
+    resume: bool = False,
+    anyway: bool = False,
 ) -> RunSummary:
-    """Check a recipe and its data, learn nothing; `directory` is thrown away by the caller."""
-    match _loaded(recipe, overrides):
-        case LanguageRecipe() as found:
+    """Check a recipe, its data, its memory and, if given, its run directory as `train` would; learn nothing.
+
+    `directory` is thrown away by the caller.
+    """
+    found = _loaded(recipe, overrides)
+    if run is not None and not isinstance(found, WordVectorRecipe):
+        path = require_path(run, "run", "runs/mine")
+        check_directory(path, found.model_dump(mode="json"), resume=resume, complete=complete_recipe)
+    match found:
+        case LanguageRecipe():
             return language_modeling.check_language_run(found, events=events)
-        case WordVectorRecipe() as found:
+        case WordVectorRecipe():
             return RunSummary(None, found, word_vector_run.check_word_vectors(found))
-        case Recipe() as found:
-            return training_run.check_run(found, directory=directory, events=events)
+        case Recipe():
+            return training_run.check_run(found, directory=directory, events=events, anyway=anyway)
 
 
 def _loaded(recipe: AnyRecipe | str | Path, overrides: Sequence[str]) -> AnyRecipe:

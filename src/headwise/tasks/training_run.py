@@ -10,6 +10,7 @@ others read the prepared data and learn from their share of the rows.
 """
 
 import contextlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from headwise.tasks.bundle import Bundle, save_bundle
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.part_scores import FOLDER as TRANSLATIONS
 from headwise.tasks.part_scores import translate_part
-from headwise.tasks.preflight import check_memory, check_share, check_test, explaining_memory, warn_of_lost_dropout
+from headwise.tasks.preflight import check_start, check_test, explaining_memory, warn_of_small_corpus
 from headwise.tasks.recipe import Recipe, load_translation_recipe, translation_recipe_from
 from headwise.tasks.run_beginning import RunSummary, begin_run
 from headwise.tasks.translation import PackedPairs, RowShape, TranslationTask, validation_loss
@@ -63,9 +64,7 @@ def train(
     directory = require_path(run, "run", "runs/mine")
     with join_processes() as processes, contextlib.ExitStack() as stack:
         recipe = _checked_recipe(recipe, directory, overrides, resume=resume)
-        warn_of_lost_dropout(recipe)
-        check_share(recipe, num_processes=processes.count)
-        check_memory(recipe, num_processes=processes.count, anyway=anyway)
+        check_start(recipe, num_processes=processes.count, anyway=anyway)
         stack.enter_context(explaining_memory(recipe.training, directory))
         opened, prepared = None, None
         if processes.is_first:
@@ -81,6 +80,7 @@ def train(
         shape = row_shape(recipe, prepared)
         if opened is not None:
             check_room(opened.path, model, recipe.training)
+            warn_of_small_corpus(recipe.training, shape, prepared.train)
         watcher.note(_describe_start(recipe, prepared, model, shape))
         share = Share(processes.number, processes.count, recipe.training.accumulation)
         batches = PackedPairs(prepared.train, shape, recipe.training.seed, prepared.fingerprint, share)
@@ -120,12 +120,16 @@ def _begin(recipe: Recipe, directory: Path, watcher: Events, *, resume: bool) ->
     return begin_run(directory, recipe, lambda: _prepare(recipe, directory / "data", watcher), resume=resume)
 
 
-def check_run(recipe: Recipe, *, directory: Path, events: Events | None = None) -> RunSummary:
+def check_run(recipe: Recipe, *, directory: Path, events: Events | None = None, anyway: bool = False) -> RunSummary:
     """Prepare the data of a recipe and build its model, but train nothing; `directory` is thrown away by the caller."""
     watcher = events or Silence()
+    choose_device(recipe.training.device)
+    check_start(recipe, num_processes=int(os.environ.get("WORLD_SIZE", "1")), anyway=anyway)
     prepared = _prepare(recipe, directory, watcher)
     model = _new_model(recipe, prepared)
-    watcher.note(_describe_start(recipe, prepared, model, row_shape(recipe, prepared)))
+    shape = row_shape(recipe, prepared)
+    warn_of_small_corpus(recipe.training, shape, prepared.train)
+    watcher.note(_describe_start(recipe, prepared, model, shape))
     return RunSummary(None, recipe, {"pairs": len(prepared.train), "parameters": count_parameters(model)})
 
 

@@ -9,6 +9,7 @@ Tested against: the largest size a run ever had on a disk of just that size.
 
 import math
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 from torch import nn
@@ -26,31 +27,59 @@ def count_checkpoint_bytes(module: nn.Module, settings: TrainingSettings) -> int
     return weights + moments + (0 if settings.ema is None else weights)
 
 
-def count_run_bytes(module: nn.Module, settings: TrainingSettings) -> int:
-    """The most a run of this module takes while it trains, data and log aside."""
+@dataclass(frozen=True)
+class RunRoom:
+    """The most a run takes while it trains, data and log aside."""
+
+    num_checkpoints: int
+    checkpoint: int
+    num_copies: int
+    weights: int
+
+    @property
+    def total(self) -> int:
+        return self.num_checkpoints * self.checkpoint + self.num_copies * self.weights + SPARE_BYTES
+
+    def describe(self) -> tuple[str, str]:
+        """The sum, in both languages."""
+        checkpoints = f"{self.num_checkpoints} × {_tenths(self.checkpoint)}"
+        weights, spare = f"{self.num_copies} × {_tenths(self.weights)}", _mebibytes(SPARE_BYTES)
+        return (
+            f"checkpoints {checkpoints}, one of them while the next is written; best, averaged and final weights {weights}; {spare} to spare",
+            f"检查点 {checkpoints}（含写入下一个时的一份）；最佳、平均与最终权重 {weights}；余量 {spare}",
+        )
+
+
+def count_run_room(module: nn.Module, settings: TrainingSettings) -> RunRoom:
     weights, kept = count_bytes(weights_of(module)), settings.keep.last
     saves = min(kept + 1, math.ceil(settings.steps / settings.checkpoint_every) + 1)
     copies = kept + 2 if settings.validate_every is not None else 1  # of the best weights, one for each checkpoint
     if settings.average is not None:
         between = math.ceil(settings.checkpoint_every / settings.average.every)
         copies += min(settings.average.last + (kept + 1) * between, settings.steps // settings.average.every + 1)
-    return saves * count_checkpoint_bytes(module, settings) + (copies + 2) * weights + SPARE_BYTES
+    return RunRoom(saves, count_checkpoint_bytes(module, settings), copies + 2, weights)
+
+
+def count_run_bytes(module: nn.Module, settings: TrainingSettings) -> int:
+    return count_run_room(module, settings).total
 
 
 def check_room(run: Path, module: nn.Module, settings: TrainingSettings) -> None:
     """Refuse to start what would fill the disk."""
-    needed = count_run_bytes(module, settings)
+    room = count_run_room(module, settings)
+    needed = room.total
     there = sum(file.stat().st_size for folder in FOLDERS for file in (run / folder).rglob("*") if file.is_file())
     free = shutil.disk_usage(run).free
     if free + there >= needed:
         return
-    missing, one = needed - there - free, count_checkpoint_bytes(module, settings)
+    missing, parts = needed - there - free, room.describe()
+    written = (f", less {_mebibytes(there)} that are there", f"，减去已有的 {_mebibytes(there)}") if there else ("", "")
     raise DiskFullError(
-        f"has {free >> 20:,} MiB free, this run would need up to {_mebibytes(needed - there)} more (a checkpoint is "
-        f"{_mebibytes(one)}, {settings.keep.last} are kept); free {_mebibytes(missing)} there (old runs, caches) and go on "
+        f"has {free >> 20:,} MiB free, this run would need up to {_mebibytes(needed - there)} more "
+        f"({parts[0]}{written[0]}); free {_mebibytes(missing)} there (old runs, caches) and go on "
         "with --resume, give --run on another disk, or lower training.keep.last or training.average.last",
-        f"剩余 {free >> 20:,} MiB，本次运行最多还需 {_mebibytes(needed - there)}（每个检查点 {_mebibytes(one)}，保留 "
-        f"{settings.keep.last} 个）；请在该处释放 {_mebibytes(missing)}（旧的运行、缓存）后用 --resume 继续，用 --run 换到别的磁盘，"
+        f"剩余 {free >> 20:,} MiB，本次运行最多还需 {_mebibytes(needed - there)}（{parts[1]}{written[1]}）；"
+        f"请在该处释放 {_mebibytes(missing)}（旧的运行、缓存）后用 --resume 继续，用 --run 换到别的磁盘，"
         "或减小 training.keep.last、training.average.last",
         file=run,
     )
@@ -58,3 +87,7 @@ def check_room(run: Path, module: nn.Module, settings: TrainingSettings) -> None
 
 def _mebibytes(count: int) -> str:
     return f"{-(-count >> 20):,} MiB"
+
+
+def _tenths(count: int) -> str:
+    return f"{count / (1 << 20):,.1f} MiB"

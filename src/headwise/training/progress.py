@@ -1,13 +1,17 @@
 """What a training tells whoever watches: a small value handed to a callback, never printed here."""
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from headwise.language import say
 from headwise.training.choices import TrainingSettings
 from headwise.training.final_weights import FinalWeights
 from headwise.training.selection import Best
+
+logger = logging.getLogger(__name__)
 
 Phase = Literal["compiling", "training", "validating", "saving", "finished"]
 Reason = Literal["steps", "patience", "time_limit", "data"]
@@ -64,6 +68,18 @@ class Clock:
 
     def elapsed(self) -> float:
         return self._before + time.monotonic() - self._start
+
+    def warn_if_over(self, time_limit: float | None) -> None:
+        """Said at the start: a limit that earlier sessions have used up leaves no time to learn."""
+        if time_limit is not None and self._before >= time_limit:
+            logger.warning(
+                "%s",
+                say(
+                    f"training.time_limit={time_limit:g} counts the time of earlier sessions too, which took {self._before:.1f} s: no step "
+                    "is taken; raise it to go on learning",
+                    f"training.time_limit={time_limit:g} 也计入此前的时间，已用 {self._before:.1f} 秒：不再训练；若要继续，请增大它",
+                ),
+            )
 
     def pause(self, seconds: float) -> None:
         """Do not count this much as time of updates."""

@@ -26,6 +26,7 @@ from headwise.storage import INCOMPLETE, write_text
 from headwise.training.averaging import SnapshotFolder, remove_directory
 from headwise.training.checkpoints import Checkpoint, read_checkpoint, refusing_full_disk, write_checkpoint
 from headwise.training.journal import Journal
+from headwise.training.remains import describe_remains, newest_named, require_checkpoints
 from headwise.training.run_recipe import FILE as RECIPE
 from headwise.training.run_recipe import Complete, check_recipe, read_run_recipe, sealed_recipe
 
@@ -54,21 +55,7 @@ class RunDirectory:
         had_lock, held = (path / ".lock").exists(), (path / RECIPE).exists()
         lock = take_lock(path)
         try:
-            begun = has_learnt(path)
-            if held and begun and not resume:
-                raise UsageError(
-                    f"{path} holds a run already; add --resume to go on with it, or choose another directory",
-                    f"{path} 中已有一次运行；加 --resume 继续，或换一个目录",
-                )
-            if held and begun:
-                check_recipe(read_run_recipe(path / RECIPE, complete), recipe, file=path / RECIPE)
-            elif held:
-                _say_begun_anew(path, recipe, complete, resume=resume)
-            elif any(child.name != ".lock" and not child.name.endswith(INCOMPLETE) for child in path.iterdir()):
-                raise UsageError(
-                    f"{path} holds files that are not a run; choose a new or empty directory",
-                    f"{path} 中有不属于运行的文件；请选择新的或空的目录",
-                )
+            check_directory(path, recipe, resume=resume, complete=complete)
             remove_leftovers(path)
             sealed = sealed_recipe(recipe)
             write_text(path / RECIPE, sealed)
@@ -124,18 +111,18 @@ class RunDirectory:
     def load(self) -> Checkpoint | None:
         """The newest checkpoint that is whole, with log and snapshots cut back to it; None if there is none yet."""
         candidates = sorted(self.steps(), reverse=True)
-        latest = self._latest()
-        if latest in candidates:
+        latest = newest_named(self.path)
+        if latest is not None and latest in candidates:
             candidates.remove(latest)
             candidates.insert(0, latest)
-        problems: list[CheckpointError] = []
+        problems: dict[int, CheckpointError] = {}
         found: Checkpoint | None = None
         for step in candidates:
             try:
                 found = read_checkpoint(self.checkpoint(step))
                 break
             except CheckpointError as error:
-                problems.append(error)
+                problems[step] = error
         self._report(problems, found)
         if found is None:
             self._cut_back(0, logged=0, validated=0)
@@ -144,34 +131,65 @@ class RunDirectory:
             self._cut_back(state.step, logged=state.logged, validated=state.selection.step)
         return found
 
-    def _latest(self) -> int:
-        try:
-            name = re.fullmatch(r"step-(\d+)\s*", (self.path / "LATEST").read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError):
-            name = None
-        return int(name[1]) if name else -1
-
-    def _report(self, problems: list[CheckpointError], found: Checkpoint | None) -> None:
+    def _report(self, problems: Mapping[int, CheckpointError], found: Checkpoint | None) -> None:
         if problems and found is None:
+            listed = problems.values()
+            en, zh = describe_remains(self.path)
             raise CheckpointError(
-                "no checkpoint is usable:\n" + "\n".join(f"  - {problem.file}: {problem.en}" for problem in problems),
-                "没有可用的检查点：\n" + "\n".join(f"  - {problem.file}：{problem.zh}" for problem in problems),
+                "no checkpoint is usable:\n" + "\n".join(f"  - {one.file}: {one.en}" for one in listed) + f"\n{en}",
+                "没有可用的检查点：\n" + "\n".join(f"  - {one.file}：{one.zh}" for one in listed) + f"\n{zh}",
                 file=self.path / "checkpoints",
             )
-        if found is not None:
-            for problem in problems:
-                step = found.state.step
-                logger.warning(say(f"{problem}; going on from step {step}", f"{problem}；从第 {step} 步继续"))
+        if found is None:
+            return
+        for number, problem in problems.items():
+            step, aside = found.state.step, self._aside(number)
+            kept = number > step
+            logger.warning(
+                say(
+                    f"{problem}; going on from step {step}"
+                    + (f"; the damaged one is kept as {aside} and may be removed" if kept else ""),
+                    f"{problem}；从第 {step} 步继续" + (f"；损坏的检查点改名为 {aside}，可以删除" if kept else ""),
+                )
+            )
+
+    def _aside(self, step: int) -> Path:
+        return self.checkpoint(step).with_suffix(".damaged")
 
     def _cut_back(self, step: int, *, logged: int, validated: int) -> None:
         """Forget what came after `step`; a checkpoint from there is put aside, not deleted: it may be of use to a person."""
         for later in (late for late in self.steps() if late > step):
-            aside = self.checkpoint(later).with_suffix(".damaged")
+            aside = self._aside(later)
             shutil.rmtree(aside, ignore_errors=True)
             self.checkpoint(later).rename(aside)
         self.best.keep_only(kept for kept in self.best.steps() if kept <= validated)
         self.snapshots.keep_only(kept for kept in self.snapshots.steps() if kept <= step)
         self.journal.cut_back(logged=logged, validated=validated)
+
+
+def check_directory(path: Path, recipe: Mapping[str, Any], *, resume: bool, complete: Complete | None = None) -> None:
+    """Refuse what cannot be started or gone on with here, say what will be done; nothing is changed."""
+    held, begun = (path / RECIPE).exists(), has_learnt(path)
+    if held and begun and not resume:
+        raise UsageError(
+            f"{path} holds a run already; add --resume to go on with it, or choose another directory",
+            f"{path} 中已有一次运行；加 --resume 继续，或换一个目录",
+        )
+    if held and resume:
+        require_checkpoints(path)
+    if held and begun:
+        check_recipe(read_run_recipe(path / RECIPE, complete), recipe, file=path / RECIPE)
+    elif held:
+        _say_begun_anew(path, recipe, complete, resume=resume)
+    elif path.is_dir() and any(
+        child.name != ".lock" and not child.name.endswith(INCOMPLETE) for child in path.iterdir()
+    ):
+        raise UsageError(
+            f"{path} holds files that are not a run; choose a new or empty directory",
+            f"{path} 中有不属于运行的文件；请选择新的或空的目录",
+        )
+    elif resume:
+        logger.warning("%s", say(f"nothing to resume in {path}: starting anew", f"{path} 中没有可继续的运行：重新开始"))
 
 
 def has_learnt(path: Path) -> bool:

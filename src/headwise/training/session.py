@@ -98,7 +98,9 @@ class Session:
             self.learning_rate, self.selection = state.learning_rate, state.selection
         if self.settings.recompute == "blocks":
             self._stack.enter_context(recomputing_blocks(self.updater.learner.module))
+        self._counted_before = self.updater.read().target_tokens
         self.clock = Clock(seconds_before=0.0 if state is None else state.seconds)
+        self.clock.warn_if_over(self.settings.time_limit)
         self.board = None
         if self.settings.tensorboard and self.run is not None:
             self.board = Board(self.run.path / "tensorboard", step=self.step)
@@ -124,7 +126,8 @@ class Session:
     def _read(self) -> Window:
         window = self.updater.read()
         self._reporter.loss = window.mean_loss or self._reporter.loss
-        self._reporter.tokens_per_second = window.target_tokens / self.clock.window()
+        # Tokens that an earlier session counted took none of this session's time.
+        self._reporter.tokens_per_second = (window.target_tokens - self._counted_before) / self.clock.window()
         window.check(step=self.step, max_skipped=self.settings.max_skipped)
         return window
 
@@ -137,6 +140,7 @@ class Session:
         self.logged = self.step
         self.updater.start_window()
         self.clock.start_window()
+        self._counted_before = 0
 
     def _epoch(self) -> int | None:
         return (self.cursor or {}).get("epoch")

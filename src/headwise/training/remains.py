@@ -1,0 +1,71 @@
+"""What is left of a run whose checkpoints are gone or damaged, and what can be done with it.
+
+Only a checkpoint can be gone on from. The best weights and the finished model are worth keeping all the same, so a run that
+has lost its checkpoints is never begun anew in its own place without being asked: that would overwrite them.
+"""
+
+import re
+from pathlib import Path
+
+from headwise.errors import CheckpointError, HeadwiseError
+from headwise.storage import verify_directory
+from headwise.training.averaging import KIND as SNAPSHOT
+
+BUNDLE = "bundle"
+"""The kind of a finished model's directory, which a task writes."""
+
+
+def newest_named(path: Path) -> int | None:
+    """The step that LATEST names."""
+    try:
+        name = re.fullmatch(r"step-(\d+)\s*", (path / "LATEST").read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return None
+    return int(name[1]) if name else None
+
+
+def whole_remains(path: Path) -> list[Path]:
+    """Best weights and model of a run whose every file is as it was written."""
+    candidates = [(child, SNAPSHOT) for child in sorted((path / "best").glob("step-*")) if child.suffix == ""]
+    return [child for child, kind in [*candidates, (path / "model", BUNDLE)] if _is_whole(child, kind=kind)]
+
+
+def _is_whole(path: Path, *, kind: str) -> bool:
+    try:
+        verify_directory(path, kind=kind)
+    except (HeadwiseError, OSError):
+        return False
+    return True
+
+
+def describe_remains(path: Path) -> tuple[str, str]:
+    """What is whole and what to do, in both languages."""
+    left = [str(child.relative_to(path)) for child in whole_remains(path)]
+    use = (
+        f" (headwise translate --model {path / 'model'} uses it)",
+        f"（headwise translate --model {path / 'model'} 可用）",
+    )
+    if "model" not in left:
+        use = ("", "")
+    listed = (
+        f"whole is still {', '.join(left)}{use[0]}" if left else "nothing else of it is whole",
+        f"仍完好的有 {'、'.join(left)}{use[1]}" if left else "其他内容也都不完整",
+    )
+    return (
+        f"{listed[0]}; put back a copy of a checkpoint, or, to start anew on purpose, give another --run or move this one away: "
+        f"mv {path} {path}-old",
+        f"{listed[1]}；请放回检查点的副本；若有意重新开始，请换一个 --run，或把它移走：mv {path} {path}-old",
+    )
+
+
+def require_checkpoints(path: Path) -> None:
+    """Refuse to go on with a run that saved checkpoints and has none."""
+    step = newest_named(path)
+    if step is None or any((path / "checkpoints").glob("step-*")):
+        return
+    en, zh = describe_remains(path)
+    raise CheckpointError(
+        f"LATEST names step {step}, but checkpoints/ is missing or empty, so there is nothing to go on from; {en}",
+        f"LATEST 指向第 {step} 步，但 checkpoints/ 缺失或为空，无法继续；{zh}",
+        file=path,
+    )
