@@ -15,10 +15,8 @@ for step in range(201):
     target = source.flip(1)
     begun = torch.cat([torch.ones(64, 1, dtype=torch.long), target[:, :-1]], dim=1)  # 1 begins a sentence
     ones, places = torch.ones_like(source), torch.arange(5).expand(64, 5)
-    hidden = model(
-        source, begun, source_segment=ones, target_segment=ones, source_position=places, target_position=places
-    )
-    logits = model.logits(hidden)
+    where = {"source_segment": ones, "target_segment": ones, "source_position": places, "target_position": places}
+    logits = model.logits(model(source, begun, **where))
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
     optimizer.zero_grad(), loss.backward(), optimizer.step()
     if step % 100 == 0:
