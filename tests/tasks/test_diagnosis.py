@@ -119,3 +119,6 @@ def test_missing_checkpoints_are_damage(run: Path) -> None:
     shutil.rmtree(run / "checkpoints")
     (found,) = [finding for finding in examine_run(run) if finding.state == "damaged"]
     assert "LATEST names step 6, but checkpoints/ is missing" in found.text
+    (run / "LATEST").unlink()
+    states = {Path(finding.topic).name: finding.state for finding in examine_run(run)}
+    assert states["checkpoints"] == "note", "taken away on purpose, to keep the model alone"

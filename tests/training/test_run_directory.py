@@ -197,3 +197,8 @@ def test_a_run_that_lost_its_checkpoints_is_not_begun_anew(tmp_path):
     assert f"mv {run} {run}-old" in str(caught.value)
     assert "LATEST 指向第 10 步" in caught.value.zh
     assert {child.name: child.read_bytes() for child in run.iterdir() if child.is_file()} == before
+    (run / "LATEST").unlink()
+    (run / "model").mkdir()
+    (run / "model" / "weights.safetensors").touch()
+    with pytest.raises(CheckpointError, match=r"a model was trained here for 10 steps, but checkpoints/ is missing"):
+        train_in(run, steps=12, resume=True)

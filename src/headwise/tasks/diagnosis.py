@@ -26,7 +26,7 @@ from headwise.training.averaging import KIND as SNAPSHOT
 from headwise.training.checkpoints import KIND as CHECKPOINT
 from headwise.training.compilation import find_compiler
 from headwise.training.precision import is_bf16_fast
-from headwise.training.remains import describe_remains, require_checkpoints
+from headwise.training.remains import describe_remains, newest_named, require_checkpoints
 from headwise.training.run_directory import lock_is_held
 
 
@@ -185,7 +185,9 @@ def _checkpoints(path: Path) -> list[Finding]:
     try:
         require_checkpoints(path)
     except CheckpointError as error:
-        return [Finding(str(path / "checkpoints"), "damaged", say(error.en, error.zh))]
+        # Whoever took LATEST away as well did it on purpose, to keep the model alone.
+        state: Literal["note", "damaged"] = "note" if newest_named(path) is None else "damaged"
+        return [Finding(str(path / "checkpoints"), state, say(error.en, error.zh))]
     findings = [_verified(child, kind=CHECKPOINT) for child in _steps(path / "checkpoints")]
     whole = [finding.topic for finding in findings if finding.state == "good"]
     if not findings or len(whole) == len(findings):

@@ -10,6 +10,7 @@ from pathlib import Path
 from headwise.errors import CheckpointError, HeadwiseError
 from headwise.storage import verify_directory
 from headwise.training.averaging import KIND as SNAPSHOT
+from headwise.training.journal import read_journal
 
 BUNDLE = "bundle"
 """The kind of a finished model's directory, which a task writes."""
@@ -60,12 +61,24 @@ def describe_remains(path: Path) -> tuple[str, str]:
 
 def require_checkpoints(path: Path) -> None:
     """Refuse to go on with a run that saved checkpoints and has none."""
-    step = newest_named(path)
-    if step is None or any((path / "checkpoints").glob("step-*")):
+    if any((path / "checkpoints").glob("step-*")):
+        return
+    named, trained = newest_named(path), _trained_step(path)
+    if named is None and trained is None:
         return
     en, zh = describe_remains(path)
+    step = (f"LATEST names step {named}", f"LATEST 指向第 {named} 步")
+    if named is None:
+        step = (f"a model was trained here for {trained} steps", f"此处已训练出 {trained} 步的模型")
     raise CheckpointError(
-        f"LATEST names step {step}, but checkpoints/ is missing or empty, so there is nothing to go on from; {en}",
-        f"LATEST 指向第 {step} 步，但 checkpoints/ 缺失或为空，无法继续；{zh}",
+        f"{step[0]}, but checkpoints/ is missing or empty, so there is nothing to go on from; {en}",
+        f"{step[1]}，但 checkpoints/ 缺失或为空，无法继续；{zh}",
         file=path,
     )
+
+
+def _trained_step(path: Path) -> int | None:
+    """The last logged step of a run that has a model; None where there is none, or where it was counted instead of trained."""
+    if not (path / "model").is_dir() or not (path / "log.jsonl").is_file():
+        return None
+    return max((line["step"] for line in read_journal(path / "log.jsonl") if line.get("kind") == "train"), default=None)
