@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from headwise.blocks.initialization import TABLE, initialize, rule_for
+from headwise.blocks.recurrent_cells import RecurrentStack
 from headwise.models.choices import EncoderDecoderSettings, build_model
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
@@ -49,7 +50,8 @@ def test_every_parameter_fits_exactly_one_rule(variant: str) -> None:
 
 
 def test_every_rule_is_used() -> None:
-    names = [name for variant in VARIANTS for name, _ in make(variant).named_parameters()]
+    models = [*map(make, VARIANTS), RecurrentStack("gru", 7, [5])]
+    names = [name for model in models for name, _ in model.named_parameters()]
     for pattern, _ in TABLE:
         assert any(re.fullmatch(pattern, name) for name in names), pattern
 

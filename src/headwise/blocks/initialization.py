@@ -32,6 +32,11 @@ def _normal_by_dim(weight: Tensor, generator: torch.Generator) -> None:
     weight.normal_(0.0, weight.shape[-1] ** -0.5, generator=generator)
 
 
+def _uniform_by_input(weight: Tensor, generator: torch.Generator) -> None:
+    bound = weight.shape[-1] ** -0.5
+    weight.uniform_(-bound, bound, generator=generator)
+
+
 def _scaled_identity(weight: Tensor, generator: torch.Generator) -> None:
     """q · W k starts as the scaled dot product."""
     weight.zero_().diagonal().fill_(weight.shape[-1] ** -0.5)
@@ -59,6 +64,8 @@ TABLE: tuple[tuple[str, Rule], ...] = (
     (r".*\.relation\.(start|bucket_bias|content_bias|distance_bias)", _zeros),
     (r"(.*\.)?(query_map|key_map|joint_map|place_map|vote|place_hidden|place_vote)", _xavier(1)),
     (r"(.*\.)?between", _scaled_identity),
+    (r".*\.weight_(ih|hh)_l0", _uniform_by_input),
+    (r".*\.bias_(ih|hh)_l0", _zeros),
     (r".*\.(key|value)_summary", _normal_by_dim),
     (r"(.*\.)?gain", _ones),
     (r"(.*\.)?(bias|shift|log_scale|log_width)", _zeros),
