@@ -10,6 +10,7 @@ from torch import nn
 from headwise.blocks.initialization import TABLE, initialize, rule_for
 from headwise.blocks.recurrent_cells import RecurrentStack
 from headwise.models.choices import EncoderDecoderSettings, build_model
+from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
 
@@ -50,7 +51,7 @@ def test_every_parameter_fits_exactly_one_rule(variant: str) -> None:
 
 
 def test_every_rule_is_used() -> None:
-    models = [*map(make, VARIANTS), RecurrentStack("gru", 7, [5])]
+    models = [*map(make, VARIANTS), RecurrentStack("gru", 7, [5]), NeuralNgram(NeuralNgramSettings(), size=7)]
     names = [name for model in models for name, _ in model.named_parameters()]
     for pattern, _ in TABLE:
         assert any(re.fullmatch(pattern, name) for name in names), pattern

@@ -20,11 +20,15 @@ from torch import Tensor
 NUM_LEVELS = 256
 
 
-def drop(x: Tensor, rate: float, *, training: bool) -> Tensor:
-    """x with a share `rate` of its numbers forgotten while training; draws from torch's generator of x's device."""
+def drop(x: Tensor, rate: float, *, training: bool, shared: int | None = None) -> Tensor:
+    """x with a share `rate` of its numbers forgotten while training; draws from torch's generator of x's device.
+
+    Along the axis `shared` the same places are forgotten ("locked" or variational dropout, Gal & Ghahramani 2016)."""
     threshold = count_levels(rate)
     if not training or threshold == 0:
         return x
+    if shared is not None:
+        return x * drop(torch.ones_like(x.narrow(shared, 0, 1)), rate, training=True)
     if torch.compiler.is_compiling():
         noise = hashed_bytes(torch.randint(-(2**31), 2**31 - 1, (1,), dtype=torch.int32, device=x.device), x.shape)
     else:

@@ -64,6 +64,7 @@ TABLE: tuple[tuple[str, Rule], ...] = (
     (r".*\.relation\.(start|bucket_bias|content_bias|distance_bias)", _zeros),
     (r"(.*\.)?(query_map|key_map|joint_map|place_map|vote|place_hidden|place_vote)", _xavier(1)),
     (r"(.*\.)?between", _scaled_identity),
+    (r"hidden\.weight", _xavier(1)),
     (r".*\.weight_(ih|hh)_l0", _uniform_by_input),
     (r".*\.bias_(ih|hh)_l0", _zeros),
     (r".*\.(key|value)_summary", _normal_by_dim),

@@ -130,13 +130,29 @@ class RecurrentLayer(nn.Module):
 
 
 class RecurrentStack(nn.Module):
-    """Layers on each other; dropout on what goes from layer to layer, never from word to word (Zaremba et al. 2014)."""
+    """Layers on each other; dropout on what goes from layer to layer, never from word to word (Zaremba et al. 2014).
+
+    `locked`: the same places are dropped at every word. `recurrent_rate`: of the weights U, one choice for the whole sentence.
+    """
 
     def __init__(
-        self, kind: CellKind, input_dim: int, dims: Sequence[int], *, dropout_rate: float = 0.0, reverse: bool = False
+        self,
+        kind: CellKind,
+        input_dim: int,
+        dims: Sequence[int],
+        *,
+        dropout_rate: float = 0.0,
+        locked: bool = False,
+        recurrent_rate: float = 0.0,
+        reverse: bool = False,
     ) -> None:
         super().__init__()
-        self.reverse, self.dropout_rate = reverse, dropout_rate
+        self.reverse, self.dropout_rate, self.locked, self.recurrent_rate = (
+            reverse,
+            dropout_rate,
+            locked,
+            recurrent_rate,
+        )
         sizes = [input_dim, *dims]
         self.layers: Sequence[RecurrentLayer] = nn.ModuleList(  # type: ignore[assignment]
             RecurrentLayer(kind, before, dim) for before, dim in zip(sizes, dims, strict=False)
@@ -158,10 +174,22 @@ class RecurrentStack(nn.Module):
             x = turn_around(x, lengths)
         after = []
         for number, layer in enumerate(self.layers):
-            x = drop(x, self.dropout_rate, training=self.training) if number > 0 else x
-            x, state = layer(x, None if states is None else states[number], lengths=lengths, written_out=written_out)
+            if number > 0:
+                x = drop(x, self.dropout_rate, training=self.training, shared=1 if self.locked else None)
+            x, state = layer(
+                x,
+                None if states is None else states[number],
+                lengths=lengths,
+                recurrent_weight=self._some_of(layer),
+                written_out=written_out,
+            )
             after.append(state)
         return (turn_around(x, lengths) if self.reverse else x), after
+
+    def _some_of(self, layer: RecurrentLayer) -> Tensor | None:
+        if not self.training or self.recurrent_rate == 0:
+            return None
+        return drop(layer.parts()[1], self.recurrent_rate, training=True)
 
     def step(self, x: Float[Tensor, "batch input_dim"], states: Sequence[State]) -> tuple[Tensor, list[State]]:
         """One more word through all layers."""

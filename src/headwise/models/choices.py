@@ -27,7 +27,9 @@ from headwise.blocks.residual import Residual
 from headwise.errors import SettingsError, UsageError
 from headwise.models.decoder_only import DecoderOnly
 from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
 from headwise.models.ngram import NgramSettings
+from headwise.models.recurrent_language_model import RecurrentLanguageModel, RecurrentSettings
 from headwise.positions.choices import PositionSettings, Sinusoidal, build_positions, build_relations
 from headwise.settings import Settings
 
@@ -120,8 +122,26 @@ ModelSettings = Annotated[EncoderDecoderSettings, Field()]
 AnySettings = EncoderDecoderSettings | DecoderOnlySettings
 
 
-LanguageModelSettings = Annotated[NgramSettings, Field()]
+NeuralSettings = NeuralNgramSettings | RecurrentSettings | DecoderOnlySettings
+LanguageModelSettings = Annotated[NgramSettings | NeuralSettings, Field(discriminator="kind")]
 """What a recipe of task language_modeling may build."""
+LanguageNetwork = NeuralNgram | RecurrentLanguageModel | DecoderOnly
+
+
+def build_language_model(settings: NeuralSettings, *, size: int, generator: torch.Generator | None) -> LanguageNetwork:
+    """A language model that learns by gradients, over a vocabulary of `size`; no generator: weights will be loaded."""
+    if isinstance(settings, DecoderOnlySettings):
+        return build_decoder_only(settings, size=size, generator=generator)
+    with contextlib.nullcontext() if generator is not None else Unfilled():
+        model: LanguageNetwork
+        match settings:
+            case NeuralNgramSettings():
+                model = NeuralNgram(settings, size=size)
+            case RecurrentSettings():
+                model = RecurrentLanguageModel(settings, size=size)
+    if generator is not None:
+        initialize(model, generator)
+    return model
 
 
 def build_model(

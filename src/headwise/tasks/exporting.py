@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from headwise.errors import UsageError
+from headwise.models.ngram import NgramModel
 from headwise.models.ngram.arpa import is_arpa, save_arpa
 from headwise.tasks.arguments import require_path
 from headwise.tasks.language_bundle import load_language_bundle
@@ -19,6 +20,11 @@ def export_arpa(model: Path | str, output: Path | str) -> Path:
             f"{path} 不是 ARPA 文件名；请以 .arpa 或 .arpa.gz 结尾",
         )
     bundle = load_language_bundle(require_path(model, "model", "runs/ptb/model"))
+    if not isinstance(bundle.model, NgramModel):
+        raise UsageError(
+            f"{model} is a model of kind {bundle.recipe.model.kind}; only n-grams can be written as ARPA: train one, e.g. ptb-ngram",
+            f"{model} 是 {bundle.recipe.model.kind} 模型；只有 n 元语法可写成 ARPA：请训练一个，例如 ptb-ngram",
+        )
     names = bundle.tokenizer.pieces(range(NUM_SPECIAL, bundle.tokenizer.size))
     if isinstance(bundle.tokenizer, WordTokenizer):
         names = [name.removeprefix(WORD_START) for name in names]  # words are apart anyway

@@ -15,16 +15,19 @@ from typing import Any
 
 import headwise
 from headwise.errors import CheckpointError
-from headwise.models.ngram import NgramModel
+from headwise.models.choices import LanguageNetwork, build_language_model
+from headwise.models.ngram import NgramModel, NgramSettings
 from headwise.models.ngram.tables import NgramTables
 from headwise.settings import check_settings, read_settings_file
 from headwise.storage import publish_directory, read_json, verify_directory
 from headwise.tasks.bundle import KIND, check_listed, find_bundle
-from headwise.tasks.language_recipe import LanguageRecipe
+from headwise.tasks.language_recipe import LanguageRecipe, SentenceReading, StreamReading
+from headwise.tasks.neural_tokens import NeuralTokenModel
 from headwise.tasks.recipe import write_recipe
 from headwise.text.choices import TokenizerPair, load_tokenizers
-from headwise.text.tokenizer import Tokenizer
-from headwise.weights import Weights, read_tensors, write_tensors
+from headwise.text.tokenizer import BOS, EOS, Tokenizer
+from headwise.training.precision import choose_device
+from headwise.weights import Weights, load_weights, read_tensors, write_tensors
 
 WEIGHTS = "weights.safetensors"
 
@@ -36,7 +39,7 @@ class LanguageBundle:
     directory: Path
     recipe: LanguageRecipe
     tokenizer: Tokenizer
-    model: NgramModel
+    model: NgramModel | NeuralTokenModel
     results: Mapping[str, Any]
 
 
@@ -68,13 +71,32 @@ def load_language_bundle(directory: Path) -> LanguageBundle:
         )
     recipe = check_settings(LanguageRecipe, data, file=path / "recipe.yaml")
     tokenizer = load_tokenizers(path / "tokenizer").source
-    model = NgramModel(_restore(read_tensors(path / WEIGHTS), recipe, tokenizer.size, path / WEIGHTS))
+    model = _restore(recipe, tokenizer.size, path / WEIGHTS)
     return LanguageBundle(path, recipe, tokenizer, model, read_json(path / "results.json"))
 
 
-def _restore(weights: Weights, recipe: LanguageRecipe, size: int, file: Path) -> NgramTables:
+def _restore(recipe: LanguageRecipe, size: int, file: Path) -> NgramModel | NeuralTokenModel:
+    match recipe.model:
+        case NgramSettings() as settings:
+            return NgramModel(_restore_tables(read_tensors(file), settings, size, file))
+        case settings:
+            network = build_language_model(settings, size=size, generator=None)
+            load_weights(network, file)
+            return as_token_model(network.to(choose_device("auto")).eval(), recipe)
+
+
+def as_token_model(network: LanguageNetwork, recipe: LanguageRecipe) -> NeuralTokenModel:
+    """The network, to be asked as it was trained: on sentences by themselves or on one stream."""
+    match recipe.reading:
+        case StreamReading(length=length):
+            return NeuralTokenModel(network, first=EOS, context=length)
+        case SentenceReading(row_tokens=row_tokens):
+            return NeuralTokenModel(network, first=BOS, context=row_tokens)
+
+
+def _restore_tables(weights: Weights, settings: NgramSettings, size: int, file: Path) -> NgramTables:
     tables = NgramTables.from_arrays({name: tensor.numpy() for name, tensor in weights.items()})
-    if tables is None or tables.order != recipe.model.order or tables.vocabulary != size:
+    if tables is None or tables.order != settings.order or tables.vocabulary != size:
         raise CheckpointError(
             "does not hold the n-grams its recipe and tokenizer speak of; use another copy of the bundle",
             "其中的 n 元语法与配方、词表不符；请换用其他副本",

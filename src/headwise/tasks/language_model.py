@@ -13,12 +13,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headwise.data.lines import MAX_LINE_BYTES
+from headwise.data.shards import as_ragged
+from headwise.data.text_rows import join_lines
 from headwise.errors import UsageError
 from headwise.models.ngram import NgramModel
 from headwise.models.ngram.arpa import is_arpa, read_arpa
@@ -43,6 +45,15 @@ class TokenModel(Protocol):
 
     def next_words(self, prefixes: Sequence[Sequence[int]]) -> NDArray[np.float32]:
         """Log-probabilities of every token after each beginning of a sentence, [prefix, vocabulary]."""
+        ...
+
+
+@runtime_checkable
+class StreamModel(Protocol):
+    """A model that can also read on from line to line."""
+
+    def score_running(self, text: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Log-probabilities of every token of one text but the first, from all before it."""
         ...
 
 
@@ -169,8 +180,10 @@ class LanguageModel:
             scored.append(SentenceScore(text, tuple(TokenScore(*row) for row in rows)))
         return scored
 
-    def score_text(self, lines: Iterable[str]) -> TextScore:
-        """A text of any length, without its single tokens."""
+    def score_text(self, lines: Iterable[str], *, continuous: bool = False) -> TextScore:
+        """A text of any length, without its single tokens; `continuous`: each line after all lines before it, as one text."""
+        if continuous:
+            return self._score_continuous(lines)
         predictions, unknown, total = 0, 0, 0.0
         for block in _blocks(lines):
             encoded = self.tokenizer.encode_batch(block)
@@ -179,6 +192,16 @@ class LanguageModel:
             unknown += sum(ids.count(UNKNOWN) for ids in encoded)
             total += float(np.concatenate(scores).sum(dtype=np.float64))
         return TextScore(predictions, unknown, total)
+
+    def _score_continuous(self, lines: Iterable[str]) -> TextScore:
+        if not isinstance(self.model, StreamModel):
+            raise UsageError(
+                "this model reads sentences one by one and remembers nothing of the line before; leave `continuous` away",
+                "该模型逐句阅读，不记得上一行；请去掉 `continuous`",
+            )
+        encoded = [ids for block in _blocks(lines) for ids in self.tokenizer.encode_batch(block)]
+        scores = self.model.score_running(join_lines(as_ragged(encoded)))
+        return TextScore(len(scores), sum(ids.count(UNKNOWN) for ids in encoded), float(scores.sum(dtype=np.float64)))
 
     def predict(self, beginning: str, *, count: int = 5, length: int = 1) -> list[Prediction]:
         """The `count` likeliest continuations of at most `length` tokens; a gap (____) at the end is dropped."""

@@ -1,16 +1,36 @@
 """The recipe of a language model: text of one language, how it is cut, what is built, how it learns."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from headwise.data.texts import TextDataSettings
 from headwise.errors import SettingsError
 from headwise.models.choices import LanguageModelSettings
+from headwise.models.neural_ngram import NeuralNgramSettings
 from headwise.models.ngram import NgramSettings
 from headwise.settings import Settings
 from headwise.text.choices import TextSettings, WordSettings
 from headwise.training.choices import TrainingSettings
+
+
+class SentenceReading(Settings):
+    """Every line is a sentence by itself."""
+
+    kind: Literal["sentences"] = "sentences"
+    row_tokens: int = Field(default=128, ge=2, le=65536)
+    """Tokens of a row, which holds several sentences; a longer line is read in pieces."""
+
+
+class StreamReading(Settings):
+    """The lines are one text, an end of sentence after each."""
+
+    kind: Literal["stream"] = "stream"
+    length: int = Field(default=35, ge=1, le=65536)
+    """Tokens of a window: as far as gradients go back, and as far as a Transformer looks."""
+
+
+ReadingSettings = Annotated[SentenceReading | StreamReading, Field(discriminator="kind")]
 
 
 class LanguageRecipe(Settings):
@@ -22,6 +42,8 @@ class LanguageRecipe(Settings):
     """The text it learns from and is measured on."""
     text: TextSettings = WordSettings()
     """How text becomes tokens."""
+    reading: ReadingSettings = SentenceReading()
+    """How tokens become rows; n-grams read sentences."""
     model: LanguageModelSettings = NgramSettings()
     """What is built."""
     training: TrainingSettings = TrainingSettings()
@@ -39,3 +61,22 @@ class LanguageRecipe(Settings):
                     f"设置了 training.{names[0]}，但 n 元语法靠计数而非训练；请去掉",
                 )
         return self
+
+    @model_validator(mode="after")
+    def _check_reading(self) -> Self:
+        if isinstance(self.reading, StreamReading) and isinstance(self.model, NgramSettings | NeuralNgramSettings):
+            raise SettingsError(
+                f"reading.kind=stream, but model.kind={self.model.kind} sees {self.model.order - 1} words and reads sentences; use "
+                "reading.kind=sentences, or model.kind=recurrent or decoder_only",
+                f"reading.kind=stream，但 model.kind={self.model.kind} 只看 {self.model.order - 1} 个词，按句阅读；请用 "
+                "reading.kind=sentences，或 model.kind=recurrent、decoder_only",
+            )
+        if self.training.keep.best not in METRICS:
+            raise SettingsError(
+                f"training.keep.best={self.training.keep.best} is not measured; a language model has {', '.join(METRICS)}",
+                f"training.keep.best={self.training.keep.best} 没有被度量；语言模型有 {'、'.join(METRICS)}",
+            )
+        return self
+
+
+METRICS = ("loss", "perplexity")

@@ -1,0 +1,79 @@
+"""The neural n-gram: the n - 1 words before are looked up as vectors, laid side by side and read by one hidden layer. Words with similar
+vectors predict alike, so what was learnt of "the dog sleeps" holds for "the cat sleeps" too: what counting cannot do.
+
+    x = [C(w_{t-1}); …; C(w_{t-n+1})]        y = b + U tanh(d + H x) + W x        P(w_t | …) = softmax(y)
+
+C, H, U, b, d are learnt together; the direct links W are optional. [U W] is one matrix over [tanh(d + H x); x], so that the loss
+sees hidden states and an output matrix like any other model's. Before the first word stand beginnings of a sentence.
+
+Bengio et al. 2003. Tested against: the formula in a hand-worked case, its gradient by differences, and packed rows = sentences one by one.
+"""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from pydantic import Field
+from torch import Tensor, nn
+
+from headwise.blocks.dropout import drop
+from headwise.settings import Settings
+
+BOS = 1
+
+
+class NeuralNgramSettings(Settings):
+    """Bengio's neural n-gram."""
+
+    kind: Literal["neural_ngram"] = "neural_ngram"
+    order: int = Field(default=5, ge=2, le=100)
+    """Words of an n-gram: the one predicted and those it is predicted from."""
+    dim: int = Field(default=60, ge=1, le=65536)
+    """Width of a word's vector."""
+    hidden: int = Field(default=100, ge=1, le=65536)
+    """Width of the tanh layer."""
+    direct: bool = False
+    """Links from the vectors straight to the output."""
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Of what the output layer reads."""
+
+
+class NeuralNgram(nn.Module):
+    """Parts by the formula: `table` is C, `hidden` H and d, `output` [U W] and b."""
+
+    def __init__(self, settings: NeuralNgramSettings, *, size: int) -> None:
+        super().__init__()
+        self.num_before = settings.order - 1
+        self.direct, self.dropout_rate = settings.direct, settings.dropout
+        width = self.num_before * settings.dim
+        self.table = nn.Embedding(size, settings.dim)
+        self.hidden = nn.Linear(width, settings.hidden)
+        self.output = nn.Linear(settings.hidden + (width if settings.direct else 0), size)
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "row time"],
+        *,
+        segment: Int[Tensor, "row time"] | None = None,
+        position: Int[Tensor, "row time"] | None = None,
+    ) -> Float[Tensor, "row time dim"]:
+        """Hidden states that predict the token after each; positions restart with every sentence of a row."""
+        if position is None:
+            position = torch.arange(tokens.shape[1], device=tokens.device).expand(tokens.shape)
+        before = torch.stack([_earlier(tokens, position, distance) for distance in range(self.num_before)], dim=-1)
+        return self.combine(before)
+
+    def combine(self, before: Int[Tensor, "*batch before"]) -> Float[Tensor, "*batch dim"]:
+        """What the output layer reads, from the words before, the nearest first."""
+        x = self.table(before).flatten(-2)
+        hidden = torch.tanh(self.hidden(x))
+        joined = torch.cat([hidden, x], dim=-1) if self.direct else hidden
+        return drop(joined, self.dropout_rate, training=self.training)
+
+
+def _earlier(tokens: Tensor, position: Tensor, distance: int) -> Tensor:
+    """The token so many places before each, or the beginning of a sentence where its sentence had not begun."""
+    if distance == 0:
+        return tokens
+    shifted = nn.functional.pad(tokens, (distance, 0), value=BOS)[:, : tokens.shape[1]]
+    return torch.where(position >= distance, shifted, BOS)

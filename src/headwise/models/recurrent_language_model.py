@@ -1,0 +1,133 @@
+"""The recurrent language model: a state is carried along the text, so that no word is too far back to matter.
+
+    hₜ = cell(C(wₜ), hₜ₋₁)  (several layers)        P(wₜ₊₁ | w₁ … wₜ) = softmax(U hₜ + b)
+
+The text is one stream, cut into rows that are read side by side; gradients go back `length` words and stop, but the state goes
+on (truncated back-propagation through time). Dropout stands where signals go up, never where they go along (Zaremba et al. 2014);
+with `locked` a row keeps its mask from word to word (Gal & Ghahramani 2016), and `recurrent` drops weights of the state's own matrix
+(AWD-LSTM, Merity et al. 2018). `tied`: the output reuses C (Press & Wolf 2017; Inan et al. 2017), the last layer then has its width.
+
+Tested against: torch's layers (blocks/recurrent_cells.py), windows with a carried state = the whole text, step = whole.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from pydantic import Field
+from torch import Tensor, nn
+
+from headwise.blocks.dropout import drop
+from headwise.blocks.recurrent_cells import CellKind, RecurrentStack, State
+from headwise.settings import Settings
+
+Rate = Field(default=0.0, ge=0, lt=1)
+
+
+class RecurrentDropout(Settings):
+    """How much is forgotten while training, by place."""
+
+    word: float = Rate
+    """Whole words of the vocabulary, a new choice each batch."""
+    embedding: float = Rate
+    """Of word vectors."""
+    layer: float = Rate
+    """Between layers."""
+    output: float = Rate
+    """Of what the output layer reads."""
+    recurrent: float = Rate
+    """Of the weights from state to state."""
+    locked: bool = False
+    """The same places at every word of a row, instead of new ones."""
+
+
+class RecurrentSettings(Settings):
+    """An RNN, LSTM or GRU language model."""
+
+    kind: Literal["recurrent"] = "recurrent"
+    cell: CellKind = "lstm"
+    """`rnn`, `lstm` or `gru`."""
+    dim: int = Field(default=200, ge=1, le=65536)
+    """Width of a word's vector."""
+    hidden: int = Field(default=200, ge=1, le=65536)
+    """Width of a layer; the last one has that of the vectors if they are tied."""
+    layers: int = Field(default=2, ge=1, le=64)
+    dropout: RecurrentDropout = RecurrentDropout()
+    tied: bool = False
+    """Embedding and output share one matrix."""
+
+
+class RecurrentLanguageModel(nn.Module):
+    def __init__(self, settings: RecurrentSettings, *, size: int) -> None:
+        super().__init__()
+        rates = settings.dropout
+        self.rates = rates
+        dims = [settings.hidden] * (settings.layers - 1) + [settings.dim if settings.tied else settings.hidden]
+        self.table = nn.Embedding(size, settings.dim)
+        self.recurrent = RecurrentStack(
+            settings.cell,
+            settings.dim,
+            dims,
+            dropout_rate=rates.layer,
+            locked=rates.locked,
+            recurrent_rate=rates.recurrent,
+        )
+        self.output = nn.Linear(dims[-1], size)
+        if settings.tied:
+            self.output.weight = self.table.weight
+
+    def start(self, num_rows: int) -> list[State]:
+        return self.recurrent.start(num_rows)
+
+    def forward(
+        self, tokens: Int[Tensor, "row time"], states: Sequence[State] | None = None
+    ) -> tuple[Float[Tensor, "row time dim"], list[State]]:
+        """Hidden states that predict the token after each, and the states to go on with."""
+        x = drop(self._embed(tokens), self.rates.embedding, training=self.training, shared=self._shared)
+        hidden, after = self.recurrent(x, states)
+        return drop(hidden, self.rates.output, training=self.training, shared=self._shared), after
+
+    def step(self, tokens: Int[Tensor, " row"], states: Sequence[State]) -> tuple[Tensor, list[State]]:
+        """Read one more token of every row; the hidden states that predict the next."""
+        return self.recurrent.step(self.table(tokens), states)
+
+    @property
+    def _shared(self) -> int | None:
+        return 1 if self.rates.locked else None
+
+    def _embed(self, tokens: Tensor) -> Tensor:
+        if not self.training or self.rates.word == 0:
+            return self.table(tokens)
+        kept = drop(self.table.weight.new_ones(self.table.num_embeddings, 1), self.rates.word, training=True)
+        return self.table(tokens) * kept[tokens]
+
+
+class Carrying(nn.Module):
+    """A recurrent model and the states its rows stopped at: saved with the run, so that a resumed one reads on where it was."""
+
+    def __init__(self, model: RecurrentLanguageModel, num_rows: int) -> None:
+        super().__init__()
+        self.model = model
+        for number, state in enumerate(model.start(num_rows)):
+            for part, values in enumerate(state):
+                self.register_buffer(f"state_{number}_{part}", values)
+
+    def forward(self, tokens: Int[Tensor, "row time"], fresh: Bool[Tensor, " row"]) -> Float[Tensor, "row time dim"]:
+        """Read on; rows that are `fresh` begin with nothing read. Gradients stop at the state that was carried."""
+        kept = ~fresh[:, None]
+        states = [tuple(part.clone() * kept for part in self._state(number)) for number in range(self._num_layers)]
+        hidden, after = self.model(tokens, states)
+        with torch.no_grad():
+            for number, state in enumerate(after):
+                for place, value in zip(self._state(number), state, strict=True):
+                    place.copy_(value)
+        return hidden
+
+    @property
+    def _num_layers(self) -> int:
+        return len(self.model.recurrent.layers)
+
+    def _state(self, number: int) -> State:
+        parts = 2 if self.model.recurrent.layers[number].kind == "lstm" else 1
+        return tuple(getattr(self, f"state_{number}_{part}") for part in range(parts))
