@@ -1,4 +1,5 @@
-"""`headwise compare`: ways of training side by side at the same budget; `headwise compare attention`: all kernels by length."""
+"""`headwise compare`: ways of training side by side at the same budget; `compare attention`: all kernels by length; `compare
+lineage`: language models from n-grams to GPT on one text."""
 
 import argparse
 import json
@@ -22,14 +23,20 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise compare pocket 'model.encoder.attention={kind: fused},{kind: full}' --directory runs/kernels\n"
             "  headwise compare base my.yaml training.steps=20000 --directory runs/two\n\n"
             "`headwise compare attention` measures every attention kernel at growing lengths: time, memory, distance from exact attention:\n\n"
-            "  headwise compare attention --directory runs/attention --lengths 512,1024,2048",
+            "  headwise compare attention --directory runs/attention --lengths 512,1024,2048\n\n"
+            "`headwise compare lineage` trains language models from n-grams to GPT on one text and asks them the same questions:\n\n"
+            "  headwise compare lineage --directory runs/lineage\n"
+            "  headwise compare lineage --directory runs/ptb data.train=known:ptb/train data.valid=known:ptb/valid data.test=known:ptb/test",
             "以相同的预算、数据与种子训练多个配方或一个值的多种取值，写出一张表：质量及置信区间、参数、每步用时、内存、翻译速度。"
             "可随时停止：同一条命令会接着做。\n\n"
             "  headwise compare pocket model.norm.kind=layer,rms --seeds 1,2,3 --directory runs/norms\n"
             "  headwise compare pocket 'model.encoder.attention={kind: fused},{kind: full}' --directory runs/kernels\n"
             "  headwise compare base my.yaml training.steps=20000 --directory runs/two\n\n"
             "`headwise compare attention` 在逐渐增大的长度上测量每种注意力核：用时、内存、与精确注意力的距离：\n\n"
-            "  headwise compare attention --directory runs/attention --lengths 512,1024,2048",
+            "  headwise compare attention --directory runs/attention --lengths 512,1024,2048\n\n"
+            "`headwise compare lineage` 在同一份文本上训练从 n 元语法到 GPT 的语言模型，并问同样的问题：\n\n"
+            "  headwise compare lineage --directory runs/lineage\n"
+            "  headwise compare lineage --directory runs/ptb data.train=known:ptb/train data.valid=known:ptb/valid data.test=known:ptb/test",
         ),
     )
     parser.add_argument(
@@ -100,7 +107,37 @@ def run(arguments: argparse.Namespace) -> int:
             f"{option} belongs to `headwise compare attention`; a recipe says it as key.path=value (training.device=cuda)",
             f"{option} 属于 `headwise compare attention`；配方用 键.路径=值 表示（training.device=cuda）",
         )
+    if arguments.overrides[:1] == ["lineage"]:
+        return _run_lineage(arguments)
     return _run_recipes(arguments)
+
+
+def _run_lineage(arguments: argparse.Namespace) -> int:
+    from headwise.cli.display import TrainingDisplay, print_table
+    from headwise.explorer.lineage_plots import draw_lineage
+    from headwise.tasks.lineage import compare_lineage
+
+    if arguments.seeds or arguments.jobs != 1:
+        raise UsageError(
+            "`compare lineage` takes no seeds or jobs; say training.seed=2 for another seed",
+            "`compare lineage` 不接受种子列表或并行数；要换种子请写 training.seed=2",
+        )
+    with TrainingDisplay() as display:
+        result = compare_lineage(
+            directory=arguments.directory, overrides=tuple(arguments.overrides[1:]), events=display
+        )
+        try:
+            pictures = draw_lineage(result)
+        except UsageError as error:
+            pictures = ()
+            display.note(str(error))
+    if arguments.json:
+        sys.stdout.write(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) + "\n")
+        return 0
+    print_table(result.headings(), result.rows())
+    for line in (*result.remarks(), *map(str, (result.directory / "lineage.md", *pictures))):
+        sys.stdout.write(line + "\n")
+    return 0
 
 
 def _run_attention(arguments: argparse.Namespace) -> int:
