@@ -101,3 +101,24 @@ def test_the_schema_of_a_language_model(headwise: Headwise) -> None:
     schema = json.loads(headwise("schema", "language_modeling").out)
     assert schema["properties"].keys() == {"task", "data", "text", "reading", "model", "training"}
     assert read_yaml(headwise("recipes", "ptb-ngram").out)["task"] == "language_modeling"
+
+
+def test_writing_on(headwise: Headwise, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text(TEXT * 5, encoding="utf-8")
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(
+        f"task: language_modeling\ndata: {{language: en, train: {tmp_path}/text.txt}}\n"
+        "model: {kind: recurrent, dim: 5, hidden: 7}\n"
+        "training: {batch_tokens: 64, steps: 3, device: cpu, precision: fp32}\n"
+    )
+    assert headwise("train", recipe, "--run", tmp_path / "run").status == 0
+    said = headwise("generate", "--model", tmp_path / "run", "the dog", "--samples", 2, "--length", 5, "--json")
+    written = [json.loads(line) for line in said.out.splitlines()]
+    assert len(written) == 2
+    assert all(one["text"].startswith("the dog") and one["num_tokens"] <= 5 for one in written)
+    once, again = (headwise("generate", "--model", tmp_path / "run", "the dog", "--seed", 7).out for _ in range(2))
+    assert once == again
+    assert headwise("generate", "--model", tmp_path / "run", "the", "--greedy").status == 0
+    assert headwise("generate", "--model", tmp_path / "run", "the", "--temperature", 0).status == 2
+    refused = headwise("generate", "--model", run, "the dog")
+    assert (refused.status, "n-grams keep nothing" in refused.err) == (2, True)

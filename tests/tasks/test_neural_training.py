@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from headwise.decoding.choices import GreedySettings, SamplingSettings
 from headwise.errors import SettingsError, UsageError
 from headwise.randomness import numpy_generator
 from headwise.tasks.exporting import export_arpa
+from headwise.tasks.generation import write_on
 from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.recipe import AnyRecipe, recipe_from
 from headwise.tasks.running import check_run, train
@@ -144,3 +146,22 @@ def test_sentences_cannot_be_read_as_a_stream_by_counting(text: Path, tmp_path: 
     train(recipe_from({"task": "language_modeling", "data": data}), run=tmp_path / "run")
     with pytest.raises(UsageError, match="reads sentences one by one"):
         LanguageModel.load(tmp_path / "run").score_text(TEXT, continuous=True)
+
+
+@pytest.mark.parametrize("kind", ["gpt", "lstm", "neural_ngram"])
+def test_greedy_writing_is_asking_for_the_best_next_word(kind: str, text: Path, tmp_path: Path) -> None:
+    reading = None if kind == "neural_ngram" else STREAM
+    train(_recipe(text, kind, reading, steps=3), run=tmp_path / "run")
+    model = LanguageModel.load(tmp_path / "run")
+    written = write_on(model, "the dog", GreedySettings(), length=4)
+    ids = model.tokenizer.encode("the dog")
+    for _ in range(4):
+        ids.append(int(model.model.next_words([ids])[0].argmax()))
+        if ids[-1] == 2 and reading is None:
+            break
+    lines = " ".join("\n" if number == 2 else model.tokenizer.decode([number]) for number in ids)
+    assert written.text.split() == lines.split()
+    long = write_on(model, "the dog", SamplingSettings(seed=3), length=40)
+    assert long.num_tokens == 40 or reading is None
+    with pytest.raises(UsageError, match="0 tokens were asked for"):
+        write_on(model, "the dog", GreedySettings(), length=0)

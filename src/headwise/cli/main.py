@@ -32,6 +32,7 @@ COMMANDS = (
     "attend",
     "score",
     "predict",
+    "generate",
     "arpa",
     "nearest",
     "vectors",

@@ -25,8 +25,10 @@ from headwise.settings import Settings
 
 
 class _Text(Settings):
+    skip: int = pydantic.Field(default=0, ge=0)
+    """Leave out so many lines at the start (after `split`)."""
     limit: int | None = pydantic.Field(default=None, ge=1)
-    """Take at most so many lines from the start (after `split`)."""
+    """Take at most so many lines, after those left out."""
 
 
 class _SplitText(_Text):
@@ -136,7 +138,7 @@ def read_texts(data: TextDataSettings, part: Part) -> Iterator[str]:
         kept: Iterator[str] = lines if data.keep_empty else filter(None, lines)
         if isinstance(text, _SplitText) and (split := text.split) is not None:
             kept = _take_part(kept, split)
-        yield from islice(kept, text.limit)
+        yield from islice(kept, text.skip, None if text.limit is None else text.skip + text.limit)
 
 
 def _take_part(lines: Iterator[str], split: SplitSettings) -> Iterator[str]:

@@ -1,0 +1,65 @@
+"""`headwise generate`: a language model writes on."""
+
+import argparse
+import json
+import sys
+
+from headwise.cli.parser import positive
+from headwise.language import say
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "generate",
+        help=say("let a language model write on", "让语言模型续写"),
+        description=say(
+            "Continue a beginning with a neural language model: drawn from its distribution, or greedily.\n\n"
+            "  headwise generate --model runs/shakespeare 'ROMEO:' --length 300 --temperature 0.8\n"
+            "  headwise generate --model runs/ptb-lstm 'the company' --greedy",
+            "用神经语言模型续写：按其分布抽样，或贪心选取。\n\n"
+            "  headwise generate --model runs/shakespeare 'ROMEO:' --length 300 --temperature 0.8\n"
+            "  headwise generate --model runs/ptb-lstm 'the company' --greedy",
+        ),
+    )
+    parser.add_argument("beginning", nargs="?", default="", metavar="BEGINNING", help=say("its first words", "开头"))
+    parser.add_argument("--model", required=True, metavar="DIR", help=say("a bundle or run", "模型目录或运行目录"))
+    parser.add_argument(
+        "--length", type=positive, default=100, metavar="N", help=say("tokens at most", "最多写多少词元")
+    )
+    parser.add_argument("--samples", type=positive, default=1, metavar="N", help=say("how many", "写几份"))
+    parser.add_argument("--greedy", action="store_true", help=say("always the likeliest", "总取最可能的词元"))
+    parser.add_argument(
+        "--temperature", type=float, default=1.0, metavar="T", help=say("below 1: bolder choices", "小于 1：更集中")
+    )
+    parser.add_argument(
+        "--top-k", type=int, default=0, metavar="K", help=say("of the K best only", "只从最可能的 K 个中抽取")
+    )
+    parser.add_argument(
+        "--top-p",
+        type=float,
+        default=1.0,
+        metavar="P",
+        help=say("of the best that hold P together", "只从合计概率 P 的词元中抽取"),
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help=say("of the draw", "抽样种子"))
+    parser.add_argument("--json", action="store_true", help=say("one JSON object a line", "每行一个 JSON"))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from headwise.decoding.choices import GreedySettings, SamplingSettings
+    from headwise.settings import check_settings
+    from headwise.tasks.generation import write_on
+    from headwise.tasks.language_model import LanguageModel
+
+    settings: GreedySettings | SamplingSettings = GreedySettings()
+    if not arguments.greedy:
+        names = ("temperature", "top_k", "top_p", "seed")
+        settings = check_settings(SamplingSettings, {name: getattr(arguments, name) for name in names})
+    model = LanguageModel.load(arguments.model)
+    for number in range(1 if arguments.greedy else arguments.samples):
+        written = write_on(model, arguments.beginning, settings, length=arguments.length, number=number)
+        if arguments.json:
+            sys.stdout.write(json.dumps(written.as_dict(), ensure_ascii=False) + "\n")
+        else:
+            sys.stdout.write(f"{written.text}\n")
+    return 0

@@ -1,0 +1,89 @@
+"""A language model one token at a time, for any search: what was read is kept, so that a step costs one token.
+
+    Transformer: keys and values of every layer · recurrent: its state · neural n-gram: the n - 1 last tokens
+
+A "source" is the beginning of the text, its first token included. `start` reads all of it but the last token, which is fed at the
+first step in the place of the search's own beginning. Beginnings of one call have one length.
+
+Tested against: the whole text read at once, for every network.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from headwise.models.decoder_only import DecoderOnly
+from headwise.models.neural_ngram import BOS, NeuralNgram
+from headwise.models.recurrent_language_model import RecurrentLanguageModel
+
+
+@dataclass
+class TextState:
+    """What a network remembers, and the last token of the beginning until it is fed."""
+
+    memory: Any
+    waiting: Tensor | None
+
+
+class TextStepper:
+    """A stepper around a trained network."""
+
+    def __init__(self, network: NeuralNgram | RecurrentLanguageModel | DecoderOnly) -> None:
+        self.network = network.eval()
+
+    @property
+    def device(self) -> torch.device:
+        return self.network.output.weight.device
+
+    @torch.no_grad()
+    def start(self, sources: Sequence[Sequence[int]], *, width: int, max_length: int) -> TextState:
+        tokens = torch.tensor(sources, device=self.device).repeat_interleave(width, dim=0)
+        num_rows, length = tokens.shape
+        match self.network:
+            case DecoderOnly():
+                memory: Any = self.network.start(num_rows=num_rows, max_length=length + max_length)
+            case RecurrentLanguageModel():
+                memory = self.network.start(num_rows)
+            case NeuralNgram():
+                memory = tokens.new_full((num_rows, self.network.num_before), BOS)
+        state = TextState(memory, None)
+        for place in range(length - 1):
+            self._feed(state, tokens[:, place])
+        state.waiting = tokens[:, -1]
+        return state
+
+    @torch.no_grad()
+    def step(
+        self, state: TextState, tokens: Int[Tensor, " hypothesis"]
+    ) -> tuple[Float[Tensor, "hypothesis vocab"], TextState]:
+        if state.waiting is not None:
+            tokens, state.waiting = state.waiting, None
+        hidden = self._feed(state, tokens)
+        return self.network.output(hidden).float().log_softmax(-1), state
+
+    @torch.no_grad()
+    def reorder(self, state: TextState, index: Int[Tensor, " new_hypothesis"]) -> TextState:
+        match self.network:
+            case DecoderOnly():
+                for cache in state.memory.caches:
+                    cache.reorder(index)
+            case RecurrentLanguageModel():
+                state.memory = [tuple(part[index] for part in layer) for layer in state.memory]
+            case NeuralNgram():
+                state.memory = state.memory[index]
+        return state
+
+    def _feed(self, state: TextState, tokens: Tensor) -> Tensor:
+        match self.network:
+            case DecoderOnly():
+                return self.network.step(tokens, state.memory)
+            case RecurrentLanguageModel():
+                hidden, state.memory = self.network.step(tokens, state.memory)
+                return hidden
+            case NeuralNgram():
+                state.memory = torch.cat([tokens[:, None], state.memory[:, :-1]], dim=1)
+                return self.network.combine(state.memory)
