@@ -86,6 +86,15 @@ class Gated(Settings):
 FeedForwardSettings = Annotated[Relu | Gelu | Gated, Field(discriminator="kind")]
 
 
+class EmbeddingSettings(Settings):
+    """Vectors of tokens, and how they are shared."""
+
+    tied: Literal["all", "output", "none"] = "all"
+    """all: source, target and output share one matrix (needs a shared vocabulary); output: target and output; none."""
+    scaled: bool = True
+    """Multiply by √dim, as the paper does."""
+
+
 class DropoutSettings(Settings):
     """What is forgotten while training, and how often."""
 

@@ -2,16 +2,17 @@
 
 import contextlib
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, overload
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 from torch import nn
 
 from headwise.attention.choices import AttentionSettings, Fused, Role, build_attention, share_between_layers
 from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.blocks.choices import (
     DropoutSettings,
+    EmbeddingSettings,
     FeedForwardSettings,
     Layer,
     NormSettings,
@@ -29,6 +30,8 @@ from headwise.models.decoder_only import DecoderOnly
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
 from headwise.models.ngram import NgramSettings
+from headwise.models.recurrent_choices import RecurrentTranslatorSettings, build_recurrent
+from headwise.models.translation_model import TranslationModel
 from headwise.models.recurrent_language_model import RecurrentLanguageModel, RecurrentSettings
 from headwise.positions.choices import PositionSettings, Sinusoidal, build_positions, build_relations
 from headwise.settings import Settings
@@ -50,15 +53,6 @@ class DecoderSettings(StackSettings):
 
     cross_attention: AttentionSettings = Fused()
     """How a head looks at the source."""
-
-
-class EmbeddingSettings(Settings):
-    """Vectors of tokens, and how they are shared."""
-
-    tied: Literal["all", "output", "none"] = "all"
-    """all: source, target and output share one matrix (needs a shared vocabulary); output: target and output; none."""
-    scaled: bool = True
-    """Multiply by √dim, as the paper does."""
 
 
 class EncoderDecoderSettings(Settings):
@@ -117,7 +111,16 @@ class DecoderOnlySettings(StackSettings):
         return self
 
 
-ModelSettings = Annotated[EncoderDecoderSettings, Field()]
+def _kind_of(model: Any) -> str | None:
+    """Left out, it is the Transformer."""
+    return model.get("kind", "encoder_decoder") if isinstance(model, dict) else getattr(model, "kind", None)
+
+
+ModelSettings = Annotated[
+    Annotated[EncoderDecoderSettings, Tag("encoder_decoder")] | Annotated[RecurrentTranslatorSettings, Tag("recurrent")],
+    Discriminator(_kind_of),
+]
+"""What a recipe of task translation may build."""
 
 AnySettings = EncoderDecoderSettings | DecoderOnlySettings
 
@@ -144,9 +147,25 @@ def build_language_model(settings: NeuralSettings, *, size: int, generator: torc
     return model
 
 
+@overload
 def build_model(
     settings: EncoderDecoderSettings, *, source_size: int, target_size: int, generator: torch.Generator | None
-) -> EncoderDecoder:
+) -> EncoderDecoder: ...
+@overload
+def build_model(
+    settings: EncoderDecoderSettings | RecurrentTranslatorSettings,
+    *,
+    source_size: int,
+    target_size: int,
+    generator: torch.Generator | None,
+) -> TranslationModel: ...
+def build_model(
+    settings: EncoderDecoderSettings | RecurrentTranslatorSettings,
+    *,
+    source_size: int,
+    target_size: int,
+    generator: torch.Generator | None,
+) -> TranslationModel:
     """A freshly initialised model; sizes are those of the vocabularies. No generator: weights will be loaded, and are not
     filled before."""
     if settings.embedding.tied == "all" and source_size != target_size:
@@ -157,7 +176,12 @@ def build_model(
             "请共享词表，或设 model.embedding.tied=output",
         )
     with contextlib.nullcontext() if generator is not None else Unfilled():
-        model = _assemble(settings, source_size=source_size, target_size=target_size)
+        model: TranslationModel
+        match settings:
+            case EncoderDecoderSettings():
+                model = _assemble(settings, source_size=source_size, target_size=target_size)
+            case RecurrentTranslatorSettings():
+                model = build_recurrent(settings, source_size=source_size, target_size=target_size)
     if generator is not None:
         initialize(model, generator)
     return model

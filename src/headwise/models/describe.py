@@ -22,7 +22,10 @@ from torch import nn
 
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.language import say
+from headwise.models import recurrent_costs
 from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.recurrent_translator import RecurrentTranslator
+from headwise.models.translation_model import TranslationModel
 
 BYTES_FP32, BYTES_BF16 = 4, 2
 
@@ -38,6 +41,9 @@ TITLES: dict[str, tuple[str, str]] = {
     "cross_attention": ("cross-attention", "交叉注意力"),
     "decoder_feed_forward": ("decoder feed-forward", "解码器前馈层"),
     "normalization": ("normalisation", "归一化"),
+    "recurrent_encoder": ("encoder's recurrent layers", "编码器循环层"),
+    "recurrent_decoder": ("decoder's recurrent layers", "解码器循环层"),
+    "source_attention": ("attention and readout", "注意力与读出层"),
     "output": ("output", "输出层"),
 }
 
@@ -148,20 +154,28 @@ class ModelDescription:
         }
 
 
-def describe(model: EncoderDecoder, *, source_length: int = 32, target_length: int = 32) -> ModelDescription:
+def describe(model: TranslationModel, *, source_length: int = 32, target_length: int = 32) -> ModelDescription:
     """Costs of a model, for sentences of the given numbers of tokens."""
-    members = _members(model)
+    match model:
+        case EncoderDecoder():
+            members = _members(model)
+            flops = _flops(model, source_length=source_length, target_length=target_length)
+            of_target = of_source = sum(2 * block.self_attention.output.in_features for block in model.decoder)
+        case RecurrentTranslator():
+            members = recurrent_costs.members(model)
+            flops = recurrent_costs.count_flops(model, source_length=source_length)
+            of_target, of_source = 0, recurrent_costs.cached_numbers(model)
+        case _:
+            raise AssertionError(f"no description of {type(model).__name__}")
     own = _count_once(members)
-    per_source, per_target = _flops(model, source_length=source_length, target_length=target_length)
-    parts = tuple(PartDescription(name, own[name], per_source.get(name, 0), per_target.get(name, 0)) for name in TITLES)
+    parts = tuple(PartDescription(name, own[name], flops[0].get(name, 0), flops[1].get(name, 0)) for name in own)
     num_parameters = sum(own.values())
-    per_token = sum(2 * block.self_attention.output.in_features for block in model.decoder)
     memory = MemoryDescription(
         weights_fp32=BYTES_FP32 * num_parameters,
         weights_bf16=BYTES_BF16 * num_parameters,
         training=4 * BYTES_FP32 * num_parameters,
-        cache_per_target_token=BYTES_FP32 * per_token,
-        cache_per_source_token=BYTES_FP32 * per_token,
+        cache_per_target_token=BYTES_FP32 * of_target,
+        cache_per_source_token=BYTES_FP32 * of_source,
     )
     return ModelDescription(source_length, target_length, parts, memory)
 
@@ -184,7 +198,7 @@ def _members(model: EncoderDecoder) -> dict[str, list[nn.Module]]:
 def _count_once(members: dict[str, list[nn.Module]]) -> dict[str, int]:
     seen: set[int] = set()
     counts: dict[str, int] = {}
-    for name in TITLES:
+    for name in (title for title in TITLES if title in members):
         fresh = {
             id(parameter): parameter.numel()
             for module in members[name]

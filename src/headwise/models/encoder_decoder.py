@@ -12,20 +12,23 @@ per row. `forward` stops at the hidden states: the loss multiplies them with the
 Tested against: transformers' Marian (norm after) and Pegasus (norm before) with copied weights, gradients included.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headwise.attention.masks import Mask, causal, segments
 from headwise.attention.multi_head import MultiHeadAttention
+from headwise.attention.taps import tap_attention
 from headwise.blocks.decoder_block import DecoderBlock
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
 from headwise.blocks.normalization import TokenNorm, apply_norm
+from headwise.models.translation_model import TranslationModel
 
 
-class EncoderDecoder(nn.Module):
+class EncoderDecoder(TranslationModel):
     """Parts are handed in by `build_model` (models/choices.py)."""
 
     encoder: Sequence[EncoderBlock]
@@ -97,8 +100,22 @@ class EncoderDecoder(nn.Module):
             x = block(x, mask, position=position, real=real)
         return apply_norm(self.encoder_norm, x, real)
 
-    def logits(self, hidden: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch vocab"]:
-        return self.output(hidden)
+    def attention_maps(
+        self, source: Int[Tensor, "row source"], target_input: Int[Tensor, "row target"]
+    ) -> Mapping[str, Float[Tensor, "row head query key"]]:
+        source_position, target_position = (
+            torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens) for tokens in (source, target_input)
+        )
+        with tap_attention(self.attention_layers()) as maps:
+            self(
+                source,
+                target_input,
+                source_segment=torch.ones_like(source),
+                target_segment=torch.ones_like(target_input),
+                source_position=source_position,
+                target_position=target_position,
+            )
+        return maps
 
     def attention_layers(self) -> dict[str, MultiHeadAttention]:
         """Every attention of the model by a name for people: `encoder.0.self`, `decoder.0.self`, `decoder.0.cross`."""

@@ -17,7 +17,7 @@ Tested against: the plain model, for each form, layer by layer and through searc
 import copy
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Literal
+from typing import Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -30,8 +30,9 @@ from headwise.blocks.packed_linear import PackedLinear
 from headwise.blocks.trial import MakeLinear, refusal_of
 from headwise.errors import UsageError
 from headwise.language import say
-from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.translation_model import TranslationModel
 
+Model = TypeVar("Model", bound=TranslationModel)
 Precision = Literal["auto", "fp32", "fp16", "bf16", "int8"]
 FormName = Literal["plain", "packed", "fp16", "bf16", "int8"]
 
@@ -101,7 +102,7 @@ def _choose_on_accelerator(precision: Precision, device: torch.device) -> Form:
     return Form("bf16" if precision == "bf16" else "plain")
 
 
-def exchange(model: EncoderDecoder, form: Form) -> EncoderDecoder:
+def exchange(model: Model, form: Form) -> Model:
     """The model in this form, for inference only; `model` itself is not touched, and shares its embeddings and norms."""
     if form.name == "plain":
         return model
@@ -118,7 +119,7 @@ def _exchange_linears(module: nn.Module, make_linear: MakeLinear) -> None:
         if type(child) is MultiHeadAttention and name == "self_attention":
             setattr(module, name, JointAttention(child, make_linear))
         elif isinstance(child, nn.Linear):
-            is_output = isinstance(module, EncoderDecoder)
+            is_output = isinstance(module, TranslationModel)
             made = OutputLayer(child, make_linear) if is_output else make_linear(child.weight, child.bias)
             setattr(module, name, made)
         else:

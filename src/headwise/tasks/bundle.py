@@ -16,8 +16,9 @@ import torch
 
 import headwise
 from headwise.errors import CheckpointError
-from headwise.models.choices import build_model
-from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.choices import EncoderDecoderSettings, build_model
+from headwise.models.recurrent_choices import RecurrentTranslatorSettings
+from headwise.models.translation_model import TranslationModel
 from headwise.settings import check_settings, read_settings_file
 from headwise.storage import MANIFEST, publish_directory, read_json, verify_directory
 from headwise.tasks.arguments import require_path
@@ -36,12 +37,12 @@ class Bundle:
     directory: Path
     recipe: Recipe
     tokenizers: TokenizerPair
-    model: EncoderDecoder
+    model: TranslationModel
     results: Mapping[str, Any]
 
 
 def save_bundle(
-    directory: Path, *, recipe: Recipe, tokenizers: TokenizerPair, model: EncoderDecoder, results: Mapping[str, Any]
+    directory: Path, *, recipe: Recipe, tokenizers: TokenizerPair, model: TranslationModel, results: Mapping[str, Any]
 ) -> None:
     """Write a bundle; an older one of the same name makes way at the last moment."""
     with publish_directory(directory, kind=KIND, replace=True) as temporary:
@@ -112,14 +113,21 @@ def _card_lines(name: str, value: Any) -> list[str]:
     return [f"{name} {one['name']}: {one['value']:.2f} (`{one['signature']}`)" for one in scores]
 
 
+def _describe_layers(recipe: Recipe) -> str:
+    match recipe.model:
+        case EncoderDecoderSettings(encoder=encoder, decoder=decoder):
+            return f"{encoder.layers} encoder and {decoder.layers} decoder layers"
+        case RecurrentTranslatorSettings(layers=layers, cell=cell, attention=attention):
+            return f"{layers} {cell} encoder and {layers} decoder layers, attention: {attention.kind}"
+
+
 def model_card(recipe: Recipe, results: Mapping[str, Any]) -> str:
     """A README for the bundle: what it is, what it was trained on, what it scores, how to use it."""
     source, target = recipe.data.source, recipe.data.target
     scores = "\n".join(f"- {line}" for name, value in results.items() for line in _card_lines(name, value))
     return f"""# Translator {source} → {target}
 
-Made by headwise {headwise.__version__}. Model: {recipe.model.kind}, width {recipe.model.dim}, {recipe.model.encoder.layers} encoder and \
-{recipe.model.decoder.layers} decoder layers. The whole recipe is in `recipe.yaml`.
+Made by headwise {headwise.__version__}. Model: {recipe.model.kind}, width {recipe.model.dim}, {_describe_layers(recipe)}. The whole recipe is in `recipe.yaml`.
 
 ## Results
 {scores or "- none recorded"}

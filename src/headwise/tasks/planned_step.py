@@ -11,10 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from headwise.attention.fused import FusedAttention
+from headwise.attention.multi_head import MultiHeadAttention
 from headwise.data.packing import PackedBatch
 from headwise.errors import UsageError
 from headwise.models.choices import build_model
-from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.recurrent_translator import RecurrentTranslator
+from headwise.models.translation_model import TranslationModel
 from headwise.planning.hardware import DEVICES
 from headwise.planning.predicting import Execution
 from headwise.planning.tracing import Step
@@ -55,7 +57,7 @@ class Subject:
         """Tokens of one chunk of the loss."""
         return choose_chunk_size(rows * self.target_row, self.target_size, device="cuda" if cuda else "cpu")
 
-    def module(self) -> EncoderDecoder:
+    def module(self) -> TranslationModel:
         return build_model(
             self.recipe.model, source_size=self.source_size, target_size=self.target_size, generator=None
         )
@@ -67,9 +69,11 @@ class Subject:
         @contextlib.contextmanager
         def opened() -> Iterator[tuple[nn.Module, Callable[[], Tensor]]]:
             module = self.module().train()
-            for layer in module.attention_layers().values():
-                if cuda and isinstance(layer.kernel, FusedAttention):
+            for layer in module.modules():
+                if cuda and isinstance(layer, MultiHeadAttention) and isinstance(layer.kernel, FusedAttention):
                     layer.kernel = _FusedOnGpu()
+            if isinstance(module, RecurrentTranslator):
+                module.assumes_full_rows = True  # tokens without content cannot be asked for their number
             chunk_size = self.chunk_size(rows, cuda=cuda)
             task = TranslationTask(module, training.objective.label_smoothing, chunk_size)
             source, target = (
@@ -92,7 +96,7 @@ def choose_execution(
     recipe: Recipe, device: str | None, *, num_devices: int = 1
 ) -> tuple[Execution, torch.device | None]:
     """How the run would be executed, by training's own rules, and the device at hand it is measured on (None: on paper)."""
-    training = recipe.training
+    training = recipe.training_as_run
     if device in (None, "cpu"):
         here = torch.device("cpu") if device == "cpu" else choose_device(training.device)
         bf16 = choose_dtype(training.precision, here) == torch.bfloat16

@@ -108,9 +108,9 @@ def measure_alignment(translator: Translator, *, count: int = 200, split: str = 
         assign_pieces(t.target_pieces[:-1], one.words(target)) for t, one in zip(traces, chosen, strict=True)
     ]
     results = []
-    for layer in range(len(translator.model.decoder)):
-        num_heads = translator.model.decoder[layer].cross_attention.num_heads
-        for head in (None, *range(num_heads)):
+    crosses = [weights for name, weights in traces[0].maps.items() if name.endswith(".cross")]
+    for layer, weights in enumerate(crosses):
+        for head in (None, *range(len(weights))):
             for shifted in (False, True):
                 links = [
                     _links(trace, f"decoder.{layer}.cross", head, shifted=shifted, source=left, target=right)

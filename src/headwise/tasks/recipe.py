@@ -19,6 +19,7 @@ from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import DecodingSettings
 from headwise.errors import SettingsError
 from headwise.models.choices import EncoderDecoderSettings, ModelSettings
+from headwise.models.recurrent_choices import RecurrentTranslatorSettings
 from headwise.positions.choices import Learned
 from headwise.settings import Settings, apply_overrides, check_settings, read_settings_file
 from headwise.tasks.arguments import require_path, require_texts
@@ -68,18 +69,20 @@ class Recipe(Settings):
                 "set text.shared=true, or model.embedding.tied=output",
                 "model.embedding.tied=all 要求两种语言共用词表；请设 text.shared=true，或 model.embedding.tied=output",
             )
-        position = self.model.position
+        self._check_kind()
+        position = self.model.position if isinstance(self.model, EncoderDecoderSettings) else None
         if isinstance(position, Learned) and position.max_length < self.data.row_tokens:
             raise SettingsError(
                 f"model.position.max_length is {position.max_length}, but rows have {self.data.row_tokens} tokens; raise it to at "
                 "least data.row_tokens",
                 f"model.position.max_length 为 {position.max_length}，而每行有 {self.data.row_tokens} 个词元；请至少增大到 data.row_tokens",
             )
-        if isinstance(self.model.norm, Power | Batch) and self.training.recompute == "blocks":
+        norm = self.model.norm if isinstance(self.model, EncoderDecoderSettings) else None
+        if isinstance(norm, Power | Batch) and self.training.recompute == "blocks":
             raise SettingsError(
-                f"training.recompute=blocks runs each block twice, and norm.kind={self.model.norm.kind} would count its batch twice; "
+                f"training.recompute=blocks runs each block twice, and norm.kind={norm.kind} would count its batch twice; "
                 "set training.recompute=nothing, or use norm.kind=layer or rms",
-                f"training.recompute=blocks 使每个块运行两次，norm.kind={self.model.norm.kind} 会把同一批统计两次；"
+                f"training.recompute=blocks 使每个块运行两次，norm.kind={norm.kind} 会把同一批统计两次；"
                 "请设 training.recompute=nothing，或用 norm.kind=layer、rms",
             )
         if self.training.keep.best not in METRICS:
@@ -93,6 +96,31 @@ class Recipe(Settings):
                 "training.keep.best=bleu 需要译文才能计分；请设 evaluation.validation_sentences，例如 500",
             )
         return self
+
+    def _check_kind(self) -> None:
+        """What a recurrent model has no form for: its shapes follow the sentences, and its layers run once for each word."""
+        if not isinstance(self.model, RecurrentTranslatorSettings):
+            return
+        training = self.training
+        for key, given, needed in (
+            ("compile", training.compile, "off"),
+            ("cuda_graphs", training.cuda_graphs, "off"),
+            ("recompute", training.recompute, "nothing"),
+            ("parallel.kind", training.parallel.kind, "replicated"),
+        ):
+            if given not in (needed, "auto"):
+                raise SettingsError(
+                    f"training.{key}={given} was given, but model.kind=recurrent goes from word to word in steps that follow the "
+                    f"sentences; set training.{key}={needed}",
+                    f"给出了 training.{key}={given}，但 model.kind=recurrent 逐词进行，步数随句子而变；请设 training.{key}={needed}",
+                )
+
+    @property
+    def training_as_run(self) -> TrainingSettings:
+        """With what `auto` can only mean for this model."""
+        if isinstance(self.model, EncoderDecoderSettings):
+            return self.training
+        return self.training.model_copy(update={"compile": "off", "cuda_graphs": "off"})
 
 
 AnyRecipe = Recipe | LanguageRecipe | WordVectorRecipe

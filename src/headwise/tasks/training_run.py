@@ -24,7 +24,7 @@ from headwise.data.splitting import Part
 from headwise.decoding.greedy import GreedySettings
 from headwise.language import say
 from headwise.models.choices import build_model
-from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.translation_model import TranslationModel
 from headwise.planning.peak_memory import MemoryMeter
 from headwise.randomness import torch_generator
 from headwise.tasks.arguments import require_path
@@ -88,7 +88,7 @@ def train(
         outcome = run_training(
             task,
             batches,
-            recipe.training,
+            recipe.training_as_run,
             opened,
             evaluate=_evaluation(recipe, prepared, task, shape, directory),
             progress=watcher.training,
@@ -152,7 +152,7 @@ def _prepare(recipe: Recipe, directory: Path, watcher: Events) -> PreparedData:
     return prepared
 
 
-def _new_model(recipe: Recipe, prepared: PreparedData) -> EncoderDecoder:
+def _new_model(recipe: Recipe, prepared: PreparedData) -> TranslationModel:
     return build_model(
         recipe.model,
         source_size=prepared.tokenizers.source.size,
@@ -171,7 +171,7 @@ def count_parameters(model: torch.nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def _describe_start(recipe: Recipe, prepared: PreparedData, model: EncoderDecoder, shape: RowShape) -> str:
+def _describe_start(recipe: Recipe, prepared: PreparedData, model: TranslationModel, shape: RowShape) -> str:
     pairs, parameters = len(prepared.train), count_parameters(model)
     precision = name_of(choose_dtype(recipe.training.precision, choose_device(recipe.training.device)))
     pair = f"{recipe.data.source} → {recipe.data.target}"
@@ -203,11 +203,11 @@ def _evaluation(
     return evaluate
 
 
-def _translator(recipe: Recipe, prepared: PreparedData, model: EncoderDecoder, directory: Path) -> Translator:
+def _translator(recipe: Recipe, prepared: PreparedData, model: TranslationModel, directory: Path) -> Translator:
     return Translator(Bundle(directory, recipe, prepared.tokenizers, model, {}), device=recipe.training.device)
 
 
-def _training_results(model: EncoderDecoder, outcome: TrainingResult, peak: float | None) -> dict[str, Any]:
+def _training_results(model: TranslationModel, outcome: TrainingResult, peak: float | None) -> dict[str, Any]:
     """How training ended, for the model card."""
     return {
         "steps": outcome.step,
@@ -223,7 +223,7 @@ def _training_results(model: EncoderDecoder, outcome: TrainingResult, peak: floa
 
 
 def _test_results(
-    recipe: Recipe, prepared: PreparedData, model: EncoderDecoder, directory: Path, watcher: Events
+    recipe: Recipe, prepared: PreparedData, model: TranslationModel, directory: Path, watcher: Events
 ) -> dict[str, Any]:
     """The scores of the validation and test sets, for the model card."""
     results: dict[str, Any] = {}

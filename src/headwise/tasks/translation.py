@@ -1,4 +1,4 @@
-"""Translation: where packed pairs, the encoder–decoder and the loss meet.
+"""Translation: where packed pairs, a model of any kind and the loss meet.
 
     loss(batch) = smoothed cross-entropy of the target given the source, summed over target tokens
 
@@ -15,7 +15,7 @@ import torch
 
 from headwise.data.batching import ALL_ROWS, Cursor, PairSource, Share, batches, evaluation_batches
 from headwise.data.packing import PackedBatch
-from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.translation_model import TranslationModel
 from headwise.training.losses import LossSums, cross_entropy
 
 
@@ -23,7 +23,7 @@ from headwise.training.losses import LossSums, cross_entropy
 class TranslationTask:
     """A model and its objective, as the training loop wants them."""
 
-    module: EncoderDecoder
+    module: TranslationModel
     label_smoothing: float
     chunk_size: int | None = None
     """Tokens whose logits are made at a time; None: as many as suit the device."""

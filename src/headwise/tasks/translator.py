@@ -20,17 +20,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from headwise.attention.taps import tap_attention
 from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.constraints import encode_phrases
 from headwise.decoding.greedy import GreedySettings
 from headwise.decoding.results import SearchResult
 from headwise.decoding.sampling import SamplingSettings
+from headwise.decoding.stepping import Stepper
 from headwise.decoding.windows import decode_stream
 from headwise.errors import DataError, UsageError
-from headwise.models.incremental import IncrementalDecoder
+from headwise.models.choices import EncoderDecoderSettings
 from headwise.models.inference import Form, Precision, choose_form, exchange
+from headwise.models.steppers import make_stepper
 from headwise.positions.choices import Learned
 from headwise.settings import Settings, apply_overrides, check_settings
 from headwise.tasks.bundle import Bundle, load_bundle
@@ -120,7 +121,7 @@ class Translator:
         self.bundle = replace(bundle, model=self.model)
         self.recipe = bundle.recipe
         self.tokenizers = bundle.tokenizers
-        self._steppers: dict[bool, IncrementalDecoder] = {}
+        self._steppers: dict[bool, Stepper[Any]] = {}
 
     @classmethod
     def load(cls, directory: Path | str, *, device: Device = "auto", precision: Precision = "auto") -> Self:
@@ -185,11 +186,18 @@ class Translator:
             text, ids = remembered.popleft()
             yield self._translation(text, ids, result, alignment=alignment, attention=attention)
 
-    def _stepper(self, *, attending: bool) -> IncrementalDecoder:
+    def _stepper(self, *, attending: bool) -> Stepper[Any]:
         """The same one every time: on a GPU it keeps what it recorded."""
         if attending not in self._steppers:
-            self._steppers[attending] = IncrementalDecoder(self.model, attending=attending)
+            self._steppers[attending] = make_stepper(self.model, attending=attending)
         return self._steppers[attending]
+
+    @property
+    def _num_positions(self) -> int | None:
+        """How many the model has learned; None: it goes on for ever."""
+        model = self.recipe.model
+        position = model.position if isinstance(model, EncoderDecoderSettings) else None
+        return position.max_length if isinstance(position, Learned) else None
 
     def _within_positions(self, settings: DecodingSettings) -> DecodingSettings:
         """The same settings, with outputs no longer than the positions the model knows."""
@@ -198,19 +206,19 @@ class Translator:
                 f"the decoding given is a {type(settings).__name__}; make one with translator.settings(['kind=beam', 'size=8'])",
                 f"给出的 decoding 是 {type(settings).__name__}；请用 translator.settings(['kind=beam', 'size=8']) 生成",
             )
-        position = self.recipe.model.position
-        if not isinstance(position, Learned):
+        known = self._num_positions
+        if known is None:
             return settings
         limit = settings.max_length
         if isinstance(limit, int):
-            return settings.model_copy(update={"max_length": min(limit, position.max_length - 1)})
-        shorter = limit.model_copy(update={"limit": min(limit.limit, position.max_length - 1)})
+            return settings.model_copy(update={"max_length": min(limit, known - 1)})
+        shorter = limit.model_copy(update={"limit": min(limit.limit, known - 1)})
         return settings.model_copy(update={"max_length": shorter})
 
     def _check_length(self, num_tokens: int, line: int) -> None:
         """Refuse a sentence before the model sees it: attention's cost grows with the square of its length."""
-        position = self.recipe.model.position
-        limit = min(MAX_SOURCE_TOKENS, position.max_length) if isinstance(position, Learned) else MAX_SOURCE_TOKENS
+        known = self._num_positions
+        limit = MAX_SOURCE_TOKENS if known is None else min(MAX_SOURCE_TOKENS, known)
         if num_tokens > limit:
             raise DataError(
                 f"sentence {line} of the input has {num_tokens:,} tokens, at most {limit:,} are translated; split it into sentences",
@@ -242,16 +250,14 @@ class Translator:
         """Every attention map of one sentence pair, computed in one pass over the finished target."""
         device = self.model.output.weight.device
         source_ids, target_ids = [*source, EOS], [BOS, *target]
-        layers = self.model.attention_layers()
-        x, y = torch.tensor([source_ids], device=device), torch.tensor([target_ids], device=device)
-        with tap_attention(layers) as maps:
-            self.model(
-                x,
-                y,
-                source_segment=torch.ones_like(x),
-                target_segment=torch.ones_like(y),
-                source_position=torch.arange(x.shape[1], device=device)[None],
-                target_position=torch.arange(y.shape[1], device=device)[None],
+        maps = self.model.attention_maps(
+            torch.tensor([source_ids], device=device), torch.tensor([target_ids], device=device)
+        )
+        if not maps:
+            raise UsageError(
+                "alignments and pictures are read from attention, and this model has none (model.attention.kind=none); leave them "
+                "out, or train with model.attention.kind=luong",
+                "对齐与图画来自注意力，而该模型没有注意力（model.attention.kind=none）；请不要索取，或以 model.attention.kind=luong 训练",
             )
         return AttentionTrace(
             source_pieces=(*self.tokenizers.source.pieces(source), "</s>"),

@@ -1,0 +1,69 @@
+"""From packed rows to one pair a row and back: what lets a recurrent model learn from the same batches as a Transformer.
+
+Attention keeps the pairs of a packed row apart by a mask; a recurrence would have to walk through them one after the other, 128
+steps for every row. Spread out, all pairs of a batch are walked through side by side, in as many steps as the longest has words:
+
+    row     a₁ a₂ a₃ b₁ b₂ ·                a₁ a₂ a₃
+            c₁ c₂ c₃ c₄ c₅ ·       →        b₁ b₂ ·  ·  ·
+                                            c₁ c₂ c₃ c₄ c₅
+
+Results go back to where their tokens stood, so that whoever counts losses never knows. The number of pairs and the longest of them
+are asked of the batch: shapes follow the data, and on a GPU the host waits once for this answer.
+
+Tested against: packed = padded = one by one through the whole model.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The pairs of a batch, one a row, and where their target tokens came from."""
+
+    source: Int[Tensor, "pair source"]
+    source_length: Int[Tensor, " pair"]
+    target: Int[Tensor, "pair target"]
+    cell: Int[Tensor, "row packed_target"]
+    """Of each place of the packed rows, its cell in `target`, counted row by row; filling has one past the last."""
+
+    def gather_back(self, hidden: Float[Tensor, "pair target dim"]) -> Float[Tensor, "row packed_target dim"]:
+        """What was computed for each target token, where it stood; zeros in filling."""
+        real = self.cell < self.target.numel()
+        found = hidden.flatten(0, 1)[torch.where(real, self.cell, 0)]
+        return torch.where(real[..., None], found, 0)
+
+
+def spread_pairs(
+    source: Int[Tensor, "row source"],
+    target: Int[Tensor, "row target"],
+    *,
+    source_segment: Int[Tensor, "row source"],
+    target_segment: Int[Tensor, "row target"],
+    source_position: Int[Tensor, "row source"],
+    target_position: Int[Tensor, "row target"],
+) -> Spread:
+    """One pair a row, as wide as the longest of this batch; a batch of filling becomes one pair of filling."""
+    pairs_of_row = torch.maximum(source_segment.amax(1), target_segment.amax(1))
+    first = (pairs_of_row.cumsum(0) - pairs_of_row)[:, None]
+    longest = [
+        torch.where(segment > 0, position + 1, 1).max()
+        for segment, position in ((source_segment, source_position), (target_segment, target_position))
+    ]
+    num_pairs, source_width, target_width = torch.stack([pairs_of_row.sum().clamp_min(1), *longest]).tolist()
+
+    def cells(segment: Tensor, position: Tensor, width: int) -> Tensor:
+        return torch.where(segment > 0, (first + segment - 1) * width + position, num_pairs * width)
+
+    def lay(tokens: Tensor, cell: Tensor, width: int) -> Tensor:
+        # Filling goes to a place of its own past the end, which is cut off.
+        flat = tokens.new_zeros(num_pairs * width + 1).scatter_(0, cell.flatten(), tokens.flatten())
+        return flat[:-1].view(num_pairs, width)
+
+    source_cell = cells(source_segment, source_position, source_width)
+    target_cell = cells(target_segment, target_position, target_width)
+    length = lay((source_segment > 0).long(), source_cell, source_width).sum(1).clamp_min(1)
+    return Spread(lay(source, source_cell, source_width), length, lay(target, target_cell, target_width), target_cell)

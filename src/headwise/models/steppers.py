@@ -1,0 +1,20 @@
+"""A stepper for each kind of model: what searches want to hold in their hands."""
+
+from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.incremental import IncrementalDecoder
+from headwise.models.recurrent_stepper import RecurrentStepper
+from headwise.models.recurrent_translator import RecurrentTranslator
+from headwise.models.translation_model import TranslationModel
+
+AnyStepper = IncrementalDecoder | RecurrentStepper
+
+
+def make_stepper(model: TranslationModel, *, attending: bool = False) -> AnyStepper:
+    """`attending`: also keep where each step looked, for the coverage penalty."""
+    match model:
+        case EncoderDecoder():
+            return IncrementalDecoder(model, attending=attending)
+        case RecurrentTranslator():
+            return RecurrentStepper(model, attending=attending)
+        case _:
+            raise AssertionError(f"no stepper for {type(model).__name__}")
