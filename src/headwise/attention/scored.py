@@ -22,7 +22,7 @@ from headwise.attention.biases import Bias, dense_bias
 from headwise.attention.local_position import LocalWindow, PlacedTable, Places, find_places
 from headwise.attention.masks import Mask
 from headwise.attention.normalizers import Normalizer, Softmax
-from headwise.attention.scores import LocationScore
+from headwise.attention.scores import KeyMapping, LocationScore
 
 MAX_SCORE = 1e30
 """Scores are bounded so that a difference of two stays in float32."""
@@ -61,6 +61,10 @@ class ScoredAttention(nn.Module):
         places = find_places(mask, num_queries, num_keys, device)
         return Mask((PlacedTable(table, places),), blind_count=mask.blind_count)
 
+    def map_keys(self, k: Float[Tensor, "batch head key key_dim"]) -> Float[Tensor, "batch head key mapped"]:
+        """What can be worked out of the keys once, if queries come one after the other."""
+        return self.score.map_keys(k) if isinstance(self.score, KeyMapping) else k
+
     def stand_at(self, position: Int[Tensor, "#batch query"]) -> "StandingAttention":
         """The same kernel told where its queries stand, as one cannot tell from a single step of decoding."""
         return StandingAttention(self, position)
@@ -84,19 +88,23 @@ class ScoredAttention(nn.Module):
     def weights(
         self,
         q: Float[Tensor, "batch head query head_dim"],
-        k: Float[Tensor, "batch head key head_dim"],
+        k: Float[Tensor, "batch head key key_dim"],
         mask: Mask,
         *,
         bias: Bias | None = None,
         training: bool = False,
         position: Int[Tensor, "#batch query"] | None = None,
+        mapped: bool = False,
     ) -> Float[Tensor, "batch head query key"]:
+        """`mapped`: k comes from `map_keys`."""
         num_queries, num_keys = q.shape[-2], k.shape[-2]
         allowed = mask.dense(num_queries, num_keys, q.device)
         places = find_places(mask, num_queries, num_keys, q.device) if self._asks_for_places else None
         if isinstance(self.score, LocationScore):
             assert places is not None
             scores = self.score(q, k, key_place=places.key)
+        elif mapped and isinstance(self.score, KeyMapping):
+            scores = self.score.compare(q, k)
         else:
             scores = self.score(q, k)
         scores = scores.clamp(-MAX_SCORE, MAX_SCORE)

@@ -20,6 +20,7 @@ Tested against: the formulas looped over single pairs in double precision, finit
 """
 
 import math
+from typing import Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -81,6 +82,17 @@ def _compare_in_pieces(
     return torch.cat(compared, dim=-2)
 
 
+@runtime_checkable
+class KeyMapping(Protocol):
+    """A score whose work on the keys does not wait for a query: score(q, k) = compare(q, map_keys(k))."""
+
+    def map_keys(self, k: Float[Tensor, "*batch key key_dim"]) -> Float[Tensor, "*batch key mapped"]: ...
+
+    def compare(
+        self, q: Float[Tensor, "*batch query query_dim"], mapped: Float[Tensor, "*batch key mapped"]
+    ) -> Float[Tensor, "*batch query key"]: ...
+
+
 class AdditiveScore(nn.Module):
     """A small network of one hidden layer compares; queries and keys may differ in width."""
 
@@ -93,8 +105,15 @@ class AdditiveScore(nn.Module):
     def forward(
         self, q: Float[Tensor, "*batch query query_dim"], k: Float[Tensor, "*batch key key_dim"]
     ) -> Float[Tensor, "*batch query key"]:
-        a, b = _map(q, self.query_map), _map(k, self.key_map)
-        return _compare_in_pieces(a, b, self.vote[0])
+        return self.compare(q, self.map_keys(k))
+
+    def map_keys(self, k: Float[Tensor, "*batch key key_dim"]) -> Float[Tensor, "*batch key mapped"]:
+        return _map(k, self.key_map)
+
+    def compare(
+        self, q: Float[Tensor, "*batch query query_dim"], mapped: Float[Tensor, "*batch key mapped"]
+    ) -> Float[Tensor, "*batch query key"]:
+        return _compare_in_pieces(_map(q, self.query_map), mapped, self.vote[0])
 
 
 class ConcatScore(nn.Module):
@@ -109,8 +128,15 @@ class ConcatScore(nn.Module):
     def forward(
         self, q: Float[Tensor, "*batch query query_dim"], k: Float[Tensor, "*batch key key_dim"]
     ) -> Float[Tensor, "*batch query key"]:
-        of_query, of_key = self.joint_map.split([self.query_dim, k.shape[-1]], dim=1)
-        return _compare_in_pieces(_map(q, of_query), _map(k, of_key), self.vote[0])
+        return self.compare(q, self.map_keys(k))
+
+    def map_keys(self, k: Float[Tensor, "*batch key key_dim"]) -> Float[Tensor, "*batch key mapped"]:
+        return _map(k, self.joint_map[:, self.query_dim :])
+
+    def compare(
+        self, q: Float[Tensor, "*batch query query_dim"], mapped: Float[Tensor, "*batch key mapped"]
+    ) -> Float[Tensor, "*batch query key"]:
+        return _compare_in_pieces(_map(q, self.joint_map[:, : self.query_dim]), mapped, self.vote[0])
 
 
 class BilinearScore(nn.Module):
@@ -123,7 +149,15 @@ class BilinearScore(nn.Module):
     def forward(
         self, q: Float[Tensor, "*batch query query_dim"], k: Float[Tensor, "*batch key key_dim"]
     ) -> Float[Tensor, "*batch query key"]:
-        return widen(q) @ _map(k, self.between).transpose(-2, -1)
+        return self.compare(q, self.map_keys(k))
+
+    def map_keys(self, k: Float[Tensor, "*batch key key_dim"]) -> Float[Tensor, "*batch key mapped"]:
+        return _map(k, self.between)
+
+    def compare(
+        self, q: Float[Tensor, "*batch query query_dim"], mapped: Float[Tensor, "*batch key mapped"]
+    ) -> Float[Tensor, "*batch query key"]:
+        return widen(q) @ mapped.transpose(-2, -1)
 
 
 class CosineScore(nn.Module):

@@ -1,8 +1,7 @@
 """What a recurrent translator costs, part by part: the counting of describe.py for models that carry a state.
 
 A layer's two matrices are met once by every word. The decoder remembers one state however much it has written, so a word adds nothing to
-its cache; of the source it keeps dim numbers a word if it looks back, and nothing if it cannot. A learned score that maps the keys
-(additive, concat, bilinear) maps them anew at every step where the query waits for the step before.
+its cache; of the source it keeps dim numbers a word if it looks back (and what a learned score made of them), and nothing if it cannot.
 
 Tested against: a case worked by hand, and torch's FlopCounterMode.
 """
@@ -12,7 +11,7 @@ from collections.abc import Iterable
 from torch import nn
 
 from headwise.attention.scores import AdditiveScore, BilinearScore, ConcatScore, LocationScore
-from headwise.models.recurrent_decoders import LuongDecoder, SourceAttention
+from headwise.models.recurrent_decoders import SourceAttention
 from headwise.models.recurrent_translator import RecurrentTranslator
 
 
@@ -44,7 +43,10 @@ def count_flops(model: RecurrentTranslator, *, source_length: int) -> tuple[dict
 
 def cached_numbers(model: RecurrentTranslator) -> int:
     """Of each source word, while writing."""
-    return model.output.in_features if model.has_attention else 0
+    attention, dim = model.decoder.attention, model.output.in_features
+    if attention is None:
+        return 0
+    return dim + attention.map_keys(model.output.weight.new_zeros(1, 1, dim)).shape[-1]
 
 
 def _products(modules: Iterable[nn.Module]) -> int:
@@ -65,9 +67,7 @@ def _attention_flops(model: RecurrentTranslator, num_keys: int) -> tuple[int, in
         return 0, 0
     dim = model.output.in_features
     of_query, of_key, of_pair = _score_flops(attention, dim)
-    at_once = isinstance(model.decoder, LuongDecoder) and not model.decoder.input_feeding
-    each = of_query + num_keys * (of_pair + 2 * dim)
-    return (of_key, each) if at_once else (0, each + num_keys * of_key)
+    return of_key, of_query + num_keys * (of_pair + 2 * dim)
 
 
 def _score_flops(attention: SourceAttention, dim: int) -> tuple[int, int, int]:

@@ -35,6 +35,8 @@ class Memory:
     last: Sequence[State]
     real: Bool[Tensor, "pair source"] | None = None
     """None: no filling."""
+    keys: Float[Tensor, "pair source mapped"] | None = None
+    """The states as the score compares them, worked out once for all words to be written."""
 
     @property
     def mask(self) -> Mask:
@@ -62,13 +64,17 @@ class SourceAttention(nn.Module):
         super().__init__()
         self.kernel = kernel
 
+    def map_keys(self, states: Float[Tensor, "pair source dim"]) -> Float[Tensor, "pair source mapped"]:
+        return self.kernel.map_keys(states[:, None])[:, 0]
+
     def forward(
         self, query: Float[Tensor, "pair query dim"], memory: Memory, *, time: int = 0
     ) -> tuple[Float[Tensor, "pair query dim"], Float[Tensor, "pair query source"]]:
         """The context of every query and the weights it comes from; the first query stands at `time`."""
         position = torch.arange(time, time + query.shape[1], device=query.device)[None]
+        keys = self.map_keys(memory.states) if memory.keys is None else memory.keys
         weights = self.kernel.weights(
-            query[:, None], memory.states[:, None], memory.mask, training=self.training, position=position
+            query[:, None], keys[:, None], memory.mask, training=self.training, position=position, mapped=True
         )[:, 0]
         weights = weights.to(memory.states.dtype)
         return weights @ memory.states, weights
@@ -87,6 +93,10 @@ class RecurrentDecoder(nn.Module):
         super().__init__()
         self.layers, self.attention, self.dropout_rate = layers, attention, dropout_rate
 
+    def prepare(self, memory: Memory) -> Memory:
+        """With all that steps would otherwise work out again and again."""
+        return memory if self.attention is None else replace(memory, keys=self.attention.map_keys(memory.states))
+
     def start(self, memory: Memory) -> WritingState:
         return WritingState(memory.last)
 
@@ -97,6 +107,7 @@ class RecurrentDecoder(nn.Module):
         self, x: Float[Tensor, "pair target dim"], memory: Memory
     ) -> tuple[Float[Tensor, "pair target dim"], Float[Tensor, "pair target source"] | None]:
         """All outputs of a known target, and where each looked."""
+        memory = self.prepare(memory)
         state, outputs, looked = self.start(memory), [], []
         for word in x.unbind(1):
             output, state, weights = self.step(word, state, memory)

@@ -52,7 +52,7 @@ class RecurrentStepper:
         lengths = torch.tensor([len(source) + 1 for source in sources], device=self.device)
         longest = max(len(source) for source in sources) + 1
         padded = [[*source, EOS, *([PAD] * (longest - len(source) - 1))] for source in sources]
-        memory = self.model.encode(torch.tensor(padded, device=self.device), lengths)
+        memory = self.model.decoder.prepare(self.model.encode(torch.tensor(padded, device=self.device), lengths))
         rows = torch.arange(len(sources), device=self.device).repeat_interleave(width)
         memory = _select(memory, rows)
         return StepperState(memory, self.model.decoder.start(memory))
@@ -83,4 +83,5 @@ class RecurrentStepper:
 def _select(memory: Memory, rows: Tensor) -> Memory:
     last = [tuple(part[rows] for part in state) for state in memory.last]
     real = None if memory.real is None else memory.real[rows]
-    return Memory(memory.states[rows], last, real)
+    keys = None if memory.keys is None else memory.keys[rows]
+    return Memory(memory.states[rows], last, real, keys)

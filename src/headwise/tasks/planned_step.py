@@ -6,12 +6,14 @@ What a recipe cannot know before its data is prepared is assumed: the largest vo
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from headwise.attention.fused import FusedAttention
 from headwise.attention.multi_head import MultiHeadAttention
+from headwise.blocks.recurrent_cells import RecurrentLayer, RecurrentStack
 from headwise.data.packing import PackedBatch
 from headwise.errors import UsageError
 from headwise.models.choices import build_model
@@ -33,6 +35,13 @@ class _FusedOnGpu(FusedAttention):
 
     def stores_weights(self, q: Tensor, k: Tensor) -> bool:
         return False
+
+
+def _write_out(module: nn.Module) -> None:
+    """Recurrent layers by their equations: torch's fused loops read what tensors without content do not have."""
+    for part in module.modules():
+        if isinstance(part, RecurrentLayer | RecurrentStack):
+            part.forward = partial(part.forward, written_out=True)  # type: ignore[method-assign]
 
 
 @dataclass(frozen=True)
@@ -74,6 +83,7 @@ class Subject:
                     layer.kernel = _FusedOnGpu()
             if isinstance(module, RecurrentTranslator):
                 module.assumes_full_rows = True  # tokens without content cannot be asked for their number
+                _write_out(module)
             chunk_size = self.chunk_size(rows, cuda=cuda)
             task = TranslationTask(module, training.objective.label_smoothing, chunk_size)
             source, target = (
