@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from headwise.models.choices import build_model
-from headwise.models.recurrent_choices import RecurrentSettings
+from headwise.models.recurrent_choices import RecurrentTranslatorSettings
 from headwise.models.recurrent_translator import RecurrentTranslator
 from headwise.settings import check_settings
 
@@ -35,7 +35,7 @@ def make(
         "attention": ATTENTIONS[attention] if isinstance(attention, str) else attention,
         **changes,
     }
-    settings = check_settings(RecurrentSettings, data)
+    settings = check_settings(RecurrentTranslatorSettings, data)
     model = build_model(settings, source_size=vocab, target_size=vocab, generator=generator)
     assert isinstance(model, RecurrentTranslator)
     with torch.no_grad():  # biases start at zero, which would hide a bias that is forgotten

@@ -31,8 +31,8 @@ from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
 from headwise.models.ngram import NgramSettings
 from headwise.models.recurrent_choices import RecurrentTranslatorSettings, build_recurrent
-from headwise.models.translation_model import TranslationModel
 from headwise.models.recurrent_language_model import RecurrentLanguageModel, RecurrentSettings
+from headwise.models.translation_model import TranslationModel
 from headwise.positions.choices import PositionSettings, Sinusoidal, build_positions, build_relations
 from headwise.settings import Settings
 
@@ -117,11 +117,13 @@ def _kind_of(model: Any) -> str | None:
 
 
 ModelSettings = Annotated[
-    Annotated[EncoderDecoderSettings, Tag("encoder_decoder")] | Annotated[RecurrentTranslatorSettings, Tag("recurrent")],
+    Annotated[EncoderDecoderSettings, Tag("encoder_decoder")]
+    | Annotated[RecurrentTranslatorSettings, Tag("recurrent")],
     Discriminator(_kind_of),
 ]
 """What a recipe of task translation may build."""
 
+TranslatorSettings = EncoderDecoderSettings | RecurrentTranslatorSettings
 AnySettings = EncoderDecoderSettings | DecoderOnlySettings
 
 
@@ -153,18 +155,10 @@ def build_model(
 ) -> EncoderDecoder: ...
 @overload
 def build_model(
-    settings: EncoderDecoderSettings | RecurrentTranslatorSettings,
-    *,
-    source_size: int,
-    target_size: int,
-    generator: torch.Generator | None,
+    settings: TranslatorSettings, *, source_size: int, target_size: int, generator: torch.Generator | None
 ) -> TranslationModel: ...
 def build_model(
-    settings: EncoderDecoderSettings | RecurrentTranslatorSettings,
-    *,
-    source_size: int,
-    target_size: int,
-    generator: torch.Generator | None,
+    settings: TranslatorSettings, *, source_size: int, target_size: int, generator: torch.Generator | None
 ) -> TranslationModel:
     """A freshly initialised model; sizes are those of the vocabularies. No generator: weights will be loaded, and are not
     filled before."""

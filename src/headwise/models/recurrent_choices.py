@@ -81,7 +81,7 @@ class RecurrentTranslatorSettings(Settings):
     kind: Literal["recurrent"] = "recurrent"
     cell: CellKind = "lstm"
     """What carries the state from word to word."""
-    layers: int = Field(default=1, ge=1, le=64)
+    layers: int = Field(default=2, ge=1, le=64)
     """Layers of the encoder, and as many of the decoder."""
     dim: int = Field(default=512, ge=2, le=65536, multiple_of=2)
     """Width of embeddings and states; of two directions each has half."""
@@ -95,7 +95,9 @@ class RecurrentTranslatorSettings(Settings):
     """Add a learned bias to the logits."""
 
 
-def build_recurrent(settings: RecurrentTranslatorSettings, *, source_size: int, target_size: int) -> RecurrentTranslator:
+def build_recurrent(
+    settings: RecurrentTranslatorSettings, *, source_size: int, target_size: int
+) -> RecurrentTranslator:
     """The model, its weights not filled yet."""
     target_table = nn.Embedding(target_size, settings.dim)
     source_table = target_table if settings.embedding.tied == "all" else nn.Embedding(source_size, settings.dim)
