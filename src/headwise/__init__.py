@@ -13,9 +13,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["LanguageModel", "Recipe", "Translation", "Translator", "__version__", "load_recipe", "train"]
+__all__ = ["Labeller", "LanguageModel", "Recipe", "Translation", "Translator", "__version__", "load_recipe", "train"]
 
 if TYPE_CHECKING:
+    from headwise.tasks.labeller import Labeller
     from headwise.tasks.language_model import LanguageModel
     from headwise.tasks.recipe import Recipe, load_recipe
     from headwise.tasks.running import train
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _HOMES = {
+    "Labeller": "labeller",
     "LanguageModel": "language_model",
     "Recipe": "recipe",
     "load_recipe": "recipe",

@@ -158,6 +158,8 @@ def result_name(key: str) -> str:
         "training_seconds": say("seconds of training", "训练秒数"),
         "parameters": say("parameters", "参数"),
         "pairs": say("pairs", "句对"),
+        "examples": say("examples", "样本"),
+        "classes": say("classes", "类别"),
         "lines": say("lines", "行数"),
         "tokens": say("tokens", "词元"),
         "vocabulary": say("vocabulary", "词表"),
@@ -175,6 +177,9 @@ def print_summary(summary: "RunSummary") -> None:
     for name, value in summary.results.items():
         if isinstance(value, dict) and "perplexity" in value:
             rows.append((f"{name} {say('perplexity', '困惑度')}", _shown(value["perplexity"]), _predictions(value)))
+        elif isinstance(value, dict) and "accuracy" in value:
+            labels = say(f"{value['labels']:,} labels", f"{value['labels']:,} 个标签")
+            rows.append((f"{name} {say('accuracy', '准确率')}", f"{100 * value['accuracy']:.2f} %", labels))
         elif isinstance(value, dict):
             for metric in ("bleu", "chrf", "ter"):
                 score = value[metric]
@@ -184,7 +189,9 @@ def print_summary(summary: "RunSummary") -> None:
     print_table((say("result", "结果"), say("value", "值"), say("signature", "签名")), rows)
     if summary.model is not None:
         sys.stdout.write(say(f"the model: {summary.model}\n", f"模型：{summary.model}\n"))
-        commands = {"translation": "translate", "language_modeling": "predict", "word_vectors": "nearest WORD"}
+        from headwise.tasks.bundle import COMMANDS
+
+        commands = {**COMMANDS, "word_vectors": "nearest WORD"}
         sys.stdout.write(
             say("try it: ", "试用：") + f"headwise {commands[summary.recipe.task]} --model {summary.model}\n"
         )

@@ -33,6 +33,8 @@ COMMANDS = (
     "score",
     "predict",
     "generate",
+    "classify",
+    "tag",
     "arpa",
     "nearest",
     "vectors",

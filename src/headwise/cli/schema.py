@@ -24,13 +24,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "task",
         nargs="?",
         default="translation",
-        choices=("translation", "language_modeling", "word_vectors"),
+        choices=("translation", "language_modeling", "word_vectors", "classification", "tagging"),
         help=say("of a recipe of this task (default: translation)", "该任务的配方（默认：translation）"),
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     from headwise.settings import Settings
+    from headwise.tasks.label_recipe import LabelRecipe
     from headwise.tasks.language_recipe import LanguageRecipe
     from headwise.tasks.recipe import Recipe
     from headwise.tasks.word_vector_recipe import WordVectorRecipe
@@ -39,6 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
         "translation": Recipe,
         "language_modeling": LanguageRecipe,
         "word_vectors": WordVectorRecipe,
+        "classification": LabelRecipe,
+        "tagging": LabelRecipe,
     }
     recipe = recipes[arguments.task]
     sys.stdout.write(json.dumps(recipe.model_json_schema(), ensure_ascii=False, indent=2) + "\n")

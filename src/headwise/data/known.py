@@ -18,10 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from headwise.data.known_table import CORPORA, KnownCorpusEntry, KnownFile, KnownPartEntry
+from headwise.data.known_labels import LABELLED_CORPORA
+from headwise.data.known_table import CORPORA as TEXT_CORPORA
+from headwise.data.known_table import LABELLED, Form, KnownCorpusEntry, KnownFile, KnownPartEntry
 from headwise.errors import DataError, UsageError
 from headwise.storage import INCOMPLETE, flush_to_disk
 
+CORPORA = TEXT_CORPORA + LABELLED_CORPORA
 VARIABLE = "HEADWISE_DATA"
 _TIMEOUT_SECONDS = 60
 _BLOCK = 1 << 18
@@ -46,7 +49,7 @@ class KnownText:
     path: Path
     column: int | None
     keep: Mapping[int, tuple[str, ...]]
-    is_tagged: bool
+    form: Form
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,19 @@ def find_known_text(name: str, language: str) -> KnownText:
     file = f"{part.file}.{language}.gz" if aligned else part.file
     _check_files(name, [file])
     column = None if part.columns is None else part.columns[language]
-    return KnownText(data_directory() / file, column, part.keep, is_tagged=part.form == "tagged")
+    return KnownText(data_directory() / file, column, part.keep, part.form)
+
+
+def find_known_labelled(name: str, language: str) -> KnownText:
+    """A part whose texts carry labels or tags, on disk."""
+    part = _part_with(name, (language,))
+    if part.form not in LABELLED:
+        names = ", ".join(
+            f"known:{one}" for corpus in CORPORA for one, at in corpus.parts.items() if at.form in LABELLED
+        )
+        raise UsageError(f"known:{name} has no labels; choose one of: {names}", f"known:{name} 没有标签；可选：{names}")
+    _check_files(name, [part.file])
+    return KnownText(data_directory() / part.file, None, part.keep, part.form)
 
 
 def _part_with(name: str, languages: Sequence[str]) -> KnownPartEntry:

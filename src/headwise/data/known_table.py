@@ -10,6 +10,10 @@ from typing import Literal
 
 from headwise.data.known_checksums import CHECKSUMS
 
+Form = Literal["parallel", "lines", "tagged", "classes", "reviews", "questions", "conllu"]
+"""lines: plain text; tagged: word/TAG word/TAG …; classes: text, tab, label; reviews: CSV with a header, label first; questions:
+the label is the first word; conllu: Universal Dependencies."""
+LABELLED: tuple[Form, ...] = ("tagged", "classes", "reviews", "questions", "conllu")
 _GITHUB = "https://raw.githubusercontent.com"
 
 
@@ -31,8 +35,7 @@ class KnownPartEntry:
     languages: tuple[str, ...]
     columns: Mapping[str, int] | None = None
     keep: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    form: Literal["parallel", "lines", "tagged"] = "parallel"
-    """lines: plain text; tagged: word/TAG word/TAG …"""
+    form: Form = "parallel"
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from headwise.data.corpora import empty_file
-from headwise.data.known import find_known_text
+from headwise.data.known import KnownText, find_known_text
+from headwise.data.labelled_files import read_comma_table, read_conllu, read_leading
 from headwise.data.lines import MAX_LINE_BYTES, find_text_file, read_lines
 from headwise.data.splitting import Part, SplitSettings, part_of
 from headwise.errors import DataError, SettingsError
@@ -155,8 +156,7 @@ def _read(text: Text, language: str) -> Iterator[str]:
             known = find_known_text(text.name, language)
             if known.column is not None:
                 return _read_column(known.path, known.column, known.keep)
-            lines = read_whole_lines(known.path)
-            return (_untagged(line, spaced=text.spaced) for line in lines) if known.is_tagged else lines
+            return _read_known(known, spaced=text.spaced)
         case PocketText():
             return _speak(text, language)
 
@@ -196,6 +196,24 @@ def _untagged(line: str, *, spaced: bool) -> str:
     """`[中央/n 电台/n]nt` without tags and brackets."""
     words = [word.removeprefix("[").rpartition("/")[0] for word in line.split()]
     return (" " if spaced else "").join(words)
+
+
+def _read_known(known: KnownText, *, spaced: bool) -> Iterator[str]:
+    """The text alone, whatever labels or tags it carries."""
+    match known.form:
+        case "tagged":
+            return (_untagged(line, spaced=spaced) for line in read_whole_lines(known.path))
+        case "classes":
+            return _read_column(known.path, 0, known.keep)
+        case "reviews":
+            found = read_comma_table(known.path, text_column=1, label_column=0, header=True)
+        case "questions":
+            found = read_leading(known.path, coarse=False)
+        case "conllu":
+            found = read_conllu(known.path, tags="upos")
+        case _:
+            return read_whole_lines(known.path)
+    return (" ".join(one.words).replace("\n", " ") for one in found)
 
 
 def _speak(text: PocketText, language: str) -> Iterator[str]:

@@ -59,12 +59,8 @@ def load_bundle(directory: Path | str) -> Bundle:
     path = find_bundle(require_path(directory, "directory", "runs/demo/model"))
     check_listed(verify_directory(path, kind=KIND), path)
     data = read_settings_file(path / "recipe.yaml")
-    if data.get("task") == "language_modeling":
-        raise CheckpointError(
-            "is a language model, a translator is needed; use `headwise score` and `headwise predict` with this one",
-            "是语言模型，需要翻译模型；该模型请用 `headwise score` 与 `headwise predict`",
-            file=path,
-        )
+    if data.get("task") in COMMANDS and data.get("task") != "translation":
+        raise explain_task(data.get("task"), "a translator", "翻译模型", "pocket", path)
     recipe = check_settings(Recipe, data, file=path / "recipe.yaml")
     tokenizers = load_tokenizers(path / "tokenizer")
     sizes = {"source_size": tokenizers.source.size, "target_size": tokenizers.target.size}
@@ -75,6 +71,31 @@ def load_bundle(directory: Path | str) -> Bundle:
     model = build_model(recipe.model, generator=None, **sizes)
     load_weights(model, path / "weights.safetensors")
     return Bundle(path, recipe, tokenizers, model.eval(), read_json(path / "results.json"))
+
+
+COMMANDS = {
+    "translation": "translate",
+    "language_modeling": "predict",
+    "word_vectors": "nearest",
+    "classification": "classify",
+    "tagging": "tag",
+}
+"""What to use a model of each task with."""
+
+
+def explain_task(task: Any, needed_en: str, needed_zh: str, recipe: str, path: Path) -> CheckpointError:
+    """A bundle of another task than the command is for."""
+    command = COMMANDS.get(task)
+    use_en = f"use `headwise {command}` with this one, or " if command else ""
+    use_zh = f"该模型请用 `headwise {command}`，或" if command else "请"
+    what_en, what_zh = (
+        ("a language model", "语言模型") if task == "language_modeling" else (f"a model of task {task!r}", f"任务 {task!r} 的模型")
+    )
+    return CheckpointError(
+        f"is {what_en}, {needed_en} is needed; {use_en}train one, e.g. `headwise train {recipe} --run runs/{recipe}`",
+        f"是{what_zh}，需要{needed_zh}；{use_zh}训练一个，例如 `headwise train {recipe} --run runs/{recipe}`",
+        file=path,
+    )
 
 
 def check_listed(manifest: Mapping[str, Any], path: Path) -> None:

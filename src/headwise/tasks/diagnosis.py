@@ -21,6 +21,7 @@ from headwise.models.inference import Precision, choose_form
 from headwise.settings import read_settings_file
 from headwise.storage import INCOMPLETE, MANIFEST, verify_directory
 from headwise.tasks.bundle import load_bundle
+from headwise.tasks.label_bundle import load_label_bundle
 from headwise.tasks.language_bundle import load_language_bundle
 from headwise.training.averaging import KIND as SNAPSHOT
 from headwise.training.checkpoints import KIND as CHECKPOINT
@@ -229,7 +230,10 @@ def _bundle(path: Path) -> Finding:
 def _languages(path: Path) -> str:
     """What a bundle is about, after it was loaded whole."""
     recipe = path / "recipe.yaml"
-    if recipe.is_file() and read_settings_file(recipe).get("task") == "language_modeling":
-        return load_language_bundle(path).recipe.data.language
+    match read_settings_file(recipe).get("task") if recipe.is_file() else None:
+        case "language_modeling":
+            return load_language_bundle(path).recipe.data.language
+        case "classification" | "tagging":
+            return load_label_bundle(path).recipe.data.language
     data = load_bundle(path).recipe.data
     return f"{data.source} → {data.target}"

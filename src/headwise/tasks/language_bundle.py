@@ -20,7 +20,7 @@ from headwise.models.ngram import NgramModel, NgramSettings
 from headwise.models.ngram.tables import NgramTables
 from headwise.settings import check_settings, read_settings_file
 from headwise.storage import publish_directory, read_json, verify_directory
-from headwise.tasks.bundle import KIND, check_listed, find_bundle
+from headwise.tasks.bundle import KIND, check_listed, explain_task, find_bundle
 from headwise.tasks.language_recipe import LanguageRecipe, SentenceReading, StreamReading
 from headwise.tasks.neural_tokens import NeuralTokenModel
 from headwise.tasks.recipe import write_recipe
@@ -62,13 +62,7 @@ def load_language_bundle(directory: Path) -> LanguageBundle:
     check_listed(verify_directory(path, kind=KIND), path)
     data = read_settings_file(path / "recipe.yaml")
     if data.get("task") != "language_modeling":
-        raise CheckpointError(
-            f"is a model of task {data.get('task')!r}, a language model is needed; use `headwise translate` with this one, or "
-            "train one, e.g. `headwise train ptb-ngram --run runs/ptb`",
-            f"是任务 {data.get('task')!r} 的模型，需要语言模型；该模型请用 `headwise translate`，"
-            "或训练一个，例如 `headwise train ptb-ngram --run runs/ptb`",
-            file=path,
-        )
+        raise explain_task(data.get("task"), "a language model", "语言模型", "ptb-ngram", path)
     recipe = check_settings(LanguageRecipe, data, file=path / "recipe.yaml")
     tokenizer = load_tokenizers(path / "tokenizer").source
     model = _restore(recipe, tokenizer.size, path / WEIGHTS)

@@ -23,6 +23,7 @@ from headwise.models.recurrent_choices import RecurrentTranslatorSettings
 from headwise.positions.choices import Learned
 from headwise.settings import Settings, apply_overrides, check_settings, read_settings_file
 from headwise.tasks.arguments import require_path, require_texts
+from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.language_recipe import LanguageRecipe
 from headwise.tasks.word_vector_recipe import WordVectorRecipe
 from headwise.text.choices import SentencePieceSettings, TextSettings
@@ -123,9 +124,9 @@ class Recipe(Settings):
         return self.training.model_copy(update={"compile": "off", "cuda_graphs": "off"})
 
 
-AnyRecipe = Recipe | LanguageRecipe | WordVectorRecipe
+AnyRecipe = Recipe | LanguageRecipe | WordVectorRecipe | LabelRecipe
 """A recipe of any task. Translation is the main job: its type is simply `Recipe`."""
-TASKS = ("translation", "language_modeling", "word_vectors")
+TASKS = ("translation", "language_modeling", "word_vectors", "classification", "tagging")
 
 
 def recipes_directory() -> Path:
@@ -194,6 +195,8 @@ def check_recipe(data: Mapping[str, Any], *, file: Path | str | None = None) -> 
             return check_settings(LanguageRecipe, data, file=file)
         case "word_vectors":
             return check_settings(WordVectorRecipe, data, file=file)
+        case "classification" | "tagging":
+            return check_settings(LabelRecipe, data, file=file)
         case "translation":
             return check_settings(Recipe, data, file=file)
         case other:

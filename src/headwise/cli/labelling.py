@@ -1,0 +1,93 @@
+"""What `headwise classify` and `headwise tag` have in common: where texts come from, tables of classes."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headwise.errors import UsageError
+from headwise.language import say
+
+if TYPE_CHECKING:
+    from headwise.evaluation.labelling import LabelScores
+    from headwise.tasks.labeller import LabelledAnswer
+
+BLOCK = 1024
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "texts", nargs="*", metavar="TEXT", help=say("text (none: standard input)", "文本（不给则读标准输入）")
+    )
+    parser.add_argument("--model", required=True, metavar="DIR", help=say("a bundle or run", "模型目录或运行目录"))
+    parser.add_argument("--file", metavar="FILE", help=say("read texts here, one a line", "从文件读取，每行一条"))
+    parser.add_argument(
+        "--measure",
+        metavar="CORPUS",
+        help=say(
+            "labelled text (.tsv, .csv, .conllu or known:NAME): accuracy and a table of classes",
+            "带标签的文本（.tsv、.csv、.conllu 或 known:名称）：给出准确率与各类别表",
+        ),
+    )
+    parser.add_argument(
+        "--device", default="auto", choices=("auto", "cpu", "cuda"), help=say("auto, cpu or cuda", "auto、cpu 或 cuda")
+    )
+    parser.add_argument("--json", action="store_true", help=say("one JSON object a line", "每行一个 JSON"))
+
+
+def run_labelling(arguments: argparse.Namespace, *, tags: bool, show: Callable[["LabelledAnswer"], None]) -> int:
+    """Answer or measure with a model of the right shape."""
+    from headwise.tasks.labeller import Labeller
+
+    if sum((bool(arguments.texts), arguments.file is not None, arguments.measure is not None)) > 1:
+        raise UsageError(
+            "texts, --file and --measure exclude each other; give one of them",
+            "文本、--file 与 --measure 不能同时使用；请只给其一",
+        )
+    labeller = Labeller.load(arguments.model, device=arguments.device)
+    if labeller.is_tagger != tags:
+        right = "tag" if labeller.is_tagger else "classify"
+        raise UsageError(
+            f"{arguments.model} is made for task={labeller.bundle.recipe.task}; use `headwise {right}` with it",
+            f"{arguments.model} 的任务是 {labeller.bundle.recipe.task}；请用 `headwise {right}`",
+        )
+    if arguments.measure is not None:
+        _show_scores(labeller.measure(arguments.measure), as_json=arguments.json)
+        return 0
+    lines = _lines(arguments)
+    while block := list(islice(lines, BLOCK)):
+        for answer in labeller(block):
+            if arguments.json:
+                sys.stdout.write(json.dumps(answer.as_dict(is_tagged=tags), ensure_ascii=False) + "\n")
+            else:
+                show(answer)
+    return 0
+
+
+def _lines(arguments: argparse.Namespace) -> Iterator[str]:
+    from headwise.tasks.files import read_text_lines
+
+    if arguments.texts:
+        return iter(arguments.texts)
+    return read_text_lines(None if arguments.file is None else Path(arguments.file))
+
+
+def _show_scores(scores: "LabelScores", *, as_json: bool) -> None:
+    from headwise.cli.display import print_table
+
+    if as_json:
+        sys.stdout.write(json.dumps(scores.as_dict(), ensure_ascii=False, indent=2) + "\n")
+        return
+    headings = (say("class", "类别"), say("count", "数量"), say("precision", "精确率"), say("recall", "召回率"), "F1")
+    rows = [
+        (one.label, f"{one.num_there:,}", *(f"{100 * value:.1f}" for value in (one.precision, one.recall, one.f1)))
+        for one in scores.classes
+    ]
+    title = say(
+        f"accuracy {100 * scores.accuracy:.2f} % of {scores.num_labels:,}, mean F1 of the classes {100 * scores.macro_f1:.1f}",
+        f"准确率 {100 * scores.accuracy:.2f}%（共 {scores.num_labels:,} 个），各类别 F1 平均 {100 * scores.macro_f1:.1f}",
+    )
+    print_table(headings, rows, title=title)

@@ -1,0 +1,37 @@
+"""`headwise tag`: a label for each word of a sentence."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from headwise.cli.labelling import add_arguments, run_labelling
+from headwise.language import say
+
+if TYPE_CHECKING:
+    from headwise.tasks.labeller import LabelledAnswer
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "tag",
+        help=say("name the tag of each word", "给每个词标注"),
+        description=say(
+            "A tag for each word (words are cut at spaces) by a trained tagger; or how often it is right.\n\n"
+            "  headwise tag --model runs/tags 'I saw a saw'\n"
+            "  headwise tag --model runs/tags --file sentences.txt --json\n"
+            "  headwise tag --model runs/tags --measure known:ud-english-ewt/test",
+            "用训练好的标注模型给每个词（按空格切分）一个标注；或度量其准确率。\n\n"
+            "  headwise tag --model runs/tags 'I saw a saw'\n"
+            "  headwise tag --model runs/tags --file sentences.txt --json\n"
+            "  headwise tag --model runs/tags --measure known:ud-english-ewt/test",
+        ),
+    )
+    add_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    return run_labelling(arguments, tags=True, show=_show)
+
+
+def _show(answer: "LabelledAnswer") -> None:
+    sys.stdout.write(" ".join(f"{word}/{tag}" for word, tag in zip(answer.words, answer.labels, strict=True)) + "\n")

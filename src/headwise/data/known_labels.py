@@ -1,0 +1,56 @@
+"""The part of the table of known corpora whose texts carry labels or tags (known_table.py has the others)."""
+
+from headwise.data.known_table import KnownCorpusEntry, KnownPartEntry
+
+LABELLED_CORPORA = (
+    KnownCorpusEntry(
+        name="sst2",
+        description="Film reviews, whole sentences, positive (1) or negative (0): 6,920, 872 and 1,821",
+        description_zh="影评整句，褒（1）或贬（0）：6,920、872 与 1,821 句",
+        licence="none stated",
+        source="github clairett/pytorch-sentiment-classification, data/SST2, commit 457ffd8",
+        parts={
+            "sst2/train": KnownPartEntry("sst2/train.tsv.gz", ("en",), form="classes"),
+            "sst2/dev": KnownPartEntry("sst2/dev.tsv.gz", ("en",), form="classes"),
+            "sst2/test": KnownPartEntry("sst2/test.tsv.gz", ("en",), form="classes"),
+        },
+    ),
+    KnownCorpusEntry(
+        name="trec-qc",
+        description="Questions by what they ask for, 6 coarse and 50 fine classes: 5,452 and 500",
+        description_zh="按所问内容分类的问句，6 大类、50 小类：5,452 与 500 句",
+        licence="none stated (Li and Roth, research data)",
+        source="github nltk/nltk_data, packages/corpora/qc.zip, commit 5db857e; one byte re-encoded to UTF-8",
+        parts={
+            "trec-qc/train": KnownPartEntry("trec-qc/train.txt.gz", ("en",), form="questions"),
+            "trec-qc/test": KnownPartEntry("trec-qc/test.txt.gz", ("en",), form="questions"),
+        },
+    ),
+    KnownCorpusEntry(
+        name="chinese-sentiment",
+        description="Chinese reviews of deliveries (11,987) and hotels (7,766), positive (1) or negative (0), no split",
+        description_zh="外卖（11,987 条）与酒店（7,766 条）评论，褒（1）或贬（0），未划分",
+        licence="none stated",
+        source="github SophonPlus/ChineseNlpCorpus, datasets, commit a0b781d",
+        parts={
+            "chinese-sentiment/deliveries": KnownPartEntry(
+                "chinese-sentiment/waimai_10k.csv.gz", ("zh",), form="reviews"
+            ),
+            "chinese-sentiment/hotels": KnownPartEntry(
+                "chinese-sentiment/ChnSentiCorp_htl_all.csv.gz", ("zh",), form="reviews"
+            ),
+        },
+    ),
+    KnownCorpusEntry(
+        name="ud-english-ewt",
+        description="Universal Dependencies, English web text with tags: 12,544, 2,001 and 2,077 sentences",
+        description_zh="通用依存树库，英语网络文本及词性：12,544、2,001 与 2,077 句",
+        licence="CC BY-SA 4.0",
+        source="github UniversalDependencies/UD_English-EWT, commit 15d613d8",
+        parts={
+            "ud-english-ewt/train": KnownPartEntry("ud-english-ewt/en_ewt-ud-train.conllu.gz", ("en",), form="conllu"),
+            "ud-english-ewt/dev": KnownPartEntry("ud-english-ewt/en_ewt-ud-dev.conllu.gz", ("en",), form="conllu"),
+            "ud-english-ewt/test": KnownPartEntry("ud-english-ewt/en_ewt-ud-test.conllu.gz", ("en",), form="conllu"),
+        },
+    ),
+)

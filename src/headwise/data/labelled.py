@@ -1,0 +1,238 @@
+"""The `data:` section of recipes that learn labels: which files, in which form, with which split.
+
+    my/train.tsv                     text and label               classification
+    my/train.conllu                  words and tags               tagging
+    known:sst2/train                 a public corpus, read in its own form
+
+Tested against: each form through a recipe; what is of the other shape is refused.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+
+from headwise.data import labelled_files as files
+from headwise.data.known import find_known_labelled
+from headwise.data.labelled_files import Labelled
+from headwise.data.lines import find_text_file
+from headwise.data.splitting import Part, SplitSettings, part_of
+from headwise.errors import SettingsError, UsageError
+from headwise.settings import Settings
+
+Shape = Literal["one", "each"]
+"""One label a text, or one for each word."""
+Column = Annotated[int, pydantic.Field(ge=0, le=1000)]
+
+
+class _Labels(Settings):
+    limit: int | None = pydantic.Field(default=None, ge=1)
+    """Take at most so many texts or sentences from the start (after `split`)."""
+    split: SplitSettings | None = None
+    """Take only a part, decided by the text."""
+
+
+class LabelTable(_Labels):
+    """Text and label in two columns of a tab-separated file."""
+
+    kind: Literal["tsv"] = "tsv"
+    path: Path
+    text_column: Column = 0
+    label_column: Column = 1
+
+
+class LabelCommaTable(_Labels):
+    """Text and label in two columns of comma-separated values."""
+
+    kind: Literal["csv"] = "csv"
+    path: Path
+    text_column: Column = 0
+    label_column: Column = 1
+    header: bool = True
+    """The first line names the columns."""
+
+
+class LeadingLabels(_Labels):
+    """The first word of each line is its label."""
+
+    kind: Literal["leading"] = "leading"
+    path: Path
+    coarse: bool = False
+    """Of a label such as DESC:manner take what stands before the colon."""
+
+
+class Conllu(_Labels):
+    """Universal Dependencies."""
+
+    kind: Literal["conllu"] = "conllu"
+    path: Path
+    tags: Literal["upos", "xpos"] = "upos"
+    """The universal tags, or the language's own."""
+
+
+class WordColumns(_Labels):
+    """A word, a tab, its tag; an empty line between sentences."""
+
+    kind: Literal["columns"] = "columns"
+    path: Path
+
+
+class SlashedWords(_Labels):
+    """word/TAG word/TAG … on each line."""
+
+    kind: Literal["slashed"] = "slashed"
+    path: Path
+
+
+class AlignedTags(_Labels):
+    """Words in one file, their tags in another."""
+
+    kind: Literal["aligned"] = "aligned"
+    path: Path
+    tags_path: Path
+    """The file of tags."""
+
+
+class KnownLabels(_Labels):
+    """A part of a known public corpus, such as sst2/train."""
+
+    kind: Literal["known"] = "known"
+    name: str
+    coarse: bool = False
+    """Of a label such as DESC:manner take what stands before the colon."""
+
+
+_SUFFIXES = {".tsv": "tsv", ".csv": "csv", ".conllu": "conllu"}
+
+
+def _expand_labels(value: Any) -> Any:
+    """The long form of a corpus given as a string, or as a mapping without its kind."""
+    if isinstance(value, str | Path):
+        text = str(value)
+        if text.startswith("known:"):
+            return {"kind": "known", "name": text.removeprefix("known:")}
+        suffix = Path(text.removesuffix(".gz").removesuffix(".xz")).suffix
+        if suffix not in _SUFFIXES:
+            raise SettingsError(
+                f"{text!r} does not tell its form; end it in .tsv, .csv or .conllu, or write {{path: {text}, kind: …}}",
+                f"从 {text!r} 看不出格式；请以 .tsv、.csv 或 .conllu 结尾，或写 {{path: {text}, kind: …}}",
+            )
+        return {"kind": _SUFFIXES[suffix], "path": text}
+    if isinstance(value, Mapping) and "kind" not in value:
+        if isinstance(path := value.get("path"), str):
+            return {**_expand_labels(path), **{key: item for key, item in value.items() if key != "path"}}
+        if "name" in value:
+            return {**value, "kind": "known"}
+    return value
+
+
+def _as_list(value: Any) -> Any:
+    return value if isinstance(value, list | tuple) else [] if value is None else [value]
+
+
+Labels = Annotated[
+    Annotated[
+        LabelTable | LabelCommaTable | LeadingLabels | Conllu | WordColumns | SlashedWords | AlignedTags | KnownLabels,
+        pydantic.Field(discriminator="kind"),
+    ],
+    pydantic.BeforeValidator(_expand_labels),
+]
+LabelCorpora = Annotated[tuple[Labels, ...], pydantic.BeforeValidator(_as_list)]
+
+
+class LabelDataSettings(Settings):
+    """The language and its labelled corpora."""
+
+    language: str = pydantic.Field(min_length=1, max_length=32)
+    """Language code."""
+    train: LabelCorpora = pydantic.Field(min_length=1)
+    valid: LabelCorpora = ()
+    test: LabelCorpora = ()
+    row_tokens: int = pydantic.Field(default=128, ge=4, le=65536)
+    """Tokens of a row, in which short texts stand together; a longer text is cut, a longer sentence of tags goes on in a new row."""
+
+    @pydantic.model_validator(mode="after")
+    def _check_split(self) -> "LabelDataSettings":
+        for corpus in (*self.train, *self.valid, *self.test):
+            if corpus.split and corpus.split.by != self.language:
+                raise SettingsError(
+                    f"split.by is {corpus.split.by!r}; the text is {self.language!r}: write split.by={self.language}",
+                    f"split.by 为 {corpus.split.by!r}；文本语言是 {self.language!r}：请写 split.by={self.language}",
+                )
+        return self
+
+    def corpora(self, part: Part) -> tuple[Labels, ...]:
+        match part:
+            case "train":
+                return self.train
+            case "valid":
+                return self.valid
+            case "test":
+                return self.test
+
+
+def parse_labels(value: Any) -> Labels:
+    """One corpus as a recipe or a command line names it."""
+    adapter: pydantic.TypeAdapter[Labels] = pydantic.TypeAdapter(Labels)
+    return adapter.validate_python(value)
+
+
+def read_labelled(corpus: Labels, *, language: str, shape: Shape) -> Iterator[Labelled]:
+    """The texts or sentences of a corpus; one whose labels are of the other shape is refused."""
+    found, own = _read(corpus, language)
+    if own != shape:
+        name = getattr(corpus, "name", None) or getattr(corpus, "path", "")
+        wants, gives = (
+            ("one label a text", "a tag for each word")
+            if shape == "one"
+            else ("a tag for each word", "one label a text")
+        )
+        zh = ("每条文本一个标签", "每个词一个标注")
+        raise UsageError(
+            f"{name} ({corpus.kind}) has {gives}, {wants} is needed; set task={'tagging' if own == 'each' else 'classification'}, or "
+            "give another corpus",
+            f"{name}（{corpus.kind}）为{zh[own == 'each']}，此处需要{zh[shape == 'each']}；请设 "
+            f"task={'tagging' if own == 'each' else 'classification'}，或换一个语料",
+        )
+    if (split := corpus.split) is not None:
+        found = (one for one in found if part_of(" ".join(one.words), split) == split.part)
+    return islice(found, corpus.limit)
+
+
+def _read(corpus: Labels, language: str) -> tuple[Iterator[Labelled], Shape]:
+    match corpus:
+        case LabelTable():
+            columns = {"text_column": corpus.text_column, "label_column": corpus.label_column}
+            return files.read_table(find_text_file(corpus.path), **columns), "one"
+        case LabelCommaTable():
+            columns = {"text_column": corpus.text_column, "label_column": corpus.label_column}
+            return files.read_comma_table(find_text_file(corpus.path), header=corpus.header, **columns), "one"
+        case LeadingLabels():
+            return files.read_leading(find_text_file(corpus.path), coarse=corpus.coarse), "one"
+        case Conllu():
+            return files.read_conllu(find_text_file(corpus.path), tags=corpus.tags), "each"
+        case WordColumns():
+            return files.read_columns(find_text_file(corpus.path)), "each"
+        case SlashedWords():
+            return files.read_slashed(find_text_file(corpus.path)), "each"
+        case AlignedTags():
+            return files.read_aligned(find_text_file(corpus.path), find_text_file(corpus.tags_path)), "each"
+        case KnownLabels():
+            return _read_known(corpus, language)
+
+
+def _read_known(corpus: KnownLabels, language: str) -> tuple[Iterator[Labelled], Shape]:
+    known = find_known_labelled(corpus.name, language)
+    match known.form:
+        case "classes":
+            return files.read_table(known.path, text_column=0, label_column=1), "one"
+        case "reviews":
+            return files.read_comma_table(known.path, text_column=1, label_column=0, header=True), "one"
+        case "questions":
+            return files.read_leading(known.path, coarse=corpus.coarse), "one"
+        case "conllu":
+            return files.read_conllu(known.path, tags="upos"), "each"
+        case _:
+            return files.read_slashed(known.path), "each"

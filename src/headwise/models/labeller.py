@@ -1,0 +1,74 @@
+"""Labels from vectors: one linear layer on a sentence encoder, for each word (N → N) or for the whole text (N → 1).
+
+    N → N    logits_t = W x_t + b
+    N → 1    logits   = W pool(x) + b        pool: the mean over the text's tokens, or the vector of its first token, <s> (BERT's [CLS])
+
+In a packed row the pooled vector stands at every token of its text, so that both shapes give logits of one form and a target at
+the first token asks for the text's label. Tested against: the mean of a text read alone; packed rows = texts one by one.
+"""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from headwise.blocks.dropout import drop
+from headwise.blocks.initialization import Unfilled, initialize
+from headwise.models.sentence_encoder import RungSettings, SentenceEncoder, build_sentence_encoder
+
+Pooling = Literal["mean", "first", "none"]
+"""none: every word has a label of its own."""
+
+
+class Labeller(nn.Module):
+    """An encoder and the layer that names a class; `dropout_rate` is that of the vectors the layer reads."""
+
+    def __init__(self, encoder: SentenceEncoder, output: nn.Linear, *, pooling: Pooling, dropout_rate: float) -> None:
+        super().__init__()
+        self.encoder, self.output = encoder, output
+        self.pooling, self.dropout_rate = pooling, dropout_rate
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "row time"],
+        *,
+        segment: Int[Tensor, "row time"],
+        position: Int[Tensor, "row time"],
+        affixes: Int[Tensor, "row time affix"] | None = None,
+    ) -> Float[Tensor, "row time class"]:
+        """Logits at every token."""
+        x = self.encoder(tokens, segment=segment, position=position, affixes=affixes)
+        if self.pooling == "mean":
+            x = mean_of_segments(x, segment)
+        return self.output(drop(x, self.dropout_rate, training=self.training))
+
+
+def mean_of_segments(
+    x: Float[Tensor, "row time dim"], segment: Int[Tensor, "row time"]
+) -> Float[Tensor, "row time dim"]:
+    """At every token the mean over its sentence: sums by number, then looked up again; linear in the row's length."""
+    index = segment[..., None].expand_as(x)
+    num_segments = segment.shape[1] + 1
+    sums = x.new_zeros(x.shape[0], num_segments, x.shape[2]).scatter_add(1, index, x)
+    ones = torch.ones_like(segment, dtype=x.dtype)
+    counts = x.new_zeros(x.shape[0], num_segments).scatter_add(1, segment, ones)
+    return (sums / counts.clamp(min=1)[..., None]).gather(1, index)
+
+
+def build_labeller(
+    settings: RungSettings,
+    *,
+    vocabulary_size: int,
+    num_classes: int,
+    pooling: Pooling,
+    generator: torch.Generator | None,
+) -> Labeller:
+    """A freshly initialised labeller. No generator: weights will be loaded, and are not filled before."""
+    with Unfilled():
+        encoder = build_sentence_encoder(settings, vocabulary_size=vocabulary_size)
+        output = nn.Linear(settings.dim, num_classes)
+    model = Labeller(encoder, output, pooling=pooling, dropout_rate=settings.dropout.residual)
+    if generator is not None:
+        initialize(model, generator)
+    return model

@@ -1,0 +1,242 @@
+"""Words to vectors, three rungs of one ladder: a word alone, a word with its neighbours, a word in its whole sentence.
+
+    x = √dim · E[word] (+ letters)                          the look-up every rung begins with
+    word       x                                            two "saw" are the same vector
+    window     x + narrow(relu(widen([x₋ₙ … x … xₙ])))      a fully connected net over 2n + 1 words: what stands farther is not seen
+    encoder    blocks of self-attention                     any kernel, any positions, any norm
+
+A rung never looks over the end of its sentence, though rows hold several (`segment`). The encoder's is that of BERT (Devlin et al.
+2019) and of the translator; what is learnt on top of it is in labeller.py and masked_language_model.py.
+Tested against: one word = the same everywhere; a window sees its neighbours and no further; packed rows = sentences one by one.
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import torch
+from jaxtyping import Float, Int
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from headwise.attention.choices import AttentionSettings, Fused, build_attention, share_between_layers
+from headwise.attention.masks import segments
+from headwise.blocks.choices import (
+    DropoutSettings,
+    FeedForwardSettings,
+    Layer,
+    NormSettings,
+    Rate,
+    Relu,
+    build_feed_forward,
+    build_norm,
+)
+from headwise.blocks.dropout import drop
+from headwise.blocks.embeddings import TokenEmbedding
+from headwise.blocks.encoder_block import EncoderBlock
+from headwise.blocks.normalization import TokenNorm, apply_norm
+from headwise.blocks.residual import Residual
+from headwise.errors import SettingsError
+from headwise.positions.choices import PositionSettings, Sinusoidal, build_positions, build_relations
+from headwise.settings import Settings
+
+UNKNOWN = 3
+
+
+class _Words(Settings):
+    dim: int = Field(default=128, ge=2, le=65536, multiple_of=2)
+    """Width of every layer."""
+    letters: int = Field(default=0, ge=0, le=10_000_000)
+    """Rows for what a word's letters tell (endings, beginnings, shape); 0: the word alone. For tagging."""
+    word_dropout: Rate = 0.0
+    """Share of the words that are shown as unknown while training, so that the rest of the sentence and the letters are used."""
+    dropout: DropoutSettings = DropoutSettings()
+    pooling: Literal["mean", "first"] = "mean"
+    """What stands for a text that gets one label: the mean over its tokens, or its first token, <s>."""
+    start_from: Path | None = None
+    """A bundle whose encoder this one starts with: the same text and model settings are needed; its tokenizer is used."""
+
+
+class WordRung(_Words):
+    """One word at a time."""
+
+    kind: Literal["word"] = "word"
+
+
+class WindowRung(_Words):
+    """A word and its neighbours, fully connected."""
+
+    kind: Literal["window"] = "window"
+    reach: int = Field(default=2, ge=1, le=64)
+    """Neighbours on each side."""
+    hidden: int = Field(default=512, ge=1, le=65536)
+    """Width of the hidden layer."""
+
+
+class EncoderRung(_Words):
+    """Self-attention over the whole sentence."""
+
+    kind: Literal["encoder"] = "encoder"
+    layers: int = Field(default=2, ge=0, le=256)
+    """How many blocks stand on each other."""
+    heads: int = Field(default=4, ge=1, le=256)
+    """Attention heads in each block; must divide dim."""
+    attention: AttentionSettings = Fused()
+    """How a head attends."""
+    position: PositionSettings = Sinusoidal()
+    norm: NormSettings = Layer()
+    feed_forward: FeedForwardSettings = Relu()
+
+    @model_validator(mode="after")
+    def _check_heads(self) -> "EncoderRung":
+        if self.dim % self.heads != 0:
+            raise SettingsError(
+                f"heads={self.heads} does not divide dim={self.dim}; choose a divisor such as 4",
+                f"heads={self.heads} 不能整除 dim={self.dim}；请选约数，例如 4",
+            )
+        return self
+
+
+RungSettings = Annotated[WordRung | WindowRung | EncoderRung, Field(discriminator="kind")]
+
+
+class LetterEmbedding(nn.Module):
+    """The sum of the vectors of a word's endings, beginnings and shape."""
+
+    def __init__(self, num_rows: int, dim: int) -> None:
+        super().__init__()
+        self.table = nn.Embedding(num_rows + 1, dim)
+
+    def forward(self, affixes: Int[Tensor, "row time affix"]) -> Float[Tensor, "row time dim"]:
+        found = self.table(affixes) * (affixes != 0)[..., None]
+        return found.sum(2) * math.sqrt(self.table.embedding_dim / affixes.shape[2])
+
+
+class Neighbours(nn.Module):
+    """A fully connected net over each token and `reach` on either side; beyond the sentence there are zeros."""
+
+    def __init__(self, dim: int, *, reach: int, hidden: int, dropout_rate: float) -> None:
+        super().__init__()
+        self.reach, self.dropout_rate = reach, dropout_rate
+        self.widen = nn.Linear((2 * reach + 1) * dim, hidden)
+        self.narrow = nn.Linear(hidden, dim)
+
+    def forward(
+        self, x: Float[Tensor, "row time dim"], segment: Int[Tensor, "row time"]
+    ) -> Float[Tensor, "row time dim"]:
+        seen = []
+        for step in range(-self.reach, self.reach + 1):
+            # What rolls over the end of the row belongs to another place; so does what carries another sentence's number.
+            place = torch.arange(x.shape[1], device=x.device) + step
+            own = (torch.roll(segment, -step, 1) == segment) & (place >= 0) & (place < x.shape[1])
+            seen.append(torch.roll(x, -step, 1) * own[..., None])
+        hidden = torch.relu(self.widen(torch.cat(seen, dim=-1)))
+        return x + self.narrow(drop(hidden, self.dropout_rate, training=self.training))
+
+
+class SentenceEncoder(nn.Module):
+    """Parts are handed in by `build_sentence_encoder`."""
+
+    blocks: Sequence[EncoderBlock]
+
+    def __init__(
+        self,
+        *,
+        embedding: TokenEmbedding,
+        letters: LetterEmbedding | None,
+        neighbours: Neighbours | None,
+        blocks: list[EncoderBlock],
+        norm: nn.Module,
+        word_dropout: float,
+    ) -> None:
+        super().__init__()
+        self.embedding, self.letters, self.neighbours = embedding, letters, neighbours
+        # torch's list is a sequence of blocks to its users but not to the type checker.
+        self.blocks = nn.ModuleList(blocks)  # type: ignore[assignment]
+        self.norm = norm
+        self.word_dropout = word_dropout
+        self.looks_over_tokens = any(isinstance(module, TokenNorm) for module in self.modules())
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "row time"],
+        *,
+        segment: Int[Tensor, "row time"],
+        position: Int[Tensor, "row time"],
+        affixes: Int[Tensor, "row time affix"] | None = None,
+    ) -> Float[Tensor, "row time dim"]:
+        """A vector for each token; segments number the sentences of a row from 1, 0 is filling."""
+        if self.training and self.word_dropout > 0:
+            hidden = torch.rand(tokens.shape, device=tokens.device) < self.word_dropout
+            tokens = torch.where(hidden & (tokens > UNKNOWN), UNKNOWN, tokens)
+        length = tokens.shape[1]
+        x = self.embedding(tokens, position, length=length)
+        if self.letters is not None and affixes is not None:
+            x = x + drop(self.letters(affixes), self.embedding.dropout_rate, training=self.training)
+        if self.neighbours is not None:
+            x = self.neighbours(x, segment)
+        mask = segments(segment, segment).ignoring_blind()
+        if len(self.blocks) > 0:
+            mask = self.blocks[0].self_attention.kernel.prepare(mask, length, length, x.device)
+        real = segment != 0 if self.looks_over_tokens else None
+        for block in self.blocks:
+            x = block(x, mask, position=position, real=real)
+        return apply_norm(self.norm, x, real)
+
+
+def build_sentence_encoder(settings: RungSettings, *, vocabulary_size: int) -> SentenceEncoder:
+    """The rung a recipe names, not initialised."""
+    positions, neighbours, blocks, norm = None, None, list[EncoderBlock](), nn.Module()
+    match settings:
+        case WordRung():
+            norm = nn.Identity()
+        case WindowRung(reach=reach, hidden=hidden):
+            rate = settings.dropout.hidden
+            neighbours, norm = Neighbours(settings.dim, reach=reach, hidden=hidden, dropout_rate=rate), nn.Identity()
+        case EncoderRung():
+            positions = build_positions(settings.position, dim=settings.dim)
+            blocks = _blocks(settings)
+            before = settings.norm.place == "before"
+            norm = build_norm(settings.norm, dim=settings.dim) if before else nn.Identity()
+    table = nn.Embedding(vocabulary_size, settings.dim)
+    return SentenceEncoder(
+        embedding=TokenEmbedding(table, positions, scaled=True, dropout_rate=settings.dropout.embedding),
+        letters=LetterEmbedding(settings.letters, settings.dim) if settings.letters else None,
+        neighbours=neighbours,
+        blocks=blocks,
+        norm=norm,
+        word_dropout=settings.word_dropout,
+    )
+
+
+def _blocks(settings: EncoderRung) -> list[EncoderBlock]:
+    relations = build_relations(
+        settings.position, num_layers=settings.layers, dim=settings.dim, num_heads=settings.heads, is_causal=False
+    )
+    attentions = [
+        build_attention(
+            settings.attention,
+            dim=settings.dim,
+            num_heads=settings.heads,
+            dropout_rate=settings.dropout.attention,
+            role="encoder",
+            relation=relation,
+        )
+        for relation in relations
+    ]
+    share_between_layers(attentions)
+    return [
+        EncoderBlock(
+            attention,
+            build_feed_forward(settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden),
+            attention_residual=_residual(settings),
+            feed_forward_residual=_residual(settings),
+        )
+        for attention in attentions
+    ]
+
+
+def _residual(settings: EncoderRung) -> Residual:
+    norm = build_norm(settings.norm, dim=settings.dim)
+    return Residual(norm, place=settings.norm.place, dropout_rate=settings.dropout.residual)

@@ -1,0 +1,77 @@
+"""Starting from an encoder that has learnt already (`model.start_from`): its tokenizer is taken over, its weights are put in.
+
+Vectors mean what the vocabulary says they mean: with another vocabulary the pre-trained weights would be noise. So the text
+section of both recipes must be the same, and so must everything that shapes the encoder; what differs is named.
+Tested: equal weights after starting; another vocabulary, another width, another kind of model refused.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from headwise.errors import CheckpointError
+from headwise.models.sentence_encoder import RungSettings
+from headwise.settings import Settings, read_settings_file
+from headwise.storage import verify_directory
+from headwise.tasks.bundle import KIND, check_listed, explain_task, find_bundle
+from headwise.text.choices import TextSettings, load_tokenizers
+from headwise.text.tokenizer import Tokenizer
+from headwise.weights import Weights, put_weights, read_tensors, weights_of
+
+TASKS = ("masked_language", "classification", "tagging")
+FREE = ("dropout", "word_dropout", "pooling", "start_from", "letters")
+"""Settings of a model that may differ: they shape no weight of the encoder, or none that is taken over."""
+PREFIX = "encoder."
+
+
+@dataclass(frozen=True)
+class Start:
+    """What is taken over."""
+
+    file: Path
+    tokenizer: Tokenizer
+    weights: Weights
+
+    def put_into(self, encoder: nn.Module) -> None:
+        """Every weight the two encoders have in common; letters are learnt anew where they are new."""
+        target, source = weights_of(encoder), dict(self.weights)
+        for name in [name for name in target.keys() | source.keys() if name.startswith("letters.")]:
+            if name not in target or name not in source or target[name].shape != source[name].shape:
+                target.pop(name, None)
+                source.pop(name, None)
+        put_weights(target, source, file=self.file)
+
+
+def find_start(model: RungSettings, text: TextSettings) -> Start | None:
+    """The bundle that `model.start_from` names, checked against the recipe; None if it names none."""
+    if model.start_from is None:
+        return None
+    path = find_bundle(model.start_from)
+    check_listed(verify_directory(path, kind=KIND), path)
+    data = read_settings_file(path / "recipe.yaml")
+    if data.get("task") not in TASKS:
+        raise explain_task(data.get("task"), "a pre-trained encoder", "预训练的编码器", "english-masked", path)
+    _compare("text", data["text"], text, (), path)
+    _compare("model", data["model"], model, FREE, path)
+    weights = {
+        name.removeprefix(PREFIX): tensor
+        for name, tensor in read_tensors(path / "weights.safetensors").items()
+        if name.startswith(PREFIX)
+    }
+    return Start(path / "weights.safetensors", load_tokenizers(path / "tokenizer").source, weights)
+
+
+def _compare(section: str, theirs: dict[str, Any], ours: Settings, free: tuple[str, ...], path: Path) -> None:
+    mine = ours.model_dump(mode="json")
+    keys = [key for key in mine.keys() | theirs.keys() if key not in free]
+    differing = sorted(key for key in keys if mine.get(key) != theirs.get(key))
+    if differing:
+        listed = ", ".join(f"{section}.{key}={theirs.get(key)} there, {mine.get(key)} here" for key in differing)
+        what = ("another vocabulary", "词表不同") if section == "text" else ("another encoder", "编码器不同")
+        raise CheckpointError(
+            f"cannot be started from: {what[0]} ({listed}); give the recipe the same {section} section, or start from another bundle",
+            f"不能由此开始：{what[1]}（{listed}）；请使配方的 {section} 部分相同，或换一个模型",
+            file=path,
+        )

@@ -1,0 +1,137 @@
+"""Labelled text as numbers: the tokenizer, the list of classes, and every part of the data encoded.
+
+A text is <s> and its tokens, cut to the row; a sentence to be tagged is its words, and where it is longer than a row it goes on as
+a sentence of its own, so that no word stays without a tag. Everything is in memory: a million words are 50 MB.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from headwise.data.labelled import LabelDataSettings, Shape, read_labelled
+from headwise.data.labelled_files import Labelled
+from headwise.data.labelled_rows import LabelledTokens
+from headwise.data.splitting import Part
+from headwise.errors import DataError
+from headwise.language import say
+from headwise.tasks.events import Events
+from headwise.tasks.label_recipe import LabelRecipe
+from headwise.text.affixes import affix_ids
+from headwise.text.choices import learn_tokenizer
+from headwise.text.tokenizer import BOS, Tokenizer
+from headwise.text.words import WordTokenizer
+
+
+@dataclass(frozen=True)
+class LabelForm:
+    """How labelled text becomes rows."""
+
+    tokenizer: Tokenizer
+    labels: tuple[str, ...]
+    shape: Shape
+    row_tokens: int
+    letters: int
+
+    def encode(
+        self, words: Sequence[tuple[str, ...]], labels: Sequence[tuple[str, ...]] | None = None
+    ) -> LabelledTokens:
+        """Texts or sentences as tokens; a label that is not in the list is no target."""
+        numbers = {label: number for number, label in enumerate(self.labels, start=1)}
+        targets = [[numbers.get(one, 0) for one in given] for given in labels] if labels is not None else None
+        if self.shape == "one":
+            return self._encode_texts([one[0] for one in words], targets)
+        return self._encode_words(words, targets)
+
+    def _encode_texts(self, texts: Sequence[str], targets: list[list[int]] | None) -> LabelledTokens:
+        rows = [[BOS, *ids][: self.row_tokens] for ids in self.tokenizer.encode_batch(list(texts))]
+        offsets = np.cumsum([0, *map(len, rows)])
+        wanted = np.zeros(offsets[-1], dtype=np.int32)
+        if targets is not None:
+            wanted[offsets[:-1]] = [given[0] for given in targets]
+        return LabelledTokens(np.fromiter(chain.from_iterable(rows), np.int32, offsets[-1]), wanted, offsets)
+
+    def _encode_words(self, words: Sequence[tuple[str, ...]], targets: list[list[int]] | None) -> LabelledTokens:
+        tokenizer = self.tokenizer
+        assert isinstance(tokenizer, WordTokenizer), "the recipe checks it"
+        flat = list(chain.from_iterable(words))
+        folded = (word.lower() for word in flat) if tokenizer.lowercase else iter(flat)
+        tokens = np.fromiter((tokenizer.vocabulary.id_of(word) for word in folded), np.int32, len(flat))
+        wanted = np.zeros(len(flat), dtype=np.int32)
+        if targets is not None:
+            wanted[:] = np.fromiter(chain.from_iterable(targets), np.int32, len(flat))
+        letters = np.array([affix_ids(word, self.letters) for word in flat], np.int32) if self.letters else None
+        cuts, end = [0], 0
+        for sentence in words:
+            start, end = end, end + len(sentence)
+            cuts += [*range(start + self.row_tokens, end, self.row_tokens), end]
+        return LabelledTokens(tokens, wanted, np.array(cuts), letters)
+
+
+@dataclass(frozen=True)
+class PreparedLabels:
+    """What a training needs."""
+
+    form: LabelForm
+    train: LabelledTokens
+    valid: tuple[Labelled, ...]
+    test: tuple[Labelled, ...]
+    num_examples: int
+    fingerprint: str
+
+
+def prepare_labels(recipe: LabelRecipe, watcher: Events, *, tokenizer: Tokenizer | None) -> PreparedLabels:
+    """Read every part, learn the tokenizer (unless one is given) and the list of classes from the training part."""
+    watcher.note(say("reading the labelled text …", "正在读取带标签的文本……"))
+    train = read_part(recipe.data, "train", recipe.shape)
+    valid, test = (read_part(recipe.data, part, recipe.shape) for part in ("valid", "test"))
+    labels = tuple(sorted({label for one in train for label in one.labels}))
+    _check_classes(recipe, train, labels, (*valid, *test))
+    if tokenizer is None:
+        tokenizer = learn_tokenizer(recipe.text, (" ".join(one.words) for one in train), seed=recipe.training.seed)
+    form = LabelForm(tokenizer, labels, recipe.shape, recipe.data.row_tokens, recipe.model.letters)
+    store = form.encode([one.words for one in train], [one.labels for one in train])
+    digest = hashlib.blake2b(digest_size=16)
+    for array in (store.tokens, store.targets, store.offsets):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return PreparedLabels(form, store, valid, test, len(train), digest.hexdigest())
+
+
+def read_part(data: LabelDataSettings, part: Part, shape: Shape) -> tuple[Labelled, ...]:
+    """All examples of a part; a part that is named but holds nothing is an error."""
+    corpora = data.corpora(part)
+    found = tuple(chain.from_iterable(read_labelled(one, language=data.language, shape=shape) for one in corpora))
+    if corpora and not found:
+        raise DataError(
+            f"data.{part} has nothing to learn from or measure; give another file, or another split",
+            f"data.{part} 没有任何内容；请换一个文件或划分",
+        )
+    return found
+
+
+def _check_classes(
+    recipe: LabelRecipe, train: Sequence[Labelled], labels: tuple[str, ...], measured: Sequence[Labelled]
+) -> None:
+    if len(labels) < 2:
+        raise DataError(
+            f"every label of data.train is {labels[0]!r}; at least two classes are needed to learn a difference",
+            f"data.train 的标签全是 {labels[0]!r}；至少需要两个类别才能学习差别",
+            file=train[0].file,
+        )
+    if recipe.shape == "one" and len(labels) > max(2, len(train) // 2):
+        raise DataError(
+            f"{len(train):,} texts have {len(labels):,} different labels; set label_column and text_column to the right columns",
+            f"{len(train):,} 条文本有 {len(labels):,} 种标签；请把 label_column 与 text_column 设为正确的列",
+            file=train[0].file,
+        )
+    known = set(labels)
+    for one in measured if recipe.shape == "one" else ():
+        if one.labels[0] not in known:
+            raise DataError(
+                f"the label {one.labels[0]!r:.60} does not occur in data.train, which has {', '.join(labels)[:200]}; correct it",
+                f"标签 {one.labels[0]!r:.60} 在 data.train 中没有出现，其中有 {', '.join(labels)[:200]}；请改正",
+                file=one.file,
+                line=one.line,
+            )

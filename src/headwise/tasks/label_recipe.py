@@ -1,0 +1,77 @@
+"""The recipe of models that name labels: one for a text (classification, N → 1) or one for each word (tagging, N → N)."""
+
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from headwise.blocks.choices import Batch, Power
+from headwise.data.labelled import LabelDataSettings, Shape
+from headwise.errors import SettingsError
+from headwise.models.sentence_encoder import EncoderRung, RungSettings
+from headwise.positions.choices import Learned
+from headwise.settings import Settings
+from headwise.text.choices import TextSettings, WordSettings
+from headwise.training.choices import TrainingSettings
+
+METRICS = ("loss", "accuracy")
+"""What a validation measures."""
+
+
+class LabelRecipe(Settings):
+    """A classifier or tagger, from its labelled text to its weights."""
+
+    task: Literal["classification", "tagging"] = "classification"
+    """What the model is for."""
+    data: LabelDataSettings
+    """The labelled text it learns from and is measured on."""
+    text: TextSettings = WordSettings()
+    """How text becomes tokens; tagging needs words."""
+    model: RungSettings = EncoderRung()
+    """What is built."""
+    training: TrainingSettings = TrainingSettings()
+    """How it learns."""
+
+    @property
+    def shape(self) -> Shape:
+        return "one" if self.task == "classification" else "each"
+
+    @model_validator(mode="after")
+    def _check_labels(self) -> Self:
+        if self.task == "tagging" and self.text.kind != "words":
+            raise SettingsError(
+                f"task=tagging gives each word a tag, but text.kind={self.text.kind} cuts words into pieces; set text.kind=words",
+                f"task=tagging 为每个词给出标注，而 text.kind={self.text.kind} 会把词切开；请设 text.kind=words",
+            )
+        if self.task == "classification" and self.model.letters > 0:
+            raise SettingsError(
+                "model.letters reads the letters of words that are tagged; for classification set it to 0, or use "
+                "text.kind=sentencepiece to see inside words",
+                "model.letters 读取待标注词的字母；分类时请设为 0，或用 text.kind=sentencepiece 看到词的内部",
+            )
+        if self.training.keep.best not in METRICS:
+            raise SettingsError(
+                f"training.keep.best is {self.training.keep.best!r}; validation measures {', '.join(METRICS)}: choose one",
+                f"training.keep.best 为 {self.training.keep.best!r}；验证只度量 {'、'.join(METRICS)}：请选其一",
+            )
+        check_rung(self.model, self.training, row_tokens=self.data.row_tokens)
+        return self
+
+
+def check_rung(model: RungSettings, training: TrainingSettings, *, row_tokens: int) -> None:
+    """What cannot be together in an encoder and its training."""
+    if not isinstance(model, EncoderRung):
+        return
+    position = model.position
+    if isinstance(position, Learned) and position.max_length < row_tokens:
+        raise SettingsError(
+            f"model.position.max_length is {position.max_length}, but rows have {row_tokens} tokens; raise it to at least "
+            "data.row_tokens",
+            f"model.position.max_length 为 {position.max_length}，而每行有 {row_tokens} 个词元；请至少增大到 data.row_tokens",
+        )
+    if isinstance(model.norm, Power | Batch) and training.recompute == "blocks":
+        raise SettingsError(
+            f"training.recompute=blocks runs each block twice, and norm.kind={model.norm.kind} would count its batch twice; "
+            "set training.recompute=nothing, or use norm.kind=layer or rms",
+            f"training.recompute=blocks 使每个块运行两次，norm.kind={model.norm.kind} 会把同一批统计两次；"
+            "请设 training.recompute=nothing，或用 norm.kind=layer、rms",
+        )

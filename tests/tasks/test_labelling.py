@@ -1,0 +1,198 @@
+"""Classifiers and taggers from recipe to answers, resumed, and what bad input gets."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import headwise
+from headwise.errors import CheckpointError, DataError, SettingsError, UsageError
+from headwise.storage import write_manifest
+from headwise.tasks.bundle import KIND, load_bundle
+from headwise.tasks.events import Silence
+from headwise.tasks.label_recipe import LabelRecipe
+from headwise.tasks.labeller import Labeller
+from headwise.tasks.recipe import recipe_from
+from headwise.tasks.running import check_run, train
+from headwise.training.progress import Progress
+from headwise.weights import read_tensors
+
+GOOD = ["good film", "a good day", "very good", "good good time", "the film was good"]
+BAD = ["bad film", "a bad day", "very bad", "bad bad time", "the film was bad"]
+SAW = "I/P saw/V a/D saw/N\nwe/P saw/V the/D saw/N\na/D saw/N cuts/V\nI/P saw/V it/P\nthe/D saw/N cuts/V it/P\n"
+TRAINING = {
+    "steps": 40,
+    "batch_tokens": 64,
+    "schedule": {"kind": "constant", "peak": 0.01},
+    "log_every": 10,
+    "validate_every": 20,
+    "checkpoint_every": 20,
+    "precision": "fp32",
+    "device": "cpu",
+    "keep": {"best": "accuracy"},
+}
+MODEL = {"dim": 16, "layers": 1, "heads": 2}
+
+
+def write_reviews(folder: Path) -> Path:
+    path = folder / "reviews.tsv"
+    lines = [f"{text}\t{label}" for label, texts in (("yes", GOOD), ("no", BAD)) for text in texts]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def review_recipe(folder: Path, *overrides: str) -> Any:
+    path = str(write_reviews(folder))
+    data = {"language": "en", "train": path, "valid": path, "test": path, "row_tokens": 16}
+    return recipe_from({"task": "classification", "data": data, "model": MODEL, "training": TRAINING}, overrides)
+
+
+def tag_recipe(folder: Path, *overrides: str) -> Any:
+    (folder / "tags.txt").write_text(SAW, encoding="utf-8")
+    corpus = {"path": str(folder / "tags.txt"), "kind": "slashed"}
+    data = {"language": "en", "train": corpus, "valid": corpus, "test": corpus, "row_tokens": 8}
+    return recipe_from({"task": "tagging", "data": data, "model": MODEL, "training": TRAINING}, overrides)
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reviews")
+    train(review_recipe(folder), run=folder / "run")
+    return folder / "run"
+
+
+def test_a_classifier_learns_and_answers(reviews: Path) -> None:
+    labeller = headwise.Labeller.load(reviews)
+    answers = labeller(["a good film", "a bad film", ""])
+    assert [answer.label for answer in answers[:2]] == ["yes", "no"]
+    assert sum(answers[0].distribution[0].values()) == pytest.approx(1.0)
+    assert answers[0].probability == max(answers[0].distribution[0].values())
+    assert labeller([]) == []
+    lone = labeller(["a bad film"])[0]
+    assert lone.probability == pytest.approx(answers[1].probability, abs=1e-5), "company changes nothing"
+    results = json.loads((reviews / "model" / "results.json").read_text(encoding="utf-8"))
+    assert results["test"]["accuracy"] == 1.0
+    assert [one["label"] for one in results["test"]["classes"]] == ["no", "yes"]
+    lines = [json.loads(line) for line in (reviews / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert any("accuracy" in line for line in lines)
+
+
+def test_measuring_labelled_text(reviews: Path, tmp_path: Path) -> None:
+    (tmp_path / "some.tsv").write_text("a good film\tyes\na bad film\tyes\n", encoding="utf-8")
+    labeller = Labeller.load(reviews)
+    assert labeller.measure(str(tmp_path / "some.tsv")).accuracy == 0.5
+    with pytest.raises(UsageError, match=r"'some\.txt' is no labelled text"):
+        labeller.measure("some.txt")
+
+
+def test_the_three_rungs_and_the_two_saws(tmp_path: Path) -> None:
+    accuracy = {}
+    for kind in ("word", "window", "encoder"):
+        model = {"kind": kind, "dim": 16} | ({"layers": 1, "heads": 2} if kind == "encoder" else {})
+        found = train(tag_recipe(tmp_path, f"model={json.dumps(model)}"), run=tmp_path / kind)
+        accuracy[kind] = found.results["test"]["accuracy"]
+    assert accuracy["word"] < accuracy["window"] == accuracy["encoder"] == 1.0
+    answer = Labeller.load(tmp_path / "encoder")(["I saw a saw"])[0]
+    assert answer.labels == ("P", "V", "D", "N")
+    assert answer.as_dict(is_tagged=True)["words"] == ["I", "saw", "a", "saw"]
+
+
+def test_a_sentence_longer_than_a_row_is_tagged_whole(tmp_path: Path) -> None:
+    train(tag_recipe(tmp_path, "model.letters=64", "training.steps=2"), run=tmp_path / "run")
+    words = " ".join(["I saw it"] * 9)
+    assert len(Labeller.load(tmp_path / "run")([words])[0].labels) == 27
+
+
+def test_resumed_is_uninterrupted(reviews: Path, tmp_path: Path) -> None:
+    class Stopping(Silence):
+        def training(self, progress: Progress) -> None:
+            if progress.step == 27:
+                raise KeyboardInterrupt
+
+    recipe = review_recipe(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe, run=tmp_path / "run", events=Stopping())
+    whole = train(recipe, run=tmp_path / "whole")
+    resumed = train(recipe, run=tmp_path / "run", resume=True)
+    assert resumed.results["steps"] == whole.results["steps"] == 40
+    one, other = (read_tensors(tmp_path / name / "model" / "weights.safetensors") for name in ("whole", "run"))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_checking_without_learning(tmp_path: Path) -> None:
+    results = check_run(review_recipe(tmp_path), directory=tmp_path).results
+    assert (results["examples"], results["classes"]) == (10, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\tx\nb\tx\n", "every label of data.train is 'x'; at least two classes"),
+        ("1\ta b\n0\tc d\n1\te f\n0\tg\n1\th\n", "5 texts have 5 different labels; set label_column"),
+        ("", "empty"),
+    ],
+)
+def test_data_nothing_can_be_learnt_from(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "a.tsv").write_text(text, encoding="utf-8")
+    data = {"language": "en", "train": str(tmp_path / "a.tsv")}
+    recipe = recipe_from({"task": "classification", "data": data})
+    with pytest.raises(DataError, match=message):
+        train(recipe, run=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_labels_and_splits_that_are_not_there(tmp_path: Path) -> None:
+    recipe = review_recipe(tmp_path)
+    (tmp_path / "test.tsv").write_text("good\tyes\nodd\tmaybe\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"test\.tsv:2: the label 'maybe' does not occur in data\.train"):
+        train(recipe_from(recipe.model_dump(mode="json"), [f"data.test={tmp_path}/test.tsv"]), run=tmp_path / "run")
+    split = f"data.valid={{path: {tmp_path}/test.tsv, split: {{by: en, part: valid, valid: 1, test: 1, of: 100000}}}}"
+    with pytest.raises(DataError, match=r"data\.valid has nothing to learn from or measure"):
+        train(recipe_from(recipe.model_dump(mode="json"), [split]), run=tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("text={kind: characters}", "text.kind=characters cuts words into pieces; set text.kind=words"),
+        ("training.keep.best=bleu", "validation measures loss, accuracy: choose one"),
+        ("model.position={kind: learned, max_length: 4}", "max_length is 4, but rows have 8 tokens"),
+        ("model={kind: sentence}", "no kind 'sentence'"),
+    ],
+)
+def test_recipes_that_cannot_be(tmp_path: Path, override: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        tag_recipe(tmp_path, override)
+    with pytest.raises(SettingsError, match="reads the letters of words that are tagged"):
+        review_recipe(tmp_path, "model.letters=64")
+    with pytest.raises(SettingsError, match=r"norm\.kind=power would count its batch twice"):
+        review_recipe(tmp_path, "model.norm.kind=power", "training.recompute=blocks")
+
+
+def test_a_bundle_of_another_task(reviews: Path, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="a translator is needed; use `headwise classify` with this one"):
+        load_bundle(reviews)
+    with pytest.raises(CheckpointError, match="a language model is needed; use `headwise classify`"):
+        headwise.LanguageModel.load(reviews)
+    text = tmp_path / "text.txt"
+    text.write_text("a b\nb a\n", encoding="utf-8")
+    data = {"language": "en", "train": str(text)}
+    train(recipe_from({"task": "language_modeling", "data": data, "model": {"order": 2}}), run=tmp_path / "lm")
+    with pytest.raises(CheckpointError, match="a classifier or tagger is needed; use `headwise predict`"):
+        Labeller.load(tmp_path / "lm")
+
+
+def test_a_damaged_list_of_classes(tmp_path: Path) -> None:
+    train(review_recipe(tmp_path, "training.steps=1"), run=tmp_path / "run")
+    (tmp_path / "run" / "model" / "labels.json").write_text("[]", encoding="utf-8")
+    write_manifest(tmp_path / "run" / "model", kind=KIND)
+    with pytest.raises(CheckpointError, match="is not a list of classes"):
+        Labeller.load(tmp_path / "run")
+
+
+def test_a_recipe_knows_its_shape(tmp_path: Path) -> None:
+    one, each = review_recipe(tmp_path), tag_recipe(tmp_path)
+    assert isinstance(one, LabelRecipe)
+    assert (one.shape, each.shape) == ("one", "each")
