@@ -17,7 +17,13 @@ from headwise.tasks.recipe import load_recipe, recipe_from
 from headwise.tasks.translator import Translator
 from tests.docs.pages import ROOT, Page, taught_pages
 
-LANGUAGE_MODELS = ("score", "predict", "arpa")  # their models are not made for the pages: tests/cli runs these commands
+LANGUAGE_MODELS = (
+    "score",
+    "predict",
+    "classify",
+    "tag",
+    "arpa",
+)  # their models are not made for the pages: tests/cli runs these commands
 QUICK = ("attend", "recipes", "schema", "describe", "translate", "evaluate")
 """Commands that are not only parsed but run: they take a moment and change nothing."""
 

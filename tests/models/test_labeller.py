@@ -99,7 +99,7 @@ def test_letters_are_added_and_unseen_ones_say_nothing() -> None:
     fresh = model(rows["tokens"], segment=rows["segment"], position=rows["position"], affixes=letters)
     torch.testing.assert_close(fresh, _logits(model, rows))
     with torch.no_grad():
-        model.encoder.letters.table.weight[4] += 1.0
+        model.encoder.letters.endings.weight[4] += 1.0
     changed = model(rows["tokens"], segment=rows["segment"], position=rows["position"], affixes=letters)
     assert torch.equal(changed[0, 0], fresh[0, 0])
     assert not torch.equal(changed[0, 1], fresh[0, 1])

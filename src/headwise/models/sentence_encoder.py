@@ -106,11 +106,11 @@ class LetterEmbedding(nn.Module):
 
     def __init__(self, num_rows: int, dim: int) -> None:
         super().__init__()
-        self.table = nn.Embedding(num_rows + 1, dim)
+        self.endings = nn.Embedding(num_rows + 1, dim)
 
     def forward(self, affixes: Int[Tensor, "row time affix"]) -> Float[Tensor, "row time dim"]:
-        found = self.table(affixes) * (affixes != 0)[..., None]
-        return found.sum(2) * math.sqrt(self.table.embedding_dim / affixes.shape[2])
+        found = self.endings(affixes) * (affixes != 0)[..., None]
+        return found.sum(2) * math.sqrt(self.endings.embedding_dim / affixes.shape[2])
 
 
 class Neighbours(nn.Module):

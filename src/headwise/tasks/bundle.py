@@ -89,7 +89,9 @@ def explain_task(task: Any, needed_en: str, needed_zh: str, recipe: str, path: P
     use_en = f"use `headwise {command}` with this one, or " if command else ""
     use_zh = f"该模型请用 `headwise {command}`，或" if command else "请"
     what_en, what_zh = (
-        ("a language model", "语言模型") if task == "language_modeling" else (f"a model of task {task!r}", f"任务 {task!r} 的模型")
+        ("a language model", "语言模型")
+        if task == "language_modeling"
+        else (f"a model of task {task!r}", f"任务 {task!r} 的模型")
     )
     return CheckpointError(
         f"is {what_en}, {needed_en} is needed; {use_en}train one, e.g. `headwise train {recipe} --run runs/{recipe}`",

@@ -1,0 +1,58 @@
+"""`headwise classify` and `headwise tag` as a user gives them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from headwise.tasks.running import train
+from tests.cli.conftest import Headwise
+from tests.tasks.test_labelling import review_recipe, tag_recipe
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("labels")
+    train(review_recipe(folder), run=folder / "reviews")
+    train(tag_recipe(folder, "training.steps=60"), run=folder / "tags")
+    return folder
+
+
+def test_one_label(headwise: Headwise, folder: Path) -> None:
+    said = headwise("classify", "--model", folder / "reviews", "a good film", "a bad film")
+    assert [line.split("\t")[0] for line in said.out.splitlines()] == ["yes", "no"]
+    (folder / "texts.txt").write_text("very good\nvery bad\n", encoding="utf-8")
+    said = headwise("classify", "--model", folder / "reviews", "--file", folder / "texts.txt", "--json")
+    answers = [json.loads(line) for line in said.out.splitlines()]
+    assert [answer["label"] for answer in answers] == ["yes", "no"]
+    assert sum(answers[0]["probabilities"].values()) == pytest.approx(1, abs=1e-5)
+
+
+def test_a_tag_for_each_word(headwise: Headwise, folder: Path) -> None:
+    said = headwise("tag", "--model", folder / "tags", "I saw a saw")
+    assert said.out == "I/P saw/V a/D saw/N\n"
+    answer = json.loads(headwise("tag", "--model", folder / "tags", "I saw", "--json").out)
+    assert answer["tags"] == ["P", "V"]
+
+
+def test_measuring(headwise: Headwise, folder: Path) -> None:
+    said = headwise("classify", "--model", folder / "reviews", "--measure", folder / "reviews.tsv")
+    assert "accuracy 100.00 % of 10" in said.out
+    found = json.loads(
+        headwise("classify", "--model", folder / "reviews", "--measure", folder / "reviews.tsv", "--json").out
+    )
+    assert found["macro_f1"] == 1.0
+
+
+def test_what_cannot_be_asked(headwise: Headwise, folder: Path) -> None:
+    wrong = headwise("tag", "--model", folder / "reviews", "I saw")
+    assert wrong.status == 2
+    assert "use `headwise classify` with it" in wrong.err
+    both = headwise("classify", "--model", folder / "reviews", "good", "--file", "x")
+    assert both.status == 2
+    assert "exclude each other" in both.err
+    (folder / "bad.tsv").write_text("good\n", encoding="utf-8")
+    bad = headwise("classify", "--model", folder / "reviews", "--measure", folder / "bad.tsv")
+    assert bad.status == 3
+    assert "bad.tsv:1" in bad.err
+    assert headwise("doctor", folder / "reviews").status == 0
