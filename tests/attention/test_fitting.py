@@ -6,12 +6,13 @@ from headwise.errors import UsageError
 from headwise.models.choices import EncoderDecoderSettings, build_model
 from headwise.settings import check_settings
 
-KERNELS = {"full": {}, "fused": {}, "window": {}, "linear": {}}
+KERNELS = {"full": {}, "fused": {}, "window": {}, "linear": {}, "reformer": {}}
 FITS = {
     "full": {"rotary", "alibi", "t5", "relative", "transformer_xl", "continuous"},
     "fused": {"rotary", "alibi", "t5", "transformer_xl", "continuous"},
     "window": {"rotary", "alibi", "t5", "continuous"},
     "linear": {"rotary", "continuous"},
+    "reformer": {"rotary"},
 }
 
 
@@ -29,6 +30,14 @@ def test_what_fits_is_built_and_the_rest_refused(kernel: str) -> None:
             build(kernel, position)
             continue
         with pytest.raises(
-            UsageError, match=f"position.kind={position} adds .* attention.kind={kernel} cannot take; use"
+            UsageError, match=f"position.kind={position} (adds|marks) .* attention.kind={kernel} cannot take; use"
         ):
             build(kernel, position)
+
+
+def test_exchanged_scores_are_told_to_be_left_as_they_are() -> None:
+    attention = {"kind": "full", "score": {"kind": "additive"}}
+    data = {"dim": 8, "encoder": {"layers": 1, "heads": 2, "attention": attention}, "position": {"kind": "relative"}}
+    settings = check_settings(EncoderDecoderSettings, data)
+    with pytest.raises(UsageError, match=r"leave attention\.score and attention\.weights as they are by default"):
+        build_model(settings, source_size=11, target_size=11, generator=None)

@@ -7,7 +7,7 @@ from transformers import LongformerConfig
 from transformers.models.longformer.modeling_longformer import LongformerSelfAttention
 
 from headwise.attention.choices import Longformer, build_attention
-from headwise.attention.longformer import LongformerMultiHead
+from headwise.attention.longformer import LongformerAttention, LongformerMultiHead
 from headwise.attention.masks import Mask, padding, segments
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.attention.taps import tap_attention
@@ -100,3 +100,14 @@ def test_what_cannot_be_is_refused() -> None:
     for role, place in (("decoder", "model.decoder.attention"), ("cross", "model.decoder.cross_attention")):
         with pytest.raises(SettingsError, match=f"{place}.*kind=fused there"):
             build_attention(Longformer(), dim=6, num_heads=2, dropout_rate=0.0, role=role)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("length", "width"), [(7, 4), (16, 4), (13, 16), (97, 512), (17, 4), (131, 512)])
+def test_packed_sentences_are_as_alone_in_rows_shorter_than_a_block(length: int, width: int) -> None:
+    layer = LongformerMultiHead(6, 2, LongformerAttention(width, 2)).double()
+    x = torch.randn(2, length, 6, generator=torch_generator("short", length), dtype=torch.float64)
+    numbers = (torch.arange(length) >= length // 3).long().expand(2, -1) + 1
+    packed = layer(x, x, segments(numbers, numbers))
+    for part in (slice(0, length // 3), slice(length // 3, length)):
+        alone = x[:, part].clone()
+        assert torch.allclose(packed[:, part], layer(alone, alone, Mask()), atol=1e-12)

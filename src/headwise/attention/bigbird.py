@@ -123,9 +123,8 @@ class BigBirdAttention(SparseAttention):
             return Plan(pattern, layout)
         if sentences.is_packed:
             return Plan(pattern, layout, WideRows(self.block, self._targets(sentences), is_global))
-        return Plan(
-            RowPattern(self, num_keys), layout, WideRows(num_keys, self._global_tokens(num_keys, device), is_global)
-        )
+        rows = WideRows(num_keys, self._global_tokens(num_keys, device), is_global, is_shared=True)
+        return Plan(RowPattern(self, num_keys), layout, rows)
 
     def random_blocks(self, block: Int[Tensor, "*place"], count: Int[Tensor, "*place"]) -> Int[Tensor, "*place random"]:
         """For a block of a sentence of `count` blocks, the blocks it looks at by chance; −1 where too few are left."""

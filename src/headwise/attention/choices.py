@@ -184,6 +184,7 @@ def _build(
             return MultiHeadAttention(dim, num_heads, FusedAttention(dropout_rate), relation=relation)
         case Window(left=left, right=right):
             _needs_one_line(settings.kind, role)
+            _looks_back(left, role)
             return MultiHeadAttention(dim, num_heads, WindowAttention(left, right, dropout_rate), relation=relation)
         case Longformer():
             _needs_a_whole_sequence(settings.kind, role)
@@ -243,6 +244,15 @@ def _needs_one_line(kind: str, role: Role) -> None:
             "a common line of neighbours; use kind=fused there",
             f"attention.kind={kind} 出现在 model.decoder.cross_attention；那里查询与键属于两个序列，没有共同的相邻关系；"
             "请在该处使用 kind=fused",
+        )
+
+
+def _looks_back(left: int, role: Role) -> None:
+    if role == "decoder" and left == 0:
+        raise SettingsError(
+            "attention.left=0 in model.decoder.attention, where nothing ahead is seen, so a token would see only itself; "
+            "set attention.left=1 or more",
+            "model.decoder.attention 中 attention.left=0，而解码器看不到后面，词元只能看到自己；请设 attention.left=1 或更大",
         )
 
 

@@ -4,6 +4,7 @@
     fused    biases of scores, be they of distances or of pairs
     sparse   biases by distance, which are asked for pair by pair; a bias of pairs would have to be formed whole first
     others   (`takes_bias = False`) what is marked in queries, keys and values: they never form scores
+    hashed   (`takes_views = False`) only what marks queries and keys alike
 
 Tested against: every kind of position with every kernel that differs in this.
 """
@@ -16,14 +17,21 @@ from headwise.errors import UsageError
 
 def check_relation(kind: str, kernel: Kernel, relation: Relation) -> None:
     """Refuse what the kernel of this name cannot take, with what it can."""
-    takes: tuple[Need, ...] = ("places", "distances") if getattr(kernel, "takes_bias", True) else ("places",)
+    takes: tuple[Need, ...] = ("places", "views") if getattr(kernel, "takes_views", True) else ("places",)
+    if getattr(kernel, "takes_bias", True):
+        takes = (*takes, "distances")
     if isinstance(kernel, FusedAttention):
-        takes = ("places", "distances", "pairs")
+        takes = (*takes, "pairs")
     elif isinstance(kernel, FullAttention):
-        takes = ("places", "distances", "pairs", "weights")
+        takes = (*takes, "pairs", "weights")
     if relation.needs in takes:
         return
-    if relation.needs == "weights" and "pairs" in takes:
+    if kind == "full":
+        way = (
+            "leave attention.score and attention.weights as they are by default, or use position.kind=alibi, t5 or rotary",
+            "请让 attention.score 与 attention.weights 保持默认，或用 position.kind=alibi、t5、rotary",
+        )
+    elif relation.needs == "weights" and "pairs" in takes:
         way = (
             "use attention.kind=full, or set position.values=false",
             "请用 attention.kind=full，或设 position.values=false",
@@ -39,6 +47,7 @@ def check_relation(kind: str, kernel: Kernel, relation: Relation) -> None:
             "请用 attention.kind=full，或不加偏置的位置：sinusoidal、learned、rotary",
         )
     en, zh = {
+        "views": ("marks queries and keys in different ways", "以不同方式标记查询与键"),
         "distances": ("adds a bias to the scores", "给分数加偏置"),
         "pairs": ("adds a bias of its own for every pair of query and key", "给每对查询与键各加偏置"),
         "weights": ("adds to the values, for which every weight is needed", "给值加向量，需要每个权重"),

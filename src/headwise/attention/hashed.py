@@ -59,6 +59,8 @@ class HashedAttention(nn.Module):
     """For self-attention; `k` must be `q` (it is given once more so that it is a kernel like the others)."""
 
     takes_bias = False
+    takes_views = False
+    """Queries and keys must stay one: what marks them differently would be hashed differently."""
     rotations: Tensor
 
     def __init__(

@@ -85,7 +85,8 @@ class LongformerAttention(SparseAttention):
             return Plan(pattern, layout)
         layout = layout.with_extra(first_tokens(sentences, layout.query[:, 0], self.num_global))
         if not sentences.is_packed:
-            return Plan(pattern, layout, WideRows(num_keys, time[None, None, : self.num_global], is_global))
+            rows = WideRows(num_keys, time[None, None, : self.num_global], is_global, is_shared=True)
+            return Plan(pattern, layout, rows)
         return Plan(pattern, layout, WideRows(block, self._targets(sentences, block), is_global))
 
     def _targets(self, sentences: Sentences, block: int) -> Int[Tensor, "#batch key_block target"]:

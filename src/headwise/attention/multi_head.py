@@ -71,8 +71,8 @@ class Stepping(Protocol):
         ...
 
 
-Need = Literal["places", "distances", "pairs", "weights"]
-"""Marked queries, keys and values only; a bias by distance; a bias for every pair; or also a part in the mean of the values."""
+Need = Literal["places", "views", "distances", "pairs", "weights"]
+"""Queries and keys marked alike; queries, keys and values each marked in its own way; a bias by distance; a bias for every pair; or also a part in the mean of the values."""
 
 
 @runtime_checkable

@@ -27,18 +27,13 @@ from headwise.attention.masks import Mask, explicit
 
 @dataclass(frozen=True, eq=False)
 class WideRows:
-    """`target[j]`: the queries that block j of keys serves, −1 for none, none twice; `is_wide` marks all of them.
-
-    One row of targets stands for all blocks: then every wide query may look at every key.
-    """
+    """`target[j]`: the queries that block j of keys serves, −1 for none, none twice; `is_wide` marks all of them."""
 
     block: int
     target: Int[Tensor, "#batch key_block target"]
     is_wide: Bool[Tensor, "#batch query"]
-
-    @property
-    def is_shared(self) -> bool:
-        return self.target.shape[1] == 1
+    is_shared: bool = False
+    """All keys are one block, and every wide query of the row may look at all of them: a row that is one sentence."""
 
     def key(self) -> Int[Tensor, "key_block place"]:
         size = self.target.shape[1] * self.block

@@ -67,7 +67,7 @@ class ContinuousRelation(nn.Module):
     """What self-attention is told in one layer; `dynamics` is the same module in all layers of a stack."""
 
     kind = "continuous"
-    needs: Need = "places"
+    needs: Need = "views"
 
     def __init__(self, dim: int, dynamics: PathDynamics, *, delta: float, stride: int) -> None:
         super().__init__()
