@@ -89,11 +89,12 @@ def parts_of_process(memory: MemoryParts, training: TrainingSettings, *, num_pro
 
 
 def bound_memory(subject: Subject) -> int:
-    """Certainly more than a step takes: every linear map keeps its input and output, four times over, in fp32."""
+    """Certainly more than a step takes: every linear map and recurrent layer keeps its input and output, four times over, in fp32."""
     with torch.device("meta"):
         module = subject.module()
-    linear = [part for part in module.modules() if isinstance(part, nn.Linear)]
-    widths = sum(part.in_features + part.out_features for part in linear)
+    maps = [part for part in module.modules() if isinstance(part, nn.Linear | nn.RNNBase)]
+    matrices = [weight for part in maps for name, weight in part.named_parameters(recurse=False) if "weight" in name]
+    widths = sum(sum(weight.shape) for weight in matrices)
     tokens = subject.shape(subject.recipe.training.batch_tokens).rows * max(subject.source_row, subject.target_row)
     lengthy = 1 + subject.target_row / 512  # attention that writes its table out grows with the row
     return int(24 * tokens * widths * lengthy) + 16 * sum(parameter.numel() for parameter in module.parameters())
