@@ -1,6 +1,6 @@
+import resource
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -16,13 +16,19 @@ def start(*words: str) -> subprocess.CompletedProcess[str]:
 def test_help_answers_at_once(words: list[str]) -> None:
     seconds = []
     for _ in range(5):
-        before = time.perf_counter()
+        before = _processor_time_of_children()
         answer = start(*words)
-        seconds.append(time.perf_counter() - before)
+        seconds.append(_processor_time_of_children() - before)
         assert answer.returncode == 0
         if seconds[-1] < 0.3:
             break
     assert min(seconds) < 0.3
+
+
+def _processor_time_of_children() -> float:
+    """Not the time on the wall: others may use the machine as well, the other half of the tests for one."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def test_nothing_heavy_is_imported_for_the_help_or_by_the_package() -> None:

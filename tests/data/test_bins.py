@@ -46,9 +46,9 @@ def test_under_two_percent_is_padding(kind: str) -> None:
     source_row, target_row = plan_rows(int(source.sum()), int(target.sum()), 128)
     fits = source <= source_row
     source, target = source[fits], target[fits]
-    begin = time.perf_counter()
+    begin = time.process_time()  # others may use the machine as well
     row = pack_rows(source, target, source_row=source_row, target_row=target_row)
-    seconds = time.perf_counter() - begin
+    seconds = time.process_time() - begin
     check(row, source, target, source_row, target_row)
     num_rows = row.max() + 1
     assert 1 - source.sum() / (num_rows * source_row) < 0.02
