@@ -1,6 +1,7 @@
 """Classifiers and taggers from recipe to answers, resumed, and what bad input gets."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -196,3 +197,27 @@ def test_a_recipe_knows_its_shape(tmp_path: Path) -> None:
     one, each = review_recipe(tmp_path), tag_recipe(tmp_path)
     assert isinstance(one, LabelRecipe)
     assert (one.shape, each.shape) == ("one", "each")
+
+
+def test_frozen_layers_stay_the_same_to_the_last_bit(reviews: Path, tmp_path: Path) -> None:
+    changes = [f"model.start_from={reviews}", "training.freeze=[encoder.*]", "training.average={last: 2, every: 10}"]
+    train(review_recipe(tmp_path, *changes, "training.layer_decay=0.5"), run=tmp_path / "run")
+    before, after = (read_tensors(run / "model" / "weights.safetensors") for run in (reviews, tmp_path / "run"))
+    same = {name for name in before if torch.equal(before[name], after[name])}
+    assert same == {name for name in before if name.startswith("encoder.")}
+    with pytest.raises(SettingsError, match="matches no weight"):
+        train(review_recipe(tmp_path, "training.freeze=[body.*]"), run=tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("text={kind: characters}", r"another vocabulary \(text.kind=words there, characters here"),
+        ("model.dim=32", "another encoder .*model.dim=16 there, 32 here"),
+    ],
+)
+def test_starting_from_another_vocabulary_or_width(reviews: Path, tmp_path: Path, change: str, message: str) -> None:
+    with pytest.raises(CheckpointError, match="cannot be started from: ") as caught:
+        train(review_recipe(tmp_path, f"model.start_from={reviews}", change), run=tmp_path / "run")
+    assert re.search(message, str(caught.value))
+    assert not (tmp_path / "run").exists()

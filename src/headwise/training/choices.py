@@ -159,6 +159,10 @@ class TrainingSettings(Settings):
     """Updates."""
     optimizer: AdamWOptimizer = AdamWOptimizer()
     schedule: ScheduleSettings = InverseSqrtSchedule()
+    freeze: tuple[str, ...] = ()
+    """Weights that do not learn: patterns of their names (`encoder.embedding.*`) or ranges of blocks (`layers 0-1`)."""
+    layer_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """The learning rate of a layer is this times that of the one above it (embeddings lowest); 1: the same for all."""
     clip: Annotated[float, Field(gt=0)] | None = 1.0
     """Largest norm of the gradient of the mean loss; longer ones are scaled down. null: no bound."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"

@@ -14,11 +14,13 @@ Papers: Kingma & Ba 2015; Loshchilov & Hutter 2019. Tested against the formula w
 """
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from headwise.training.choices import AdamWOptimizer
+from headwise.training.freezing import rate_scales
 from headwise.weights import local_part
 
 
@@ -40,28 +42,38 @@ def decaying_names(module: nn.Module) -> set[str]:
     return {name for name, parameter in module.named_parameters() if id(parameter) not in spared}
 
 
-def build_optimizer(settings: AdamWOptimizer, module: nn.Module) -> torch.optim.AdamW:
-    """AdamW over the parameters that learn, in two groups; always fused, because the NaN guard lives in that kernel."""
+def build_optimizer(settings: AdamWOptimizer, module: nn.Module, *, layer_decay: float = 1.0) -> torch.optim.AdamW:
+    """AdamW over the parameters that learn, in two groups for each rate; always fused, because the NaN guard lives in that kernel."""
     decaying = decaying_names(module)
     learning = [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
-    groups = [
-        {"params": [p for name, p in learning if name in decaying], "weight_decay": settings.weight_decay},
-        {"params": [p for name, p in learning if name not in decaying], "weight_decay": 0.0},
-    ]
-    groups = [group for group in groups if group["params"]]
+    scales = rate_scales(module, layer_decay)
+    groups: list[dict[str, Any]] = []
+    for scale in sorted({scales[name] for name, _ in learning}, reverse=True):
+        here = [(name, parameter) for name, parameter in learning if scales[name] == scale]
+        for decays_here, decay in ((True, settings.weight_decay), (False, 0.0)):
+            chosen = [parameter for name, parameter in here if (name in decaying) is decays_here]
+            groups += [{"params": chosen, "weight_decay": decay, "scale": scale}] if chosen else []
     # On a GPU the rate is a number in its memory, so that an update can be recorded once and replayed at any rate.
     device = learning[0][1].device
     on_gpu = device.type == "cuda"
-    rate = torch.zeros((), device=device) if on_gpu else 0.0
-    return torch.optim.AdamW(groups, lr=rate, betas=settings.betas, eps=settings.eps, fused=True, capturable=on_gpu)
+    for group in groups:
+        group["lr"] = torch.zeros((), device=device) if on_gpu else 0.0
+    return torch.optim.AdamW(
+        groups,
+        lr=0.0 if not on_gpu else torch.zeros((), device=device),
+        betas=settings.betas,
+        eps=settings.eps,
+        fused=True,
+        capturable=on_gpu,
+    )
 
 
 def set_learning_rate(optimizer: torch.optim.AdamW, learning_rate: float) -> None:
     for group in optimizer.param_groups:
         if isinstance(group["lr"], Tensor):
-            group["lr"].fill_(learning_rate)
+            group["lr"].fill_(learning_rate * group["scale"])
         else:
-            group["lr"] = learning_rate
+            group["lr"] = learning_rate * group["scale"]
 
 
 def measure_gradients(

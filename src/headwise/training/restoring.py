@@ -14,6 +14,7 @@ from headwise.training.checkpoints import Checkpoint, CheckpointState, prepare_o
 from headwise.training.choices import TrainingSettings
 from headwise.training.compilation import Compilation
 from headwise.training.environment import Environment, compare_environments
+from headwise.training.freezing import freeze
 from headwise.training.parallel import build_layout, decide_parallel_compilation
 from headwise.training.precision import choose_dtype, name_of
 from headwise.training.processes import Processes
@@ -57,6 +58,7 @@ def restore_training(
     recorded = None if state is None else Compilation(state.compiled, state.cuda_graphs)
     compilation = decide_parallel_compilation(settings, device, alone=processes.is_alone, recorded=recorded)
     trainable.module.to(device).train()
+    freeze(trainable.module, settings.freeze)
     layout = build_layout(trainable, settings, processes, device=device, overlap=not compilation.enabled)
     updater = Updater(trainable, settings, device=device, compilation=compilation, layout=layout, processes=processes)
     if state is not None:

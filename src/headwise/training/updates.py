@@ -128,7 +128,7 @@ class Updater:
         self.layout, self.processes = layout or WholeModel(trainable), processes or Alone()
         self.learner = self.layout.learner
         self.settings, self.device = settings, device
-        self.optimizer = build_optimizer(settings.optimizer, self.learner.module)
+        self.optimizer = build_optimizer(settings.optimizer, self.learner.module, layer_decay=settings.layer_decay)
         self.average = None if settings.ema is None else MovingAverage(self.learner.module, decay=settings.ema)
         self.sums = torch.zeros(Window.NUM_ALL, dtype=torch.float64, device=device)
         self._dtype = choose_dtype(settings.precision, device)
