@@ -11,6 +11,7 @@ import pytest
 from headwise.settings import Settings, read_yaml
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.language_recipe import LanguageRecipe
+from headwise.tasks.masked_recipe import MaskedRecipe
 from headwise.tasks.recipe import Recipe
 from tests.docs.pages import GUIDE, read_page
 
@@ -57,7 +58,7 @@ def test_every_key_stands_in_a_table_with_its_default(language: str) -> None:
     rows = _rows(language)
     problems = []
     seen = set()
-    for path, field in chain(_fields(Recipe), _fields(LanguageRecipe), _fields(LabelRecipe)):
+    for path, field in chain(_fields(Recipe), _fields(LanguageRecipe), _fields(LabelRecipe), _fields(MaskedRecipe)):
         seen.add(path)
         if path not in rows:
             problems.append(f"{path} is missing")

@@ -192,9 +192,9 @@ def print_summary(summary: "RunSummary") -> None:
         from headwise.tasks.bundle import COMMANDS
 
         commands = {**COMMANDS, "word_vectors": "nearest WORD"}
-        sys.stdout.write(
-            say("try it: ", "试用：") + f"headwise {commands[summary.recipe.task]} --model {summary.model}\n"
-        )
+        command = commands.get(summary.recipe.task)
+        use = f"headwise {command} --model {summary.model}" if command else f"model.start_from={summary.model}"
+        sys.stdout.write(say("try it: ", "试用：") + use + "\n")
 
 
 def _shown(perplexity: float | None) -> str:

@@ -24,7 +24,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "task",
         nargs="?",
         default="translation",
-        choices=("translation", "language_modeling", "word_vectors", "classification", "tagging"),
+        choices=("translation", "language_modeling", "word_vectors", "classification", "tagging", "masked_language"),
         help=say("of a recipe of this task (default: translation)", "该任务的配方（默认：translation）"),
     )
 
@@ -33,6 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     from headwise.settings import Settings
     from headwise.tasks.label_recipe import LabelRecipe
     from headwise.tasks.language_recipe import LanguageRecipe
+    from headwise.tasks.masked_recipe import MaskedRecipe
     from headwise.tasks.recipe import Recipe
     from headwise.tasks.word_vector_recipe import WordVectorRecipe
 
@@ -42,6 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         "word_vectors": WordVectorRecipe,
         "classification": LabelRecipe,
         "tagging": LabelRecipe,
+        "masked_language": MaskedRecipe,
     }
     recipe = recipes[arguments.task]
     sys.stdout.write(json.dumps(recipe.model_json_schema(), ensure_ascii=False, indent=2) + "\n")

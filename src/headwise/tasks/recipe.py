@@ -25,6 +25,7 @@ from headwise.settings import Settings, apply_overrides, check_settings, read_se
 from headwise.tasks.arguments import require_path, require_texts
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.language_recipe import LanguageRecipe
+from headwise.tasks.masked_recipe import MaskedRecipe
 from headwise.tasks.word_vector_recipe import WordVectorRecipe
 from headwise.text.choices import SentencePieceSettings, TextSettings
 from headwise.training.choices import TrainingSettings
@@ -124,9 +125,9 @@ class Recipe(Settings):
         return self.training.model_copy(update={"compile": "off", "cuda_graphs": "off"})
 
 
-AnyRecipe = Recipe | LanguageRecipe | WordVectorRecipe | LabelRecipe
+AnyRecipe = Recipe | LanguageRecipe | WordVectorRecipe | LabelRecipe | MaskedRecipe
 """A recipe of any task. Translation is the main job: its type is simply `Recipe`."""
-TASKS = ("translation", "language_modeling", "word_vectors", "classification", "tagging")
+TASKS = ("translation", "language_modeling", "word_vectors", "classification", "tagging", "masked_language")
 
 
 def recipes_directory() -> Path:
@@ -197,6 +198,8 @@ def check_recipe(data: Mapping[str, Any], *, file: Path | str | None = None) -> 
             return check_settings(WordVectorRecipe, data, file=file)
         case "classification" | "tagging":
             return check_settings(LabelRecipe, data, file=file)
+        case "masked_language":
+            return check_settings(MaskedRecipe, data, file=file)
         case "translation":
             return check_settings(Recipe, data, file=file)
         case other:

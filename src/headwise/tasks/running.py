@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from headwise.tasks import labelling, language_modeling, training_run, word_vector_run
+from headwise.tasks import labelling, language_modeling, masked_language, training_run, word_vector_run
 from headwise.tasks.arguments import require_path
 from headwise.tasks.events import Events
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.language_recipe import LanguageRecipe
+from headwise.tasks.masked_recipe import MaskedRecipe
 from headwise.tasks.recipe import AnyRecipe, Recipe, complete_recipe, load_recipe, recipe_from
 from headwise.tasks.run_beginning import RunSummary
 from headwise.tasks.word_vector_recipe import WordVectorRecipe
@@ -37,6 +38,8 @@ def train(
             return language_modeling.train_language_model(found, run=run, resume=resume, events=events)
         case LabelRecipe() as found:
             return labelling.train_labels(found, run=run, resume=resume, events=events)
+        case MaskedRecipe() as found:
+            return masked_language.train_masked(found, run=run, resume=resume, events=events)
         case WordVectorRecipe() as found:
             made = word_vector_run.train_word_vectors(found, run=run, resume=resume, events=events)
             return RunSummary(Path(run), found, made.results)
@@ -67,6 +70,8 @@ def check_run(
             return language_modeling.check_language_run(found, events=events)
         case LabelRecipe():
             return labelling.check_label_run(found, events=events)
+        case MaskedRecipe():
+            return masked_language.check_masked_run(found, events=events)
         case WordVectorRecipe():
             return RunSummary(None, found, word_vector_run.check_word_vectors(found))
         case Recipe():
@@ -74,6 +79,6 @@ def check_run(
 
 
 def _loaded(recipe: AnyRecipe | str | Path, overrides: Sequence[str]) -> AnyRecipe:
-    if isinstance(recipe, Recipe | LanguageRecipe | WordVectorRecipe | LabelRecipe):
+    if isinstance(recipe, Recipe | LanguageRecipe | WordVectorRecipe | LabelRecipe | MaskedRecipe):
         return recipe_from(recipe.model_dump(mode="json"), overrides) if overrides else recipe
     return load_recipe(recipe, overrides)

@@ -1,0 +1,191 @@
+"""Pre-training from recipe to bundle: read text, hide words, guess them; the encoder is what others start from.
+
+runs/mine/  recipe.yaml   log.jsonl   checkpoints/   model/
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from headwise.data.batching import Share
+from headwise.data.labelled_rows import LabelledRows, LabelledTokens, rows_in_order
+from headwise.data.masking import FIRST_WORD, MaskedBatch, MaskingSettings, mask_rows
+from headwise.data.splitting import Part
+from headwise.data.texts import read_texts
+from headwise.errors import DataError
+from headwise.language import say
+from headwise.models.masked_language_model import MaskedLanguageModel, build_masked_language_model
+from headwise.randomness import numpy_generator, torch_generator
+from headwise.tasks.arguments import require_path
+from headwise.tasks.encoder_start import find_start
+from headwise.tasks.events import Events, Silence
+from headwise.tasks.label_bundle import save_encoder_bundle
+from headwise.tasks.labelling import count_parameters, num_rows, training_results
+from headwise.tasks.masked_recipe import MaskedRecipe
+from headwise.tasks.run_beginning import RunSummary, begin_run
+from headwise.text.choices import learn_tokenizer
+from headwise.text.tokenizer import BOS, WORD_START, Tokenizer
+from headwise.training.loop import train as run_training
+from headwise.training.losses import LossSums, cross_entropy
+from headwise.training.precision import choose_device
+from headwise.training.prefetching import map_tensors
+
+
+@dataclass(frozen=True)
+class MaskedTask:
+    """A model and its objective, as the training loop wants them."""
+
+    module: MaskedLanguageModel
+    label_smoothing: float
+
+    def loss(self, batch: MaskedBatch) -> LossSums:
+        rows = batch.rows
+        hidden = self.module(rows.tokens, segment=rows.segment, position=rows.position, places=batch.places)
+        return cross_entropy(
+            hidden,
+            self.module.word_vectors,
+            targets=batch.targets,
+            bias=self.module.head.bias,
+            smoothing=self.label_smoothing,
+            count_correct=not self.module.training,
+        )
+
+
+@dataclass(frozen=True)
+class MaskedRows:
+    """Rows with words hidden, anew each time a row is seen (training/prefetching.Batches)."""
+
+    rows: LabelledRows
+    settings: MaskingSettings
+    starts_word: np.ndarray
+
+    @property
+    def fingerprint(self) -> str:
+        return self.rows.fingerprint
+
+    def stream(self, cursor: Mapping[str, int] | None) -> Iterator[tuple[MaskedBatch, Mapping[str, int]]]:
+        previous, count = None, 0
+        for batch, after in self.rows.stream(cursor):
+            # Batches of one update share the cursor that follows it: the number tells them apart.
+            count = count + 1 if after == previous else 0
+            previous = after
+            key = (self.rows.seed, "mask", after["epoch"], after["row"], self.rows.share.process, count)
+            drawn = numpy_generator(*key)
+            yield mask_rows(batch, self.settings, starts_word=self.starts_word, generator=drawn), after
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    tokenizer: Tokenizer
+    train: LabelledTokens
+    valid: LabelledTokens | None
+    starts_word: np.ndarray
+    fingerprint: str
+    model: MaskedLanguageModel
+
+
+def train_masked(
+    recipe: MaskedRecipe, *, run: Path | str, resume: bool = False, events: Events | None = None
+) -> RunSummary:
+    """Pre-train by a recipe in a run directory; the bundle ends up in `run/model`."""
+    watcher = events or Silence()
+    directory = require_path(run, "run", "runs/mine")
+    choose_device(recipe.training.device)
+    opened, prepared = begin_run(directory, recipe, lambda: _prepare(recipe, watcher), resume=resume)
+    with opened:
+        model = prepared.model
+        task = MaskedTask(model, recipe.training.objective.label_smoothing)
+        count = num_rows(recipe.training.batch_tokens, recipe.data.row_tokens)
+        share = Share(accumulation=recipe.training.accumulation)
+        seed = recipe.training.seed
+        rows = LabelledRows(prepared.train, count, recipe.data.row_tokens, seed, prepared.fingerprint, share)
+        outcome = run_training(
+            task,
+            MaskedRows(rows, recipe.masking, prepared.starts_word),
+            recipe.training,
+            opened,
+            evaluate=_evaluation(recipe, prepared, task),
+            progress=watcher.training,
+        )
+        results = training_results(model, outcome)
+        if (measure := _evaluation(recipe, prepared, MaskedTask(model.eval(), 0.0))) is not None:
+            results |= {f"valid_{name}": round(value, 6) for name, value in measure(0).items()}
+        save_encoder_bundle(
+            opened.model, recipe=recipe, tokenizer=prepared.tokenizer, labels=(), model=model, results=results
+        )
+    return RunSummary(directory, recipe, results)
+
+
+def check_masked_run(recipe: MaskedRecipe, *, events: Events | None = None) -> RunSummary:
+    """Read the text of a recipe and build its model, but train nothing."""
+    prepared = _prepare(recipe, events or Silence())
+    results = {
+        "lines": len(prepared.train),
+        "tokens": len(prepared.train.tokens),
+        "vocabulary": prepared.tokenizer.size,
+        "parameters": count_parameters(prepared.model),
+    }
+    return RunSummary(None, recipe, results)
+
+
+def _prepare(recipe: MaskedRecipe, watcher: Events) -> _Prepared:
+    watcher.note(say("reading the text …", "正在读取文本……"))
+    start = find_start(recipe.model, recipe.text)
+    if start is None:
+        tokenizer = learn_tokenizer(recipe.text, read_texts(recipe.data, "train"), seed=recipe.training.seed)
+    else:
+        tokenizer = start.tokenizer
+    train = _encode(recipe, tokenizer, "train")
+    if int((train.tokens >= FIRST_WORD).sum()) < 2:
+        raise DataError(
+            "data.train has fewer than two known words, nothing can be hidden; give more text",
+            "data.train 中的已知词不足两个，没有可以遮住的；请给出更多文本",
+        )
+    valid = _encode(recipe, tokenizer, "valid") if recipe.data.valid else None
+    pieces = tokenizer.pieces(range(tokenizer.size))
+    starts_word = np.array([piece.startswith(WORD_START) for piece in pieces])
+    digest = hashlib.blake2b(train.tokens.tobytes() + train.offsets.tobytes(), digest_size=16).hexdigest()
+    weights = torch_generator(recipe.training.seed, "weights")
+    model = build_masked_language_model(recipe.model, vocabulary_size=tokenizer.size, generator=weights)
+    if start is not None:
+        start.put_into(model.encoder)
+    return _Prepared(tokenizer, train, valid, starts_word, digest, model)
+
+
+def _encode(recipe: MaskedRecipe, tokenizer: Tokenizer, part: Part) -> LabelledTokens:
+    """Lines as <s> and tokens; a line longer than a row goes on in another."""
+    size = recipe.data.row_tokens - 1
+    lines = tokenizer.encode_batch(list(read_texts(recipe.data, part)))
+    rows = [[BOS, *line[first : first + size]] for line in lines for first in range(0, len(line), size)]
+    offsets = np.cumsum([0, *map(len, rows)])
+    tokens = np.fromiter(chain.from_iterable(rows), np.int64, int(offsets[-1]))
+    return LabelledTokens(tokens, np.zeros_like(tokens), offsets)
+
+
+def _evaluation(
+    recipe: MaskedRecipe, prepared: _Prepared, task: MaskedTask
+) -> Callable[[int], Mapping[str, float]] | None:
+    """Loss and accuracy of guessing; the same words are hidden each time."""
+    store = prepared.valid
+    if store is None or len(store) == 0:
+        return None
+    count = num_rows(recipe.training.batch_tokens, recipe.data.row_tokens)
+
+    @torch.inference_mode()
+    def evaluate(step: int) -> Mapping[str, float]:
+        device = task.module.head.bias.device
+        totals = np.zeros(3)
+        for number, (batch, _) in enumerate(rows_in_order(store, rows=count, row_tokens=recipe.data.row_tokens)):
+            drawn = numpy_generator(recipe.training.seed, "valid", number)
+            masked = mask_rows(batch, recipe.masking, starts_word=prepared.starts_word, generator=drawn)
+            sums = task.loss(map_tensors(masked, lambda tensor: tensor.to(device)))
+            assert sums.num_correct is not None, "it is counted when not training"
+            totals += [float(sums.negative_log_likelihood), float(sums.num_correct), float(sums.num_tokens)]
+        return {"loss": float(totals[0] / max(totals[2], 1)), "accuracy": float(totals[1] / max(totals[2], 1))}
+
+    return evaluate

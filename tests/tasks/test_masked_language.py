@@ -1,0 +1,104 @@
+"""Pre-training by hidden words, and starting from it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from headwise.data.labelled_rows import RowBatch
+from headwise.data.masking import MASK, MaskingSettings, mask_rows
+from headwise.errors import CheckpointError, DataError, SettingsError
+from headwise.randomness import numpy_generator
+from headwise.tasks.labeller import Labeller
+from headwise.tasks.recipe import recipe_from
+from headwise.tasks.running import check_run, train
+from headwise.weights import read_tensors
+from tests.tasks.test_labelling import BAD, GOOD, MODEL, TRAINING, review_recipe
+
+
+COUNTING = ["one two three four five six seven"] * 30
+
+
+def _rows(tokens: torch.Tensor) -> RowBatch:
+    return RowBatch(tokens, torch.ones_like(tokens), torch.zeros_like(tokens), torch.zeros_like(tokens))
+
+
+def test_the_shares_of_what_is_hidden() -> None:
+    tokens = torch.from_numpy(np.random.default_rng(1).integers(4, 1009, size=(101, 103)))
+    tokens[:, 0] = 1
+    generator = numpy_generator("mask")
+    masked = mask_rows(_rows(tokens), MaskingSettings(), starts_word=np.ones(1009, bool), generator=generator)
+    asked = masked.targets != 0
+    places = masked.places[asked]
+    assert torch.equal(tokens.flatten()[places], masked.targets[asked])
+    shown = masked.rows.tokens.flatten()[places]
+    assert asked.sum() / (tokens > 3).sum() == pytest.approx(0.15, abs=0.02)
+    assert (shown == MASK).float().mean() == pytest.approx(0.8, abs=0.05)
+    assert (shown == masked.targets[asked]).float().mean() == pytest.approx(0.1, abs=0.04)
+    untouched = torch.ones(tokens.numel(), dtype=torch.bool)
+    untouched[places] = False
+    assert torch.equal(masked.rows.tokens.flatten()[untouched], tokens.flatten()[untouched])
+    again = mask_rows(
+        _rows(tokens), MaskingSettings(), starts_word=np.ones(1009, bool), generator=numpy_generator("mask")
+    )
+    assert torch.equal(again.rows.tokens, masked.rows.tokens)
+
+
+def test_whole_words_or_none() -> None:
+    tokens = torch.tensor([[1, 4, 5, 5, 4, 5, 4, 5, 5, 5, 0, 0]] * 29)
+    starts = np.array([False] * 4 + [True, False])
+    settings = MaskingSettings(rate=0.4, whole_words=True)
+    masked = mask_rows(_rows(tokens), settings, starts_word=starts, generator=numpy_generator("words"))
+    asked = torch.zeros(tokens.numel(), dtype=torch.bool)
+    asked[masked.places[masked.targets != 0]] = True
+    for row in asked.reshape(tokens.shape):
+        for word in (slice(1, 4), slice(4, 6), slice(6, 10)):
+            assert row[word].all() or not row[word].any()
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("masked")
+    (folder / "text.txt").write_text("\n".join([*GOOD, *BAD, *COUNTING]) + "\n", encoding="utf-8")
+    path = str(folder / "text.txt")
+    data = {"language": "en", "train": path, "valid": path, "row_tokens": 16}
+    recipe = {
+        "task": "masked_language",
+        "data": data,
+        "model": MODEL,
+        "training": TRAINING | {"keep": {"best": "loss"}, "steps": 120, "batch_tokens": 256},
+    }
+    found = train(recipe_from(recipe), run=folder / "run")
+    assert found.results["valid_accuracy"] > 0.2
+    assert check_run(recipe_from(recipe), directory=folder).results["lines"] == 40
+    return folder / "run"
+
+
+def test_a_classifier_starts_from_it(pretrained: Path, tmp_path: Path) -> None:
+    changes = [f"model.start_from={pretrained}", "training.freeze=[encoder.embedding.*, layers 0]"]
+    train(review_recipe(tmp_path, *changes), run=tmp_path / "run")
+    before, after = (read_tensors(run / "model" / "weights.safetensors") for run in (pretrained, tmp_path / "run"))
+    frozen = [name for name in after if name.startswith(("encoder.embedding.", "encoder.blocks.0."))]
+    assert len(frozen) > 5
+    assert all(torch.equal(before[name], after[name]) for name in frozen)
+    assert not torch.equal(before["encoder.norm.gain"], after["encoder.norm.gain"])
+    with pytest.raises(CheckpointError, match="a classifier or tagger is needed"):
+        Labeller.load(pretrained)
+
+
+def test_what_cannot_be_hidden(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("\n", encoding="utf-8")
+    recipe = {"task": "masked_language", "data": {"language": "en", "train": str(tmp_path / "a.txt")}}
+    with pytest.raises(DataError, match="empty"):
+        train(recipe_from(recipe), run=tmp_path / "run")
+    (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
+    with pytest.raises(DataError, match="fewer than two known words"):
+        train(recipe_from(recipe), run=tmp_path / "run")
+    for change, message in (
+        ("masking.hidden=0.95", "is more than 1"),
+        ("model.letters=9", "would show the letters of hidden words"),
+        ("training.keep.best=bleu", "validation measures loss, accuracy"),
+    ):
+        with pytest.raises(SettingsError, match=message):
+            recipe_from(recipe, [change])
