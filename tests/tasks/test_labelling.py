@@ -168,6 +168,8 @@ def test_recipes_that_cannot_be(tmp_path: Path, override: str, message: str) -> 
         tag_recipe(tmp_path, override)
     with pytest.raises(SettingsError, match="reads the letters of words that are tagged"):
         review_recipe(tmp_path, "model.letters=64")
+    with pytest.raises(SettingsError, match=r"norm\.kind=power counts every batch; use"):
+        review_recipe(tmp_path, "model.norm.kind=power", "training.freeze=[output.*]")
     with pytest.raises(SettingsError, match=r"norm\.kind=power would count its batch twice"):
         review_recipe(tmp_path, "model.norm.kind=power", "training.recompute=blocks")
 

@@ -16,7 +16,6 @@ from headwise.tasks.running import check_run, train
 from headwise.weights import read_tensors
 from tests.tasks.test_labelling import BAD, GOOD, MODEL, TRAINING, review_recipe
 
-
 COUNTING = ["one two three four five six seven"] * 30
 
 

@@ -68,6 +68,11 @@ def check_rung(model: RungSettings, training: TrainingSettings, *, row_tokens: i
             "data.row_tokens",
             f"model.position.max_length 为 {position.max_length}，而每行有 {row_tokens} 个词元；请至少增大到 data.row_tokens",
         )
+    if isinstance(model.norm, Power | Batch) and training.freeze:
+        raise SettingsError(
+            f"training.freeze keeps weights as they are, but norm.kind={model.norm.kind} counts every batch; use norm.kind=layer or rms",
+            f"training.freeze 使权重保持不变，而 norm.kind={model.norm.kind} 会统计每一批；请用 norm.kind=layer、rms",
+        )
     if isinstance(model.norm, Power | Batch) and training.recompute == "blocks":
         raise SettingsError(
             f"training.recompute=blocks runs each block twice, and norm.kind={model.norm.kind} would count its batch twice; "
