@@ -18,6 +18,7 @@ def test_every_name_it_offers_is_there() -> None:
     for name in headwise.__all__:
         assert getattr(headwise, name) is not None
     with pytest.raises(
-        AttributeError, match="has no attribute 'Translater'; it offers LanguageModel, Recipe, Translation, Translator"
+        AttributeError,
+        match="has no attribute 'Translater'; it offers Labeller, LanguageModel, Recipe, Translation, Translator",
     ):
         headwise.Translater  # noqa: B018
