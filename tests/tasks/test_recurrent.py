@@ -49,7 +49,7 @@ def test_a_run_ends_in_a_bundle_that_translates(run: Path) -> None:
         assert [one.text for one in together] == [translator([text], decoding)[0].text for text in TEXTS]
 
 
-def test_forms_for_inference_translate_as_the_plain_modules_do(run: Path) -> None:
+def test_every_form_for_inference_translates(run: Path) -> None:
     plain = Translator.load(run, device="cpu", precision="fp32")
     for precision in ("bf16", "int8"):
         other = Translator.load(run, device="cpu", precision=precision)
