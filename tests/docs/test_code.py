@@ -20,6 +20,7 @@ from tests.docs.pages import ROOT, Page, taught_pages
 LANGUAGE_MODELS = (
     "score",
     "predict",
+    "generate",
     "classify",
     "tag",
     "arpa",

@@ -5,7 +5,8 @@
 The text is one stream, cut into rows that are read side by side; gradients go back `length` words and stop, but the state goes
 on (truncated back-propagation through time). Dropout stands where signals go up, never where they go along (Zaremba et al. 2014);
 with `locked` a row keeps its mask from word to word (Gal & Ghahramani 2016), and `recurrent` drops weights of the state's own matrix
-(AWD-LSTM, Merity et al. 2018). `tied`: the output reuses C (Press & Wolf 2017; Inan et al. 2017), the last layer then has its width.
+(AWD-LSTM, Merity et al. 2018). Word vectors start small, as an output matrix should, so they are multiplied by √dim on their way in: without it an
+LSTM learns its first things several times more slowly (docs/experiments.md). `tied`: the output reuses C (Press & Wolf 2017; Inan et al. 2017), the last layer then has its width.
 
 Tested against: torch's layers (blocks/recurrent_cells.py), windows with a carried state = the whole text, step = whole.
 """
@@ -62,7 +63,7 @@ class RecurrentLanguageModel(nn.Module):
     def __init__(self, settings: RecurrentSettings, *, size: int) -> None:
         super().__init__()
         rates = settings.dropout
-        self.rates = rates
+        self.rates, self.scale = rates, settings.dim**0.5
         dims = [settings.hidden] * (settings.layers - 1) + [settings.dim if settings.tied else settings.hidden]
         self.table = nn.Embedding(size, settings.dim)
         self.recurrent = RecurrentStack(
@@ -90,7 +91,7 @@ class RecurrentLanguageModel(nn.Module):
 
     def step(self, tokens: Int[Tensor, " row"], states: Sequence[State]) -> tuple[Tensor, list[State]]:
         """Read one more token of every row; the hidden states that predict the next."""
-        return self.recurrent.step(self.table(tokens), states)
+        return self.recurrent.step(self.table(tokens) * self.scale, states)
 
     @property
     def _shared(self) -> int | None:
@@ -98,9 +99,9 @@ class RecurrentLanguageModel(nn.Module):
 
     def _embed(self, tokens: Tensor) -> Tensor:
         if not self.training or self.rates.word == 0:
-            return self.table(tokens)
+            return self.table(tokens) * self.scale
         kept = drop(self.table.weight.new_ones(self.table.num_embeddings, 1), self.rates.word, training=True)
-        return self.table(tokens) * kept[tokens]
+        return self.table(tokens) * kept[tokens] * self.scale
 
 
 class Carrying(nn.Module):
