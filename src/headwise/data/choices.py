@@ -11,7 +11,7 @@ A corpus is written short, as a string, or long, as a mapping:
 """
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,6 +22,7 @@ from headwise.data.corpora import Columns, Pair, find_parallel, read_parallel, r
 from headwise.data.filtering import FilterSettings
 from headwise.data.known import find_known
 from headwise.data.lines import find_text_file
+from headwise.data.naming import as_list, expand
 from headwise.data.splitting import Part, SplitSettings, part_of
 from headwise.errors import SettingsError
 from headwise.settings import Settings
@@ -86,35 +87,15 @@ class PocketCorpus(_Corpus):
     seed: int = 0
 
 
-def _expand_corpus(value: Any) -> Any:
-    """The long form of a corpus given as a string, or as a mapping without its kind."""
-    if isinstance(value, str | Path):
-        text = str(value)
-        if text.startswith("known:"):
-            return {"kind": "known", "name": text.removeprefix("known:")}
-        if text.startswith("pocket:"):
-            split, _, count = text.removeprefix("pocket:").partition(":")
-            return {"kind": "pocket", "split": split, **({"count": count} if count else {})}
-        return {"kind": "tsv" if text.endswith(_TSV_ENDINGS) else "files", "path": text}
-    if isinstance(value, Mapping) and "kind" not in value:
-        if isinstance(path := value.get("path"), str):
-            expanded = _expand_corpus(path)
-            kind = "tsv" if "columns" in value and expanded["kind"] == "files" else expanded["kind"]
-            return {**expanded, **{key: item for key, item in value.items() if key != "path"}, "kind": kind}
-        if "name" in value:
-            return {**value, "kind": "known"}
-    return value
-
-
-def _as_list(value: Any) -> Any:
-    return value if isinstance(value, list | tuple) else [] if value is None else [value]
+def _kind_of_path(path: str, options: Mapping[str, Any]) -> str:
+    return "tsv" if path.endswith(_TSV_ENDINGS) or "columns" in options else "files"
 
 
 Corpus = Annotated[
     Annotated[FilesCorpus | TsvCorpus | KnownCorpus | PocketCorpus, pydantic.Field(discriminator="kind")],
-    pydantic.BeforeValidator(_expand_corpus),
+    pydantic.BeforeValidator(partial(expand, kind_of_path=_kind_of_path)),
 ]
-Corpora = Annotated[tuple[Corpus, ...], pydantic.BeforeValidator(_as_list)]
+Corpora = Annotated[tuple[Corpus, ...], pydantic.BeforeValidator(as_list)]
 
 
 class DataSettings(Settings):
@@ -146,13 +127,8 @@ class DataSettings(Settings):
         return self
 
     def corpora(self, part: Part) -> tuple[Corpus, ...]:
-        match part:
-            case "train":
-                return self.train
-            case "valid":
-                return self.valid
-            case "test":
-                return self.test
+        named: tuple[Corpus, ...] = getattr(self, part)
+        return named
 
 
 def corpus_name(corpus: Corpus) -> str:

@@ -8,6 +8,7 @@ Tested against: each form through a recipe; what is of the other shape is refuse
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,7 +19,8 @@ from headwise.data import labelled_files as files
 from headwise.data.known import find_known_labelled
 from headwise.data.labelled_files import Labelled
 from headwise.data.lines import find_text_file
-from headwise.data.splitting import Part, SplitSettings, part_of
+from headwise.data.naming import as_list, expand
+from headwise.data.splitting import Part, SplitSettings, check_splits, part_of
 from headwise.errors import SettingsError, UsageError
 from headwise.settings import Settings
 
@@ -107,29 +109,14 @@ class KnownLabels(_Labels):
 _SUFFIXES = {".tsv": "tsv", ".csv": "csv", ".conllu": "conllu"}
 
 
-def _expand_labels(value: Any) -> Any:
-    """The long form of a corpus given as a string, or as a mapping without its kind."""
-    if isinstance(value, str | Path):
-        text = str(value)
-        if text.startswith("known:"):
-            return {"kind": "known", "name": text.removeprefix("known:")}
-        suffix = Path(text.removesuffix(".gz").removesuffix(".xz")).suffix
-        if suffix not in _SUFFIXES:
-            raise SettingsError(
-                f"{text!r} does not tell its form; end it in .tsv, .csv or .conllu, or write {{path: {text}, kind: …}}",
-                f"从 {text!r} 看不出格式；请以 .tsv、.csv 或 .conllu 结尾，或写 {{path: {text}, kind: …}}",
-            )
-        return {"kind": _SUFFIXES[suffix], "path": text}
-    if isinstance(value, Mapping) and "kind" not in value:
-        if isinstance(path := value.get("path"), str):
-            return {**_expand_labels(path), **{key: item for key, item in value.items() if key != "path"}}
-        if "name" in value:
-            return {**value, "kind": "known"}
-    return value
-
-
-def _as_list(value: Any) -> Any:
-    return value if isinstance(value, list | tuple) else [] if value is None else [value]
+def _kind_of_path(path: str, options: Mapping[str, Any]) -> str:
+    suffix = Path(path.removesuffix(".gz").removesuffix(".xz")).suffix
+    if suffix not in _SUFFIXES:
+        raise SettingsError(
+            f"{path!r} does not tell its form; end it in .tsv, .csv or .conllu, or write {{path: {path}, kind: …}}",
+            f"从 {path!r} 看不出格式；请以 .tsv、.csv 或 .conllu 结尾，或写 {{path: {path}, kind: …}}",
+        )
+    return _SUFFIXES[suffix]
 
 
 Labels = Annotated[
@@ -137,9 +124,9 @@ Labels = Annotated[
         LabelTable | LabelCommaTable | LeadingLabels | Conllu | WordColumns | SlashedWords | AlignedTags | KnownLabels,
         pydantic.Field(discriminator="kind"),
     ],
-    pydantic.BeforeValidator(_expand_labels),
+    pydantic.BeforeValidator(partial(expand, kind_of_path=_kind_of_path)),
 ]
-LabelCorpora = Annotated[tuple[Labels, ...], pydantic.BeforeValidator(_as_list)]
+LabelCorpora = Annotated[tuple[Labels, ...], pydantic.BeforeValidator(as_list)]
 
 
 class LabelDataSettings(Settings):
@@ -155,22 +142,13 @@ class LabelDataSettings(Settings):
 
     @pydantic.model_validator(mode="after")
     def _check_split(self) -> "LabelDataSettings":
-        for corpus in (*self.train, *self.valid, *self.test):
-            if corpus.split and corpus.split.by != self.language:
-                raise SettingsError(
-                    f"split.by is {corpus.split.by!r}; the text is {self.language!r}: write split.by={self.language}",
-                    f"split.by 为 {corpus.split.by!r}；文本语言是 {self.language!r}：请写 split.by={self.language}",
-                )
+        named = (*self.train, *self.valid, *self.test)
+        check_splits([corpus.split for corpus in named], language=self.language)
         return self
 
     def corpora(self, part: Part) -> tuple[Labels, ...]:
-        match part:
-            case "train":
-                return self.train
-            case "valid":
-                return self.valid
-            case "test":
-                return self.test
+        named: tuple[Labels, ...] = getattr(self, part)
+        return named
 
 
 def parse_labels(value: Any) -> Labels:

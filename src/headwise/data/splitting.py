@@ -7,6 +7,7 @@ corpora, or with other punctuation, falls into the same part everywhere. No list
 """
 
 import hashlib
+from collections.abc import Iterable
 from typing import Literal
 
 import pydantic
@@ -49,3 +50,13 @@ def part_of(sentence: str, split: SplitSettings) -> Part:
     if place < split.test:
         return "test"
     return "valid" if place < split.test + split.valid else "train"
+
+
+def check_splits(splits: Iterable[SplitSettings | None], *, language: str) -> None:
+    """Text of one language can be split by that language only."""
+    for split in splits:
+        if split is not None and split.by != language:
+            raise SettingsError(
+                f"split.by is {split.by!r}; the text is {language!r}: write split.by={language}",
+                f"split.by 为 {split.by!r}；文本语言是 {language!r}：请写 split.by={language}",
+            )

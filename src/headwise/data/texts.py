@@ -10,6 +10,7 @@ text is an error with its place. Tested against: the lists written to the files;
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,8 +21,9 @@ from headwise.data.corpora import empty_file
 from headwise.data.known import KnownText, find_known_text
 from headwise.data.labelled_files import read_comma_table, read_conllu, read_leading
 from headwise.data.lines import MAX_LINE_BYTES, find_text_file, read_lines
-from headwise.data.splitting import Part, SplitSettings, part_of
-from headwise.errors import DataError, SettingsError
+from headwise.data.naming import as_list, expand
+from headwise.data.splitting import Part, SplitSettings, check_splits, part_of
+from headwise.errors import DataError
 from headwise.settings import Settings
 
 
@@ -70,35 +72,15 @@ class PocketText(_Text):
     seed: int = 0
 
 
-def _expand_text(value: Any) -> Any:
-    """The long form of a text given as a string, or as a mapping without its kind."""
-    if isinstance(value, str | Path):
-        text = str(value)
-        if text.startswith("known:"):
-            return {"kind": "known", "name": text.removeprefix("known:")}
-        if text.startswith("pocket:"):
-            split, _, count = text.removeprefix("pocket:").partition(":")
-            return {"kind": "pocket", "split": split, **({"count": count} if count else {})}
-        return {"kind": "text", "path": text}
-    if isinstance(value, Mapping) and "kind" not in value:
-        if isinstance(path := value.get("path"), str):
-            expanded = _expand_text(path)
-            kind = "tsv" if "column" in value and expanded["kind"] == "text" else expanded["kind"]
-            return {**expanded, **{key: item for key, item in value.items() if key != "path"}, "kind": kind}
-        if "name" in value:
-            return {**value, "kind": "known"}
-    return value
-
-
-def _as_list(value: Any) -> Any:
-    return value if isinstance(value, list | tuple) else [] if value is None else [value]
+def _kind_of_path(path: str, options: Mapping[str, Any]) -> str:
+    return "tsv" if "column" in options else "text"
 
 
 Text = Annotated[
     Annotated[TextFile | TextColumn | KnownTextCorpus | PocketText, pydantic.Field(discriminator="kind")],
-    pydantic.BeforeValidator(_expand_text),
+    pydantic.BeforeValidator(partial(expand, kind_of_path=_kind_of_path)),
 ]
-Texts = Annotated[tuple[Text, ...], pydantic.BeforeValidator(_as_list)]
+Texts = Annotated[tuple[Text, ...], pydantic.BeforeValidator(as_list)]
 
 
 class TextDataSettings(Settings):
@@ -114,22 +96,13 @@ class TextDataSettings(Settings):
 
     @pydantic.model_validator(mode="after")
     def _check_split(self) -> "TextDataSettings":
-        for text in (*self.train, *self.valid, *self.test):
-            if isinstance(text, _SplitText) and text.split and text.split.by != self.language:
-                raise SettingsError(
-                    f"split.by is {text.split.by!r}; the text is {self.language!r}: write split.by={self.language}",
-                    f"split.by 为 {text.split.by!r}；文本语言是 {self.language!r}：请写 split.by={self.language}",
-                )
+        named = (*self.train, *self.valid, *self.test)
+        check_splits([text.split for text in named if isinstance(text, _SplitText)], language=self.language)
         return self
 
     def texts(self, part: Part) -> tuple[Text, ...]:
-        match part:
-            case "train":
-                return self.train
-            case "valid":
-                return self.valid
-            case "test":
-                return self.test
+        named: tuple[Text, ...] = getattr(self, part)
+        return named
 
 
 def read_texts(data: TextDataSettings, part: Part) -> Iterator[str]:

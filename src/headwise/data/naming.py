@@ -1,0 +1,43 @@
+"""How a recipe names what it reads: short, as a string, or long, as a mapping; one or several.
+
+    known:NAME                  a public corpus that `headwise data fetch` brought
+    pocket:SPLIT[:COUNT]        sentences of the built-in grammar
+    any other string            a path; what kind of file it is, each kind of data tells for itself
+    {path: …, limit: 10}        the same with options; the kind follows from them unless it is said
+
+Tested through the recipes of every task.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+KindOfPath = Callable[[str, Mapping[str, Any]], str]
+"""The kind of a file, from its path and the options given beside it."""
+
+
+def expand(value: Any, kind_of_path: KindOfPath) -> Any:
+    """The long form of what is named by a string, or by a mapping without its kind."""
+    if isinstance(value, str | Path):
+        return _expand_name(str(value), {}, kind_of_path)
+    if isinstance(value, Mapping) and "kind" not in value:
+        if isinstance(path := value.get("path"), str):
+            options = {key: item for key, item in value.items() if key != "path"}
+            return _expand_name(path, options, kind_of_path) | options
+        if "name" in value:
+            return {**value, "kind": "known"}
+    return value
+
+
+def as_list(value: Any) -> Any:
+    """One stands for a list of one, nothing for an empty one."""
+    return value if isinstance(value, list | tuple) else [] if value is None else [value]
+
+
+def _expand_name(text: str, options: Mapping[str, Any], kind_of_path: KindOfPath) -> dict[str, Any]:
+    if text.startswith("known:"):
+        return {"kind": "known", "name": text.removeprefix("known:")}
+    if text.startswith("pocket:"):
+        split, _, count = text.removeprefix("pocket:").partition(":")
+        return {"kind": "pocket", "split": split, **({"count": count} if count else {})}
+    return {"kind": kind_of_path(text, options), "path": text}
