@@ -15,19 +15,10 @@ from headwise.attention.masks import Mask, causal, explicit, segments
 from headwise.attention.multi_head import Kernel, Stepping
 from headwise.errors import MaskError, UsageError
 from tests.laws.kernels import HEAD_DIM, KERNELS, Row
-from tests.laws.probes import find_gradients, honoured, stand_at
+from tests.laws.probes import assert_same, find_gradients, honoured, stand_at
 from tests.laws.scenes import BATCH, HEADS, PARTS, Scene, cases, make_scene, scene_for
 
-CLOSE = {torch.float64: 1e-9, torch.float32: 1e-5, torch.bfloat16: 5e-2, torch.float16: 5e-3}
 HUGE = 1e9
-
-
-def assert_same(given: Tensor, expected: Tensor, note: str = "") -> None:
-    assert given.dtype == expected.dtype, note
-    assert given.shape == expected.shape, note
-    tolerance = CLOSE[given.dtype]
-    assert given.isfinite().all(), f"{note}: not finite"
-    assert torch.allclose(given, expected, rtol=tolerance, atol=tolerance), f"{note}: {(given - expected).abs().max()}"
 
 
 def run(kernel: Kernel, scene: Scene, name: str, bias: Tensor | None) -> Tensor:

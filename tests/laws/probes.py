@@ -1,10 +1,20 @@
-"""How laws put their questions to kernels that differ in what they read and need to be told."""
+"""How laws put their questions to kernels that differ in what they read and need to be told, and judge the answers."""
 
 import torch
 from torch import Tensor
 
 from headwise.attention.multi_head import Kernel, Standing
 from tests.laws.kernels import Row
+
+CLOSE = {torch.float64: 1e-9, torch.float32: 1e-5, torch.bfloat16: 5e-2, torch.float16: 5e-3}
+
+
+def assert_same(given: Tensor, expected: Tensor, note: str = "") -> None:
+    assert given.dtype == expected.dtype, note
+    assert given.shape == expected.shape, note
+    tolerance = CLOSE[given.dtype]
+    assert given.isfinite().all(), f"{note}: not finite"
+    assert torch.allclose(given, expected, rtol=tolerance, atol=tolerance), f"{note}: {(given - expected).abs().max()}"
 
 
 def honoured(row: Row, *names: str) -> list[str]:

@@ -16,6 +16,7 @@ There are no separate weights to forget: dropout forgets a value for all who ask
 Tested against: its own quadratic form, outputs and gradients; step by step = whole sequence.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -35,18 +36,33 @@ WIDTH_MULTIPLE = 8
 """Product units want sizes that are multiples of 8; the column of ones is filled up with zeros."""
 
 
-@dataclass(frozen=True)
-class LinearAttention:
+class FeatureAttention(ABC):
+    """Attention whose weights are products of features; those who inherit say which features."""
+
     takes_bias: ClassVar[bool] = False
     """There are no scores to add to."""
+    kind: ClassVar[str]
+    dropout_rate: float
+    chunk: int
+    training = False
 
-    dropout_rate: float = 0.0
-    chunk: int = CHUNK
+    @abstractmethod
+    def features(
+        self,
+        q: Float[Tensor, "batch head query head_dim"],
+        k: Float[Tensor, "batch head key head_dim"],
+        *,
+        training: bool,
+    ) -> tuple[Float[Tensor, "batch head query features"], Float[Tensor, "batch head key features"]]:
+        """φ of the queries and of the keys."""
+
+    @abstractmethod
+    def num_features_of(self, head_dim: int) -> int: ...
 
     def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
-        return prepare_line(mask, num_queries, num_keys, kind="linear")
+        return prepare_line(mask, num_queries, num_keys, kind=self.kind)
 
-    def __call__(
+    def attend(
         self,
         q: Float[Tensor, "batch head query head_dim"],
         k: Float[Tensor, "batch head key head_dim"],
@@ -56,10 +72,10 @@ class LinearAttention:
         bias: Bias | None = None,
         training: bool = False,
     ) -> Float[Tensor, "batch head query value_dim"]:
-        refuse_bias(bias, kind="linear")
-        lined = lay_on_line(mask, q.shape[2], k.shape[2], kind="linear")
+        refuse_bias(bias, kind=self.kind)
+        lined = lay_on_line(mask, q.shape[2], k.shape[2], kind=self.kind)
         with torch.autocast(q.device.type, enabled=False):
-            features = elu_features(q), elu_features(k)
+            features = self.features(q, k, training=training)
             rate = self.dropout_rate if training else 0.0
             return attend_by_features(*features, v, lined, dropout_rate=rate, chunk=self.chunk)
 
@@ -71,13 +87,13 @@ class LinearAttention:
         *,
         bias: Bias | None = None,
     ) -> Float[Tensor, "batch head query key"]:
-        refuse_bias(bias, kind="linear")
-        lined = lay_on_line(mask, q.shape[2], k.shape[2], kind="linear")
+        refuse_bias(bias, kind=self.kind)
+        lined = lay_on_line(mask, q.shape[2], k.shape[2], kind=self.kind)
         with torch.autocast(q.device.type, enabled=False):
-            return implied_weights(elu_features(q), elu_features(k), lined).to(q.dtype)
+            return implied_weights(*self.features(q, k, training=self.training), lined).to(q.dtype)
 
     def make_cache(self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor) -> Cache:
-        return SumCache(num_rows, num_heads, head_dim, head_dim, like=like)
+        return SumCache(num_rows, num_heads, self.num_features_of(head_dim), head_dim, like=like)
 
     def step(
         self,
@@ -88,10 +104,30 @@ class LinearAttention:
         *,
         bias: Bias | None = None,
     ) -> Float[Tensor, "row head 1 head_dim"]:
-        refuse_bias(bias, kind="linear")
+        refuse_bias(bias, kind=self.kind)
         assert isinstance(cache, SumCache)
         with torch.autocast(q.device.type, enabled=False):
-            return cache.read_and_add(elu_features(q), elu_features(k), v)
+            return cache.read_and_add(*self.features(q, k, training=False), v)
+
+
+@dataclass(frozen=True)
+class LinearAttention(FeatureAttention):
+    kind: ClassVar[str] = "linear"
+    dropout_rate: float = 0.0
+    chunk: int = CHUNK
+    __call__ = FeatureAttention.attend
+
+    def features(
+        self,
+        q: Float[Tensor, "batch head query head_dim"],
+        k: Float[Tensor, "batch head key head_dim"],
+        *,
+        training: bool,
+    ) -> tuple[Float[Tensor, "batch head query features"], Float[Tensor, "batch head key features"]]:
+        return elu_features(q), elu_features(k)
+
+    def num_features_of(self, head_dim: int) -> int:
+        return head_dim
 
 
 class SumCache:

@@ -24,16 +24,14 @@ bytes: n (2 m) features written and read. With m = 4 d full attention is overtak
 Tested against: performer-pytorch with copied features; the squared error falls 1.8 × and more with 4 × the features; orthogonal features are the better ones.
 """
 
+from typing import ClassVar
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from headwise.attention.biases import Bias
-from headwise.attention.cache import Cache
-from headwise.attention.linear import SumCache, attend_by_features, implied_weights
-from headwise.attention.lines import lay_on_line, prepare_line, refuse_bias
+from headwise.attention.linear import FeatureAttention
 from headwise.attention.masked_products import CHUNK, widen
-from headwise.attention.masks import Mask
 from headwise.randomness import torch_generator
 
 MOST = 60.0
@@ -78,12 +76,13 @@ def _exponents(x: Tensor, rows: Tensor) -> Tensor:
     return x @ rows.to(x.dtype).mT - x.square().sum(-1, keepdim=True) / 2
 
 
-class PerformerAttention(nn.Module):
+class PerformerAttention(nn.Module, FeatureAttention):
     """`rows` is W for use, and for learning if nothing is redrawn; `drawn` is W of the present update."""
 
-    takes_bias = False
+    kind: ClassVar[str] = "performer"
     rows: Tensor
     drawn: Tensor
+    forward = FeatureAttention.attend
 
     def __init__(
         self,
@@ -115,54 +114,15 @@ class PerformerAttention(nn.Module):
     def _rows(self, *, training: bool) -> Tensor:
         return self.drawn if training and self.redraw_every > 0 else self.rows
 
-    def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
-        return prepare_line(mask, num_queries, num_keys, kind="performer")
-
-    def forward(
+    def features(
         self,
         q: Float[Tensor, "batch head query head_dim"],
         k: Float[Tensor, "batch head key head_dim"],
-        v: Float[Tensor, "batch head key value_dim"],
-        mask: Mask,
         *,
-        bias: Bias | None = None,
-        training: bool = False,
-    ) -> Float[Tensor, "batch head query value_dim"]:
-        refuse_bias(bias, kind="performer")
-        lined = lay_on_line(mask, q.shape[2], k.shape[2], kind="performer")
+        training: bool,
+    ) -> tuple[Float[Tensor, "batch head query features"], Float[Tensor, "batch head key features"]]:
         rows = self._rows(training=training)
-        with torch.autocast(q.device.type, enabled=False):
-            features = query_features(q, rows), key_features(k, rows)
-            rate = self.dropout_rate if training else 0.0
-            return attend_by_features(*features, v, lined, dropout_rate=rate, chunk=self.chunk)
+        return query_features(q, rows), key_features(k, rows)
 
-    def weights(
-        self,
-        q: Float[Tensor, "batch head query head_dim"],
-        k: Float[Tensor, "batch head key head_dim"],
-        mask: Mask,
-        *,
-        bias: Bias | None = None,
-    ) -> Float[Tensor, "batch head query key"]:
-        refuse_bias(bias, kind="performer")
-        lined = lay_on_line(mask, q.shape[2], k.shape[2], kind="performer")
-        with torch.autocast(q.device.type, enabled=False):
-            rows = self._rows(training=self.training)
-            return implied_weights(query_features(q, rows), key_features(k, rows), lined).to(q.dtype)
-
-    def make_cache(self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor) -> Cache:
-        return SumCache(num_rows, num_heads, self.num_features, head_dim, like=like)
-
-    def step(
-        self,
-        q: Float[Tensor, "row head 1 head_dim"],
-        k: Float[Tensor, "row head 1 head_dim"],
-        v: Float[Tensor, "row head 1 head_dim"],
-        cache: Cache,
-        *,
-        bias: Bias | None = None,
-    ) -> Float[Tensor, "row head 1 head_dim"]:
-        refuse_bias(bias, kind="performer")
-        assert isinstance(cache, SumCache)
-        with torch.autocast(q.device.type, enabled=False):
-            return cache.read_and_add(query_features(q, self.rows), key_features(k, self.rows), v)
+    def num_features_of(self, head_dim: int) -> int:
+        return self.num_features

@@ -10,6 +10,7 @@ precision is asked for, which it does not know; "chunked" and "flex" are for mea
 Tested against: attention/full.py under the same pattern as a dense mask, through the table of laws and in tests/attention.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Literal
 
@@ -63,14 +64,14 @@ class Planned:
         return torch.ones(1, 1, 1, num_keys, dtype=torch.bool, device=device) if table is None else table
 
 
-class SparseAttention:
+class SparseAttention(ABC):
     """A kernel that looks at few pairs; those who inherit say which (`plan`) and are frozen dataclasses."""
 
     dropout_rate: float
     form: Form
 
-    def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
-        raise NotImplementedError
+    @abstractmethod
+    def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan: ...
 
     def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
         part = self._work_out(mask, num_queries, num_keys, device, flexes=self._flexes(device))

@@ -9,27 +9,29 @@ Norms that look over all tokens of a batch (`TokenNorm`: power_norm.py, batch_no
 Tested against: the formulas in double precision.
 """
 
+from abc import ABC, abstractmethod
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 
-class TokenNorm(nn.Module):
+class TokenNorm(nn.Module, ABC):
     """A norm whose statistics are those of a batch's tokens while it learns, and fixed numbers afterwards."""
 
+    @abstractmethod
     def forward(
         self, x: Float[Tensor, "*batch dim"], real: Bool[Tensor, "*batch"] | None = None
     ) -> Float[Tensor, "*batch dim"]:
         """`real`: which tokens count; None: all of them."""
-        raise NotImplementedError
 
 
 def apply_norm(
     norm: nn.Module, x: Float[Tensor, "*batch dim"], real: Bool[Tensor, "*batch"] | None
 ) -> Float[Tensor, "*batch dim"]:
     """Any norm; only those that look over tokens are told which are real."""
-    return norm(x) if real is None else norm(x, real) if isinstance(norm, TokenNorm) else norm(x)
+    return norm(x, real) if isinstance(norm, TokenNorm) else norm(x)
 
 
 class LayerNorm(nn.Module):

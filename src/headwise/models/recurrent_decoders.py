@@ -14,6 +14,7 @@ layers; else it is a loop. Bahdanau's maxout before the softmax is a tanh here, 
 Tested against: the formulas written out in double precision on torch's own cells; step by step = at once.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -84,7 +85,7 @@ Step = tuple[Float[Tensor, "pair dim"], WritingState, Float[Tensor, "pair source
 """The output that predicts the next word, the state after, and where it looked."""
 
 
-class RecurrentDecoder(nn.Module):
+class RecurrentDecoder(nn.Module, ABC):
     """What the three share: a stack of recurrent layers, started from the encoder's last states."""
 
     attention: SourceAttention | None
@@ -100,8 +101,9 @@ class RecurrentDecoder(nn.Module):
     def start(self, memory: Memory) -> WritingState:
         return WritingState(memory.last)
 
+    @abstractmethod
     def step(self, x: Float[Tensor, "pair dim"], state: WritingState, memory: Memory) -> Step:
-        raise NotImplementedError
+        """One more word, fed to every pair."""
 
     def forward(
         self, x: Float[Tensor, "pair target dim"], memory: Memory
