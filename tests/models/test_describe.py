@@ -43,16 +43,18 @@ def test_a_model_worked_out_by_hand(generator: torch.Generator) -> None:
     assert parts["normalization"].parameters == (2 + 2 * 3 + 2) * norm
     assert parts["output"].parameters == 0  # tied to the embedding
     assert description.parameters == 66 + 5 * 168 + 3 * 97 + 10 * 12 == 1317
-    assert parts["encoder_attention"].flops_per_source_token == 2 * 144 + 4 * 5 * 6
-    assert parts["encoder_feed_forward"].flops_per_source_token == 2 * 84
-    assert parts["cross_attention"].flops_per_source_token == 2 * 2 * 72
-    assert parts["cross_attention"].flops_per_target_token == 2 * (2 * 72 + 4 * 5 * 6)
-    assert parts["decoder_attention"].flops_per_target_token == 2 * (2 * 144 + 4 * 3 * 6)
-    assert parts["output"].flops_per_target_token == 2 * 66
+    assert parts["encoder_attention"].source_flops == 5 * (2 * 144 + 4 * 5 * 6)
+    assert parts["encoder_feed_forward"].source_flops == 5 * (2 * 84)
+    assert parts["cross_attention"].source_flops == 5 * (2 * 2 * 72)
+    assert parts["cross_attention"].target_flops == 3 * (2 * (2 * 72 + 4 * 5 * 6))
+    assert parts["decoder_attention"].target_flops == 3 * (2 * (2 * 144 + 4 * 3 * 6))
+    assert parts["output"].target_flops == 3 * (2 * 66)
     assert description.memory.weights_fp32 == 4 * 1317
     assert description.memory.weights_bf16 == 2 * 1317
     assert description.memory.training == 16 * 1317
     assert description.memory.cache_per_target_token == 2 * 2 * 6 * 4
+    assert description.memory.cache_fixed == 0
+    assert description.flops_per_source_token * 5 + description.flops_per_target_token * 3 == description.forward_flops
     assert description.training_flops == 3 * description.forward_flops
 
 
@@ -77,6 +79,64 @@ def test_parameters_and_operations_equal_torchs_count(changes: dict, generator: 
     with FlopCounterMode(display=False) as counter:
         logits.sum().backward()
     assert counter.get_total_flops() == description.training_flops - description.forward_flops
+
+
+KERNELS = [
+    {"kind": "window", "left": 2, "right": 3},
+    {"kind": "longformer", "width": 4},
+    {"kind": "bigbird", "block": 2},
+    {"kind": "linear"},
+    {"kind": "performer", "num_features": 5},
+    {"kind": "reformer", "num_buckets": 4, "num_rounds": 3, "bucket_size": 2},
+    {"kind": "linformer", "rank": 3, "max_length": 37},
+]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel["kind"])
+def test_a_model_of_any_kernel_costs_what_torch_counts(kernel: dict, generator: torch.Generator) -> None:
+    decoder = kernel if kernel["kind"] in ("window", "linear", "performer", "reformer") else {"kind": "full"}
+    cross = kernel if kernel["kind"] in ("linear", "performer", "linformer") else {"kind": "full"}
+    model = make(
+        generator,
+        dim=8,
+        encoder={"layers": 2, "heads": 2, "attention": kernel},
+        decoder={"layers": 2, "heads": 2, "attention": decoder, "cross_attention": cross},
+    )
+    batch = padded_batch(draw_pairs([(30, 22)], VOCAB, generator))
+    description = describe(model, source_length=31, target_length=23)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        batch.logits(model)
+    assert counter.get_total_flops() == description.forward_flops
+
+
+def test_a_window_costs_what_it_sees_and_not_the_square(generator: torch.Generator) -> None:
+    window = make(
+        generator, encoder={"layers": 1, "heads": 2, "attention": {"kind": "window", "left": 16, "right": 16}}
+    )
+    full = make(generator)
+
+    def of_encoder(model: EncoderDecoder, length: int) -> int:
+        parts = describe(model, source_length=length, target_length=3).parts
+        return next(part.source_flops for part in parts if part.name == "encoder_attention")
+
+    assert of_encoder(window, 8192) == 2 * of_encoder(window, 4096)
+    assert of_encoder(full, 8192) > 3.9 * of_encoder(full, 4096)
+    assert of_encoder(window, 8192) < of_encoder(full, 8192) / 100
+
+
+def test_a_memory_that_does_not_grow_is_no_cost_of_a_token(generator: torch.Generator) -> None:
+    plain = describe(make(generator)).memory
+    for kernel, kept in (
+        (
+            {"kind": "window", "left": 4, "right": 4},
+            2 * 2 * 5 * 6,
+        ),  # keys and values, room for twice left + 1 positions
+        ({"kind": "linear"}, 3 * 2 * 8),  # 3 heads, 2 features, 2 values and a one, rounded up to 8
+    ):
+        decoder = {"layers": 2, "heads": 3, "attention": kernel}
+        memory = describe(make(generator, decoder=decoder)).memory
+        assert (memory.cache_per_target_token, memory.cache_fixed) == (0, 2 * 4 * kept)
+        assert memory.cache_per_source_token == plain.cache_per_source_token
 
 
 def test_the_cache_is_what_the_decoder_allocates(generator: torch.Generator) -> None:

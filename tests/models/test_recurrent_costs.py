@@ -22,8 +22,8 @@ def test_a_model_worked_out_by_hand(generator: torch.Generator) -> None:
     assert parts["recurrent_decoder"].parameters == 4 * (14 * 28 + 14 * 14 + 2 * 14)
     assert parts["source_attention"].parameters == 14 * 14 + 28 * 14 + 14
     assert parts["output"].parameters == 0
-    assert parts["source_attention"].flops_per_source_token == 2 * 14 * 14
-    assert parts["source_attention"].flops_per_target_token == 2 * 28 * 14 + 5 * (2 * 14 + 2 * 14)
+    assert parts["source_attention"].source_flops == 5 * (2 * 14 * 14)
+    assert parts["source_attention"].target_flops == 3 * (2 * 28 * 14 + 5 * (2 * 14 + 2 * 14))
     assert description.memory.cache_per_target_token == 0
     assert description.memory.cache_per_source_token == 4 * (14 + 14)
     assert describe(make(generator, "none")).memory.cache_per_source_token == 0

@@ -1,25 +1,26 @@
 """What a model costs before it is run: parameters, memory, and arithmetic per token, part by part.
 
-A matrix of n weights costs 2n operations (multiply and add) for every token it meets, and comparing one query with m keys
-of width dim, then mixing m values, 2·m·dim + 2·m·dim. The backward pass does each product twice more (once for the
+A matrix of n weights costs 2n operations (multiply and add) for every token it meets, and attention what its kernel forms
+(attention/costs.py): full, 2·m·dim + 2·m·dim for one query against m keys. The backward pass does each product twice more (once for the
 inputs, once for the weights), so a training step costs three forward passes (Kaplan et al. 2020, section 2.1).
 
     parameters        tied matrices counted once
     training memory   weights + gradients + Adam's two moments, 4 bytes each; activations come on top
-    decoder's cache   2 · layers · dim numbers for each token written, and as many for each token of the source
+    decoder's cache   2 · layers · dim numbers for each token written, and as many for each token of the source; a window
+                      or linear attention keeps as much after ten tokens as after ten thousand
 
-Look-ups, norms, softmax and residual sums are left out: they are below one percent. Attention is counted as if every key
-were compared, the way `full` computes it; masks only save time in kernels that skip.
+Look-ups, norms, softmax and residual sums are left out: they are below one percent.
 
 Tested against: a case worked by hand, and torch's FlopCounterMode, forward and backward.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from torch import nn
 
+from headwise.attention.costs import count_cache, count_products
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.language import say
 from headwise.models import recurrent_costs
@@ -50,12 +51,12 @@ TITLES: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class PartDescription:
-    """One part of a model; operations are those of a forward pass for one token of that side."""
+    """One part of a model; operations are those of a forward pass for one sentence of that side."""
 
     name: str
     parameters: int
-    flops_per_source_token: int
-    flops_per_target_token: int
+    source_flops: int
+    target_flops: int
 
     @property
     def title(self) -> str:
@@ -72,6 +73,8 @@ class MemoryDescription:
     """Weights, gradients and Adam's two moments in fp32; activations depend on the batch and come on top."""
     cache_per_target_token: int
     """What a decoder keeps for each token of one hypothesis, fp32."""
+    cache_fixed: int
+    """What it keeps of one hypothesis however long it is, fp32: windows, and the sums of linear attention."""
     cache_per_source_token: int
     """What it keeps of each source token, shared by all hypotheses of a sentence, fp32."""
 
@@ -91,16 +94,23 @@ class ModelDescription:
 
     @property
     def flops_per_source_token(self) -> int:
-        return sum(part.flops_per_source_token for part in self.parts)
+        return self.of_source(sum(part.source_flops for part in self.parts))
 
     @property
     def flops_per_target_token(self) -> int:
-        return sum(part.flops_per_target_token for part in self.parts)
+        return self.of_target(sum(part.target_flops for part in self.parts))
 
     @property
     def forward_flops(self) -> int:
         """For one pair of sentences, the target given."""
-        return self.source_length * self.flops_per_source_token + self.target_length * self.flops_per_target_token
+        return sum(part.source_flops + part.target_flops for part in self.parts)
+
+    def of_source(self, flops: int) -> int:
+        """Of a sentence, for one of its tokens; kernels that work in blocks do not divide evenly."""
+        return round(flops / self.source_length)
+
+    def of_target(self, flops: int) -> int:
+        return round(flops / self.target_length)
 
     @property
     def training_flops(self) -> int:
@@ -116,6 +126,7 @@ class ModelDescription:
             (say("weights, bf16", "权重，bf16"), memory.weights_bf16),
             (say("training (weights, gradients, Adam)", "训练（权重、梯度、Adam）"), memory.training),
             (say("decoder's cache per target token", "解码缓存，每目标词元"), memory.cache_per_target_token),
+            (say("decoder's cache whatever the length", "解码缓存，与长度无关"), memory.cache_fixed),
             (say("decoder's cache per source token", "解码缓存，每源词元"), memory.cache_per_source_token),
         )
         work = ((say("forward", "前向"), self.forward_flops), (say("training step", "训练一步"), self.training_flops))
@@ -137,7 +148,7 @@ class ModelDescription:
             say("FLOPs / target token", "每目标词元 FLOPs"),
         )
         body = [
-            (part.title, part.parameters, part.flops_per_source_token, part.flops_per_target_token)
+            (part.title, part.parameters, self.of_source(part.source_flops), self.of_target(part.target_flops))
             for part in self.parts
         ]
         total = (say("all", "合计"), self.parameters, self.flops_per_source_token, self.flops_per_target_token)
@@ -145,7 +156,16 @@ class ModelDescription:
 
     def as_dict(self) -> dict[str, Any]:
         """The same as plain data, for JSON; no names depend on the language."""
+        parts = [
+            asdict(part)
+            | {
+                "flops_per_source_token": self.of_source(part.source_flops),
+                "flops_per_target_token": self.of_target(part.target_flops),
+            }
+            for part in self.parts
+        ]
         return asdict(self) | {
+            "parts": parts,
             "parameters": self.parameters,
             "flops_per_source_token": self.flops_per_source_token,
             "flops_per_target_token": self.flops_per_target_token,
@@ -160,11 +180,14 @@ def describe(model: TranslationModel, *, source_length: int = 32, target_length:
         case EncoderDecoder():
             members = _members(model)
             flops = _flops(model, source_length=source_length, target_length=target_length)
-            of_target = of_source = sum(2 * block.self_attention.output.in_features for block in model.decoder)
+            caches = [count_cache(block.self_attention) for block in model.decoder]
+            of_target, fixed = (sum(sizes) for sizes in zip(*caches, strict=True)) if caches else (0, 0)
+            of_source = sum(2 * block.self_attention.output.in_features for block in model.decoder)
         case RecurrentTranslator():
             members = recurrent_costs.members(model)
-            flops = recurrent_costs.count_flops(model, source_length=source_length)
-            of_target, of_source = 0, recurrent_costs.cached_numbers(model)
+            per_source, per_target = recurrent_costs.count_flops(model, source_length=source_length)
+            flops = _times(per_source, source_length), _times(per_target, target_length)
+            of_target, fixed, of_source = 0, 0, recurrent_costs.cached_numbers(model)
         case _:
             raise AssertionError(f"no description of {type(model).__name__}")
     own = _count_once(members)
@@ -175,6 +198,7 @@ def describe(model: TranslationModel, *, source_length: int = 32, target_length:
         weights_bf16=BYTES_BF16 * num_parameters,
         training=4 * BYTES_FP32 * num_parameters,
         cache_per_target_token=BYTES_FP32 * of_target,
+        cache_fixed=BYTES_FP32 * fixed,
         cache_per_source_token=BYTES_FP32 * of_source,
     )
     return ModelDescription(source_length, target_length, parts, memory)
@@ -211,36 +235,42 @@ def _count_once(members: dict[str, list[nn.Module]]) -> dict[str, int]:
 
 
 def _flops(model: EncoderDecoder, *, source_length: int, target_length: int) -> tuple[dict[str, int], dict[str, int]]:
-    """Operations of each part per source token and per target token."""
-    encoder_attention, decoder_attention, cross_attention = (
-        [block.self_attention for block in model.encoder],
-        [block.self_attention for block in model.decoder],
-        [block.cross_attention for block in model.decoder],
+    """Operations of each part for the source sentence and for the target sentence."""
+    cross = _of_stack([block.cross_attention for block in model.decoder], target_length, source_length)
+    of_memory = source_length * _products(block.cross_attention.key_value for block in model.decoder)
+    of_encoder = _of_stack([block.self_attention for block in model.encoder], source_length)
+    of_decoder = _of_stack([block.self_attention for block in model.decoder], target_length, is_causal=True)
+    per_source = _times(
+        {"encoder_feed_forward": _products(block.feed_forward for block in model.encoder)}, source_length
     )
-    per_source = {
-        "encoder_attention": _products(encoder_attention) + _comparisons(encoder_attention, source_length),
-        "encoder_feed_forward": _products(block.feed_forward for block in model.encoder),
-        "cross_attention": _products(layer.key_value for layer in cross_attention),
-    }
-    per_target = {
-        "decoder_attention": _products(decoder_attention) + _comparisons(decoder_attention, target_length),
-        "cross_attention": _products(part for layer in cross_attention for part in (layer.query, layer.output))
-        + _comparisons(cross_attention, source_length),
-        "decoder_feed_forward": _products(block.feed_forward for block in model.decoder),
-        "output": _products([model.output]),
-    }
-    return per_source, per_target
+    per_target = _times(
+        {
+            "decoder_feed_forward": _products(block.feed_forward for block in model.decoder),
+            "output": _products([model.output]),
+        },
+        target_length,
+    )
+    return (
+        per_source | {"encoder_attention": of_encoder, "cross_attention": of_memory},
+        per_target | {"decoder_attention": of_decoder, "cross_attention": cross - of_memory},
+    )
+
+
+def _of_stack(
+    layers: Sequence[MultiHeadAttention], num_queries: int, num_keys: int | None = None, *, is_causal: bool = False
+) -> int:
+    """All layers of a stack are alike: one is counted."""
+    return len(layers) * count_products(layers[0], num_queries, num_keys, is_causal=is_causal) if layers else 0
+
+
+def _times(counts: dict[str, int], length: int) -> dict[str, int]:
+    return {name: length * count for name, count in counts.items()}
 
 
 def _products(modules: Iterable[nn.Module]) -> int:
     """Two operations for each weight of each linear map inside."""
     linear = (part for module in modules for part in module.modules() if isinstance(part, nn.Linear))
     return sum(2 * part.weight.numel() for part in linear)
-
-
-def _comparisons(layers: Iterable[MultiHeadAttention], num_keys: int) -> int:
-    """One query against all keys, and the mean of all values."""
-    return sum(4 * num_keys * layer.output.in_features for layer in layers)
 
 
 def _rows(entries: Iterable[tuple[str | int, ...]]) -> list[tuple[str, ...]]:
