@@ -1,0 +1,72 @@
+"""What attention kernels cost, as measured: ours on an H200, which ships with the package, and a user's own.
+
+`headwise compare attention --directory runs/attention` leaves `attention.json`; any of those under a directory of runs is read beside ours.
+
+    {"machine": …, "conditions": …, "slopes": {kernel: …}, "points": [{kernel, length, forward_seconds, both_seconds, memory_mib, …}]}
+
+Tested against: the table of docs/experiments.md; a file made by the command.
+"""
+
+import json
+import math
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from headwise.errors import DataError
+from headwise.storage import read_json
+
+FILE = "attention.json"
+MAX_BYTES, MAX_POINTS, MAX_FILES = 1 << 20, 2000, 16
+NUMBERS = ("forward_seconds", "both_seconds", "memory_mib", "distance")
+
+
+def shipped_costs() -> dict[str, Any]:
+    """Measured by us; docs/experiments.md says how."""
+    place = resources.files("headwise.explorer").joinpath("measurements", "attention-h200.json")
+    return {"name": "h200", "shipped": True, **_checked(json.loads(place.read_text(encoding="utf-8")), Path("h200"))}
+
+
+def find_costs(root: Path) -> list[dict[str, Any]]:
+    """The user's own: attention.json in the directory, one or two below it; what cannot be read is left out."""
+    found = []
+    for path in sorted([root / FILE, *root.glob(f"*/{FILE}"), *root.glob(f"*/*/{FILE}")])[:MAX_FILES]:
+        if not path.is_file() or not path.resolve().is_relative_to(root.resolve()):
+            continue
+        try:
+            content = _checked(read_json(path, max_bytes=MAX_BYTES), path)
+        except (DataError, ValueError, OSError):
+            continue
+        found.append({"name": path.parent.relative_to(root).as_posix(), "shipped": False, **content})
+    return found
+
+
+def _checked(content: Any, path: Path) -> dict[str, Any]:
+    """Only what is drawn, and only if it is what it claims to be."""
+    points = content.get("points") if isinstance(content, dict) else None
+    if not isinstance(points, list) or len(points) > MAX_POINTS:
+        raise DataError(
+            "holds no table of measured points; make one with `headwise compare attention`",
+            "没有测点表；请用 `headwise compare attention` 生成",
+            file=path,
+        )
+    rows = []
+    for point in points:
+        if not isinstance(point, dict) or not isinstance(point.get("length"), int):
+            continue
+        row: dict[str, Any] = {"kernel": str(point.get("kernel"))[:40], "length": point["length"]}
+        row |= {name: _number(point.get(name)) for name in NUMBERS}
+        row["skipped"] = None if point.get("skipped") is None else str(point["skipped"])[:200]
+        rows.append(row)
+    machine, conditions = (_facts(content.get(name)) for name in ("machine", "conditions"))
+    return {"machine": machine, "conditions": conditions, "points": rows}
+
+
+def _number(value: Any) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if is_number else None
+
+
+def _facts(value: Any) -> dict[str, str]:
+    items = list(value.items())[:20] if isinstance(value, dict) else []
+    return {str(name)[:40]: str(fact)[:80] for name, fact in items}
