@@ -1,12 +1,8 @@
 """One HTML file with everything in it: open it from a disk, send it by mail, put it in a paper's supplement.
 
 The files of `static/` (markup, style, script: our own, no library; texts in English and Chinese) are
-put together with the data of the traces; nothing is loaded from anywhere, and a content security policy makes the
-browser refuse to. Weights travel as one byte each,
-
-    byte = round(255 · A / scale),   scale = the largest weight of the map,   so the error is at most scale / 510
-
-and tokens as JSON in which no "<" is left, which the script shows with textContent only: markup in a token is text.
+put together with the data of the traces (`packing.py`, one byte a weight); nothing is loaded from anywhere, and a content
+security policy makes the browser refuse to. Tokens are JSON in which no "<" is left, which the script shows with textContent only: markup in a token is text.
 
 Tested against: weights decoded from the written page, a hostile token, no foreign address, the same keys in both languages.
 """
@@ -21,11 +17,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from headwise.errors import UsageError
-from headwise.explorer.traces import AttentionMap, Trace
-from headwise.explorer.words import group_pieces, is_mark
+from headwise.explorer.packing import pack_trace
+from headwise.explorer.traces import Trace
 from headwise.storage import write_text
 
 LANGUAGES = ("en", "zh")
@@ -56,43 +50,6 @@ def make_page(traces: Sequence[Trace], *, title: str) -> str:
     }
     # One pass over the template: what is put in is never searched for placeholders itself.
     return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place.group(1)], _static("page.html"))
-
-
-def pack_trace(trace: Trace) -> dict[str, Any]:
-    """A trace as JSON values."""
-    return {
-        "title": trace.title,
-        "source_text": trace.source_text,
-        "target_text": trace.target_text,
-        "source": _pack_side(trace.source_pieces, trace.source_language),
-        "target": _pack_side(trace.target_pieces, trace.target_language),
-        "target_input": _pack_side(trace.target_input_pieces, trace.target_language),
-        "maps": [_pack_map(attention) for attention in trace.maps],
-    }
-
-
-def _pack_side(pieces: tuple[str, ...], language: str) -> dict[str, Any]:
-    words = group_pieces(pieces)
-    return {
-        "language": language,
-        "pieces": list(pieces),
-        "words": list(words.text),
-        "word_of_piece": list(words.word_of_piece),
-        "marks": [is_mark(piece) for piece in pieces],
-    }
-
-
-def _pack_map(attention: AttentionMap) -> dict[str, Any]:
-    scale = float(attention.weights.max()) or 1.0
-    numbers = np.rint(attention.weights.astype(np.float64) * (255.0 / scale)).astype(np.uint8)
-    return {
-        "name": attention.name,
-        "kind": attention.kind,
-        "layer": attention.layer,
-        "shape": list(numbers.shape),
-        "scale": scale,
-        "weights": base64.b64encode(numbers.tobytes()).decode("ascii"),
-    }
 
 
 def _static(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from headwise.errors import UsageError
 from headwise.explorer.traces import AttentionKind, AttentionMap, Trace
-from headwise.tasks.translator import Translation, Translator
+from headwise.tasks.translator import AttentionTrace, Translation, Translator
 
 
 def trace_translation(translator: Translator, text: str) -> Trace:
@@ -19,6 +19,21 @@ def trace_from(translation: Translation, source_language: str, target_language: 
             "this translation holds no attention; make it with translator([...], attention=True) from a non-empty text",
             "该译文不含注意力；请用 translator([...], attention=True) 翻译非空文本",
         )
+    return Trace(
+        source_text=translation.source,
+        target_text=translation.text,
+        source_pieces=attention.source_pieces,
+        target_pieces=attention.target_pieces,
+        target_input_pieces=attention.target_input_pieces,
+        maps=maps_of(attention),
+        title=translation.source,
+        source_language=source_language,
+        target_language=target_language,
+    )
+
+
+def maps_of(attention: AttentionTrace) -> tuple[AttentionMap, ...]:
+    """The maps of a translator under the names of pictures."""
     kinds: dict[tuple[str, str], AttentionKind] = {
         ("encoder", "self"): "encoder_self",
         ("decoder", "self"): "decoder_self",
@@ -28,14 +43,4 @@ def trace_from(translation: Translation, source_language: str, target_language: 
     for name, weights in attention.maps.items():
         stack, layer, role = name.split(".")
         maps.append(AttentionMap(name, kinds[stack, role], int(layer), weights))
-    return Trace(
-        source_text=translation.source,
-        target_text=translation.text,
-        source_pieces=attention.source_pieces,
-        target_pieces=attention.target_pieces,
-        target_input_pieces=attention.target_input_pieces,
-        maps=tuple(maps),
-        title=translation.source,
-        source_language=source_language,
-        target_language=target_language,
-    )
+    return tuple(maps)

@@ -170,9 +170,9 @@ class Translator:
         attention: bool = False,
     ) -> Iterator[Translation]:
         """Translate any number of sentences with the memory of one window."""
-        settings = self._within_positions(self.recipe.decoding if decoding is None else decoding)
+        settings = self.within_positions(self.recipe.decoding if decoding is None else decoding)
         phrases = encode_phrases(settings, self.tokenizers.target.encode)
-        stepper = self._stepper(attending=getattr(settings, "coverage_penalty", 0.0) > 0)
+        stepper = self.stepper(attending=getattr(settings, "coverage_penalty", 0.0) > 0)
         remembered: deque[tuple[str, list[int]]] = deque()
 
         def sources() -> Iterator[list[int]]:
@@ -186,7 +186,7 @@ class Translator:
             text, ids = remembered.popleft()
             yield self._translation(text, ids, result, alignment=alignment, attention=attention)
 
-    def _stepper(self, *, attending: bool) -> Stepper[Any]:
+    def stepper(self, *, attending: bool) -> Stepper[Any]:
         """The same one every time: on a GPU it keeps what it recorded."""
         if attending not in self._steppers:
             self._steppers[attending] = make_stepper(self.model, attending=attending)
@@ -199,7 +199,7 @@ class Translator:
         position = model.position if isinstance(model, EncoderDecoderSettings) else None
         return position.max_length if isinstance(position, Learned) else None
 
-    def _within_positions(self, settings: DecodingSettings) -> DecodingSettings:
+    def within_positions(self, settings: DecodingSettings) -> DecodingSettings:
         """The same settings, with outputs no longer than the positions the model knows."""
         if not isinstance(settings, GreedySettings | BeamSettings | SamplingSettings):
             raise UsageError(
@@ -235,7 +235,7 @@ class Translator:
         attention: bool,
     ) -> Translation:
         n_best = tuple(
-            Candidate(_on_one_line(self.tokenizers.target.decode(found.tokens)), found.score, found.log_probability)
+            Candidate(on_one_line(self.tokenizers.target.decode(found.tokens)), found.score, found.log_probability)
             for found in result.hypotheses
         )
         trace = self.trace(ids, result.best.tokens) if (alignment or attention) and ids else None
@@ -271,7 +271,7 @@ class Translator:
 _CONTROL_TO_SPACE = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029], " ")
 
 
-def _on_one_line(text: str) -> str:
+def on_one_line(text: str) -> str:
     return text.translate(_CONTROL_TO_SPACE)
 
 

@@ -1,0 +1,70 @@
+"""What the translation loses when a source word is left out: a test of what attention only suggests.
+
+For a source x of words w_1 … w_n and its translation y,
+
+    change_i = log p(y | x) − log p(y | x without w_i)
+
+which is large if y could hardly have been written without w_i, about 0 if w_i did not matter, negative if it was in the
+way. The same difference is given for every piece of y. Leaving words out is crude (the rest may be no sentence), but it asks
+the model instead of reading its weights: Li, Monroe and Jurafsky, arXiv:1612.08220.
+
+Tested against: one forward pass for each shortened source, and a one-word sentence.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from headwise.explorer.decisions import read_along
+from headwise.explorer.words import Words, group_pieces
+from headwise.tasks.translator import Translator
+from headwise.text.tokenizer import EOS
+
+SENTENCES_AT_ONCE = 32
+
+
+@dataclass(frozen=True)
+class Occlusion:
+    """What each source word is worth to a translation."""
+
+    words: tuple[str, ...]
+    pieces: tuple[str, ...]
+    """Of the translation, its end included."""
+    log_probability: float
+    """Of the translation given the whole source."""
+    changes: NDArray[np.float64]
+    """[word, piece]: how much less probable (in log) the piece becomes without the word."""
+
+    @property
+    def totals(self) -> NDArray[np.float64]:
+        """How much less probable the whole translation becomes without each word."""
+        return self.changes.sum(axis=1)
+
+
+def occlude(translator: Translator, source: Sequence[int], target: Sequence[int]) -> Occlusion:
+    """Leave out one word of the source after the other."""
+    words = group_pieces(tuple(translator.tokenizers.source.pieces(source)))
+    shortened = [without_word(source, words, number) for number in range(len(words.text))]
+    rows = []
+    for start in range(0, len(shortened) + 1, SENTENCES_AT_ONCE):
+        rows.append(_log_probabilities(translator, [source, *shortened][start : start + SENTENCES_AT_ONCE], target))
+    table = np.concatenate(rows)
+    pieces = (*translator.tokenizers.target.pieces(target), "</s>")
+    return Occlusion(words.text, pieces, float(table[0].sum()), table[0] - table[1:])
+
+
+def without_word(source: Sequence[int], words: Words, number: int) -> list[int]:
+    """The source without the pieces of one word."""
+    return [token for token, word in zip(source, words.word_of_piece, strict=True) if word != number]
+
+
+def _log_probabilities(
+    translator: Translator, sources: Sequence[Sequence[int]], target: Sequence[int]
+) -> NDArray[np.float64]:
+    """[source, piece] of the target and its end."""
+    steps = zip(read_along(translator, sources, target), [*target, EOS], strict=True)
+    columns = [scores[:, token].double() for scores, token in steps]
+    return torch.stack(columns, dim=1).cpu().numpy()

@@ -1,0 +1,98 @@
+/*
+ * Talking to the server: one function that asks, errors that can be read, answers remembered for a while (moving between
+ * views asks the same again), and the same request as a line for a terminal and as Python.
+ */
+
+import { currentLanguage, text } from "./i18n.js";
+
+const REMEMBERED = 12;
+/** @type {Map<string, Promise<any>>} */
+const answers = new Map();
+const STORED_KEY = "headwise-key";
+
+export class ApiError extends Error {
+  /** @param {string} message @param {{status?: number, code?: string, details?: any}} [facts] */
+  constructor(message, { status = 0, code = "", details = null } = {}) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.details = details;
+  }
+}
+
+/** The key a guarded server asks for; kept until the tab is closed. @param {string} key */
+export function useKey(key) {
+  sessionStorage.setItem(STORED_KEY, key);
+  answers.clear();
+}
+
+/**
+ * Ask the server. @param {string} path such as "v1/trace" @param {any} [body] posted as JSON; GET without one
+ * @param {{signal?: AbortSignal, fresh?: boolean}} [options] fresh: ask again though the answer is remembered
+ * @returns {Promise<any>}
+ */
+export function ask(path, body = undefined, { signal = undefined, fresh = false } = {}) {
+  const question = `${path} ${JSON.stringify(body)}`;
+  const known = fresh ? undefined : answers.get(question);
+  if (known) return known;
+  const answer = send(path, body, signal);
+  answers.set(question, answer);
+  answer.catch(() => answers.delete(question));
+  while (answers.size > REMEMBERED) answers.delete(answers.keys().next().value);
+  return answer;
+}
+
+/** @param {string} path @param {any} body @param {AbortSignal} [signal] */
+async function send(path, body, signal) {
+  const headers = { accept: "application/json" };
+  if (body !== undefined) headers["content-type"] = "application/json";
+  const key = sessionStorage.getItem(STORED_KEY);
+  if (key) headers.authorization = `Bearer ${key}`;
+  let response;
+  let reply;
+  try {
+    response = await fetch(path, { method: body === undefined ? "GET" : "POST", headers, body: JSON.stringify(body), signal });
+    reply = await response.json().catch((problem) => {
+      if (response.ok) throw problem;
+      return {};
+    });
+  } catch (problem) {
+    if (signal?.aborted) throw problem;
+    throw new ApiError(text("shell.unreachable"), { code: "unreachable" });
+  }
+  if (!response.ok) throw explain(response.status, reply);
+  return reply;
+}
+
+/** @param {number} status @param {any} reply */
+function explain(status, reply) {
+  const error = reply.error ?? {};
+  const message = (currentLanguage() === "zh" && error.message_zh) || error.message || text("shell.failed", { status });
+  return new ApiError(message, { status, code: error.code ?? "", details: error });
+}
+
+/** The same request for a terminal and for a program. @param {string} path @param {any} [body] */
+export function describeRequest(path, body = undefined) {
+  const address = new URL(path, document.baseURI).href;
+  const quote = (part) => `'${part.replaceAll("'", String.raw`'\''`)}'`;
+  if (body === undefined) {
+    return { curl: `curl ${quote(address)}`, python: `import json, urllib.request\n\nwith urllib.request.urlopen(${JSON.stringify(address)}) as reply:\n    answer = json.load(reply)\n` };
+  }
+  const json = JSON.stringify(body, null, 2);
+  const curl = `curl ${quote(address)} \\\n  -H 'content-type: application/json' \\\n  -d ${quote(json)}`;
+  const python = [
+    "import json",
+    "import urllib.request",
+    "",
+    `body = json.loads(r"""${json}""")`,
+    "request = urllib.request.Request(",
+    `    ${JSON.stringify(address)},`,
+    "    json.dumps(body).encode(),",
+    '    {"content-type": "application/json"},',
+    ")",
+    "with urllib.request.urlopen(request) as reply:",
+    "    answer = json.load(reply)",
+    "",
+  ].join("\n");
+  return { curl, python };
+}

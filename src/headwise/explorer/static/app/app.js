@@ -1,0 +1,176 @@
+/*
+ * The shell: which view is shown, in which language and colours, for which model.
+ *
+ * The address is the state: `#/view?key=value&…`; whatever a view wants to be found again under a link it puts there with
+ * `context.update`. Adding a view: one module `views/NAME.js` that exports {name, needs, mount}, one line in VIEWS, one
+ * object NAME in each of en.json and zh.json (with `title`, shown in the menu).
+ *
+ *     needs(models) → whether there is anything to show with these models
+ *     mount(root, context) → a function that ends it (or nothing)
+ */
+
+import { ApiError, ask, useKey } from "./api.js";
+import { make, makeSelect } from "./dom.js";
+import { currentLanguage, number, percent, preferredLanguage, text, useLanguage } from "./i18n.js";
+import { chosenTheme, useTheme } from "./theme.js";
+import * as align from "./views/align.js";
+import * as begin from "./views/begin.js";
+
+/** The menu, from above; each group has a heading. */
+const VIEWS = [
+  { group: "translating", views: [align] },
+];
+/** Shown when no other view has anything to show. */
+const FALLBACK = begin;
+/** What moves along when another view is opened. */
+const SHARED = ["model", "text", "prefix", "size", "alpha", "level", "marks"];
+
+const main = document.getElementById("main");
+const menu = document.getElementById("views");
+/** @type {any[]} */
+let models = [];
+let unmount = () => {};
+let shown = "";
+
+/** The view and the state that the address names. */
+function readAddress() {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  return { name: path, state: Object.fromEntries(new URLSearchParams(query ?? "")) };
+}
+
+/** @param {string} name @param {Record<string, any>} state */
+function address(name, state) {
+  const kept = Object.entries(state).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const query = new URLSearchParams(kept.map(([key, value]) => [key, String(value)])).toString();
+  return `#/${name}${query ? `?${query}` : ""}`;
+}
+
+const available = () => VIEWS.flatMap((part) => part.views).filter((view) => view.needs(models));
+
+/** Everything a view is given. @param {string} name @param {Record<string, string>} state */
+function makeContext(name, state) {
+  const context = {
+    name,
+    models,
+    state,
+    text,
+    number,
+    percent,
+    language: currentLanguage(),
+    announce,
+    /** Put something into the address without leaving the view. @param {Record<string, any>} changes */
+    update(changes) {
+      Object.assign(context.state, changes);
+      const next = address(name, context.state);
+      if (next !== location.hash) history.replaceState(null, "", next);
+      drawMenu(name, context.state);
+    },
+    /** Go to another view. @param {string} other @param {Record<string, any>} [changes] */
+    open(other, changes = {}) {
+      location.hash = address(other, { ...shared(context.state), ...changes });
+    },
+    /** Ask the server which models it has, and begin again. */
+    async reload() {
+      await loadModels();
+      show();
+    },
+  };
+  return context;
+}
+
+/** @param {Record<string, any>} state */
+function shared(state) {
+  return Object.fromEntries(Object.entries(state).filter(([key]) => SHARED.includes(key)));
+}
+
+/** Say something to whoever cannot see the page. @param {string} message */
+function announce(message) {
+  document.getElementById("announcer").textContent = message;
+}
+
+/** @param {string} current @param {Record<string, any>} state */
+function drawMenu(current, state) {
+  menu.setAttribute("aria-label", text("shell.menu"));
+  const groups = VIEWS.map(({ group, views }) => {
+    const links = views.filter((view) => view.needs(models)).map((view) => make("li", {}, make("a", {
+      href: address(view.name, shared(state)), "aria-current": view.name === current ? "page" : null,
+    }, text(`${view.name}.menu`))));
+    if (!links.length) return null;
+    return make("div", { class: "group" }, make("h2", {}, text(`shell.group_${group}`)), make("ul", {}, ...links));
+  });
+  menu.replaceChildren(...groups.filter((group) => group !== null));
+}
+
+function drawSwitches() {
+  const language = makeSelect({
+    label: text("shell.language"),
+    options: [["en", "English"], ["zh", "中文"]],
+    value: currentLanguage(),
+    onChange: async (value) => { await useLanguage(value); drawSwitches(); show(); },
+  });
+  const theme = makeSelect({
+    label: text("shell.theme"),
+    options: [["auto", text("shell.theme_auto")], ["light", text("shell.theme_light")], ["dark", text("shell.theme_dark")]],
+    value: chosenTheme(),
+    onChange: useTheme,
+  });
+  document.getElementById("switches").replaceChildren(language, theme);
+}
+
+/** Show what the address names. */
+function show() {
+  const { name, state } = readAddress();
+  const views = available();
+  const view = views.find((one) => one.name === name) ?? views[0] ?? FALLBACK;
+  unmount();
+  drawMenu(view.name, state);
+  document.title = `${text(`${view.name}.title`)} · Headwise`;
+  const root = make("div", { class: "view" });
+  main.replaceChildren(root);
+  try {
+    unmount = view.mount(root, makeContext(view.name, state)) ?? (() => {});
+  } catch (problem) {
+    root.append(make("p", { class: "problem", role: "alert" }, String(problem)));
+    throw problem;
+  }
+  if (shown && shown !== view.name) {
+    window.scrollTo(0, 0);
+    main.focus({ preventScroll: true });
+  }
+  shown = view.name;
+}
+
+async function loadModels() {
+  const reply = await ask("v1/models", undefined, { fresh: true });
+  models = reply.models;
+}
+
+/** A server that wants a key, or none at all: say so and let the user try again. @param {any} problem */
+function explainStart(problem) {
+  const box = make("div", { class: "card" }, make("p", { role: "alert" }, problem.message));
+  if (problem instanceof ApiError && problem.status === 401) {
+    const field = make("input", { type: "password", autocomplete: "off", required: true });
+    const form = make("form", { class: "row" }, make("label", { class: "field" }, make("span", {}, text("shell.key")), field), make("button", { class: "main" }, text("shell.use_key")));
+    form.addEventListener("submit", (event) => { event.preventDefault(); useKey(field.value); start(); });
+    box.append(form);
+  } else {
+    box.append(make("button", { class: "main", type: "button", onclick: () => start() }, text("shell.again")));
+  }
+  main.replaceChildren(box);
+}
+
+async function start() {
+  try {
+    await loadModels();
+  } catch (problem) {
+    explainStart(problem);
+    return;
+  }
+  show();
+}
+
+await useLanguage(preferredLanguage());
+drawSwitches();
+document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
+window.addEventListener("hashchange", show);
+await start();

@@ -1,0 +1,113 @@
+/*
+ * The head of every view of a translation: the sentence, examples, the search, and one request to /v1/trace for all views.
+ *
+ *     const sentence = makeSentence(context, {wants: (state) => ({maps: {kinds: ["cross"]}}), onTrace: (trace, request) => …});
+ */
+
+import { ask } from "./api.js";
+import { make, makeNumber, makeSelect } from "./dom.js";
+
+const MOST_CHARACTERS = 2000;
+const EXAMPLES = {
+  en: [
+    "The animal didn't cross the street because it was too tired.",
+    "The animal didn't cross the street because it was too wide.",
+    "The child gave the old dog a small apple.",
+  ],
+  zh: ["那只动物没有过马路，因为它太累了。", "那只动物没有过马路，因为它太宽了。"],
+  de: ["Das Tier überquerte die Straße nicht, weil es zu müde war.", "Das Tier überquerte die Straße nicht, weil sie zu breit war."],
+};
+
+/** The models that translate. @param {any[]} models */
+export const translators = (models) => models.filter((model) => model.kind === "translator");
+
+/** The model the address names, or the first that translates. @param {any} context */
+export function chosenModel(context) {
+  const all = translators(context.models);
+  return all.find((model) => model.name === context.state.model) ?? all[0];
+}
+
+/**
+ * @param {any} context
+ * @param {{wants: (state: any) => Record<string, any>, onTrace: (trace: any, request: [string, any]) => void, onWait?: () => void}} parts
+ *     wants: what this view needs of the trace besides the sentence
+ */
+export function makeSentence(context, { wants, onTrace, onWait = () => {} }) {
+  const { state, text, update } = context;
+  const model = chosenModel(context);
+  const examples = model.examples?.length ? model.examples : EXAMPLES[model.source] ?? [];
+  state.text ??= examples[0] ?? "";
+  let last = new AbortController();
+
+  const field = make("textarea", { rows: 2, maxlength: MOST_CHARACTERS, lang: model.source, dir: "auto", spellcheck: "false" });
+  field.value = state.text;
+  const button = make("button", { class: "main" }, text("sentence.go"));
+  const problem = make("p", { class: "problem", role: "alert", hidden: true });
+  const target = make("p", { class: "translation", lang: model.target, dir: "auto" });
+
+  const ask_again = async () => {
+    last.abort();
+    last = new AbortController();
+    const { signal } = last;
+    const body = {
+      model: model.name, text: state.text, ...(state.prefix ? { prefix: state.prefix } : {}),
+      beam: { size: Number(state.size ?? 4), alpha: Number(state.alpha ?? 1) }, ...wants(state),
+    };
+    problem.hidden = true;
+    root.setAttribute("aria-busy", "true");
+    onWait();
+    try {
+      const trace = await ask("v1/trace", body, { signal });
+      if (signal.aborted) return;
+      target.textContent = trace.target_text;
+      context.announce(text("sentence.done", { translation: trace.target_text }));
+      onTrace(trace, ["v1/trace", body]);
+    } catch (fault) {
+      if (signal.aborted) return;
+      problem.textContent = fault.message;
+      problem.hidden = false;
+      target.textContent = "";
+    } finally {
+      if (!signal.aborted) root.removeAttribute("aria-busy");
+    }
+  };
+  const go = () => {
+    update({ text: field.value.trim() });
+    if (state.text) ask_again();
+  };
+
+  const form = make("form", { class: "sentence-form" },
+    make("label", { class: "field wide" }, make("span", {}, text("sentence.source", { language: languageName(context, model.source) })), field),
+    button);
+  form.addEventListener("submit", (event) => { event.preventDefault(); update({ prefix: "" }); go(); });
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); form.requestSubmit(); }
+  });
+
+  const chips = make("div", { class: "chips", role: "group", "aria-label": text("sentence.examples") },
+    make("span", { class: "quiet", "aria-hidden": "true" }, text("sentence.examples")),
+    ...examples.map((example) => make("button", { type: "button", lang: model.source, onclick: () => { field.value = example; form.requestSubmit(); } }, example)));
+
+  const settings = make("div", { class: "row" },
+    translators(context.models).length > 1 ? makeSelect({
+      label: text("sentence.model"), value: model.name,
+      options: translators(context.models).map((one) => [one.name, `${one.name} (${one.source} → ${one.target})`]),
+      onChange: (name) => context.open(context.name, { model: name, text: "", prefix: "" }),
+    }) : null,
+    makeNumber({ label: text("sentence.size"), value: Number(state.size ?? 4), min: 1, max: 8, step: 1, onChange: (size) => { update({ size }); go(); } }),
+    makeNumber({ label: text("sentence.alpha"), value: Number(state.alpha ?? 1), min: 0, max: 2, step: 0.1, onChange: (alpha) => { update({ alpha }); go(); } }));
+
+  const root = make("section", { class: "sentence", "aria-label": text("sentence.name") },
+    form, chips, settings, problem,
+    make("div", { class: "translation-box" }, make("span", { class: "quiet" }, text("sentence.target", { language: languageName(context, model.target) })), target));
+  return { root, start: go, again: ask_again, end: () => last.abort(), model };
+}
+
+/** A language code as people say it. @param {any} context @param {string} code */
+export function languageName(context, code) {
+  try {
+    return new Intl.DisplayNames([context.language], { type: "language" }).of(code) ?? code;
+  } catch {
+    return code;
+  }
+}
