@@ -13,7 +13,7 @@ help:  ## this list
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; this is " + sys.version.split()[0])'
 	@echo "setting up .venv (once; one to three minutes)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(PIP) -e '.[plots]'
+	$(PIP) -e '.[plots,serve]'
 	@touch $@
 
 .venv/test-ready: .venv/run-ready

@@ -28,6 +28,7 @@ COMMANDS = (
     "train",
     "compare",
     "translate",
+    "serve",
     "evaluate",
     "attend",
     "score",

@@ -1,0 +1,18 @@
+"""`/v1/models`: what this server holds."""
+
+from fastapi import APIRouter
+
+from headwise.serving.schemas import REFUSALS, ModelReply, ModelsReply
+from headwise.serving.state import State
+
+router = APIRouter(tags=["models"], responses=REFUSALS)
+
+
+@router.get("/v1/models")
+async def list_models(state: State) -> ModelsReply:
+    """Names, kinds and, of translators, languages."""
+    found = []
+    for model in state.models.values():
+        source, target = model.languages or (None, None)
+        found.append(ModelReply(name=model.name, kind=model.kind, source=source, target=target))
+    return ModelsReply(models=found)

@@ -1,0 +1,76 @@
+"""The server as a value: models and settings in, an ASGI application out.
+
+    app = create_app(load_models(["runs/demo"]), ServerSettings())
+
+`ROUTERS` lists every subject. On start the workers begin and each translator translates once, so that the first client does not
+pay for it; `/readyz` says when. The interactive documentation of FastAPI is off: it would load scripts from elsewhere.
+Tested through every address.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+
+import headwise
+from headwise.decoding.choices import DecodingSettings
+from headwise.serving.api import health, models, translate
+from headwise.serving.faults import add_faults
+from headwise.serving.limits import ServerSettings
+from headwise.serving.loaded import LoadedModel
+from headwise.serving.orders import Order, Part
+from headwise.serving.state import Server
+from headwise.serving.wishes import choose_settings
+from headwise.tasks.translator import Translator
+
+ROUTERS: tuple[APIRouter, ...] = (health.router, models.router, translate.router)
+
+WARM_UP_SECONDS = 600.0
+
+
+def create_app(given: Mapping[str, LoadedModel], settings: ServerSettings | None = None) -> FastAPI:
+    """The application that serves these models."""
+    server = Server(given, settings or ServerSettings())
+
+    @asynccontextmanager
+    async def live(app: FastAPI) -> AsyncIterator[None]:
+        server.start()
+        warming = asyncio.create_task(warm_up(server))
+        try:
+            yield
+        finally:
+            warming.cancel()
+            await asyncio.to_thread(server.close)
+
+    app = FastAPI(
+        title="Headwise",
+        version=headwise.__version__,
+        description="Translation and language models with their insides on show. 翻译与语言模型，内部可见。",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=live,
+    )
+    app.state.server = server
+    add_faults(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    return app
+
+
+async def warm_up(server: Server) -> None:
+    """Each translator translates once, on its own worker."""
+    for name, model in server.models.items():
+        if isinstance(model.value, Translator):
+            settings = choose_settings(model.value.recipe.decoding, None, n_best=1)
+            part = Part(run=partial(_translate_once, model.value, settings))
+            order = Order([part], deadline=asyncio.get_running_loop().time() + WARM_UP_SECONDS)
+            server.workers[name].put(order)
+            await asyncio.wrap_future(order.future)
+    server.is_warm = True
+
+
+def _translate_once(translator: Translator, settings: DecodingSettings, parts: Sequence[Part]) -> list[Any]:
+    return [translator(["a", "a b c"], settings)]

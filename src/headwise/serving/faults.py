@@ -1,0 +1,125 @@
+"""Why not: every refusal as JSON, `{"error": {"code", "message", "message_zh"}}`, in one place.
+
+    400 not JSON · 401 no key · 403 wrong key · 404, 405 no such address · 413 body too large · 415 not JSON by its header
+    422 a field out of bounds, or a wish that cannot be granted · 429 too fast · 503 full or stopping · 504 too long
+
+A message never repeats what was sent: texts are the sender's own, and logs and screens are others'. Errors of the
+library (`headwise.errors`) keep the two sentences they were raised with. `/translate` speaks LibreTranslate's form,
+`{"error": "…"}`. Tested: every status, both languages, no input in any reply.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from headwise.errors import HeadwiseError
+from headwise.settings.problems import REQUIREMENTS
+
+LIBRETRANSLATE = "/translate"
+
+logger = logging.getLogger(__name__)
+
+
+class Refusal(HeadwiseError):  # noqa: N818 - often the right answer
+    """A request that is not answered: the status, a word for programs, two sentences for people."""
+
+    def __init__(self, status: int, code: str, *, en: str, zh: str, retry_after: int | None = None) -> None:
+        super().__init__(en, zh)
+        self.status, self.code, self.retry_after = status, code, retry_after
+
+
+_STATUSES: Mapping[int, tuple[str, str, str]] = {
+    400: ("not_json", "the body is not JSON; send an object such as {…}", "请求体不是 JSON；请发送 {…} 这样的对象"),
+    404: ("no_address", "there is nothing at this address; see /openapi.json", "该地址不存在；参见 /openapi.json"),
+    405: ("no_method", "this address knows other methods; see /openapi.json", "该地址不接受此方法；参见 /openapi.json"),
+}
+
+
+def add_faults(app: FastAPI) -> None:
+    """Every exception of every address becomes a reply here."""
+    app.add_exception_handler(HeadwiseError, _explain)
+    app.add_exception_handler(RequestValidationError, _explain_fields)
+    app.add_exception_handler(HTTPException, _explain_status)
+    app.add_exception_handler(Exception, _explain_bug)
+
+
+def reply(
+    path: str, status: int, code: str, *, en: str, zh: str, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    """The one form of a refusal, and LibreTranslate's where its clients read it."""
+    body: Any = {"code": code, "message": en, "message_zh": zh}
+    return JSONResponse(
+        {"error": en if path == LIBRETRANSLATE else body}, status_code=status, headers=dict(headers or {})
+    )
+
+
+async def _explain(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HeadwiseError)
+    path = request.scope["path"]
+    if isinstance(error, Refusal):
+        headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
+        if error.status == 401:
+            headers["WWW-Authenticate"] = "Bearer"
+        return reply(path, error.status, error.code, en=error.en, zh=error.zh, headers=headers)
+    return reply(path, 422, "not_possible", en=error.en, zh=error.zh)
+
+
+async def _explain_fields(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    found = error.errors()
+    path = request.scope["path"]
+    status = 400 if path == LIBRETRANSLATE else 422
+    if any(problem["type"] == "json_invalid" for problem in found):
+        code, en, zh = _STATUSES[400]
+        return reply(path, 400, code, en=en, zh=zh)
+    told = [describe_field(problem) for problem in found[:8]]
+    return reply(path, status, "bad_request", en="; ".join(en for en, _ in told), zh="；".join(zh for _, zh in told))
+
+
+def describe_field(problem: Any) -> tuple[str, str]:
+    """Where and what is required, in both languages; never what was given."""
+    where = _place(problem["loc"])
+    context = problem.get("ctx", {})
+    match problem["type"]:
+        case "missing":
+            return f"{where} is required", f"必须给出 {where}"
+        case "extra_forbidden":
+            return "a field that is not known here was given; see /openapi.json", "给出了未知的字段；参见 /openapi.json"
+        case "value_error" if isinstance(context.get("error"), HeadwiseError):
+            return f"{where}: {context['error'].en}", f"{where}：{context['error'].zh}"
+        case kind if kind in REQUIREMENTS:
+            en, zh = REQUIREMENTS[kind]
+            measured = f", not {context['actual_length']}" if "actual_length" in context else ""
+            measured_zh = f"，而不是 {context['actual_length']}" if "actual_length" in context else ""
+            return f"{where} {en.format(**context)}{measured}", f"{where} {zh.format(**context)}{measured_zh}"
+        case _:
+            return f"{where} is not what is needed; see /openapi.json", f"{where} 不符合要求；参见 /openapi.json"
+
+
+def _place(location: Sequence[Any]) -> str:
+    """`texts.3`; unknown keys are the sender's own words and end it."""
+    parts = [str(part) for part in location if part not in ("body", "query", "path", "header")]
+    return ".".join(parts[:4])[:80] or "the body"
+
+
+async def _explain_status(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    code, en, zh = _STATUSES.get(error.status_code, ("refused", "this is not possible", "无法处理"))
+    return reply(request.scope["path"], error.status_code, code, en=en, zh=zh, headers=error.headers)
+
+
+async def _explain_bug(request: Request, error: Exception) -> JSONResponse:
+    # The kind of the error, never its text: that may hold what was sent.
+    logger.error("%s at %s", type(error).__name__, request.scope["path"])
+    return reply(
+        request.scope["path"],
+        500,
+        "bug",
+        en="the server made a mistake; the operator's log names it",
+        zh="服务器出错；详见运维日志",
+    )

@@ -1,0 +1,93 @@
+"""The models a server holds: any bundle of the library, by a name, with the object of `tasks/` that uses it.
+
+`runs/demo` and `runs/demo/model` are called demo; `pocket=runs/demo` is called pocket. Tested: every kind, names, clashes.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from headwise.errors import UsageError
+from headwise.models.inference import Precision
+from headwise.settings import read_settings_file
+from headwise.tasks.bundle import explain_task, find_bundle
+from headwise.tasks.labeller import Labeller
+from headwise.tasks.language_model import LanguageModel
+from headwise.tasks.translator import Translator
+from headwise.tasks.word_vector_run import load_word_vectors
+from headwise.training.precision import Device
+
+Kind = Literal["translator", "language_model", "word_vectors", "classifier", "tagger"]
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model under a name; `value` is a Translator, LanguageModel, VectorSpace or Labeller."""
+
+    name: str
+    kind: Kind
+    value: Any
+    directory: Path | None = None
+
+    @property
+    def languages(self) -> tuple[str, str] | None:
+        """Source and target of a translator."""
+        if not isinstance(self.value, Translator):
+            return None
+        return self.value.source_language, self.value.target_language
+
+
+def load_models(
+    given: Sequence[str], *, device: Device = "auto", precision: Precision = "auto"
+) -> dict[str, LoadedModel]:
+    """Models by name, in the order given: DIR or NAME=DIR."""
+    models: dict[str, LoadedModel] = {}
+    for one in given:
+        name, directory = split_name(one)
+        if name in models:
+            raise UsageError(
+                f"two models are called {name!r}; name one of them, e.g. other={directory}",
+                f"有两个模型都叫 {name!r}；请为其中一个命名，例如 other={directory}",
+            )
+        models[name] = load_model(name, directory, device=device, precision=precision)
+    return models
+
+
+def split_name(given: str) -> tuple[str, Path]:
+    """The name and the directory of DIR or NAME=DIR."""
+    head, equals, tail = given.partition("=")
+    if equals and not Path(given).exists():
+        name, path = head, Path(tail)
+    else:
+        path = Path(given)
+        whole = path.resolve()
+        name = whole.parent.name if whole.name == "model" else whole.name
+        name = re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip("-._")[:64] or "model"
+    if not NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} cannot be a model's name; use letters, digits, '.', '_', '-', at most 64, e.g. demo=runs/demo",
+            f"{name!r} 不能用作模型名；请用字母、数字、'.'、'_'、'-'，最多 64 个，例如 demo=runs/demo",
+        )
+    return name, path
+
+
+def load_model(name: str, directory: Path, *, device: Device = "auto", precision: Precision = "auto") -> LoadedModel:
+    """A bundle as what its recipe's task makes of it."""
+    path = find_bundle(directory)
+    task = read_settings_file(path / "recipe.yaml").get("task") if (path / "recipe.yaml").exists() else "translation"
+    match task:
+        case "translation":
+            return LoadedModel(name, "translator", Translator.load(path, device=device, precision=precision), path)
+        case "language_modeling":
+            return LoadedModel(name, "language_model", LanguageModel.load(path), path)
+        case "word_vectors":
+            return LoadedModel(name, "word_vectors", load_word_vectors(path).space, path)
+        case "classification" | "tagging":
+            kind: Kind = "classifier" if task == "classification" else "tagger"
+            return LoadedModel(name, kind, Labeller.load(path, device=device), path)
+        case _:
+            raise explain_task(task, "a model that can be served", "可提供服务的模型", "pocket", path)

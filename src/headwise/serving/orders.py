@@ -1,0 +1,69 @@
+"""What one request asks of one model: parts that are answered in any order, and one future for the whole.
+
+A part is the least a worker does at once: a sentence, or a function to call. Parts with equal keys, of whatever
+requests, may be answered together. Only the worker's thread delivers; anyone may leave. Tested through `worker.py`.
+"""
+
+import time
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+
+class Abandoned(Exception):  # noqa: N818 - nobody waits for the answer any more: no error
+    """Ends work that nobody waits for."""
+
+
+@dataclass(eq=False)
+class Part:
+    """One piece of work; `run` answers it together with others of the same key."""
+
+    run: "Callable[[Sequence[Part]], Sequence[Any]]"
+    argument: Any = None
+    key: Hashable | None = None
+    """None: alone."""
+    weight: int = 1
+    """Source tokens: what a batch is bounded by."""
+    order: "Order | None" = None
+    place: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self.order is not None and self.order.is_over
+
+
+class Order:
+    """The parts of a request, in order, and how far they are."""
+
+    def __init__(self, parts: Sequence[Part], *, deadline: float) -> None:
+        self.parts, self.deadline = parts, deadline
+        self.future: Future[list[Any]] = Future()
+        self._results: list[Any] = [None] * len(parts)
+        self._left = len(parts)
+        self._is_gone = False
+        for place, part in enumerate(parts):
+            part.order, part.place = self, place
+        if not parts:
+            self.future.set_result([])
+
+    @property
+    def is_over(self) -> bool:
+        """Nobody waits any more: the client left, another part failed, or it is too late."""
+        return self._is_gone or self.future.done() or time.monotonic() > self.deadline
+
+    def leave(self) -> None:
+        """The client is gone."""
+        self._is_gone = True
+
+    def deliver(self, part: Part, result: Any) -> None:
+        self._results[part.place] = result
+        self._left -= 1
+        if self._left == 0:
+            with suppress(InvalidStateError):  # the client may leave at any moment
+                self.future.set_result(self._results)
+
+    def fail(self, error: BaseException) -> None:
+        with suppress(InvalidStateError):
+            self.future.set_exception(error)

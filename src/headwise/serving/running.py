@@ -1,0 +1,79 @@
+"""The process: uvicorn around the application, with its own limits set, and a stop that loses nothing.
+
+On SIGTERM or SIGINT the server stops accepting work (503, `/readyz` says so), finishes what it accepted, and leaves; a second
+signal ends it at once. Tested: a real process under load and a signal.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable, Mapping
+from types import FrameType
+
+import uvicorn
+
+from headwise.language import say
+from headwise.serving.app import create_app
+from headwise.serving.limits import ServerSettings
+from headwise.serving.loaded import LoadedModel
+from headwise.serving.state import Server
+
+KEEP_ALIVE_SECONDS = 15
+MAX_CONNECTIONS = 1_024
+BACKLOG = 512
+
+
+class DrainingServer(uvicorn.Server):
+    """uvicorn closes its door at once on a signal; here whoever knocks meanwhile is told 503."""
+
+    def __init__(self, config: uvicorn.Config, server: Server) -> None:
+        super().__init__(config)
+        self._server = server
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        await super().serve(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self._server.is_draining or self._loop is None:
+            super().handle_exit(sig, frame)
+            return
+        self._server.is_draining = True
+        self._loop.call_soon_threadsafe(lambda: asyncio.ensure_future(self._drain(sig)))
+
+    async def _drain(self, sig: int) -> None:
+        until = asyncio.get_running_loop().time() + self._server.settings.deadline_seconds
+        while self._server.num_accepted and asyncio.get_running_loop().time() < until:
+            await asyncio.sleep(0.05)
+        super().handle_exit(sig, None)
+
+
+def serve(models: Mapping[str, LoadedModel], settings: ServerSettings, *, announce: Callable[[str], None]) -> None:
+    """Serve until a signal comes; `announce` is told the address once it is open."""
+    app = create_app(models, settings)
+    listening = open_socket(settings)
+    host, port = listening.getsockname()[:2]
+    address = f"[{host}]" if ":" in host else host
+    names = ", ".join(models)
+    announce(say(f"serving {names} at http://{address}:{port}", f"正在提供 {names}：http://{address}:{port}"))
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        limit_concurrency=MAX_CONNECTIONS,
+        h11_max_incomplete_event_size=16_384,
+    )
+    DrainingServer(config, app.state.server).run(sockets=[listening])
+
+
+def open_socket(settings: ServerSettings) -> socket.socket:
+    """Open before anything is said, so that the port announced is the port taken."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    found.bind((settings.host, settings.port))
+    found.listen(BACKLOG)
+    return found

@@ -1,0 +1,143 @@
+"""What is sent and what comes back, with every number and list bounded: the OpenAPI description is written from here.
+
+Unknown fields are refused, numbers are not guessed from texts. Tested: bounds, examples, schemathesis on the description.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from headwise.serving.limits import MAX_BEAM, MAX_BEST, MAX_CHARACTERS, MAX_TEXTS, MAX_TOP
+
+
+class Body(BaseModel):
+    """Base of what is sent: strict and closed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Reply(BaseModel):
+    """Base of what comes back."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+Text = Annotated[str, Field(max_length=MAX_CHARACTERS)]
+ModelName = Annotated[
+    str, Field(min_length=1, max_length=64, description="a name of /v1/models; without it the first that fits")
+]
+
+
+class ErrorBody(Reply):
+    code: str
+    message: str
+    message_zh: str
+
+
+class ErrorReply(Reply):
+    """Why a request was not answered."""
+
+    error: ErrorBody
+
+
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorReply, "description": description}
+    for status, description in (
+        (400, "not JSON"),
+        (401, "no key was given"),
+        (403, "the key is not known"),
+        (404, "no such model"),
+        (413, "the body is too large"),
+        (415, "the body is not application/json"),
+        (422, "a field is out of bounds, or the wish cannot be granted"),
+        (429, "too many requests; see Retry-After"),
+        (503, "full, not ready or stopping; see Retry-After"),
+        (504, "no answer within the deadline"),
+    )
+}
+"""What any address may answer instead."""
+
+
+class GreedyWish(Body):
+    """The most probable token at every step."""
+
+    kind: Literal["greedy"]
+
+
+class BeamWish(Body):
+    """The best of several hypotheses."""
+
+    kind: Literal["beam"]
+    size: int = Field(default=5, ge=1, le=MAX_BEAM)
+    length_penalty: float = Field(default=1.0, ge=-10, le=10, description="alpha: 0 ignores the length, 1 is the mean")
+
+
+class SamplingWish(Body):
+    """Tokens drawn at random; the same seed draws the same."""
+
+    kind: Literal["sampling"]
+    temperature: float = Field(default=1.0, ge=0.01, le=10)
+    top_k: int = Field(default=0, ge=0, le=1_000)
+    top_p: float = Field(default=1.0, ge=0.01, le=1)
+    seed: int = Field(default=1, ge=0, le=2**31 - 1)
+
+
+DecodingWish = Annotated[GreedyWish | BeamWish | SamplingWish, Field(discriminator="kind")]
+
+
+class TranslateBody(Body):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"text": "The dog is old."},
+                {"text": ["The dog is old.", "It rains."], "decoding": {"kind": "beam", "size": 4}, "n_best": 2},
+            ]
+        }
+    )
+
+    text: Text | Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS)] = Field(
+        description="one text or several; each may hold several sentences and paragraphs"
+    )
+    model: ModelName | None = None
+    decoding: DecodingWish | None = Field(
+        default=None, description="how to search; without it as the model's recipe says"
+    )
+    n_best: int = Field(default=1, ge=1, le=MAX_BEST, description="translations of each text, best first")
+    prefix: str = Field(default="", max_length=200, description="every translation begins like this")
+    split: bool = Field(default=True, description="translate sentence by sentence; false: each text is one sentence")
+    stream: bool = Field(default=False, description="server-sent events while the translation grows")
+
+
+class CandidateReply(Reply):
+    text: str
+    score: float
+    log_probability: float
+
+
+class TranslationReply(Reply):
+    text: str
+    truncated: bool = Field(description="the length limit cut the translation")
+    n_best: list[CandidateReply]
+
+
+class TranslateReply(Reply):
+    model: str
+    translations: list[TranslationReply]
+
+
+class ModelReply(Reply):
+    name: str
+    kind: Literal["translator", "language_model", "word_vectors", "classifier", "tagger"]
+    source: str | None = None
+    target: str | None = None
+
+
+class ModelsReply(Reply):
+    models: list[ModelReply]
+
+
+class StatusReply(Reply):
+    status: Literal["alive", "ready", "starting", "stopping"]
+
+
+TOP_K = Annotated[int, Field(ge=1, le=MAX_TOP)]

@@ -1,0 +1,163 @@
+"""What every address can reach: the models, a place in the queue, a deadline, and the end of patience.
+
+    await state.work("demo", function, argument)      # a plain function on the worker of that model
+    await state.answer("demo", parts)                 # sentences, joined with those of other requests
+
+Both wait for a place (503 when there is none in time), are bounded by the request's deadline (504), and stop when the client
+leaves: what waits is forgotten, what is at work ends between two steps once nobody waits for any of it. `work(None, …)` uses a
+worker that belongs to no model. Tested: bounds, deadline, leaving, draining.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Depends, Request
+
+from headwise.serving.faults import Refusal
+from headwise.serving.limits import ServerSettings
+from headwise.serving.loaded import LoadedModel
+from headwise.serving.orders import Order, Part
+from headwise.serving.worker import Worker, WorkerDied
+
+Result = TypeVar("Result")
+
+
+class Server:
+    """One for the process: workers, places, what is going on."""
+
+    def __init__(self, models: Mapping[str, LoadedModel], settings: ServerSettings) -> None:
+        self.models, self.settings = models, settings
+        self.workers: dict[str | None, Worker] = {name: Worker(name) for name in models}
+        self.workers[None] = Worker("server")
+        self.places = {name: asyncio.Semaphore(settings.queue) for name in self.workers}
+        self.tokenizing = ThreadPoolExecutor(max_workers=2, thread_name_prefix="headwise-tokenizing")
+        self.is_warm = self.is_draining = False
+        self.num_accepted = 0
+        """Requests that were given a place and are not answered yet."""
+
+    @property
+    def is_ready(self) -> bool:
+        return self.is_warm and not self.is_draining and all(worker.is_alive for worker in self.workers.values())
+
+    def start(self) -> None:
+        for worker in self.workers.values():
+            worker.start()
+
+    def close(self) -> None:
+        for worker in self.workers.values():
+            worker.close()
+        self.tokenizing.shutdown(cancel_futures=True)
+
+    @asynccontextmanager
+    async def place(self, model: str | None) -> AsyncIterator[None]:
+        """A place in the queue of a worker."""
+        if self.is_draining:
+            raise Refusal(
+                503, "stopping", en="the server is stopping; try another", zh="服务器正在停止；请换一台", retry_after=5
+            )
+        try:
+            await asyncio.wait_for(self.places[model].acquire(), self.settings.queue_seconds)
+        except TimeoutError:
+            raise Refusal(
+                503,
+                "full",
+                en=f"{self.settings.queue} requests are being answered already; try again soon",
+                zh=f"已有 {self.settings.queue} 个请求在处理；请稍后再试",
+                retry_after=max(1, round(self.settings.queue_seconds)),
+            ) from None
+        self.num_accepted += 1
+        try:
+            yield
+        finally:
+            self.num_accepted -= 1
+            self.places[model].release()
+
+
+class ServerState:
+    """The server as one request sees it."""
+
+    def __init__(self, server: Server, request: Request) -> None:
+        self.server, self.request = server, request
+        self.models, self.settings = server.models, server.settings
+        self.deadline = time.monotonic() + server.settings.deadline_seconds
+
+    async def work(self, model: str | None, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call a plain function on a model's worker, alone."""
+        part = Part(run=lambda parts: [function(*arguments)])
+        return (await self.answer(self.find(model).name if model is not None else None, [part]))[0]
+
+    async def tokenize(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call a short function off the event loop, beside the models."""
+        return await asyncio.get_running_loop().run_in_executor(self.server.tokenizing, function, *arguments)
+
+    async def answer(self, model: str | None, parts: Sequence[Part]) -> list[Any]:
+        """The results of parts on a model's worker, within the deadline and while the client waits."""
+        async with self.server.place(model):
+            order = Order(parts, deadline=self.deadline)
+            self.server.workers[model].put(order)
+            try:
+                return await self._wait(order)
+            finally:
+                order.leave()
+
+    async def _wait(self, order: Order) -> list[Any]:
+        answer = asyncio.ensure_future(asyncio.wrap_future(order.future))
+        left = asyncio.ensure_future(self._client_leaves())
+        try:
+            await asyncio.wait(
+                {answer, left}, timeout=order.deadline - time.monotonic(), return_when=asyncio.FIRST_COMPLETED
+            )
+            if answer.done():
+                return answer.result()
+            if left.done():
+                raise Refusal(499, "left", en="the client left", zh="客户端已离开")
+            raise Refusal(
+                504,
+                "too_slow",
+                en=f"no answer within {self.settings.deadline_seconds:g} seconds; send fewer or shorter texts",
+                zh=f"{self.settings.deadline_seconds:g} 秒内没有结果；请减少或缩短文本",
+                retry_after=5,
+            )
+        except WorkerDied:
+            raise Refusal(
+                503, "interrupted", en="the work was interrupted; send it again", zh="处理被中断；请重发", retry_after=1
+            ) from None
+        finally:
+            left.cancel()
+            answer.cancel()
+
+    async def _client_leaves(self) -> None:
+        while (await self.request.receive())["type"] != "http.disconnect":
+            pass
+
+    def find(self, model: str | None, *, kind: str | None = None) -> LoadedModel:
+        """A model by name, or the first of its kind."""
+        if model is not None and model not in self.models:
+            raise Refusal(
+                404,
+                "no_model",
+                en="there is no model of that name; see /v1/models",
+                zh="没有这个名称的模型；参见 /v1/models",
+            )
+        fitting = [one for one in self.models.values() if kind is None or one.kind == kind]
+        if model is None and fitting:
+            return fitting[0]
+        if model is not None and self.models[model] in fitting:
+            return self.models[model]
+        raise Refusal(
+            422,
+            "wrong_kind",
+            en=f"this needs a model of kind {kind}; see /v1/models",
+            zh=f"这里需要 {kind} 类的模型；参见 /v1/models",
+        )
+
+
+def state_of(request: Request) -> ServerState:
+    return ServerState(request.app.state.server, request)
+
+
+State = Annotated[ServerState, Depends(state_of)]

@@ -1,0 +1,24 @@
+"""A server in this process with the bundle kept in the tree, and clients that need no network."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from headwise.serving.app import create_app
+from headwise.serving.limits import ServerSettings
+from headwise.serving.loaded import LoadedModel, load_models
+
+BUNDLE = Path(__file__).resolve().parents[1] / "fixtures" / "format-1" / "bundle"
+
+
+@pytest.fixture(scope="session")
+def models() -> dict[str, LoadedModel]:
+    return load_models([f"tiny={BUNDLE}"], device="cpu", precision="fp32")
+
+
+@pytest.fixture(scope="module")
+def client(models: dict[str, LoadedModel]) -> Iterator[TestClient]:
+    with TestClient(create_app(models, ServerSettings()), base_url="http://127.0.0.1") as found:
+        yield found
