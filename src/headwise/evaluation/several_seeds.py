@@ -15,7 +15,7 @@ Tested against: tables of Student's t, a hand-worked Welch test, the plain paire
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,15 @@ from headwise.evaluation.statistics import SentenceStatistics, chunk_sizes, draw
 from headwise.randomness import numpy_generator
 
 Draws = NDArray[np.float64]
+
+
+class Statistics(Protocol):
+    """What each sentence adds to a score, a row each; a score is a function of their sum."""
+
+    @property
+    def rows(self) -> NDArray[np.float64]: ...
+
+    def score_sums(self, sums: NDArray[np.float64]) -> NDArray[np.float64]: ...
 
 
 @dataclass(frozen=True)
@@ -58,14 +67,20 @@ class SeedScores:
     ) -> "SeedScores":
         """`hypotheses` holds the translations of each seed; the same `seed` here draws the same sentences for every call."""
         statistics = [SentenceStatistics.of(metric, each, [references]) for each in hypotheses]
+        return SeedScores.of_statistics(statistics, num_draws=num_draws, seed=seed)
+
+    @staticmethod
+    def of_statistics(statistics: Sequence[Statistics], *, num_draws: int = 1000, seed: int = 12345) -> "SeedScores":
+        """From the statistics of each seed's answers to the same sentences."""
         generator = numpy_generator(seed, "bootstrap")
         drawn: list[list[Draws]] = [[] for _ in statistics]
         for size in chunk_sizes(num_draws):
-            counts = draw_counts(generator, len(references), num_resamples=size)
+            counts = draw_counts(generator, len(statistics[0].rows), num_resamples=size)
             for own, each in zip(drawn, statistics, strict=True):
                 own.append(each.score_sums(counts @ each.rows))
         return SeedScores(
-            np.array([each.score() for each in statistics]), np.stack([np.concatenate(own) for own in drawn])
+            np.array([each.score_sums(each.rows.sum(0)[None])[0] for each in statistics]),
+            np.stack([np.concatenate(own) for own in drawn]),
         )
 
     @property

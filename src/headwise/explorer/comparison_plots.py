@@ -58,18 +58,20 @@ def _draw_quality(result: ComparisonResult, fonts: Fonts) -> Path:
     shown = [variant for variant in result.variants if variant.quality]
     figure = new_figure(height=1.4 + 0.38 * len(shown))
     axes = figure.add_subplot()
-    first = shown[0].quality["bleu"]
+    metric = result.yardstick.metric
+    first = shown[0].quality[metric]
     axes.axvspan(first.low, first.high, color=FRAME, alpha=0.45, linewidth=0)
     for number, variant in enumerate(shown):
-        found = variant.quality["bleu"]
+        found = variant.quality[metric]
         colour, _ = style(number)
         axes.plot([found.low, found.high], [number, number], color=colour, linewidth=2.2)
         axes.plot([found.value], [number], "o", color=colour, markersize=6)
     labels = make_labels([variant.name for variant in shown], fonts)
     axes.set_yticks(range(len(shown)), labels.texts)
     axes.invert_yaxis()
+    name = ("BLEU", "BLEU") if metric == "bleu" else ("Accuracy in %", "准确率（%）")
     axes.set_xlabel(
-        fonts.say("BLEU of the test set, mean over seeds, 95 % interval", "测试集 BLEU，种子平均，95% 区间")
+        fonts.say(f"{name[0]} of the test set, mean over seeds, 95 % interval", f"测试集{name[1]}，种子平均，95% 区间")
     )
     return _finish(figure, [axes], fonts, result.directory / "quality.png")
 

@@ -2,7 +2,8 @@
 
 Every variant is trained with the same seeds, data and budget; the table sets quality beside its price. Quality is the mean over
 seeds with an interval that covers the test set and the seeds (evaluation/several_seeds.py); a difference from the first variant is
-called one only when it is significant at 5 %. Time per step and memory are those of training, speed that of translating the test set.
+called one only when it is significant at 5 %. Time per step and memory are those of training, speed that of answering the test set.
+Quality is BLEU (and chrF) of a translator, the accuracy of a tagger or classifier.
 
     DIR/comparison.json    DIR/comparison.md    DIR/quality.png    DIR/learning-curves.png    DIR/runs/VARIANT/seed-N/
 
@@ -10,7 +11,7 @@ Tested with real tiny runs, with a variant that fails, and with hand-made outcom
 """
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,15 @@ from headwise.evaluation.several_seeds import SeedScores
 from headwise.evaluation.translation import build_metrics
 from headwise.language import say
 from headwise.storage import write_json, write_text
+from headwise.tasks import labelled_part, part_scores
 from headwise.tasks.comparison_plan import Run, plan_comparison
 from headwise.tasks.comparison_runs import Outcome, run_all
-from headwise.tasks.comparison_table import ComparisonResult, VariantResult, as_markdown
+from headwise.tasks.comparison_table import LABELS, TRANSLATION, ComparisonResult, VariantResult, as_markdown
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.files import read_text_lines
+from headwise.tasks.labelled_part import read_label_statistics
 from headwise.tasks.machine import describe_machine
-from headwise.tasks.part_scores import FOLDER
+from headwise.tasks.recipe import Recipe
 from headwise.training.journal import read_journal
 
 METRICS = ("bleu", "chrf")
@@ -52,40 +55,54 @@ def compare(
 def summarize(outcomes: Sequence[Outcome], *, directory: Path, jobs: int) -> ComparisonResult:
     """The table of finished and failed runs."""
     recipe = outcomes[0].run.recipe
-    metrics = build_metrics(
-        recipe.data.target, pretokenized=recipe.evaluation.pretokenized, lowercase=recipe.evaluation.lowercase
-    )
+    yardstick = TRANSLATION if isinstance(recipe, Recipe) else LABELS
+    signature, measure = _translation_scores(recipe) if isinstance(recipe, Recipe) else ("", _label_scores)
     names = list(dict.fromkeys(outcome.run.variant for outcome in outcomes))
     scores: dict[str, dict[str, SeedScores]] = {}
     variants = []
     for name in names:
         own = [outcome for outcome in outcomes if outcome.run.variant == name]
         finished = [outcome for outcome in own if outcome.results is not None]
-        scores[name] = {
-            metric: found for metric in METRICS if (found := _scores(finished, metrics[metric])) is not None
-        }
+        has_test = finished and all("test" in (outcome.results or {}) for outcome in finished)
+        scores[name] = measure([outcome.run.directory for outcome in finished]) if has_test else {}
         variants.append(_line(name, own, finished, scores[name], scores[names[0]]))
     return ComparisonResult(
         directory=directory,
         variants=tuple(variants),
-        signature=str(metrics["bleu"].get_signature()) if scores[names[0]] else "",
+        signature=signature if scores[names[0]] else "",
         jobs=jobs,
         machine={"date": datetime.now(UTC).strftime("%Y-%m-%d"), **describe_machine(recipe.training.device)},
         curves={
             outcome.run.label: [line for line in _journal(outcome.run) if line.get("kind") == "valid"]
             for outcome in outcomes
         },
+        yardstick=yardstick,
     )
 
 
-def _scores(finished: Sequence[Outcome], metric: Any) -> SeedScores | None:
-    """Read the translations of the test set; None where there is none."""
-    if not finished or any("test" not in (outcome.results or {}) for outcome in finished):
-        return None
-    language = finished[0].run.recipe.data.target
-    folders = [outcome.run.directory / FOLDER for outcome in finished]
-    hypotheses = [list(read_text_lines(folder / f"test.{language}")) for folder in folders]
-    return SeedScores.of(metric, hypotheses, list(read_text_lines(folders[0] / f"test.ref.{language}")))
+Measure = Callable[[Sequence[Path]], dict[str, SeedScores]]
+"""From the run directories of a variant's seeds to its scores by metric."""
+
+
+def _translation_scores(recipe: Recipe) -> tuple[str, Measure]:
+    """The signature of BLEU, and what reads and scores the translations of the test set."""
+    language = recipe.data.target
+    metrics = build_metrics(
+        language, pretokenized=recipe.evaluation.pretokenized, lowercase=recipe.evaluation.lowercase
+    )
+
+    def measure(directories: Sequence[Path]) -> dict[str, SeedScores]:
+        folders = [directory / part_scores.FOLDER for directory in directories]
+        hypotheses = [list(read_text_lines(folder / f"test.{language}")) for folder in folders]
+        references = list(read_text_lines(folders[0] / f"test.ref.{language}"))
+        return {metric: SeedScores.of(metrics[metric], hypotheses, references) for metric in METRICS}
+
+    return str(metrics["bleu"].get_signature()), measure
+
+
+def _label_scores(directories: Sequence[Path]) -> dict[str, SeedScores]:
+    statistics = [read_label_statistics(directory / labelled_part.FOLDER, "test") for directory in directories]
+    return {"accuracy": SeedScores.of_statistics(statistics)}
 
 
 def _line(
@@ -108,13 +125,18 @@ def _line(
         parameters=results[0].get("parameters") if results else None,
         step_seconds=_mean([step_seconds(_journal(outcome.run)) for outcome in finished]),
         peak_memory_mib=max((r["peak_memory_mib"] for r in results if r.get("peak_memory_mib")), default=None),
-        sentences_per_second=_mean([test["num_sentences"] / test["seconds"] for test in tests]),
+        sentences_per_second=_mean([_speed(test, "num_sentences") for test in tests]),
+        words_per_second=_mean([_speed(test, "words") for test in tests]),
         failures=tuple(
             say(f"seed {outcome.run.seed}: {outcome.failure}", f"种子 {outcome.run.seed}：{outcome.failure}")
             for outcome in own
             if outcome.failure is not None
         ),
     )
+
+
+def _speed(test: Mapping[str, Any], unit: str) -> float | None:
+    return test[unit] / test["seconds"] if test.get(unit) and test.get("seconds") else None
 
 
 def step_seconds(lines: Sequence[dict[str, Any]]) -> float | None:

@@ -3,8 +3,9 @@
     headwise compare base big --seeds 1,2                       two recipes
     headwise compare pocket model.norm.kind=layer,rms           one recipe, two values: commas outside brackets separate them
     headwise compare pocket 'model.encoder.attention={kind: fused},{kind: window, left: 8, right: 8}' model.dim=64,128
+    headwise compare ud-ewt-tags model.kind=word,window,encoder  taggers and classifiers too
 
-Several alternatives make every combination; what has one value is the same for all. The first variant is the one that the others
+All runs of a comparison answer the same test set, so they are of one task. Several alternatives make every combination; what has one value is the same for all. The first variant is the one that the others
 are measured against. A variant's name says its values, so that adding another one leaves the directories of the others alone.
 """
 
@@ -17,7 +18,8 @@ from typing import Any
 
 from headwise.errors import SettingsError, UsageError
 from headwise.settings import read_yaml
-from headwise.tasks.recipe import Recipe, load_translation_recipe
+from headwise.tasks.label_recipe import LabelRecipe
+from headwise.tasks.recipe import Recipe, load_recipe
 
 MAX_RUNS = 1000
 
@@ -28,7 +30,7 @@ class Run:
 
     variant: str
     seed: int
-    recipe: Recipe
+    recipe: Recipe | LabelRecipe
     directory: Path
     """The run directory; its recipe and what the run says lie beside it (.yaml, .log)."""
 
@@ -73,10 +75,39 @@ def plan_comparison(words: Sequence[str], *, seeds: Sequence[int] = (), director
     runs = []
     for seed in seeds or (None,):
         for name, (recipe, overrides) in variants.items():
-            own = load_translation_recipe(recipe, [*overrides, *(() if seed is None else (f"training.seed={seed}",))])
+            own = _load(recipe, [*overrides, *(() if seed is None else (f"training.seed={seed}",))])
             place = directory / "runs" / file_name(name) / f"seed-{own.training.seed}"
             runs.append(Run(name, own.training.seed, own, place))
+    _check_same_question(runs)
     return runs
+
+
+def _load(name: str, overrides: Sequence[str]) -> Recipe | LabelRecipe:
+    recipe = load_recipe(name, overrides)
+    if not isinstance(recipe, Recipe | LabelRecipe):
+        raise SettingsError(
+            f"{name}: the recipe's task is {recipe.task}; recipes of translation, tagging or classification can be compared here, "
+            "language models with `headwise compare lineage`",
+            f"{name}：该配方的任务是 {recipe.task}；此处可比较 translation、tagging、classification 的配方，语言模型请用 "
+            "`headwise compare lineage`",
+        )
+    return recipe
+
+
+def _check_same_question(runs: Sequence[Run]) -> None:
+    """Scores stand in one column only if they answer the same thing."""
+    first = runs[0]
+    for run in runs:
+        if run.recipe.task != first.recipe.task:
+            raise UsageError(
+                f"{first.variant} is of task {first.recipe.task}, {run.variant} of {run.recipe.task}; compare recipes of one task",
+                f"{first.variant} 的任务是 {first.recipe.task}，{run.variant} 的任务是 {run.recipe.task}；请比较同一任务的配方",
+            )
+        if isinstance(run.recipe, LabelRecipe) and run.recipe.data.test != first.recipe.data.test:
+            raise UsageError(
+                f"{first.variant} and {run.variant} have different test sets; give one data.test for all",
+                f"{first.variant} 与 {run.variant} 的测试集不同；请为所有变体给出同一个 data.test",
+            )
 
 
 def _variants(recipes: Sequence[str], changes: Sequence[str]) -> dict[str, tuple[str, list[str]]]:

@@ -20,19 +20,22 @@ from pathlib import Path
 from typing import Any
 
 import headwise
+from headwise.data.splitting import Part
 from headwise.errors import HeadwiseError, UsageError
 from headwise.language import say
-from headwise.settings import check_settings, read_settings_file
+from headwise.settings import read_settings_file
 from headwise.storage import read_json, write_text
 from headwise.tasks.comparison_plan import Run
 from headwise.tasks.events import Events
-from headwise.tasks.recipe import Recipe, complete_recipe, write_recipe
+from headwise.tasks.recipe import check_recipe as read_recipe
+from headwise.tasks.recipe import complete_recipe, write_recipe
 from headwise.training.run_recipe import FILE as RECIPE
 from headwise.training.run_recipe import check_recipe, read_run_recipe
 
 POLL_SECONDS = 0.2
 TAIL_BYTES = 4096
 MAX_REASON = 300
+PARTS: tuple[Part, ...] = ("valid", "test")
 
 
 @dataclass(frozen=True)
@@ -71,11 +74,12 @@ def finished_results(run: Run) -> dict[str, Any] | None:
     """The results of a run that is done with exactly this recipe, or None."""
     model = run.directory / "model"
     try:
-        recipe = check_settings(Recipe, read_settings_file(model / "recipe.yaml"))
+        recipe = read_recipe(read_settings_file(model / "recipe.yaml"))
         results = read_json(model / "results.json")
     except HeadwiseError:
         return None
-    if recipe != run.recipe or not all(part in results for part in ("valid", "test") if recipe.data.corpora(part)):
+    asked = [part for part in PARTS if run.recipe.data.corpora(part)]
+    if recipe != run.recipe or not all(part in results for part in asked):
         return None
     return results
 

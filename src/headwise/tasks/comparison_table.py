@@ -5,12 +5,29 @@ Tested with hand-made lines: a difference is called one only when it is signific
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from headwise.evaluation.several_seeds import Estimate
 from headwise.language import say
 
 SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """How a task is measured: the metric that decides, what else is shown, and what speed counts."""
+
+    metric: Literal["bleu", "accuracy"]
+    second: Literal["chrf"] | None
+    unit: Literal["sentences", "words"]
+
+    @property
+    def title(self) -> str:
+        return "BLEU" if self.metric == "bleu" else say("accuracy, %", "准确率 %")
+
+
+TRANSLATION = Yardstick("bleu", "chrf", "sentences")
+LABELS = Yardstick("accuracy", None, "words")
 
 
 @dataclass(frozen=True)
@@ -21,7 +38,7 @@ class VariantResult:
     seeds: tuple[int, ...]
     """Those that finished."""
     quality: dict[str, Estimate]
-    """BLEU and chrF of the test set, mean over seeds."""
+    """BLEU and chrF of the test set, or the accuracy of labels in percent, mean over seeds."""
     spread: dict[str, float | None]
     """Standard deviation over seeds."""
     differences: dict[str, Estimate]
@@ -31,8 +48,11 @@ class VariantResult:
     step_seconds: float | None
     peak_memory_mib: float | None
     sentences_per_second: float | None
+    """Of translating the test set."""
     failures: tuple[str, ...] = ()
     """Why seeds are missing."""
+    words_per_second: float | None = None
+    """Of labelling the test set."""
 
     def verdict(self, metric: str = "bleu") -> str:
         """Whether the difference from the first variant is one, in words."""
@@ -56,13 +76,15 @@ class ComparisonResult:
     machine: dict[str, Any]
     curves: dict[str, list[dict[str, Any]]]
     """Validations of every run by `variant · seed`: step, loss, seconds."""
+    yardstick: Yardstick = TRANSLATION
 
     @property
     def failed(self) -> bool:
         return any(variant.failures for variant in self.variants)
 
     def as_dict(self) -> dict[str, Any]:
-        rows = [{**asdict(variant), "verdict": variant.verdict()} for variant in self.variants]
+        metric = self.yardstick.metric
+        rows = [{**asdict(variant), "verdict": variant.verdict(metric)} for variant in self.variants]
         return {
             "machine": self.machine,
             "signature": self.signature,
@@ -72,20 +94,21 @@ class ComparisonResult:
         }
 
     def headings(self) -> tuple[str, ...]:
+        title, second = self.yardstick.title, self.yardstick.second
         return (
             say("variant", "变体"),
-            say("BLEU, 95 % interval", "BLEU，95% 区间"),
+            say(f"{title}, 95 % interval", f"{title}，95% 区间"),
             say("difference", "差异"),
-            "chrF",
+            *(["chrF"] if second else []),
             say("valid loss", "验证损失"),
             say("parameters", "参数"),
             say("ms/step", "毫秒/步"),
             say("peak MiB", "峰值 MiB"),
-            say("sentences/s", "句/秒"),
+            say("sentences/s", "句/秒") if self.yardstick.unit == "sentences" else say("words/s", "词/秒"),
         )
 
     def rows(self) -> list[tuple[str, ...]]:
-        return [_row(variant) for variant in self.variants]
+        return [_row(variant, self.yardstick) for variant in self.variants]
 
     def remarks(self) -> list[str]:
         """What a reader of the table must know."""
@@ -121,11 +144,13 @@ class ComparisonResult:
         return lines
 
 
-def _row(variant: VariantResult) -> tuple[str, ...]:
+def _row(variant: VariantResult, yardstick: Yardstick) -> tuple[str, ...]:
     def text(value: float | None, form: str) -> str:
         return "–" if value is None else format(value, form)
 
-    def interval(metric: str) -> str:
+    metric = yardstick.metric
+
+    def interval() -> str:
         found, spread = variant.quality.get(metric), variant.spread.get(metric)
         if found is None:
             return say("failed", "失败") if variant.failures else "–"
@@ -133,21 +158,22 @@ def _row(variant: VariantResult) -> tuple[str, ...]:
             "" if spread is None else f" (±{spread:.2f})"
         )
 
-    found = variant.differences.get("bleu")
+    found = variant.differences.get(metric)
     difference = (
-        "–" if found is None else f"{found.value:+.1f} [{found.low:+.1f}, {found.high:+.1f}] {variant.verdict()}"
+        "–" if found is None else f"{found.value:+.1f} [{found.low:+.1f}, {found.high:+.1f}] {variant.verdict(metric)}"
     )
-    chrf = variant.quality.get("chrf")
+    second = variant.quality.get(yardstick.second) if yardstick.second else None
+    speed = variant.sentences_per_second if yardstick.unit == "sentences" else variant.words_per_second
     return (
         variant.name,
-        interval("bleu"),
+        interval(),
         difference,
-        text(None if chrf is None else chrf.value, ".1f"),
+        *([text(None if second is None else second.value, ".1f")] if yardstick.second else []),
         text(variant.valid_loss, ".3f"),
         text(variant.parameters, ","),
         text(None if variant.step_seconds is None else 1000 * variant.step_seconds, ".1f"),
         text(variant.peak_memory_mib, ",.0f"),
-        text(variant.sentences_per_second, ",.0f"),
+        text(speed, ",.0f"),
     )
 
 

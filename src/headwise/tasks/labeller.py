@@ -113,10 +113,14 @@ class Labeller:
 
 def score_examples(model: LabelModel, form: LabelForm, examples: Sequence[Labelled]) -> LabelScores:
     """Labels found against labels given."""
-    store = form.encode([one.words for one in examples])
-    found = [number for part in predict(model, store, form) for number in part.argmax(1).tolist()]
     gold = [label for one in examples for label in one.labels]
-    return score_labels(gold, [form.labels[number] for number in found])
+    return score_labels(gold, find_labels(model, form, examples))
+
+
+def find_labels(model: LabelModel, form: LabelForm, examples: Sequence[Labelled]) -> list[str]:
+    """The most probable label of each text or word, one after another."""
+    store = form.encode([one.words for one in examples])
+    return [form.labels[number] for part in predict(model, store, form) for number in part.argmax(1).tolist()]
 
 
 @torch.inference_mode()

@@ -14,7 +14,9 @@ import torch
 import torch.nn.functional as F
 
 from headwise.data.batching import Share
+from headwise.data.labelled_files import Labelled
 from headwise.data.labelled_rows import LabelledRows, RowBatch, rows_in_order
+from headwise.data.splitting import Part
 from headwise.language import say
 from headwise.models.labeller import Labeller
 from headwise.randomness import torch_generator
@@ -24,6 +26,7 @@ from headwise.tasks.events import Events, Silence
 from headwise.tasks.label_bundle import new_labeller, save_encoder_bundle
 from headwise.tasks.label_data import PreparedLabels, prepare_labels
 from headwise.tasks.label_recipe import LabelRecipe
+from headwise.tasks.labelled_part import FOLDER, label_part
 from headwise.tasks.labeller import logits_of, score_examples
 from headwise.tasks.run_beginning import RunSummary, begin_run
 from headwise.training.loop import train as run_training
@@ -87,7 +90,8 @@ def train_labels(
                 progress=watcher.training,
                 processes=processes,
             )
-            results = training_results(model, outcome) | _measure(model.eval(), prepared, watcher)
+            folder = None if opened is None else directory
+            results = training_results(model, outcome) | _measure(model.eval(), prepared, watcher, folder)
             if opened is not None:
                 save_encoder_bundle(
                     opened.model,
@@ -187,11 +191,15 @@ def training_results(model: torch.nn.Module, outcome: TrainingResult) -> dict[st
     }
 
 
-def _measure(model: Labeller, prepared: PreparedLabels, watcher: Events) -> dict[str, Any]:
-    """Accuracy and the table of classes for the validation and test sets."""
+def _measure(model: Labeller, prepared: PreparedLabels, watcher: Events, directory: Path | None) -> dict[str, Any]:
+    """Accuracy and the table of classes for the validation and test sets; what was answered is kept in the run's directory."""
     results: dict[str, Any] = {}
-    for part, examples in (("valid", prepared.valid), ("test", prepared.test)):
+    named: tuple[tuple[Part, tuple[Labelled, ...]], ...] = (("valid", prepared.valid), ("test", prepared.test))
+    for part, examples in named:
         if examples:
             watcher.note(say(f"measuring the {part} set …", f"正在度量 {part} 集……"))
-            results[part] = score_examples(model, prepared.form, examples).as_dict()
+            answered = label_part(model, prepared.form, examples)
+            results[part] = answered.as_dict()
+            if directory is not None:
+                answered.save(directory / FOLDER, part)
     return results
