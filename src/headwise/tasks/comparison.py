@@ -56,7 +56,7 @@ def summarize(outcomes: Sequence[Outcome], *, directory: Path, jobs: int) -> Com
     """The table of finished and failed runs."""
     recipe = outcomes[0].run.recipe
     yardstick = TRANSLATION if isinstance(recipe, Recipe) else LABELS
-    signature, measure = _translation_scores(recipe) if isinstance(recipe, Recipe) else ("", _label_scores)
+    signature, measure = _translation_scores(recipe) if isinstance(recipe, Recipe) else (str, _label_scores)
     names = list(dict.fromkeys(outcome.run.variant for outcome in outcomes))
     scores: dict[str, dict[str, SeedScores]] = {}
     variants = []
@@ -69,7 +69,7 @@ def summarize(outcomes: Sequence[Outcome], *, directory: Path, jobs: int) -> Com
     return ComparisonResult(
         directory=directory,
         variants=tuple(variants),
-        signature=signature if scores[names[0]] else "",
+        signature=signature() if scores[names[0]] else "",
         jobs=jobs,
         machine={"date": datetime.now(UTC).strftime("%Y-%m-%d"), **describe_machine(recipe.training.device)},
         curves={
@@ -84,8 +84,8 @@ Measure = Callable[[Sequence[Path]], dict[str, SeedScores]]
 """From the run directories of a variant's seeds to its scores by metric."""
 
 
-def _translation_scores(recipe: Recipe) -> tuple[str, Measure]:
-    """The signature of BLEU, and what reads and scores the translations of the test set."""
+def _translation_scores(recipe: Recipe) -> tuple[Callable[[], str], Measure]:
+    """The signature of BLEU, known once something is scored, and what reads and scores the translations of the test set."""
     language = recipe.data.target
     metrics = build_metrics(
         language, pretokenized=recipe.evaluation.pretokenized, lowercase=recipe.evaluation.lowercase
@@ -97,7 +97,7 @@ def _translation_scores(recipe: Recipe) -> tuple[str, Measure]:
         references = list(read_text_lines(folders[0] / f"test.ref.{language}"))
         return {metric: SeedScores.of(metrics[metric], hypotheses, references) for metric in METRICS}
 
-    return str(metrics["bleu"].get_signature()), measure
+    return lambda: str(metrics["bleu"].get_signature()), measure
 
 
 def _label_scores(directories: Sequence[Path]) -> dict[str, SeedScores]:
