@@ -48,7 +48,8 @@ class SentenceTrace:
     tree: SearchTree
     decisions: tuple[Decision, ...]
     maps: tuple[AttentionMap, ...]
-    heads: tuple[int, ...] | None
+    present: tuple[tuple[AttentionKind, int, int], ...]
+    """All maps the model has: kind, layer, number of heads; empty unless maps were asked for."""
 
 
 def trace_sentence(
@@ -73,6 +74,7 @@ def trace_sentence(
     decisions: tuple[Decision, ...] = ()
     if num_alternatives:
         decisions = weigh_steps(translator, source, best.tokens, num_best=num_alternatives, finished=best.finished)
+    every = () if maps is None else all_maps(translator, source, best.tokens)
     return SentenceTrace(
         text=text,
         source_pieces=(*translator.tokenizers.source.pieces(source), "</s>"),
@@ -83,24 +85,22 @@ def trace_sentence(
         texts=tuple(decoder.decode(hypothesis.tokens) for hypothesis in result.hypotheses),
         tree=grow_tree(result.trace, result.hypotheses),
         decisions=decisions,
-        maps=() if maps is None else choose_maps(translator, source, best.tokens, maps),
-        heads=None if maps is None else maps.heads,
+        maps=() if maps is None else choose_maps(every, maps),
+        present=tuple((one.kind, one.layer, len(one.weights)) for one in every),
     )
 
 
-def choose_maps(
-    translator: Translator, source: Sequence[int], target: Sequence[int], choice: MapChoice
-) -> tuple[AttentionMap, ...]:
-    """The maps that were asked for, if they are not too many; a model without attention has none."""
+def all_maps(translator: Translator, source: Sequence[int], target: Sequence[int]) -> tuple[AttentionMap, ...]:
+    """Every map of the model; one without attention has none."""
     try:
-        trace = translator.trace(source, target)
+        return maps_of(translator.trace(source, target))
     except UsageError:
         return ()
-    found = [
-        attention
-        for attention in maps_of(trace)
-        if attention.kind in choice.kinds and (choice.layers is None or attention.layer in choice.layers)
-    ]
+
+
+def choose_maps(every: Sequence[AttentionMap], choice: MapChoice) -> tuple[AttentionMap, ...]:
+    """Those that were asked for, if they are not too many."""
+    found = [one for one in every if one.kind in choice.kinds and (choice.layers is None or one.layer in choice.layers)]
     missing = [head for head in choice.heads or () if found and head >= min(len(one.weights) for one in found)]
     if missing:
         raise UsageError(

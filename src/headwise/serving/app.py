@@ -17,7 +17,7 @@ from fastapi import APIRouter, FastAPI
 
 import headwise
 from headwise.decoding.choices import DecodingSettings
-from headwise.serving.api import health, models, translate
+from headwise.serving.api import health, models, page, trace, translate
 from headwise.serving.faults import add_faults
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
@@ -26,7 +26,13 @@ from headwise.serving.state import Server
 from headwise.serving.wishes import choose_settings
 from headwise.tasks.translator import Translator
 
-ROUTERS: tuple[APIRouter, ...] = (health.router, models.router, translate.router)
+ROUTERS: tuple[APIRouter, ...] = (
+    health.router,
+    models.router,
+    page.router,
+    trace.router,
+    translate.router,
+)
 
 WARM_UP_SECONDS = 600.0
 

@@ -15,15 +15,18 @@ import { currentLanguage, number, percent, preferredLanguage, text, useLanguage 
 import { chosenTheme, useTheme } from "./theme.js";
 import * as align from "./views/align.js";
 import * as begin from "./views/begin.js";
+import * as heads from "./views/heads.js";
+import * as steps from "./views/steps.js";
+import * as tree from "./views/tree.js";
 
 /** The menu, from above; each group has a heading. */
 const VIEWS = [
-  { group: "translating", views: [align] },
+  { group: "translating", views: [align, heads, steps, tree] },
 ];
 /** Shown when no other view has anything to show. */
 const FALLBACK = begin;
 /** What moves along when another view is opened. */
-const SHARED = ["model", "text", "prefix", "size", "alpha", "level", "marks"];
+const SHARED = ["model", "text", "prefix", "forced", "size", "alpha", "level"];
 
 const main = document.getElementById("main");
 const menu = document.getElementById("views");

@@ -103,6 +103,20 @@ export function rove(row, selector = "button") {
   });
 }
 
+/** A piece with the mark of its word's beginning paler than the rest. @param {string} piece @returns {(Node | string)[]} */
+export function pieceParts(piece) {
+  return piece.startsWith("▁") ? [make("span", { class: "word-start" }, "▁"), piece.slice(1)] : [piece];
+}
+
+const ICONS = {
+  first: "M6 5v14M19 5 9 12l10 7z", back: "M16 5 6 12l10 7z", play: "M8 5l11 7-11 7z", pause: "M8 5v14M16 5v14", forward: "M8 5l10 7-10 7z", last: "M18 5v14M5 5l10 7-10 7z",
+};
+
+/** A small drawing for a button; the button says in words what it does. @param {keyof typeof ICONS} name */
+export function makeIcon(name) {
+  return makeSvg("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" }, makeSvg("path", { d: ICONS[name] }));
+}
+
 /** Offer a file to be saved. @param {Blob} blob @param {string} name */
 export function saveFile(blob, name) {
   const address = URL.createObjectURL(blob);

@@ -4,7 +4,7 @@
  * Pointing at, focusing or tapping a word shows its links alone, with their numbers.
  */
 
-import { make, makeSvg, pageColour, rove } from "./dom.js";
+import { make, makeSvg, pageColour, pieceParts, rove } from "./dom.js";
 import { weightAt } from "./trace.js";
 
 const LINKS_SHOWN = 4; // of each word, while no word is chosen
@@ -54,7 +54,7 @@ export class LinkPicture {
     const row = make("div", { class: `words ${side}`, role: "group", "aria-label": name });
     items.forEach((item, place) => {
       const button = make("button", { type: "button", "aria-pressed": "false" },
-        make("span", { lang: item.language, dir: "auto" }, item.text), make("small", {}));
+        make("span", { lang: item.language, dir: "auto" }, ...pieceParts(item.text)), make("small", {}));
       const here = { side, place };
       button.addEventListener("pointerenter", (event) => { if (event.pointerType === "mouse") this.activate(here); });
       button.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") this.activate(this.pinned); });

@@ -29,10 +29,10 @@ export function chosenModel(context) {
 
 /**
  * @param {any} context
- * @param {{wants: (state: any) => Record<string, any>, onTrace: (trace: any, request: [string, any]) => void, onWait?: () => void}} parts
- *     wants: what this view needs of the trace besides the sentence
+ * @param {{wants: (state: any) => Record<string, any>, onTrace: (trace: any, request: [string, any]) => void, onProblem?: (problem: any) => boolean}} parts
+ *     wants: what this view needs of the trace besides the sentence; onProblem: true if the view asked again by itself
  */
-export function makeSentence(context, { wants, onTrace, onWait = () => {} }) {
+export function makeSentence(context, { wants, onTrace, onProblem = () => false }) {
   const { state, text, update } = context;
   const model = chosenModel(context);
   const examples = model.examples?.length ? model.examples : EXAMPLES[model.source] ?? [];
@@ -50,12 +50,11 @@ export function makeSentence(context, { wants, onTrace, onWait = () => {} }) {
     last = new AbortController();
     const { signal } = last;
     const body = {
-      model: model.name, text: state.text, ...(state.prefix ? { prefix: state.prefix } : {}),
+      model: model.name, text: state.text, ...beginning(state),
       beam: { size: Number(state.size ?? 4), alpha: Number(state.alpha ?? 1) }, ...wants(state),
     };
     problem.hidden = true;
     root.setAttribute("aria-busy", "true");
-    onWait();
     try {
       const trace = await ask("v1/trace", body, { signal });
       if (signal.aborted) return;
@@ -63,7 +62,7 @@ export function makeSentence(context, { wants, onTrace, onWait = () => {} }) {
       context.announce(text("sentence.done", { translation: trace.target_text }));
       onTrace(trace, ["v1/trace", body]);
     } catch (fault) {
-      if (signal.aborted) return;
+      if (signal.aborted || onProblem(fault)) return;
       problem.textContent = fault.message;
       problem.hidden = false;
       target.textContent = "";
@@ -79,7 +78,7 @@ export function makeSentence(context, { wants, onTrace, onWait = () => {} }) {
   const form = make("form", { class: "sentence-form" },
     make("label", { class: "field wide" }, make("span", {}, text("sentence.source", { language: languageName(context, model.source) })), field),
     button);
-  form.addEventListener("submit", (event) => { event.preventDefault(); update({ prefix: "" }); go(); });
+  form.addEventListener("submit", (event) => { event.preventDefault(); update({ prefix: "", forced: "", only: "", step: "", word: "" }); go(); });
   field.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); form.requestSubmit(); }
   });
@@ -92,7 +91,7 @@ export function makeSentence(context, { wants, onTrace, onWait = () => {} }) {
     translators(context.models).length > 1 ? makeSelect({
       label: text("sentence.model"), value: model.name,
       options: translators(context.models).map((one) => [one.name, `${one.name} (${one.source} → ${one.target})`]),
-      onChange: (name) => context.open(context.name, { model: name, text: "", prefix: "" }),
+      onChange: (name) => context.open(context.name, { model: name, text: "", prefix: "", forced: "" }),
     }) : null,
     makeNumber({ label: text("sentence.size"), value: Number(state.size ?? 4), min: 1, max: 8, step: 1, onChange: (size) => { update({ size }); go(); } }),
     makeNumber({ label: text("sentence.alpha"), value: Number(state.alpha ?? 1), min: 0, max: 2, step: 0.1, onChange: (alpha) => { update({ alpha }); go(); } }));
@@ -101,6 +100,12 @@ export function makeSentence(context, { wants, onTrace, onWait = () => {} }) {
     form, chips, settings, problem,
     make("div", { class: "translation-box" }, make("span", { class: "quiet" }, text("sentence.target", { language: languageName(context, model.target) })), target));
   return { root, start: go, again: ask_again, end: () => last.abort(), model };
+}
+
+/** How the translation must begin: tokens chosen one by one, or words. @param {any} state */
+function beginning(state) {
+  if (state.forced) return { prefix_tokens: state.forced.split("-").map(Number) };
+  return state.prefix ? { prefix: state.prefix } : {};
 }
 
 /** A language code as people say it. @param {any} context @param {string} code */

@@ -1,0 +1,204 @@
+/*
+ * A table of numbers as a heat map: rows and columns keep their names in sight while one scrolls, the value under the pointer
+ * or the arrow keys is told, colours are in proportion or logarithmic. The picture is for the eye (`aria-hidden`); whoever
+ * cannot see it walks through the cells with the keys and hears them, or opens the table below the figure.
+ *
+ *     const matrix = new Matrix(area, {label: "…", onCell: (row, column, value) => …});
+ *     matrix.show({rows, columns, values}, {scale: "log"});      // items: {text, language}; values row by row
+ */
+
+import { colourName, drawPixels, largestOf, rampBytes, scaleEnds, shade } from "./colours.js";
+import { make, makeSvg, pageColour } from "./dom.js";
+
+const FAMILY = 'Inter, "Segoe UI", system-ui, "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';
+const LABEL_FONT = `13px ${FAMILY}`;
+const WIDE = /^[\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]+$/;
+const LONGEST_LABEL = 120;
+const MOST_SQUARES = 4096; // in a saved SVG; beyond these the cells are one embedded picture
+const SMALLEST = { few: 16, many: 6 };
+
+/** @typedef {{text: string, language?: string}} Item @typedef {{rows: Item[], columns: Item[], values: ArrayLike<number>}} Numbers */
+
+export class Matrix {
+  /** @param {HTMLElement} area @param {{label: string, onCell?: (row: number, column: number, value: number) => void, format?: (value: number) => string, kind?: "sequence" | "diverging"}} options */
+  constructor(area, { label, onCell = () => {}, format = (value) => value.toFixed(2), kind = "sequence" }) {
+    Object.assign(this, { area, onCell, format, kind, cell: { row: -1, column: -1 }, how: {} });
+    const quiet = { "aria-hidden": "true" };
+    this.corner = make("div", { class: "matrix-corner" });
+    this.top = make("canvas", { class: "matrix-top", ...quiet });
+    this.left = make("canvas", { class: "matrix-left", ...quiet });
+    this.pixels = make("canvas", { class: "matrix-pixels", ...quiet });
+    this.mark = make("div", { class: "matrix-mark", hidden: true });
+    this.body = make("div", { class: "matrix-body" }, this.pixels, this.mark);
+    this.frame = make("div", { class: "matrix", tabindex: "0", role: "application", "aria-label": label }, this.corner, this.top, this.left, this.body);
+    this.ramp = make("canvas", { class: "matrix-ramp", width: 128, height: 1, ...quiet });
+    this.low = make("span", {});
+    this.high = make("span", {});
+    area.append(this.frame, make("div", { class: "matrix-scale", ...quiet }, this.low, this.ramp, this.high));
+    this.body.addEventListener("pointermove", (event) => this.pointAt(event));
+    this.body.addEventListener("pointerdown", (event) => this.pointAt(event));
+    this.frame.addEventListener("keydown", (event) => this.walk(event));
+    this.frame.addEventListener("focus", () => { if (this.cell.row < 0 && this.numbers && this.frame.matches(":focus-visible")) this.choose(0, 0); });
+    this.redraw = () => this.draw();
+    document.addEventListener("themechange", this.redraw);
+    this.observer = new ResizeObserver(() => { if (this.frame.clientWidth !== this.width) this.draw(); });
+    this.observer.observe(this.frame);
+  }
+
+  end() {
+    this.observer.disconnect();
+    document.removeEventListener("themechange", this.redraw);
+  }
+
+  /** @param {Numbers} numbers @param {{scale?: "linear" | "log", largest?: number}} [how] */
+  show(numbers, { scale = "linear", largest = 0 } = {}) {
+    this.numbers = numbers;
+    this.how = { scale, kind: this.kind, largest: largest || largestOf(numbers.values) };
+    this.cell = { row: -1, column: -1 };
+    this.mark.hidden = true;
+    this.draw();
+  }
+
+  /** @param {number} row @param {number} column */
+  valueAt(row, column) {
+    return this.numbers.values[row * this.numbers.columns.length + column];
+  }
+
+  /** Names get what they need, the cells share the rest of the width. */
+  measure() {
+    const pen = this.top.getContext("2d");
+    pen.font = LABEL_FONT;
+    const { rows, columns } = this.numbers;
+    const widest = (items) => Math.ceil(Math.min(LONGEST_LABEL, items.reduce((most, item) => Math.max(most, pen.measureText(item.text).width), 0)));
+    this.width = this.frame.clientWidth;
+    this.isUpright = columns.every((item) => WIDE.test(item.text) || /^.?$|^<\/?s>$/.test(item.text));
+    this.leftWidth = widest(rows) + 12;
+    const longest = widest(columns);
+    this.lean = this.isUpright ? 0 : Math.ceil(longest * Math.SQRT1_2);
+    this.topHeight = this.isUpright ? 15 * Math.min(6, Math.max(1, ...columns.map((item) => (WIDE.test(item.text) ? [...item.text].length : 1)))) + 10 : this.lean + 18;
+    const room = this.width - this.leftWidth - Math.max(this.lean, 8) - 4;
+    const smallest = columns.length > 64 ? SMALLEST.many : SMALLEST.few;
+    this.size = Math.max(smallest, Math.min(38, Math.floor(room / columns.length)));
+    this.height = Math.max(rows.length > 64 ? SMALLEST.many : SMALLEST.few, Math.min(this.size, 30));
+  }
+
+  draw() {
+    if (!this.numbers || !this.frame.isConnected) return;
+    const { rows, columns, values } = this.numbers;
+    this.measure();
+    drawPixels(this.pixels, values, rows.length, columns.length, this.how);
+    const [width, height] = [this.size * columns.length, this.height * rows.length];
+    const style = (element, changes) => Object.assign(element.style, changes);
+    style(this.frame, { gridTemplateColumns: `${this.leftWidth}px ${width + Math.max(this.lean, 8)}px` });
+    style(this.pixels, { width: `${width}px`, height: `${height}px` });
+    style(this.body, { width: `${width}px`, height: `${height}px`, backgroundSize: `${this.size}px ${this.height}px` });
+    this.body.classList.toggle("seams", this.size >= 12);
+    this.body.style.setProperty("--cell-width", `${this.size}px`);
+    this.body.style.setProperty("--cell-height", `${this.height}px`);
+    this.drawLeft(this.prepare(this.left, this.leftWidth, height));
+    this.drawTop(this.prepare(this.top, width + Math.max(this.lean, 8), this.topHeight));
+    const bytes = rampBytes(this.kind);
+    const steps = Array.from({ length: 128 }, (_, step) => 2 * step);
+    const pen = this.ramp.getContext("2d");
+    steps.forEach((step, x) => { pen.fillStyle = colourName(bytes, step); pen.fillRect(x, 0, 1, 1); });
+    [this.low.textContent, this.high.textContent] = scaleEnds(this.how.largest, this.how, this.format);
+    this.placeMark();
+  }
+
+  /** A sharp canvas of this size on the screen. @param {HTMLCanvasElement} canvas @param {number} width @param {number} height */
+  prepare(canvas, width, height) {
+    const density = Math.min(window.devicePixelRatio || 1, 2);
+    canvas.width = Math.round(width * density);
+    canvas.height = Math.round(height * density);
+    Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
+    const pen = canvas.getContext("2d");
+    pen.setTransform(density, 0, 0, density, 0, 0);
+    pen.font = LABEL_FONT;
+    pen.fillStyle = pageColour("--ink");
+    pen.textBaseline = "middle";
+    return pen;
+  }
+
+  /** Names that would overlap are left out: every k-th stays. @param {CanvasRenderingContext2D} pen */
+  drawLeft(pen) {
+    const every = Math.ceil(14 / this.height);
+    pen.textAlign = "right";
+    this.numbers.rows.forEach((item, row) => {
+      if (row % every === 0) pen.fillText(item.text, this.leftWidth - 7, (row + 0.5) * this.height, LONGEST_LABEL);
+    });
+  }
+
+  /** Latin names lean, Chinese ones stand upright. @param {CanvasRenderingContext2D} pen */
+  drawTop(pen) {
+    const every = Math.ceil(14 / this.size);
+    this.numbers.columns.forEach((item, column) => {
+      if (column % every !== 0) return;
+      const x = (column + 0.5) * this.size;
+      if (this.isUpright) {
+        pen.textAlign = "center";
+        const lines = WIDE.test(item.text) ? [...item.text].slice(0, 6) : [item.text];
+        lines.forEach((line, k) => pen.fillText(line, x, this.topHeight - 11 - (lines.length - 1 - k) * 15, 30));
+        return;
+      }
+      pen.save();
+      pen.textAlign = "left";
+      pen.translate(x, this.topHeight - 7);
+      pen.rotate(-Math.PI / 4);
+      pen.fillText(item.text, 0, 0, LONGEST_LABEL);
+      pen.restore();
+    });
+  }
+
+  /** @param {PointerEvent} event */
+  pointAt(event) {
+    const box = this.body.getBoundingClientRect();
+    const [row, column] = [Math.floor((event.clientY - box.y) / this.height), Math.floor((event.clientX - box.x) / this.size)];
+    if (row >= 0 && column >= 0 && row < this.numbers.rows.length && column < this.numbers.columns.length) this.choose(row, column);
+  }
+
+  /** @param {KeyboardEvent} event */
+  walk(event) {
+    const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -1e6], End: [0, 1e6], PageUp: [-10, 0], PageDown: [10, 0] }[event.key];
+    if (!step || !this.numbers) return;
+    const within = (value, length) => Math.min(Math.max(value, 0), length - 1);
+    this.choose(within(this.cell.row + step[0], this.numbers.rows.length), within(this.cell.column + step[1], this.numbers.columns.length));
+    this.mark.scrollIntoView({ block: "nearest", inline: "nearest" });
+    event.preventDefault();
+  }
+
+  /** @param {number} row @param {number} column */
+  choose(row, column) {
+    if (row === this.cell.row && column === this.cell.column) return;
+    this.cell = { row, column };
+    this.placeMark();
+    this.onCell(row, column, this.valueAt(row, column));
+  }
+
+  placeMark() {
+    const { row, column } = this.cell;
+    this.mark.hidden = row < 0;
+    if (row < 0) return;
+    Object.assign(this.mark.style, { left: `${column * this.size}px`, top: `${row * this.height}px`, width: `${this.size}px`, height: `${this.height}px` });
+  }
+
+  /** The picture by itself. @returns {SVGElement} */
+  toSvg() {
+    const { rows, columns, values } = this.numbers;
+    const [width, height] = [this.leftWidth + this.size * columns.length + Math.max(this.lean, 12), this.topHeight + this.height * rows.length + 8];
+    const svg = makeSvg("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}`, "font-family": FAMILY, "font-size": 13 });
+    svg.append(makeSvg("rect", { width, height, fill: pageColour("--surface") }));
+    const ink = pageColour("--ink");
+    if (values.length > MOST_SQUARES) {
+      svg.append(makeSvg("image", { x: this.leftWidth, y: this.topHeight, width: this.size * columns.length, height: this.height * rows.length, preserveAspectRatio: "none", href: this.pixels.toDataURL() }));
+    } else {
+      const bytes = rampBytes(this.kind);
+      rows.forEach((_, i) => columns.forEach((__, j) => svg.append(makeSvg("rect", { x: this.leftWidth + j * this.size, y: this.topHeight + i * this.height, width: this.size - 1, height: this.height - 1, fill: colourName(bytes, shade(this.valueAt(i, j), this.how.largest, this.how)) }))));
+    }
+    rows.forEach((item, i) => svg.append(makeSvg("text", { x: this.leftWidth - 7, y: this.topHeight + (i + 0.5) * this.height + 4.5, "text-anchor": "end", fill: ink }, item.text)));
+    columns.forEach((item, j) => {
+      const [x, y] = [this.leftWidth + (j + 0.5) * this.size, this.topHeight - 7];
+      svg.append(makeSvg("text", { x, y, fill: ink, ...(this.isUpright ? { "text-anchor": "middle" } : { transform: `rotate(-45 ${x} ${y})` }) }, item.text));
+    });
+    return svg;
+  }
+}

@@ -1,0 +1,117 @@
+/* All heads: a small picture for every head of every layer; one of them large, with the value under the pointer. */
+
+import { drawPixels, largestOf } from "../colours.js";
+import { make, makeCheck, makeChoice, makeSelect } from "../dom.js";
+import { makeFigure } from "../figure.js";
+import { Matrix } from "../matrix.js";
+import { makeSentence, translators } from "../sentence.js";
+import { KINDS, makeTable, mapsOf } from "../trace.js";
+
+export const name = "heads";
+
+/** @param {any[]} models */
+export const needs = (models) => translators(models).length > 0;
+
+/** @param {HTMLElement} root @param {any} context */
+export function mount(root, context) {
+  const { state, text, number, update } = context;
+  const kind = () => (KINDS.includes(state.kind) ? state.kind : "cross");
+  const choice = () => ({ level: state.level ?? "word", hideMarks: state.marks === "hide" });
+  let trace = null;
+  let request = null;
+  let shown = null;
+
+  const controls = make("div", { class: "row controls" });
+  const grid = makeFigure(context, { name: "heads", title: text("heads.grid"), caption: text("heads.grid_help") });
+  const large = makeFigure(context, { name: "head", title: text("heads.large"), caption: text("heads.large_help") });
+  const matrix = new Matrix(large.body, {
+    label: text("heads.matrix"),
+    onCell: (row, column, value) => large.read(text("heads.cell", { row: shown.rows[row].text, column: shown.columns[column].text, value: number(value, 4) })),
+  });
+  const sentence = makeSentence(context, {
+    wants: () => ({ maps: { kinds: [kind()], bits: 16, ...(state.only ? { layers: [Number(state.only)] } : {}) } }),
+    onTrace: (next, asked) => { trace = next; request = asked; draw(); },
+    onProblem: (problem) => {
+      // A long sentence: one layer at a time.
+      if (problem.code !== "too_many_values" || state.only) return false;
+      update({ only: state.layer ?? 0 });
+      sentence.again();
+      return true;
+    },
+  });
+  const note = make("p", { class: "quiet", hidden: true }, text("heads.one_layer"));
+  root.append(make("h1", {}, text("heads.title")), make("p", { class: "lead" }, text("heads.lead")), sentence.root, controls, note, make("div", { class: "columns wide-left" }, large.root, grid.root));
+
+  function draw() {
+    drawControls();
+    note.hidden = !state.only;
+    if (!trace.maps.length) {
+      grid.body.replaceChildren(make("p", {}, text("trace.no_attention")));
+      return;
+    }
+    drawGrid();
+    drawLarge();
+  }
+
+  function drawControls() {
+    const choose = (key) => (value) => { update({ [key]: value }); draw(); };
+    controls.replaceChildren(
+      makeChoice({ label: text("trace.kind"), value: kind(), options: KINDS.map((one) => [one, text(`trace.${one}`)]), onChange: (value) => { update({ kind: value, layer: "", head: "" }); sentence.again(); } }),
+      state.only ? makeSelect({ label: text("trace.layer"), value: state.only, options: trace.attention.filter((one) => one.kind === kind()).map(({ layer }) => [String(layer), text("trace.layer_number", { layer: layer + 1 })]), onChange: (only) => { update({ only, layer: only }); sentence.again(); } }) : "",
+      makeChoice({ label: text("trace.level"), value: choice().level, options: [["word", text("trace.word")], ["piece", text("trace.piece")]], onChange: choose("level") }),
+      makeChoice({ label: text("heads.scale"), value: state.scale ?? "linear", options: [["linear", text("heads.linear")], ["log", text("heads.log")]], onChange: choose("scale") }),
+      makeCheck({ label: text("trace.hide_marks"), checked: choice().hideMarks, onChange: (hide) => choose("marks")(hide ? "hide" : "") }),
+    );
+  }
+
+  /** The head to show large: what the address says if it exists, else the first of the last layer. */
+  function place() {
+    const maps = mapsOf(trace, kind());
+    const map = maps.find((one) => String(one.layer) === state.layer) ?? maps[maps.length - 1];
+    return { map, head: map.heads.includes(Number(state.head)) ? Number(state.head) : map.heads[0] };
+  }
+
+  function drawGrid() {
+    const { map: chosen, head: chosenHead } = place();
+    const rows = mapsOf(trace, kind()).map((map) => {
+      const cells = make("div", { class: "heads-cells", role: "group", "aria-label": text("trace.layer_number", { layer: map.layer + 1 }) });
+      for (const head of map.heads) {
+        const table = makeTable(trace, [map], { head: String(head), ...choice() });
+        const canvas = make("canvas", { "aria-hidden": "true" });
+        drawPixels(canvas, table.weights, table.rows.length, table.columns.length, { largest: largestOf(table.weights), scale: state.scale });
+        const label = text("trace.head_number", { head: head + 1 });
+        cells.append(make("button", {
+          type: "button", "aria-pressed": String(map === chosen && head === chosenHead), "aria-label": `${text("trace.layer_number", { layer: map.layer + 1 })}, ${label}`,
+          onclick: (event) => {
+            update({ layer: map.layer, head });
+            for (const button of grid.body.querySelectorAll("[aria-pressed]")) button.setAttribute("aria-pressed", String(button === event.currentTarget));
+            drawLarge();
+          },
+        }, canvas, label));
+      }
+      return make("div", { class: "heads-row" }, make("span", { "aria-hidden": "true" }, text("trace.layer_number", { layer: map.layer + 1 })), cells);
+    });
+    grid.body.replaceChildren(make("div", { class: "heads" }, ...rows));
+    grid.offer({ data: () => trace, request });
+  }
+
+  function drawLarge() {
+    const { map, head } = place();
+    shown = makeTable(trace, [map], { head: String(head), ...choice() });
+    matrix.show({ rows: shown.rows, columns: shown.columns, values: shown.weights }, { scale: state.scale });
+    const where = text("heads.where", { layer: map.layer + 1, head: head + 1, kind: text(`trace.${map.kind}`) });
+    large.explain(`${where} ${text("heads.large_help")}`);
+    large.read(text("heads.point"));
+    large.offer({
+      table: () => ({ columns: [text("trace.corner"), ...shown.columns.map((item) => item.text)], rows: shown.rows.map((item, i) => [item.text, ...shown.columns.map((_, j) => matrix.valueAt(i, j))]) }),
+      svg: () => matrix.toSvg(),
+      data: () => ({ kind: map.kind, layer: map.layer, head, rows: shown.rows.map((item) => item.text), columns: shown.columns.map((item) => item.text), weights: shown.rows.map((_, i) => shown.columns.map((__, j) => matrix.valueAt(i, j))) }),
+      request: ["v1/trace", { ...request[1], maps: { ...request[1].maps, layers: [map.layer], heads: [head] } }],
+    });
+  }
+
+  const redraw = () => { if (trace?.maps.length) drawGrid(); };
+  document.addEventListener("themechange", redraw);
+  sentence.start();
+  return () => { document.removeEventListener("themechange", redraw); sentence.end(); matrix.end(); };
+}

@@ -1,0 +1,68 @@
+"""`/` and `/static/…`: the explorer's page, from the package and from nowhere else.
+
+What may be asked for is a list made once: no address is ever turned into a path. The policy lets the page load its own
+files and talk to its own server, nothing more; it may not be framed, and no inline script or style would run.
+Tested: every file, the policy, addresses that try to leave the folder.
+"""
+
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+from fastapi import APIRouter, Response
+
+from headwise.serving.faults import Refusal
+
+router = APIRouter(include_in_schema=False)
+
+KINDS = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "json": "application/json",
+    "svg": "image/svg+xml",
+}
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+
+
+@router.get("/")
+async def show_page() -> Response:
+    return _answer("index.html")
+
+
+@router.get("/static/{name:path}")
+async def send_file(name: str) -> Response:
+    return _answer(name)
+
+
+def _answer(name: str) -> Response:
+    found = page_files().get(name)
+    if found is None:
+        raise Refusal(404, "no_address", en="there is nothing at this address", zh="该地址不存在")
+    return Response(found, media_type=KINDS[name.rpartition(".")[2]], headers=HEADERS)
+
+
+@cache
+def page_files() -> dict[str, bytes]:
+    """Every file of the page by its address below /static/."""
+    return dict(_walk(resources.files("headwise.explorer").joinpath("static", "app"), ""))
+
+
+def _walk(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
+    found = []
+    for item in folder.iterdir():
+        if item.is_dir():
+            found += _walk(item, f"{prefix}{item.name}/")
+        elif item.name.rpartition(".")[2] in KINDS:
+            found.append((prefix + item.name, item.read_bytes()))
+    return found

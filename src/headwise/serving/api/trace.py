@@ -1,0 +1,167 @@
+"""`POST /v1/trace`: one sentence with its search, alternatives and attention; `POST /v1/occlude`: what each word is worth."""
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from headwise.decoding.beam import BeamSettings
+from headwise.decoding.length import AverageLength, LengthLimit, WuLength
+from headwise.explorer.decisions import Choice, Decision, spell
+from headwise.explorer.occlusion import occlude
+from headwise.explorer.packing import pack_map, pack_side
+from headwise.explorer.search_trees import Node
+from headwise.explorer.sentence_traces import MapChoice, SentenceTrace, TooManyValuesError, check_prefix, trace_sentence
+from headwise.serving.faults import Refusal
+from headwise.serving.limits import MAX_TOKENS
+from headwise.serving.schemas import REFUSALS
+from headwise.serving.schemas_trace import (
+    ChoiceReply,
+    HypothesisReply,
+    NodeReply,
+    OccludeBody,
+    OccludeReply,
+    PresentReply,
+    SideReply,
+    StepReply,
+    TraceBody,
+    TraceMaps,
+    TraceReply,
+    TreeReply,
+)
+from headwise.serving.state import State
+from headwise.tasks.translator import Translator, on_one_line
+
+router = APIRouter(tags=["look inside"], responses=REFUSALS)
+
+
+@router.post("/v1/trace")
+async def trace(body: TraceBody, state: State) -> TraceReply:
+    """One sentence, looked at from all sides."""
+    model = state.find(body.model, kind="translator")
+    return await state.work(model.name, answer_trace, model.name, model.value, body)
+
+
+@router.post("/v1/occlude")
+async def occlude_words(body: OccludeBody, state: State) -> OccludeReply:
+    """Leave out each source word in turn and tell how much less probable the translation becomes."""
+    model = state.find(body.model, kind="translator")
+    return await state.work(model.name, answer_occlusion, model.name, model.value, body)
+
+
+def answer_trace(name: str, translator: Translator, body: TraceBody) -> TraceReply:
+    """The whole reply; runs on the model's worker."""
+    check_length(translator, body.text)
+    prefix = body.prefix_tokens or (translator.tokenizers.target.encode(body.prefix) if body.prefix.strip() else [])
+    maps = None
+    if body.maps is not None:
+        layers, heads = body.maps.layers, body.maps.heads
+        maps = MapChoice(
+            tuple(body.maps.kinds),
+            None if layers is None else tuple(layers),
+            None if heads is None else tuple(dict.fromkeys(heads)),
+        )
+    try:
+        found = trace_sentence(
+            translator, body.text, beam_settings(body), prefix=prefix, maps=maps, num_alternatives=body.top
+        )
+    except TooManyValuesError as error:
+        raise Refusal(422, "too_many_values", en=error.en, zh=error.zh) from None
+    return _reply(name, translator, body, found, num_forced=len(prefix))
+
+
+def beam_settings(body: TraceBody) -> BeamSettings:
+    penalty = {"average": AverageLength, "wu": WuLength}[body.beam.penalty](alpha=body.beam.alpha)
+    return BeamSettings(
+        size=body.beam.size,
+        num_best=body.beam.size,
+        length_penalty=penalty,
+        max_length=LengthLimit(factor=2.0, extra=20, limit=MAX_TOKENS),
+    )
+
+
+def answer_occlusion(name: str, translator: Translator, body: OccludeBody) -> OccludeReply:
+    check_length(translator, body.text)
+    source = translator.tokenizers.source.encode(body.text)
+    tokens = body.tokens
+    if tokens is None:
+        tokens = list(trace_sentence(translator, body.text, beam_settings(TraceBody(text=body.text))).tokens)
+    check_prefix(translator, tokens)
+    found = occlude(translator, source, tokens)
+    return OccludeReply(
+        model=name,
+        words=list(found.words),
+        pieces=list(found.pieces),
+        log_probability=round(found.log_probability, 6),
+        totals=found.totals.round(6).tolist(),
+        changes=found.changes.round(6).tolist(),
+    )
+
+
+def check_length(translator: Translator, text: str) -> None:
+    count = len(translator.tokenizers.source.encode(text)) if text.strip() else 0
+    if not count:
+        raise Refusal(422, "empty", en="the sentence is empty; give some words", zh="句子为空；请给出一些词")
+    if count > MAX_TOKENS:
+        raise Refusal(
+            422,
+            "too_long",
+            en=f"the sentence has {count:,} pieces, at most {MAX_TOKENS} are traced; give a shorter one",
+            zh=f"句子有 {count:,} 个词片，最多跟踪 {MAX_TOKENS} 个；请给出更短的句子",
+        )
+
+
+def _reply(name: str, translator: Translator, body: TraceBody, found: SentenceTrace, *, num_forced: int) -> TraceReply:
+    source, target = translator.source_language, translator.target_language
+    wish = TraceMaps() if body.maps is None else body.maps
+    heads = None if wish.heads is None else list(dict.fromkeys(wish.heads))
+    return TraceReply(
+        model=name,
+        source_text=body.text,
+        target_text=on_one_line(found.texts[0]),
+        source=SideReply(**pack_side(found.source_pieces, source)),
+        target=SideReply(**pack_side(found.target_pieces, target)),
+        target_input=SideReply(**pack_side(found.target_input_pieces, target)),
+        prefix_length=num_forced,
+        n_best=_hypotheses(translator, found),
+        steps=[_step(decision) for decision in found.decisions],
+        tree=_tree(translator, found) if body.tree else None,
+        attention=[PresentReply(kind=kind, layer=layer, heads=heads) for kind, layer, heads in found.present],
+        maps=[pack_map(one, heads=heads, bits=wish.bits) for one in found.maps],
+    )
+
+
+def _hypotheses(translator: Translator, found: SentenceTrace) -> list[HypothesisReply]:
+    return [
+        HypothesisReply(
+            text=on_one_line(text),
+            tokens=list(one.tokens),
+            pieces=[*translator.tokenizers.target.pieces(one.tokens), *(["</s>"] if one.finished else [])],
+            score=round(one.score, 6),
+            log_probability=round(one.log_probability, 6),
+            token_log_probabilities=[round(value, 6) for value in one.token_log_probabilities],
+            finished=one.finished,
+        )
+        for one, text in zip(found.hypotheses, found.texts, strict=True)
+    ]
+
+
+def _tree(translator: Translator, found: SentenceTrace) -> TreeReply:
+    def pack(node: Node) -> dict[str, Any]:
+        numbers = {key: round(getattr(node, key), 6) for key in ("log_probability", "total", "score")}
+        return {**vars(node), **numbers, "piece": spell(translator, node.token)}
+
+    return TreeReply(nodes=[NodeReply(**pack(node)) for node in found.tree.nodes], leaves=list(found.tree.leaves))
+
+
+def _step(decision: Decision) -> StepReply:
+    def pack(choice: Choice) -> ChoiceReply:
+        return ChoiceReply(
+            token=choice.token, piece=choice.piece, log_probability=max(-1e9, round(choice.log_probability, 6))
+        )
+
+    return StepReply(
+        chosen=pack(decision.chosen),
+        rank=decision.rank,
+        entropy=round(decision.entropy, 6),
+        best=[pack(choice) for choice in decision.best],
+    )
