@@ -131,7 +131,7 @@ def test_settings_that_do_not_go_together(text: Path, tmp_path: Path) -> None:
         _recipe(text, "neural_ngram", STREAM)
     with pytest.raises(SettingsError, match=r"training\.keep\.best=bleu is not measured"):
         _recipe(text, "gpt", keep={"best": "bleu"})
-    with pytest.raises(SettingsError, match=r"rows have 16 tokens, but model\.position\.max_length=8"):
+    with pytest.raises(SettingsError, match=r"model\.position\.max_length is 8, but rows have 16 tokens"):
         recipe_from(_recipe(text, "gpt").model_dump(mode="json"), ["model.position={kind: learned, max_length: 8}"])
     assert check_run(_recipe(text, "gpt"), directory=tmp_path).results["vocabulary"] == 11
 

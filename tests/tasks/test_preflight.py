@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from headwise.errors import UsageError
+from headwise.errors import DataError, SettingsError, UsageError
 from headwise.planning.predicting import MemoryParts
 from headwise.tasks import preflight
 from headwise.tasks.planned_step import Subject
@@ -23,8 +23,11 @@ from headwise.tasks.preflight import (
     parts_of_process,
     warn_of_lost_dropout,
 )
+from headwise.tasks.recipe import Recipe, recipe_from
+from headwise.tasks.training_run import check_run
 from headwise.training.choices import ReplicatedLayout, ShardedLayout
 from tests.planning.models import made_recipe, made_subject
+from tests.tasks.tiny import tiny_recipe
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,6 +43,43 @@ def needed(recipe: object) -> int:
 
     execution, _ = choose_execution(recipe, "cpu")  # type: ignore[arg-type]
     return Planner(Subject.of(recipe), execution, cuda=False).memory(GLIBC_HEAP).total  # type: ignore[arg-type]
+
+
+def prepare_long(tmp_path: Path, part: str) -> Recipe:
+    """The source is twice as long as the target, and one source of `part` longer than all others."""
+    for name in ("train", "valid", "test"):
+        sources = ["ja nein " * 8] * 20 + ["ja " * 40] * (name == part)
+        (tmp_path / f"{name}.de").write_text("\n".join(sources) + "\n", encoding="utf-8")
+        (tmp_path / f"{name}.en").write_text("yes no yes no yes no yes no\n" * len(sources), encoding="utf-8")
+    files = [f"data.{name}={tmp_path / name}" for name in ("train", "valid", "test")]
+    return tiny_recipe(
+        *files,
+        "data.source=de",
+        "data.target=en",
+        "text={kind: words, size: 50}",
+        "data.row_tokens=16",
+        "model.embedding.tied=output",
+        "data.filter.drop_duplicates=false",
+    )
+
+
+def test_source_rows_are_measured_before_a_limit_meets_them(tmp_path: Path) -> None:
+    recipe = prepare_long(tmp_path, "none")
+    limited = recipe_from(recipe.model_dump(mode="json"), ["model.encoder.attention={kind: linformer, max_length: 20}"])
+    with pytest.raises(
+        SettingsError, match=r"encoder\.attention\.max_length is 20, but rows have 3\d tokens \(source rows"
+    ):
+        check_run(limited, directory=tmp_path / "data")
+
+
+def test_a_test_sentence_over_the_limit_is_found_before_training(tmp_path: Path) -> None:
+    recipe = prepare_long(tmp_path, "test")
+    limited = recipe_from(recipe.model_dump(mode="json"), ["model.encoder.attention={kind: linformer, max_length: 40}"])
+    with pytest.raises(
+        DataError, match=r":21: a source of 41 tokens in data\.test, but the model reads at most 40"
+    ) as caught:
+        check_run(limited, directory=tmp_path / "data")
+    assert "set model.encoder.attention.max_length=41 or more" in str(caught.value)
 
 
 def test_little_is_let_through_without_a_look(monkeypatch: pytest.MonkeyPatch) -> None:

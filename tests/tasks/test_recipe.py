@@ -114,6 +114,24 @@ def test_positions_must_reach_the_end_of_a_row() -> None:
         load_recipe("pocket", ["model.position={kind: learned, max_length: 32}"])
 
 
+@pytest.mark.parametrize(
+    ("override", "key"),
+    [
+        ("model.encoder.attention={kind: linformer, max_length: 48}", "model.encoder.attention.max_length"),
+        ("model.decoder.cross_attention={kind: linformer, max_length: 48}", "model.decoder.cross_attention.max_length"),
+        (
+            "model.decoder.attention={kind: full, score: {kind: location, max_length: 48}}",
+            "model.decoder.attention.score.max_length",
+        ),
+    ],
+)
+def test_attention_of_limited_length_must_reach_it_too(override: str, key: str) -> None:
+    with pytest.raises(SettingsError, match=f"{key} is 48, but rows have 64 tokens") as caught:
+        load_recipe("pocket", [override])
+    assert f"set {key}=64 or more" in str(caught.value)
+    load_recipe("pocket", [override.replace("48", "64")])
+
+
 def test_the_best_is_chosen_by_something_that_is_measured() -> None:
     with pytest.raises(SettingsError, match=r"training\.keep\.best is 'foo'; validation measures loss"):
         load_recipe("pocket", ["training.keep.best=foo"])

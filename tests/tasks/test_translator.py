@@ -178,6 +178,21 @@ def test_outputs_stay_within_learned_positions(tmp_path: Path) -> None:
         learned(["dog " * 99])
 
 
+def test_what_attention_cannot_read_is_refused_before_it_is_asked(tmp_path: Path) -> None:
+    changes = [
+        "model.encoder.attention={kind: linformer, rank: 4, max_length: 64}",
+        "data.test=null",
+        "training.steps=1",
+    ]
+    train_tiny(tmp_path / "run", changes)
+    summed = Translator.load(tmp_path / "run")
+    summed.model.encode = None  # type: ignore[method-assign]
+    with pytest.raises(
+        DataError, match=r"sentence 1 of the input has \d+ tokens, at most 64 .*encoder\.attention\.max_length=64"
+    ):
+        summed(["dog " * 99])
+
+
 @pytest.mark.parametrize("wrong", [b"abc", 5, None, [None], [b"x"]])
 def test_what_is_not_a_list_of_texts_is_refused(translator: Translator, wrong: object) -> None:
     with pytest.raises(UsageError, match="a list of texts is needed"):

@@ -49,6 +49,11 @@ class ScoredAttention(nn.Module):
         self.dropout_rate = dropout_rate
 
     @property
+    def max_length(self) -> int | None:
+        """The longest row it can look at; None: any."""
+        return self.score.place_map.shape[0] if isinstance(self.score, LocationScore) else None
+
+    @property
     def _asks_for_places(self) -> bool:
         return self.window is not None or isinstance(self.score, LocationScore)
 

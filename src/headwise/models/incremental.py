@@ -117,7 +117,12 @@ class IncrementalDecoder:
         if self._fingerprint != (now := fingerprint(self._weights)):
             self._fingerprint, self._fixed = now, FixedDecoder(self.model)
             self._make_way(keep=0)
-        source_limit = getattr(self.model.source_embedding.positions, "max_length", None)
+        readers = [
+            self.model.source_embedding.positions,
+            *(block.self_attention.kernel for block in self.model.encoder),
+        ]
+        limits = [limit for reader in readers if (limit := getattr(reader, "max_length", None)) is not None]
+        source_limit = min(limits, default=None)
         target_limit = getattr(self.model.target_embedding.positions, "max_length", None)
         sizes = {
             "num_sentences": round_sentences(len(sources)),

@@ -7,8 +7,8 @@ from pydantic import model_validator
 from headwise.blocks.choices import Batch, Power
 from headwise.data.labelled import LabelDataSettings, Shape
 from headwise.errors import SettingsError
+from headwise.models.limits import check_rows, row_limits
 from headwise.models.sentence_encoder import EncoderRung, RungSettings
-from headwise.positions.choices import Learned
 from headwise.settings import Settings
 from headwise.text.choices import TextSettings, WordSettings
 from headwise.training.choices import TrainingSettings
@@ -61,13 +61,7 @@ def check_rung(model: RungSettings, training: TrainingSettings, *, row_tokens: i
     """What cannot be together in an encoder and its training."""
     if not isinstance(model, EncoderRung):
         return
-    position = model.position
-    if isinstance(position, Learned) and position.max_length < row_tokens:
-        raise SettingsError(
-            f"model.position.max_length is {position.max_length}, but rows have {row_tokens} tokens; raise it to at least "
-            "data.row_tokens",
-            f"model.position.max_length 为 {position.max_length}，而每行有 {row_tokens} 个词元；请至少增大到 data.row_tokens",
-        )
+    check_rows(row_limits(model), row_tokens, rows=("data.row_tokens", "data.row_tokens"))
     if isinstance(model.norm, Power | Batch) and training.freeze:
         raise SettingsError(
             f"training.freeze keeps weights as they are, but norm.kind={model.norm.kind} counts every batch; use norm.kind=layer or rms",

@@ -7,9 +7,9 @@ from pydantic import Field, model_validator
 from headwise.data.texts import TextDataSettings
 from headwise.errors import SettingsError
 from headwise.models.choices import DecoderOnlySettings, LanguageModelSettings
+from headwise.models.limits import check_rows, row_limits
 from headwise.models.neural_ngram import NeuralNgramSettings
 from headwise.models.ngram import NgramSettings
-from headwise.positions.choices import Learned
 from headwise.settings import Settings
 from headwise.text.choices import TextSettings, WordSettings
 from headwise.training.choices import TrainingSettings
@@ -73,14 +73,9 @@ class LanguageRecipe(Settings):
                 "reading.kind=sentences，或 model.kind=recurrent、decoder_only",
             )
         window = self.reading.length if isinstance(self.reading, StreamReading) else self.reading.row_tokens
-        position = self.model.position if isinstance(self.model, DecoderOnlySettings) else None
-        if isinstance(position, Learned) and position.max_length < window:
-            raise SettingsError(
-                f"rows have {window} tokens, but model.position.max_length={position.max_length} positions are learnt; "
-                f"set model.position.max_length={window} or shorten the rows (reading)",
-                f"每行 {window} 个词元，但只学 model.position.max_length={position.max_length} 个位置；"
-                f"请设 model.position.max_length={window}，或缩短行长（reading）",
-            )
+        if isinstance(self.model, DecoderOnlySettings):
+            key = "reading.length" if isinstance(self.reading, StreamReading) else "reading.row_tokens"
+            check_rows(row_limits(self.model), window, rows=(key, key))
         if self.training.keep.best not in METRICS:
             raise SettingsError(
                 f"training.keep.best={self.training.keep.best} is not measured; a language model has {', '.join(METRICS)}",

@@ -22,10 +22,12 @@ from torch import nn
 from headwise.blocks.dropout import NUM_LEVELS, count_levels
 from headwise.data.batching import Share
 from headwise.data.choices import corpus_name
-from headwise.data.preparation import read_part
+from headwise.data.preparation import PreparedData, read_part
 from headwise.data.shards import TokenStore
+from headwise.data.splitting import Part
 from headwise.errors import DataError, UsageError
 from headwise.language import say
+from headwise.models.limits import check_rows, source_limits
 from headwise.planning.available import available_memory
 from headwise.planning.hardware import GIB, GLIBC_HEAP
 from headwise.planning.predicting import MemoryParts
@@ -34,6 +36,7 @@ from headwise.tasks.planned_step import Subject, choose_execution
 from headwise.tasks.planning import Planner
 from headwise.tasks.recipe import Recipe
 from headwise.tasks.translation import RowShape
+from headwise.tasks.translator import longest_source
 from headwise.training.choices import TrainingSettings
 from headwise.training.precision import choose_device
 
@@ -155,6 +158,34 @@ def check_test(recipe: Recipe) -> None:
             f"data.test ({names}) has no pair that can be used; give another file, or set data.test=null",
             f"data.test（{names}）没有可用的句对；请换一个文件，或设 data.test=null",
         )
+
+
+def check_lengths(recipe: Recipe, prepared: PreparedData) -> None:
+    """Rows and sentences that a model of limited length could not read: source rows are known only now, and a test set is read last."""
+    check_rows(
+        source_limits(recipe.model),
+        prepared.source_row,
+        rows=(
+            "source rows, in the proportion of the languages to data.row_tokens",
+            "源语言行长，按两种语言的比例由 data.row_tokens 得出",
+        ),
+    )
+    limit = longest_source(recipe.model)
+    if not limit.key:
+        return
+    parts: tuple[Part, ...] = ("valid", "test")
+    for part in parts:
+        for pair in read_part(recipe.data, part):
+            num_tokens = len(prepared.tokenizers.source.encode(pair.source)) + 1
+            if num_tokens > limit.tokens:
+                raise DataError(
+                    f"a source of {num_tokens:,} tokens in data.{part}, but the model reads at most {limit.tokens:,} ({limit.key}); "
+                    f"set {limit.key}={num_tokens} or more, or take the pair out",
+                    f"data.{part} 中有 {num_tokens:,} 个词元的源句，而模型最多读 {limit.tokens:,} 个（{limit.key}）；"
+                    f"请设 {limit.key}={num_tokens} 或更大，或去掉该句对",
+                    file=pair.file,
+                    line=pair.line,
+                )
 
 
 @contextlib.contextmanager

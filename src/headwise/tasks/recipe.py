@@ -19,8 +19,8 @@ from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import DecodingSettings
 from headwise.errors import SettingsError
 from headwise.models.choices import EncoderDecoderSettings, ModelSettings
+from headwise.models.limits import check_rows, source_limits, target_limits
 from headwise.models.recurrent_choices import RecurrentTranslatorSettings
-from headwise.positions.choices import Learned
 from headwise.settings import Settings, apply_overrides, check_settings, read_settings_file
 from headwise.tasks.arguments import require_path, require_texts
 from headwise.tasks.label_recipe import LabelRecipe
@@ -72,13 +72,8 @@ class Recipe(Settings):
                 "model.embedding.tied=all 要求两种语言共用词表；请设 text.shared=true，或 model.embedding.tied=output",
             )
         self._check_kind()
-        position = self.model.position if isinstance(self.model, EncoderDecoderSettings) else None
-        if isinstance(position, Learned) and position.max_length < self.data.row_tokens:
-            raise SettingsError(
-                f"model.position.max_length is {position.max_length}, but rows have {self.data.row_tokens} tokens; raise it to at "
-                "least data.row_tokens",
-                f"model.position.max_length 为 {position.max_length}，而每行有 {self.data.row_tokens} 个词元；请至少增大到 data.row_tokens",
-            )
+        limits = source_limits(self.model) + target_limits(self.model)
+        check_rows(limits, self.data.row_tokens, rows=("data.row_tokens", "data.row_tokens"))
         norm = self.model.norm if isinstance(self.model, EncoderDecoderSettings) else None
         if isinstance(norm, Power | Batch) and self.training.recompute == "blocks":
             raise SettingsError(

@@ -32,7 +32,7 @@ from headwise.tasks.bundle import Bundle, save_bundle
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.part_scores import FOLDER as TRANSLATIONS
 from headwise.tasks.part_scores import translate_part
-from headwise.tasks.preflight import check_start, check_test, explaining_memory, warn_of_small_corpus
+from headwise.tasks.preflight import check_lengths, check_start, check_test, explaining_memory, warn_of_small_corpus
 from headwise.tasks.recipe import Recipe, load_translation_recipe, translation_recipe_from
 from headwise.tasks.run_beginning import RunSummary, begin_run
 from headwise.tasks.translation import PackedPairs, RowShape, TranslationTask, validation_loss
@@ -149,6 +149,7 @@ def _prepare(recipe: Recipe, directory: Path, watcher: Events) -> PreparedData:
         progress=lambda part, done: watcher.count(labels.get(part, part), done, None),
     )
     watcher.note(FilterReport.from_json(prepared.train.details["report"]).describe())
+    check_lengths(recipe, prepared)
     return prepared
 
 

@@ -29,10 +29,10 @@ from headwise.decoding.sampling import SamplingSettings
 from headwise.decoding.stepping import Stepper
 from headwise.decoding.windows import decode_stream
 from headwise.errors import DataError, UsageError
-from headwise.models.choices import EncoderDecoderSettings
+from headwise.models.choices import TranslatorSettings
 from headwise.models.inference import Form, Precision, choose_form, exchange
+from headwise.models.limits import Limit, source_limits, target_limits
 from headwise.models.steppers import make_stepper
-from headwise.positions.choices import Learned
 from headwise.settings import Settings, apply_overrides, check_settings
 from headwise.tasks.bundle import Bundle, load_bundle
 from headwise.text.tokenizer import BOS, EOS
@@ -121,6 +121,7 @@ class Translator:
         self.bundle = replace(bundle, model=self.model)
         self.recipe = bundle.recipe
         self.tokenizers = bundle.tokenizers
+        self.longest_source = longest_source(self.recipe.model)
         self._steppers: dict[bool, Stepper[Any]] = {}
 
     @classmethod
@@ -192,21 +193,14 @@ class Translator:
             self._steppers[attending] = make_stepper(self.model, attending=attending)
         return self._steppers[attending]
 
-    @property
-    def _num_positions(self) -> int | None:
-        """How many the model has learned; None: it goes on for ever."""
-        model = self.recipe.model
-        position = model.position if isinstance(model, EncoderDecoderSettings) else None
-        return position.max_length if isinstance(position, Learned) else None
-
     def within_positions(self, settings: DecodingSettings) -> DecodingSettings:
-        """The same settings, with outputs no longer than the positions the model knows."""
+        """The same settings, with outputs no longer than the model can write."""
         if not isinstance(settings, GreedySettings | BeamSettings | SamplingSettings):
             raise UsageError(
                 f"the decoding given is a {type(settings).__name__}; make one with translator.settings(['kind=beam', 'size=8'])",
                 f"给出的 decoding 是 {type(settings).__name__}；请用 translator.settings(['kind=beam', 'size=8']) 生成",
             )
-        known = self._num_positions
+        known = min((limit.tokens for limit in target_limits(self.recipe.model)), default=None)
         if known is None:
             return settings
         limit = settings.max_length
@@ -217,12 +211,13 @@ class Translator:
 
     def _check_length(self, num_tokens: int, line: int) -> None:
         """Refuse a sentence before the model sees it: attention's cost grows with the square of its length."""
-        known = self._num_positions
-        limit = MAX_SOURCE_TOKENS if known is None else min(MAX_SOURCE_TOKENS, known)
-        if num_tokens > limit:
+        if num_tokens > self.longest_source.tokens:
+            limit, key = self.longest_source.tokens, self.longest_source.key
             raise DataError(
-                f"sentence {line} of the input has {num_tokens:,} tokens, at most {limit:,} are translated; split it into sentences",
-                f"输入的第 {line} 句有 {num_tokens:,} 个词元，最多翻译 {limit:,} 个；请拆成句子",
+                f"sentence {line} of the input has {num_tokens:,} tokens, at most {limit:,} are translated"
+                f"{f' (the model was built with {key}={limit})' if key else ''}; split it into sentences",
+                f"输入的第 {line} 句有 {num_tokens:,} 个词元，最多翻译 {limit:,} 个"
+                f"{f'（模型以 {key}={limit} 构建）' if key else ''}；请拆成句子",
             )
 
     def _translation(
@@ -273,6 +268,11 @@ _CONTROL_TO_SPACE = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2
 
 def on_one_line(text: str) -> str:
     return text.translate(_CONTROL_TO_SPACE)
+
+
+def longest_source(model: TranslatorSettings) -> Limit:
+    """The most tokens a sentence may have, its end included; no key: whatever the model could do."""
+    return min([Limit("", MAX_SOURCE_TOKENS), *source_limits(model)], key=lambda limit: limit.tokens)
 
 
 def align_pieces(trace: AttentionTrace) -> tuple[tuple[int, int], ...]:

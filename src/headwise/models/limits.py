@@ -1,0 +1,81 @@
+"""The longest rows a model can read, and which setting says so: asked before anything is made, not when the first long row comes.
+
+    learned positions      position.max_length                  one vector for each place
+    linformer              attention.max_length                 one row of its mixtures for each token
+    location score         attention.score.max_length           one output for each place it can name
+
+Everything else goes on for ever. A packed row counts whole: how long its sentences are, only the device knows.
+
+Tested against: rows one token longer, which the kernels refuse themselves.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from headwise.attention.choices import AttentionSettings, Full, Linformer
+from headwise.attention.score_choices import LocationSettings, ScoreSettings
+from headwise.errors import SettingsError
+from headwise.models.choices import DecoderOnlySettings, EncoderDecoderSettings, TranslatorSettings
+from headwise.models.recurrent_choices import NoAttention
+from headwise.models.sentence_encoder import EncoderRung
+from headwise.positions.choices import Learned, PositionSettings
+
+
+@dataclass(frozen=True)
+class Limit:
+    """At most `tokens` in a row, because the setting `key` says so."""
+
+    key: str
+    tokens: int
+
+
+def source_limits(model: TranslatorSettings) -> list[Limit]:
+    """Of the rows a translator reads."""
+    if isinstance(model, EncoderDecoderSettings):
+        encoder = _of_attention(model.encoder.attention, "model.encoder.attention")
+        cross = _of_attention(model.decoder.cross_attention, "model.decoder.cross_attention")
+        return [*_of_position(model.position), *encoder, *cross]
+    if isinstance(model.attention, NoAttention):
+        return []
+    return _of_score(model.attention.score, "model.attention")
+
+
+def target_limits(model: TranslatorSettings) -> list[Limit]:
+    """Of the rows it writes."""
+    if isinstance(model, EncoderDecoderSettings):
+        return [*_of_position(model.position), *_of_attention(model.decoder.attention, "model.decoder.attention")]
+    return []
+
+
+def row_limits(model: DecoderOnlySettings | EncoderRung) -> list[Limit]:
+    """Of a model with one stack."""
+    return [*_of_position(model.position), *_of_attention(model.attention, "model.attention")]
+
+
+def check_rows(limits: Iterable[Limit], num_tokens: int, *, rows: tuple[str, str]) -> None:
+    """Refuse rows of `num_tokens` that are too long; `rows` says what sets their length, in English and Chinese."""
+    for limit in limits:
+        if limit.tokens < num_tokens:
+            raise SettingsError(
+                f"{limit.key} is {limit.tokens}, but rows have {num_tokens} tokens ({rows[0]}); set {limit.key}={num_tokens} or more, "
+                "or make the rows shorter",
+                f"{limit.key} 为 {limit.tokens}，而每行有 {num_tokens} 个词元（{rows[1]}）；请设 {limit.key}={num_tokens} 或更大，或缩短行长",
+            )
+
+
+def _of_position(position: PositionSettings) -> list[Limit]:
+    return [Limit("model.position.max_length", position.max_length)] if isinstance(position, Learned) else []
+
+
+def _of_attention(attention: AttentionSettings, key: str) -> list[Limit]:
+    match attention:
+        case Linformer(max_length=tokens):
+            return [Limit(f"{key}.max_length", tokens)]
+        case Full(score=score):
+            return _of_score(score, key)
+        case _:
+            return []
+
+
+def _of_score(score: ScoreSettings, key: str) -> list[Limit]:
+    return [Limit(f"{key}.score.max_length", score.max_length)] if isinstance(score, LocationSettings) else []

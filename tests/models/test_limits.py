@@ -1,0 +1,91 @@
+"""Limits of length: what is said beforehand is what the kernels refuse themselves."""
+
+import pytest
+import torch
+
+from headwise.errors import SettingsError, UsageError
+from headwise.language import use_language
+from headwise.models.choices import DecoderOnlySettings, EncoderDecoderSettings, build_model
+from headwise.models.incremental import IncrementalDecoder
+from headwise.models.limits import Limit, check_rows, row_limits, source_limits, target_limits
+from headwise.models.recurrent_choices import RecurrentTranslatorSettings
+from headwise.models.sentence_encoder import EncoderRung
+from headwise.settings import check_settings
+from tests.reference.sentences import draw_pairs, padded_batch
+
+LOCATION = {"kind": "full", "score": {"kind": "location", "max_length": 7}}
+
+
+def small(**changes) -> EncoderDecoderSettings:
+    data = {"dim": 8, "encoder": {"layers": 1, "heads": 2}, "decoder": {"layers": 1, "heads": 2}}
+    return check_settings(EncoderDecoderSettings, data | changes)
+
+
+def test_most_models_read_rows_of_any_length() -> None:
+    assert source_limits(EncoderDecoderSettings()) == target_limits(EncoderDecoderSettings()) == []
+    assert row_limits(DecoderOnlySettings()) == row_limits(EncoderRung()) == []
+    for attention in ({"kind": "none"}, {"kind": "luong"}):
+        settings = check_settings(RecurrentTranslatorSettings, {"attention": attention})
+        assert source_limits(settings) == target_limits(settings) == []
+
+
+def test_every_limit_has_its_key() -> None:
+    settings = small(
+        position={"kind": "learned", "max_length": 11},
+        encoder={"layers": 1, "heads": 2, "attention": {"kind": "linformer", "max_length": 13}},
+        decoder={
+            "layers": 1,
+            "heads": 2,
+            "attention": LOCATION,
+            "cross_attention": {"kind": "linformer", "max_length": 17},
+        },
+    )
+    position = Limit("model.position.max_length", 11)
+    encoder, cross = ("model.encoder.attention.max_length", 13), ("model.decoder.cross_attention.max_length", 17)
+    assert source_limits(settings) == [position, Limit(*encoder), Limit(*cross)]
+    assert target_limits(settings) == [position, Limit("model.decoder.attention.score.max_length", 7)]
+    rung = check_settings(EncoderRung, {"attention": {"kind": "linformer", "max_length": 5}})
+    assert row_limits(rung) == [Limit("model.attention.max_length", 5)]
+    bahdanau = {"kind": "bahdanau", "score": {"kind": "location", "max_length": 3}}
+    recurrent = check_settings(RecurrentTranslatorSettings, {"attention": bahdanau})
+    assert source_limits(recurrent) == [Limit("model.attention.score.max_length", 3)]
+
+
+def test_a_row_over_a_limit_is_refused_in_both_languages() -> None:
+    limit = Limit("model.attention.max_length", 7)
+    check_rows([limit], 7, rows=("data.row_tokens", "data.row_tokens"))
+    with pytest.raises(
+        SettingsError, match=r"max_length is 7, but rows have 8 tokens \(data\.row_tokens\); set .*=8 or more"
+    ) as caught:
+        check_rows([limit], 8, rows=("data.row_tokens", "data.row_tokens"))
+    use_language("zh")
+    assert "而每行有 8 个词元" in str(caught.value)
+
+
+@pytest.mark.parametrize("place", ["encoder", "decoder", "cross"])
+def test_the_limit_is_the_longest_row_that_runs(place: str, generator: torch.Generator) -> None:
+    summed = {"kind": "linformer", "rank": 3, "max_length": 7}
+    changes = {
+        "encoder": {"encoder": {"layers": 1, "heads": 2, "attention": summed}},
+        "decoder": {"decoder": {"layers": 1, "heads": 2, "attention": LOCATION}},
+        "cross": {"decoder": {"layers": 1, "heads": 2, "cross_attention": summed}},
+    }[place]
+    settings = small(**changes)
+    limits = target_limits(settings) if place == "decoder" else source_limits(settings)
+    assert [limit.tokens for limit in limits] == [7]
+    model = build_model(settings, source_size=11, target_size=11, generator=generator)
+    padded_batch(draw_pairs([(6, 6)], 11, generator)).logits(model)  # 7 tokens a side, with the marks
+    longer = (6, 7) if place == "decoder" else (7, 6)
+    with pytest.raises(UsageError, match="max_length"):
+        padded_batch(draw_pairs([longer], 11, generator)).logits(model)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [{"kind": "linformer", "rank": 3, "max_length": 37}, LOCATION | {"score": {"kind": "location", "max_length": 37}}],
+)
+def test_a_room_is_rounded_up_to_the_limit_and_no_further(kernel: dict, generator: torch.Generator) -> None:
+    settings = small(encoder={"layers": 1, "heads": 2, "attention": kernel})
+    model = build_model(settings, source_size=11, target_size=11, generator=generator)
+    room = IncrementalDecoder(model, rooms=True).enter([[4] * 35], width=1, max_length=3)
+    assert room is not None
