@@ -93,7 +93,7 @@ def test_a_directory_is_no_recipe(tmp_path: Path) -> None:
         (["decoding.num_best=9"], "cannot exceed the beam's size", "不能超过束宽"),
         (
             ["task=summarising"],
-            "task: must be 'translation' or 'language_modeling' or 'word_vectors' or 'classification' or 'tagging' or 'masked_language', not 'summarising'",
+            "task: must be 'translation' or 'language_modeling' or 'word_vectors' or 'classification' or 'tagging' or 'masked_language' or 'bidirectional_language', not 'summarising'",
             "task：必须是 'translation' 或",
         ),
         (["model.encoder.attention.kind=fusd"], "no kind 'fusd'; choose one of", "可选："),

@@ -46,6 +46,16 @@ def _ones(weight: Tensor, generator: torch.Generator) -> None:
     weight.fill_(1.0)
 
 
+def _uniform_by_filter(weight: Tensor, generator: torch.Generator) -> None:
+    bound = weight[0].numel() ** -0.5
+    weight.uniform_(-bound, bound, generator=generator)
+
+
+def _nearly_closed(weight: Tensor, generator: torch.Generator) -> None:
+    """A highway's gate: at first nearly everything passes as it is."""
+    weight.fill_(-2.0)
+
+
 def _zeros(weight: Tensor, generator: torch.Generator) -> None:
     weight.zero_()
 
@@ -66,9 +76,13 @@ TABLE: tuple[tuple[str, Rule], ...] = (
     (r"(.*\.)?(query_map|key_map|joint_map|place_map|vote|place_hidden|place_vote)", _xavier(1)),
     (r"(.*\.)?between", _scaled_identity),
     (r"hidden\.weight", _xavier(1)),
-    (r".*\.weight_(ih|hh)_l0", _uniform_by_input),
+    (r".*\.weight_(ih|hh|hr)_l0", _uniform_by_input),
     (r".*\.bias_(ih|hh)_l0", _zeros),
     (r".*\.(key|value)_summary", _normal_by_dim),
+    (r"(.*\.)?filters\.\d+\.weight", _uniform_by_filter),
+    (r"(.*\.)?(change|gate)\.weight", _xavier(1)),
+    (r"(.*\.)?gate\.bias", _nearly_closed),
+    (r"(.*\.)?layer_scores", _zeros),
     (r"(.*\.)?gain", _ones),
     (r"(.*\.)?(bias|shift|log_scale|log_width)", _zeros),
 )

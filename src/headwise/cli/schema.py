@@ -24,13 +24,22 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "task",
         nargs="?",
         default="translation",
-        choices=("translation", "language_modeling", "word_vectors", "classification", "tagging", "masked_language"),
+        choices=(
+            "translation",
+            "language_modeling",
+            "word_vectors",
+            "classification",
+            "tagging",
+            "masked_language",
+            "bidirectional_language",
+        ),
         help=say("of a recipe of this task (default: translation)", "该任务的配方（默认：translation）"),
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     from headwise.settings import Settings
+    from headwise.tasks.bidirectional_recipe import BidirectionalRecipe
     from headwise.tasks.label_recipe import LabelRecipe
     from headwise.tasks.language_recipe import LanguageRecipe
     from headwise.tasks.masked_recipe import MaskedRecipe
@@ -44,6 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         "classification": LabelRecipe,
         "tagging": LabelRecipe,
         "masked_language": MaskedRecipe,
+        "bidirectional_language": BidirectionalRecipe,
     }
     recipe = recipes[arguments.task]
     sys.stdout.write(json.dumps(recipe.model_json_schema(), ensure_ascii=False, indent=2) + "\n")

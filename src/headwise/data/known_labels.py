@@ -53,4 +53,15 @@ LABELLED_CORPORA = (
             "ud-english-ewt/test": KnownPartEntry("ud-english-ewt/en_ewt-ud-test.conllu.gz", ("en",), form="conllu"),
         },
     ),
+    KnownCorpusEntry(
+        name="coarsewsd-20",
+        description="CoarseWSD-20: 20 nouns of several senses in sentences of Wikipedia, 23,370 and 10,196",
+        description_zh="CoarseWSD-20：维基百科句子中的 20 个多义名词，23,370 与 10,196 句",
+        licence="CC BY-NC 4.0",
+        source="github danlou/bert-disambiguation, data/CoarseWSD-20, commit d8728bc; the words' folders joined in one table",
+        parts={
+            "coarsewsd-20/train": KnownPartEntry("coarsewsd-20/train.tsv.gz", ("en",), form="senses"),
+            "coarsewsd-20/test": KnownPartEntry("coarsewsd-20/test.tsv.gz", ("en",), form="senses"),
+        },
+    ),
 )

@@ -10,9 +10,9 @@ from typing import Literal
 
 from headwise.data.known_checksums import CHECKSUMS
 
-Form = Literal["parallel", "lines", "tagged", "classes", "reviews", "questions", "conllu"]
+Form = Literal["parallel", "lines", "tagged", "classes", "reviews", "questions", "conllu", "senses"]
 """lines: plain text; tagged: word/TAG word/TAG …; classes: text, tab, label; reviews: CSV with a header, label first; questions:
-the label is the first word; conllu: Universal Dependencies."""
+the label is the first word; conllu: Universal Dependencies; senses: word, sense, its place, sentence (data/senses.py)."""
 LABELLED: tuple[Form, ...] = ("tagged", "classes", "reviews", "questions", "conllu")
 _GITHUB = "https://raw.githubusercontent.com"
 

@@ -31,7 +31,7 @@ class LabelledTokens:
     targets: np.ndarray
     offsets: np.ndarray
     affixes: np.ndarray | None = None
-    """What the letters of each token's word tell (text/affixes.py)."""
+    """What the letters of each token's word tell (text/affixes.py), or the letters themselves (text/letters.py)."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -178,6 +178,8 @@ def _read_known(known: KnownText, *, spaced: bool) -> Iterator[str]:
             return (_untagged(line, spaced=spaced) for line in read_whole_lines(known.path))
         case "classes":
             return _read_column(known.path, 0, known.keep)
+        case "senses":
+            return _read_column(known.path, 3, known.keep)
         case "reviews":
             found = read_comma_table(known.path, text_column=1, label_column=0, header=True)
         case "questions":

@@ -15,16 +15,18 @@ from torch import Tensor, nn
 
 from headwise.blocks.dropout import drop
 from headwise.blocks.initialization import Unfilled, initialize
-from headwise.models.sentence_encoder import RungSettings, SentenceEncoder, build_sentence_encoder
+from headwise.models.elmo import ElmoEncoder
+from headwise.models.sentence_encoder import ElmoRung, RungSettings, SentenceEncoder, build_sentence_encoder
 
 Pooling = Literal["mean", "first", "none"]
 """none: every word has a label of its own."""
+Encoder = SentenceEncoder | ElmoEncoder
 
 
 class Labeller(nn.Module):
     """An encoder and the layer that names a class; `dropout_rate` is that of the vectors the layer reads."""
 
-    def __init__(self, encoder: SentenceEncoder, output: nn.Linear, *, pooling: Pooling, dropout_rate: float) -> None:
+    def __init__(self, encoder: Encoder, output: nn.Linear, *, pooling: Pooling, dropout_rate: float) -> None:
         super().__init__()
         self.encoder, self.output = encoder, output
         self.pooling, self.dropout_rate = pooling, dropout_rate
@@ -56,6 +58,13 @@ def mean_of_segments(
     return (sums / counts.clamp(min=1)[..., None]).gather(1, index)
 
 
+def build_encoder(settings: RungSettings, *, vocabulary_size: int) -> Encoder:
+    """The encoder a recipe names, not initialised."""
+    if isinstance(settings, ElmoRung):
+        return ElmoEncoder(settings)
+    return build_sentence_encoder(settings, vocabulary_size=vocabulary_size)
+
+
 def build_labeller(
     settings: RungSettings,
     *,
@@ -66,7 +75,7 @@ def build_labeller(
 ) -> Labeller:
     """A freshly initialised labeller. No generator: weights will be loaded, and are not filled before."""
     with Unfilled():
-        encoder = build_sentence_encoder(settings, vocabulary_size=vocabulary_size)
+        encoder = build_encoder(settings, vocabulary_size=vocabulary_size)
         output = nn.Linear(settings.dim, num_classes)
     model = Labeller(encoder, output, pooling=pooling, dropout_rate=settings.dropout.residual)
     if generator is not None:

@@ -98,7 +98,41 @@ class EncoderRung(_Words):
         return self
 
 
-RungSettings = Annotated[WordRung | WindowRung | EncoderRung, Field(discriminator="kind")]
+class ElmoRung(_Words):
+    """Two language models, one from each side, over words read letter by letter (elmo.py); `dim` is the width of both together."""
+
+    kind: Literal["elmo"] = "elmo"
+    layers: int = Field(default=2, ge=1, le=16)
+    """Recurrent layers of each direction."""
+    hidden: int = Field(default=512, ge=1, le=65536)
+    """Width of a recurrent layer, projected to dim/2."""
+    letter_dim: int = Field(default=16, ge=1, le=4096)
+    """Width of a letter's vector."""
+    filters: tuple[Annotated[int, Field(ge=1, le=8192)], ...] = Field(
+        default=(32, 32, 64, 128), min_length=1, max_length=12
+    )
+    """How many filters look at 1, 2, 3 … letters."""
+    highways: int = Field(default=2, ge=0, le=8)
+    """Gated layers between the filters and the word's vector."""
+
+    @model_validator(mode="after")
+    def _check_widths(self) -> "ElmoRung":
+        if self.hidden < self.dim // 2:
+            raise SettingsError(
+                f"hidden={self.hidden} is narrower than dim/2={self.dim // 2}, to which it is projected; set hidden={self.dim // 2} or more",
+                f"hidden={self.hidden} 小于其投影宽度 dim/2={self.dim // 2}；请设 hidden={self.dim // 2} 或更大",
+            )
+        if self.letters > 0 or self.word_dropout > 0:
+            name = "letters" if self.letters > 0 else "word_dropout"
+            raise SettingsError(
+                f"{name} is set, but kind=elmo reads every word by its letters already and has no unknown words; leave {name} at 0",
+                f"设置了 {name}，但 kind=elmo 已按字母读取每个词，没有未知词；请将 {name} 保持为 0",
+            )
+        return self
+
+
+TokenRung = WordRung | WindowRung | EncoderRung
+RungSettings = Annotated[TokenRung | ElmoRung, Field(discriminator="kind")]
 
 
 class LetterEmbedding(nn.Module):
@@ -185,7 +219,7 @@ class SentenceEncoder(nn.Module):
         return apply_norm(self.norm, x, real)
 
 
-def build_sentence_encoder(settings: RungSettings, *, vocabulary_size: int) -> SentenceEncoder:
+def build_sentence_encoder(settings: TokenRung, *, vocabulary_size: int) -> SentenceEncoder:
     """The rung a recipe names, not initialised."""
     positions, neighbours, blocks, norm = None, None, list[EncoderBlock](), nn.Module()
     match settings:

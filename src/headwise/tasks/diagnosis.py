@@ -233,7 +233,7 @@ def _languages(path: Path) -> str:
     match read_settings_file(recipe).get("task") if recipe.is_file() else None:
         case "language_modeling":
             return load_language_bundle(path).recipe.data.language
-        case "masked_language":
+        case "masked_language" | "bidirectional_language":
             return str(read_settings_file(recipe)["data"]["language"])
         case "classification" | "tagging":
             return load_label_bundle(path).recipe.data.language

@@ -20,7 +20,7 @@ from headwise.text.choices import TextSettings, load_tokenizers
 from headwise.text.tokenizer import Tokenizer
 from headwise.weights import Weights, put_weights, read_tensors, weights_of
 
-TASKS = ("masked_language", "classification", "tagging")
+TASKS = ("masked_language", "bidirectional_language", "classification", "tagging")
 FREE = ("dropout", "word_dropout", "pooling", "start_from", "letters")
 """Settings of a model that may differ: they shape no weight of the encoder, or none that is taken over."""
 PREFIX = "encoder."

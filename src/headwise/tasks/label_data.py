@@ -17,10 +17,12 @@ from headwise.data.labelled_rows import LabelledTokens
 from headwise.data.splitting import Part
 from headwise.errors import DataError
 from headwise.language import say
+from headwise.models.sentence_encoder import ElmoRung
 from headwise.tasks.events import Events
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.text.affixes import affix_ids
 from headwise.text.choices import learn_tokenizer
+from headwise.text.letters import BEGIN_WORD, letters_of, spell_words
 from headwise.text.tokenizer import BOS, Tokenizer
 from headwise.text.words import WordTokenizer
 
@@ -34,6 +36,14 @@ class LabelForm:
     shape: Shape
     row_tokens: int
     letters: int
+    spelled: bool = False
+    """Each word with its letters, for encoders that read those (ELMo)."""
+
+    @staticmethod
+    def of(recipe: LabelRecipe, tokenizer: Tokenizer, labels: tuple[str, ...]) -> "LabelForm":
+        model = recipe.model
+        spelled = isinstance(model, ElmoRung)
+        return LabelForm(tokenizer, labels, recipe.shape, recipe.data.row_tokens, model.letters, spelled)
 
     def encode(
         self, words: Sequence[tuple[str, ...]], labels: Sequence[tuple[str, ...]] | None = None
@@ -51,18 +61,30 @@ class LabelForm:
         wanted = np.zeros(offsets[-1], dtype=np.int32)
         if targets is not None:
             wanted[offsets[:-1]] = [given[0] for given in targets]
-        return LabelledTokens(np.fromiter(chain.from_iterable(rows), np.int32, offsets[-1]), wanted, offsets)
+        letters = self._spell_texts(texts) if self.spelled else None
+        return LabelledTokens(np.fromiter(chain.from_iterable(rows), np.int32, offsets[-1]), wanted, offsets, letters)
+
+    def _spell_texts(self, texts: Sequence[str]) -> np.ndarray:
+        """The letters of each token: of <s>, of the words as they stand."""
+        assert isinstance(self.tokenizer, WordTokenizer), "the recipe checks it"
+        rows = []
+        for text in texts:
+            words = text.lower().split() if self.tokenizer.lowercase else text.split()
+            rows += [(BEGIN_WORD, *map(letters_of, words))[: self.row_tokens]]
+        return np.array(list(chain.from_iterable(rows)), dtype=np.int16)
 
     def _encode_words(self, words: Sequence[tuple[str, ...]], targets: list[list[int]] | None) -> LabelledTokens:
         tokenizer = self.tokenizer
         assert isinstance(tokenizer, WordTokenizer), "the recipe checks it"
         flat = list(chain.from_iterable(words))
-        folded = (word.lower() for word in flat) if tokenizer.lowercase else iter(flat)
+        folded = [word.lower() for word in flat] if tokenizer.lowercase else flat
         tokens = np.fromiter((tokenizer.vocabulary.id_of(word) for word in folded), np.int32, len(flat))
         wanted = np.zeros(len(flat), dtype=np.int32)
         if targets is not None:
             wanted[:] = np.fromiter(chain.from_iterable(targets), np.int32, len(flat))
         letters = np.array([affix_ids(word, self.letters) for word in flat], np.int32) if self.letters else None
+        if self.spelled:
+            letters = spell_words(folded)
         cuts, end = [0], 0
         for sentence in words:
             start, end = end, end + len(sentence)
@@ -91,7 +113,7 @@ def prepare_labels(recipe: LabelRecipe, watcher: Events, *, tokenizer: Tokenizer
     _check_classes(recipe, train, labels, (*valid, *test))
     if tokenizer is None:
         tokenizer = learn_tokenizer(recipe.text, (" ".join(one.words) for one in train), seed=recipe.training.seed)
-    form = LabelForm(tokenizer, labels, recipe.shape, recipe.data.row_tokens, recipe.model.letters)
+    form = LabelForm.of(recipe, tokenizer, labels)
     store = form.encode([one.words for one in train], [one.labels for one in train])
     digest = hashlib.blake2b(digest_size=16)
     for array in (store.tokens, store.targets, store.offsets):

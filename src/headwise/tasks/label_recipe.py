@@ -8,7 +8,7 @@ from headwise.blocks.choices import Batch, Power
 from headwise.data.labelled import LabelDataSettings, Shape
 from headwise.errors import SettingsError
 from headwise.models.limits import check_rows, row_limits
-from headwise.models.sentence_encoder import EncoderRung, RungSettings
+from headwise.models.sentence_encoder import ElmoRung, EncoderRung, RungSettings
 from headwise.settings import Settings
 from headwise.text.choices import TextSettings, WordSettings
 from headwise.training.choices import TrainingSettings
@@ -47,6 +47,11 @@ class LabelRecipe(Settings):
                 "model.letters reads the letters of words that are tagged; for classification set it to 0, or use "
                 "text.kind=sentencepiece to see inside words",
                 "model.letters 读取待标注词的字母；分类时请设为 0，或用 text.kind=sentencepiece 看到词的内部",
+            )
+        if isinstance(self.model, ElmoRung) and self.text.kind != "words":
+            raise SettingsError(
+                f"model.kind=elmo reads whole words, but text.kind={self.text.kind} cuts them; set text.kind=words",
+                f"model.kind=elmo 读取整词，而 text.kind={self.text.kind} 会把词切开；请设 text.kind=words",
             )
         if self.training.keep.best not in METRICS:
             raise SettingsError(

@@ -62,10 +62,7 @@ class Labeller:
         self.bundle = bundle
         self.device = choose_device(device)  # type: ignore[arg-type]
         self.model = bundle.model.to(self.device).eval()
-        recipe = bundle.recipe
-        self.form = LabelForm(
-            bundle.tokenizer, bundle.labels, recipe.shape, recipe.data.row_tokens, recipe.model.letters
-        )
+        self.form = LabelForm.of(bundle.recipe, bundle.tokenizer, bundle.labels)
 
     @classmethod
     def load(cls, directory: Path | str, *, device: str = "auto") -> "Labeller":

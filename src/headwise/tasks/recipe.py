@@ -23,6 +23,7 @@ from headwise.models.limits import check_rows, source_limits, target_limits
 from headwise.models.recurrent_choices import RecurrentTranslatorSettings
 from headwise.settings import Settings, apply_overrides, check_settings, read_settings_file
 from headwise.tasks.arguments import require_path, require_texts
+from headwise.tasks.bidirectional_recipe import BidirectionalRecipe
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.language_recipe import LanguageRecipe
 from headwise.tasks.masked_recipe import MaskedRecipe
@@ -120,9 +121,17 @@ class Recipe(Settings):
         return self.training.model_copy(update={"compile": "off", "cuda_graphs": "off"})
 
 
-AnyRecipe = Recipe | LanguageRecipe | WordVectorRecipe | LabelRecipe | MaskedRecipe
+AnyRecipe = Recipe | LanguageRecipe | WordVectorRecipe | LabelRecipe | MaskedRecipe | BidirectionalRecipe
 """A recipe of any task. Translation is the main job: its type is simply `Recipe`."""
-TASKS = ("translation", "language_modeling", "word_vectors", "classification", "tagging", "masked_language")
+TASKS = (
+    "translation",
+    "language_modeling",
+    "word_vectors",
+    "classification",
+    "tagging",
+    "masked_language",
+    "bidirectional_language",
+)
 
 
 def recipes_directory() -> Path:
@@ -195,6 +204,8 @@ def check_recipe(data: Mapping[str, Any], *, file: Path | str | None = None) -> 
             return check_settings(LabelRecipe, data, file=file)
         case "masked_language":
             return check_settings(MaskedRecipe, data, file=file)
+        case "bidirectional_language":
+            return check_settings(BidirectionalRecipe, data, file=file)
         case "translation":
             return check_settings(Recipe, data, file=file)
         case other:

@@ -3,8 +3,16 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from headwise.tasks import labelling, language_modeling, masked_language, training_run, word_vector_run
+from headwise.tasks import (
+    bidirectional_language,
+    labelling,
+    language_modeling,
+    masked_language,
+    training_run,
+    word_vector_run,
+)
 from headwise.tasks.arguments import require_path
+from headwise.tasks.bidirectional_recipe import BidirectionalRecipe
 from headwise.tasks.events import Events
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.language_recipe import LanguageRecipe
@@ -40,6 +48,8 @@ def train(
             return labelling.train_labels(found, run=run, resume=resume, events=events)
         case MaskedRecipe() as found:
             return masked_language.train_masked(found, run=run, resume=resume, events=events)
+        case BidirectionalRecipe() as found:
+            return bidirectional_language.train_bidirectional(found, run=run, resume=resume, events=events)
         case WordVectorRecipe() as found:
             made = word_vector_run.train_word_vectors(found, run=run, resume=resume, events=events)
             return RunSummary(Path(run), found, made.results)
@@ -72,6 +82,8 @@ def check_run(
             return labelling.check_label_run(found, events=events)
         case MaskedRecipe():
             return masked_language.check_masked_run(found, events=events)
+        case BidirectionalRecipe():
+            return bidirectional_language.check_bidirectional_run(found, events=events)
         case WordVectorRecipe():
             return RunSummary(None, found, word_vector_run.check_word_vectors(found))
         case Recipe():
@@ -79,6 +91,6 @@ def check_run(
 
 
 def _loaded(recipe: AnyRecipe | str | Path, overrides: Sequence[str]) -> AnyRecipe:
-    if isinstance(recipe, Recipe | LanguageRecipe | WordVectorRecipe | LabelRecipe | MaskedRecipe):
+    if isinstance(recipe, AnyRecipe):
         return recipe_from(recipe.model_dump(mode="json"), overrides) if overrides else recipe
     return load_recipe(recipe, overrides)
