@@ -71,3 +71,9 @@ def test_count_words(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     }
     assert perplexities["3,", "add_k:"] > perplexities["2,", "add_k:"]
     assert perplexities["3,", "kneser_ney:"] < perplexities["2,", "kneser_ney:"]
+
+
+def test_senses_of_a_word(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    said = run("senses_of_a_word", tmp_path, capsys=capsys, monkeypatch=monkeypatch).splitlines()
+    assert said[0] == "layer 0: 50 % of the senses found"
+    assert int(said[2].split()[2]) > 90

@@ -10,8 +10,9 @@ from torch import nn
 from headwise.blocks.initialization import TABLE, initialize, rule_for
 from headwise.blocks.recurrent_cells import RecurrentStack
 from headwise.models.choices import EncoderDecoderSettings, build_model
+from headwise.models.elmo import ElmoEncoder
 from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
-from headwise.models.sentence_encoder import WordRung, build_sentence_encoder
+from headwise.models.sentence_encoder import ElmoRung, WordRung, build_sentence_encoder
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
 
@@ -51,12 +52,18 @@ def test_every_parameter_fits_exactly_one_rule(variant: str) -> None:
         assert sum(re.fullmatch(pattern, name) is not None for pattern, _ in TABLE) == 1, name
 
 
+def test_elmo_too_fits_exactly_one_rule() -> None:
+    for name, _ in ElmoEncoder(ElmoRung()).named_parameters():
+        assert sum(re.fullmatch(pattern, name) is not None for pattern, _ in TABLE) == 1, name
+
+
 def test_every_rule_is_used() -> None:
     models = [
         *map(make, VARIANTS),
         RecurrentStack("gru", 7, [5]),
         NeuralNgram(NeuralNgramSettings(), size=7),
         build_sentence_encoder(WordRung(letters=7), vocabulary_size=5),
+        ElmoEncoder(ElmoRung()),
     ]
     names = [name for model in models for name, _ in model.named_parameters()]
     for pattern, _ in TABLE:

@@ -9,6 +9,7 @@ import pydantic
 import pytest
 
 from headwise.settings import Settings, read_yaml
+from headwise.tasks.bidirectional_recipe import BidirectionalRecipe
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.language_recipe import LanguageRecipe
 from headwise.tasks.masked_recipe import MaskedRecipe
@@ -16,6 +17,7 @@ from headwise.tasks.recipe import Recipe
 from tests.docs.pages import GUIDE, read_page
 
 ATTENTIONS = ("attention", "cross_attention")
+RECIPES = (Recipe, LanguageRecipe, LabelRecipe, MaskedRecipe, BidirectionalRecipe)
 REQUIRED = {"en": "required", "zh": "必填"}
 
 
@@ -58,7 +60,7 @@ def test_every_key_stands_in_a_table_with_its_default(language: str) -> None:
     rows = _rows(language)
     problems = []
     seen = set()
-    for path, field in chain(_fields(Recipe), _fields(LanguageRecipe), _fields(LabelRecipe), _fields(MaskedRecipe)):
+    for path, field in chain(*map(_fields, RECIPES)):
         seen.add(path)
         if path not in rows:
             problems.append(f"{path} is missing")

@@ -84,7 +84,7 @@ TABLE: tuple[tuple[str, Rule], ...] = (
     (r"(.*\.)?gate\.bias", _nearly_closed),
     (r"(.*\.)?layer_scores", _zeros),
     (r"(.*\.)?gain", _ones),
-    (r"(.*\.)?(bias|shift|log_scale|log_width)", _zeros),
+    (r"(?!.*gate\.bias)(.*\.)?(bias|shift|log_scale|log_width)", _zeros),
 )
 
 

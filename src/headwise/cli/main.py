@@ -39,6 +39,7 @@ COMMANDS = (
     "arpa",
     "nearest",
     "vectors",
+    "senses",
     "describe",
     "doctor",
     "data",

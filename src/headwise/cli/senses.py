@@ -1,0 +1,160 @@
+"""`headwise senses`: does a model tell the senses of a word apart? A table for each model and layer, and a picture of one word."""
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from headwise.language import say
+
+if TYPE_CHECKING:
+    from headwise.tasks.senses import SenseReport, SenseVectors
+
+CORPUS = "known:coarsewsd-20"
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    examples = (
+        "  headwise data fetch coarsewsd-20\n"
+        "  headwise senses --model runs/words --model runs/english-elmo\n"
+        "  headwise senses --model runs/words --model runs/english-elmo --model runs/english-masked --word bank --plot bank.png"
+    )
+    parser = commands.add_parser(
+        "senses",
+        help=say("tell the senses of words apart by their vectors", "用向量区分词的不同义项"),
+        description=say(
+            "A bank of a river or of money? A linear probe is trained on the vectors of a word in its sentences and asked for the sense in new "
+            "ones, for each model and layer: word2vec (one vector a word), ELMo, BERT. Without --word, all words of CoarseWSD-20.\n\n"
+            + examples,
+            "河岸还是银行？在某词各句中的向量上训练线性探针，再问它新句中的义项，逐模型、逐层比较：word2vec（每词一个向量）、ELMo、BERT。"
+            "不给 --word 时为 CoarseWSD-20 的全部词。\n\n" + examples,
+        ),
+    )
+    parser.add_argument(
+        "--model",
+        action="append",
+        required=True,
+        metavar="DIR",
+        help=say("word vectors, ELMo or an encoder; may be given several times", "词向量、ELMo 或编码器；可给出多次"),
+    )
+    parser.add_argument(
+        "--word",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help=say("only this word; may be given several times", "只看该词；可给出多次"),
+    )
+    for part in ("train", "test"):
+        parser.add_argument(
+            f"--{part}",
+            default=f"{CORPUS}/{part}",
+            metavar="FILE",
+            help=say(
+                f"occurrences with senses (word, sense, place, sentence; {CORPUS}/{part})",
+                f"带义项的出现（词、义项、位置、句子；{CORPUS}/{part}）",
+            ),
+        )
+    parser.add_argument(
+        "--plot",
+        metavar="FILE",
+        help=say("draw the occurrences of the (first) word by sense (PNG)", "按义项画出（第一个）词的各次出现（PNG）"),
+    )
+    parser.add_argument(
+        "--layout",
+        choices=("tsne", "pca"),
+        default="tsne",
+        help=say("how the picture is laid out: tsne or pca", "图的布局：tsne 或 pca"),
+    )
+    parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from headwise.cli.display import TrainingDisplay
+    from headwise.data.senses import read_senses
+    from headwise.tasks.senses import measure_senses
+    from headwise.tasks.word_reading import load_word_reader
+
+    words = tuple(dict.fromkeys(arguments.word))
+    parts = [read_senses(source, words=words) for source in (arguments.train, arguments.test)]
+    readers = {}
+    for model in arguments.model:
+        reader = load_word_reader(model)
+        readers[f"{Path(model).name} ({reader.kind})" if model not in readers else model] = reader
+    with TrainingDisplay() as display:
+        report, vectors = measure_senses(readers, parts[0].found, parts[1].found, events=display)
+    if arguments.plot is not None:
+        _draw(arguments, report.words[0].word, vectors)
+    if arguments.json:
+        left_out = {"left_out": {"train": parts[0].num_left_out, "test": parts[1].num_left_out}}
+        sys.stdout.write(json.dumps(report.as_dict() | left_out, ensure_ascii=False, indent=2) + "\n")
+        return 0
+    _print(report)
+    return 0
+
+
+def _draw(arguments: argparse.Namespace, word: str, vectors: "SenseVectors") -> None:
+    from pathlib import Path
+
+    from headwise.explorer.sense_map import draw_sense_map
+
+    numbers = [number for number, one in enumerate(vectors.occurrences) if one.word == word]
+    panels = {name: layers[-1][numbers] for name, layers in vectors.layers.items()}
+    senses = [vectors.occurrences[number].sense for number in numbers]
+    draw_sense_map(word, senses, panels, Path(arguments.plot), method=arguments.layout)
+
+
+def _print(report: "SenseReport") -> None:
+    from headwise.cli.display import print_table
+
+    models = list(report.words[0].scores)
+    print_table(
+        [
+            say("word", "词"),
+            say("senses", "义项"),
+            say("test", "测试"),
+            say("most frequent", "最常见义项"),
+            say("chance", "瞎猜"),
+            *models,
+        ],
+        [
+            [
+                one.word,
+                str(len(one.senses)),
+                str(one.num_test),
+                f"{100 * one.most_frequent.accuracy:.1f}",
+                f"{100 * one.most_frequent.balanced:.1f}",
+                *(f"{100 * one.scores[name].balanced:.1f}" for name in models),
+            ]
+            for one in report.words
+        ],
+        title=say(
+            "balanced accuracy of a linear probe on the last layer (most frequent: plain accuracy), %",
+            "最后一层上线性探针的均衡准确率（最常见义项一列为普通准确率），%",
+        ),
+    )
+    if not report.pairs:
+        return
+    print_table(
+        [say("hard pairs", "难分的义项对"), *models],
+        [
+            [
+                f"{pair.word}: {' / '.join(sense.removeprefix(pair.word + '_') for sense in pair.senses)}",
+                *(f"{100 * pair.balanced[name][-1]:.1f}" for name in models),
+            ]
+            for pair in report.pairs
+        ],
+    )
+    rows = []
+    for name in models:
+        layers = report.mean_of_pairs(name)
+        rows += [[name, str(number), f"{100 * value:.1f}"] for number, value in enumerate(layers)]
+    print_table(
+        [say("model", "模型"), say("layer", "层"), say("mean of hard pairs", "难分义项对的平均")],
+        rows,
+        title=say(
+            f"{len(report.pairs)} pairs; whoever knows only the word has 50",
+            f"共 {len(report.pairs)} 对；只知道词的得 50",
+        ),
+    )

@@ -1,0 +1,49 @@
+"""`headwise senses` as a user gives it."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headwise.data.senses import Occurrence
+from headwise.models.vector_space import VectorSpace
+from headwise.tasks.word_vector_run import save_word_vectors
+from tests.cli.conftest import Headwise
+from tests.tasks.test_senses import occurrences
+
+
+def _write(path: Path, rows: Sequence[Occurrence]) -> Path:
+    lines = ["\t".join([one.word, one.sense, str(one.place), " ".join(one.sentence)]) for one in rows]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> list[object]:
+    save_word_vectors(tmp_path / "words", VectorSpace(["bank"], np.ones((1, 3))))
+    train, test = (_write(tmp_path / f"{key}.tsv", occurrences(count, key)) for count, key in ((100, 1), (40, 2)))
+    return ["senses", "--model", tmp_path / "words", "--train", train, "--test", test]
+
+
+def test_a_static_vector_is_at_chance(headwise: Headwise, given: list[object], tmp_path: Path) -> None:
+    said = headwise(*given, "--plot", tmp_path / "bank.png")
+    assert said.status == 0
+    assert "words (static)\t0\t50.0" in said.out
+    assert "bank: river / money\t50.0" in said.out or "bank: money / river\t50.0" in said.out
+    assert (tmp_path / "bank.png").is_file()
+    found = json.loads(headwise(*given, "--word", "bank", "--json").out)
+    assert found["hard_pairs"] == {"words (static)": [50.0]}
+    assert found["left_out"] == {"train": 0, "test": 0}
+
+
+def test_what_is_wrong_is_said(headwise: Headwise, given: list[object], tmp_path: Path) -> None:
+    unknown = headwise(*given, "--word", "crane")
+    assert unknown.status == 2
+    assert "has no word 'crane'" in unknown.err
+    (tmp_path / "bad.tsv").write_text("bank\tmoney\n", encoding="utf-8")
+    bad = headwise(*given[:3], "--train", tmp_path / "bad.tsv")
+    assert bad.status == 3
+    assert "bad.tsv:1" in bad.err
+    assert headwise("senses", "--model", tmp_path, "--train", given[4], "--test", given[6]).status == 3
