@@ -24,6 +24,7 @@ LANGUAGE_MODELS = (
     "classify",
     "tag",
     "arpa",
+    "senses",
 )  # their models are not made for the pages: tests/cli runs these commands
 QUICK = ("attend", "recipes", "schema", "describe", "translate", "evaluate")
 """Commands that are not only parsed but run: they take a moment and change nothing."""
