@@ -29,6 +29,7 @@ COMMANDS = (
     "compare",
     "translate",
     "serve",
+    "key",
     "evaluate",
     "attend",
     "score",

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from typing import Any
 
 from headwise.cli.parser import add_computing
 from headwise.errors import UsageError
@@ -13,12 +14,25 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "serve",
         help=say("put models behind HTTP: translate, score, look inside", "以 HTTP 提供模型：翻译、打分、观察内部"),
         description=say(
-            "Loads bundles (translators, language models, word vectors, classifiers) and answers requests until it is stopped.\n\n"
+            "Loads bundles (translators, language models, word vectors, classifiers) and answers requests until it is stopped. "
+            "Requests that come at the same time share batches. SIGTERM finishes what was accepted.\n\n"
             "  headwise serve runs/demo\n"
-            '  curl localhost:8000/v1/translate --json \'{"text": "The dog is old."}\'',
-            "加载模型（翻译、语言模型、词向量、分类）并应答请求，直到停止。\n\n"
+            '  curl localhost:8000/v1/translate --json \'{"text": "The dog is old."}\'\n\n'
+            "Others than this machine may only ask with a key:\n\n"
+            "  headwise key alice --keys keys.txt\n"
+            "  headwise serve runs/demo other=runs/zh-en --host 0.0.0.0 --keys keys.txt\n"
+            '  curl HOST:8000/v1/models -H "Authorization: Bearer hw_…"\n\n'
+            "Addresses: /v1/translate, /v1/models, /translate and /languages (LibreTranslate), /healthz, /readyz, /metrics; "
+            "/openapi.json describes them all.",
+            "加载模型（翻译、语言模型、词向量、分类）并应答请求，直到停止。同时到来的请求合并成批。SIGTERM 时先完成已接受的请求。\n\n"
             "  headwise serve runs/demo\n"
-            '  curl localhost:8000/v1/translate --json \'{"text": "The dog is old."}\'',
+            '  curl localhost:8000/v1/translate --json \'{"text": "The dog is old."}\'\n\n'
+            "本机以外的访问必须持有密钥：\n\n"
+            "  headwise key alice --keys keys.txt\n"
+            "  headwise serve runs/demo other=runs/zh-en --host 0.0.0.0 --keys keys.txt\n"
+            '  curl HOST:8000/v1/models -H "Authorization: Bearer hw_…"\n\n'
+            "地址：/v1/translate、/v1/models、/translate 与 /languages（LibreTranslate）、/healthz、/readyz、/metrics；"
+            "/openapi.json 有全部说明。",
         ),
     )
     parser.add_argument(
@@ -27,10 +41,17 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="MODEL",
         help=say("a bundle or run, or NAME=DIR to name it", "模型或运行目录，或用 名称=目录 命名"),
     )
+    add_listening(parser)
+    _add_limits(parser)
+    add_computing(parser)
+
+
+def add_listening(parser: argparse.ArgumentParser) -> None:
+    """Where the server listens, and to whom."""
     parser.add_argument(
         "--host",
         default="127.0.0.1",
-        help=say("address to listen on (default 127.0.0.1)", "监听地址（默认 127.0.0.1）"),
+        help=say("address to listen on (default 127.0.0.1: this machine only)", "监听地址（默认 127.0.0.1：仅限本机）"),
     )
     parser.add_argument(
         "--port",
@@ -39,23 +60,84 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="N",
         help=say("port (default 8000; 0 takes a free one)", "端口（默认 8000；0 表示任选空闲端口）"),
     )
-    add_computing(parser)
+    parser.add_argument(
+        "--keys",
+        metavar="FILE",
+        help=say("ask for one of these keys (made by `headwise key`)", "要求出示其中的密钥（由 `headwise key` 生成）"),
+    )
+    parser.add_argument(
+        "--allow-host",
+        dest="hosts",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=say("also answer to this host name; * for any", "也以此主机名应答；* 表示任意"),
+    )
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--rate",
+        type=int,
+        metavar="N",
+        help=say(
+            "requests a minute for each key or address (default 60; 0, any number, on a loopback address)",
+            "每个密钥或地址每分钟的请求数（默认 60；在回环地址上为 0，即不限）",
+        ),
+    )
+    parser.add_argument(
+        "--queue",
+        type=int,
+        default=64,
+        metavar="N",
+        help=say(
+            "requests a model holds at once; more are told 503 (default 64)",
+            "每个模型同时处理的请求数；超出者得 503（默认 64）",
+        ),
+    )
+    parser.add_argument(
+        "--deadline",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+        help=say("longest time for a request; then 504 (default 30)", "单个请求的最长时间；超过则 504（默认 30）"),
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     require_server()
-    from headwise.serving.limits import ServerSettings
     from headwise.serving.loaded import load_models
-    from headwise.serving.running import serve
-    from headwise.settings import check_settings
+    from headwise.serving.running import check_exposure, serve
 
-    settings = check_settings(ServerSettings, {"host": arguments.host, "port": arguments.port})
+    settings = server_settings(
+        arguments, queue=arguments.queue, deadline_seconds=arguments.deadline, rate=arguments.rate
+    )
+    check_exposure(settings)
     models = load_models(arguments.models, device=arguments.device, precision=arguments.precision)
-    serve(models, settings, announce=_announce)
+    serve(models, settings, announce=announce)
     return 0
 
 
-def _announce(line: str) -> None:
+def server_settings(
+    arguments: argparse.Namespace, *, queue: int = 64, deadline_seconds: float = 30.0, rate: int | None = None
+) -> Any:
+    """The options of `add_listening`, and limits, as checked settings."""
+    from headwise.serving.limits import ServerSettings
+    from headwise.settings import check_settings
+
+    given = {
+        "host": arguments.host,
+        "port": arguments.port,
+        "keys": arguments.keys,
+        "hosts": tuple(arguments.hosts),
+        "queue": queue,
+        "deadline_seconds": deadline_seconds,
+        "rate": rate,
+    }
+    return check_settings(ServerSettings, given)
+
+
+def announce(line: str) -> None:
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
 

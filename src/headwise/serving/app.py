@@ -13,11 +13,13 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 
 import headwise
 from headwise.decoding.choices import DecodingSettings
-from headwise.serving.api import health, models, page, trace, translate
+from headwise.serving.admission import require_key
+from headwise.serving.api import health, libretranslate, metrics, models, page, trace, translate
+from headwise.serving.door import Door
 from headwise.serving.faults import add_faults
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
@@ -27,12 +29,14 @@ from headwise.serving.wishes import choose_settings
 from headwise.tasks.translator import Translator
 
 ROUTERS: tuple[APIRouter, ...] = (
-    health.router,
     models.router,
-    page.router,
-    trace.router,
     translate.router,
+    trace.router,
+    metrics.router,
 )
+"""For whoever has a key, where keys are asked for."""
+OPEN_ROUTERS: tuple[APIRouter, ...] = (health.router, libretranslate.router, page.router)
+"""For anyone, or with a check of their own."""
 
 WARM_UP_SECONDS = 600.0
 
@@ -44,11 +48,12 @@ def create_app(given: Mapping[str, LoadedModel], settings: ServerSettings | None
     @asynccontextmanager
     async def live(app: FastAPI) -> AsyncIterator[None]:
         server.start()
-        warming = asyncio.create_task(warm_up(server))
+        tasks = [asyncio.create_task(warm_up(server)), asyncio.create_task(server.metrics.watch_loop())]
         try:
             yield
         finally:
-            warming.cancel()
+            for task in tasks:
+                task.cancel()
             await asyncio.to_thread(server.close)
 
     app = FastAPI(
@@ -62,7 +67,10 @@ def create_app(given: Mapping[str, LoadedModel], settings: ServerSettings | None
     app.state.server = server
     add_faults(app)
     for router in ROUTERS:
+        app.include_router(router, dependencies=[Depends(require_key)])
+    for router in OPEN_ROUTERS:
         app.include_router(router)
+    app.add_middleware(Door, settings=server.settings, metrics=server.metrics)
     return app
 
 

@@ -58,14 +58,18 @@ def reply(
     )
 
 
+def reply_to(path: str, refusal: Refusal) -> JSONResponse:
+    headers = {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
+    if refusal.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return reply(path, refusal.status, refusal.code, en=refusal.en, zh=refusal.zh, headers=headers)
+
+
 async def _explain(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HeadwiseError)
     path = request.scope["path"]
     if isinstance(error, Refusal):
-        headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
-        if error.status == 401:
-            headers["WWW-Authenticate"] = "Bearer"
-        return reply(path, error.status, error.code, en=error.en, zh=error.zh, headers=headers)
+        return reply_to(path, error)
     return reply(path, 422, "not_possible", en=error.en, zh=error.zh)
 
 
@@ -77,7 +81,7 @@ async def _explain_fields(request: Request, error: Exception) -> JSONResponse:
     if any(problem["type"] == "json_invalid" for problem in found):
         code, en, zh = _STATUSES[400]
         return reply(path, 400, code, en=en, zh=zh)
-    told = [describe_field(problem) for problem in found[:8]]
+    told = list(dict.fromkeys(describe_field(problem) for problem in found[:8]))
     return reply(path, status, "bad_request", en="; ".join(en for en, _ in told), zh="；".join(zh for _, zh in told))
 
 
@@ -94,16 +98,17 @@ def describe_field(problem: Any) -> tuple[str, str]:
             return f"{where}: {context['error'].en}", f"{where}：{context['error'].zh}"
         case kind if kind in REQUIREMENTS:
             en, zh = REQUIREMENTS[kind]
-            measured = f", not {context['actual_length']}" if "actual_length" in context else ""
-            measured_zh = f"，而不是 {context['actual_length']}" if "actual_length" in context else ""
+            given = problem.get("input")
+            length = len(given) if kind.endswith(("too_long", "too_short")) and isinstance(given, str | list) else None
+            measured, measured_zh = ("", "") if length is None else (f", not {length:,}", f"，而不是 {length:,}")
             return f"{where} {en.format(**context)}{measured}", f"{where} {zh.format(**context)}{measured_zh}"
         case _:
             return f"{where} is not what is needed; see /openapi.json", f"{where} 不符合要求；参见 /openapi.json"
 
 
 def _place(location: Sequence[Any]) -> str:
-    """`texts.3`; unknown keys are the sender's own words and end it."""
-    parts = [str(part) for part in location if part not in ("body", "query", "path", "header")]
+    """`text.3`, without the names pydantic gives to the members of a union."""
+    parts = [str(part) for part in location[1:] if not str(part).startswith(("constrained-", "list[", "str"))]
     return ".".join(parts[:4])[:80] or "the body"
 
 

@@ -11,8 +11,10 @@ from types import FrameType
 
 import uvicorn
 
+from headwise.errors import UsageError
 from headwise.language import say
 from headwise.serving.app import create_app
+from headwise.serving.keys import read_keys
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.state import Server
@@ -50,6 +52,7 @@ class DrainingServer(uvicorn.Server):
 
 def serve(models: Mapping[str, LoadedModel], settings: ServerSettings, *, announce: Callable[[str], None]) -> None:
     """Serve until a signal comes; `announce` is told the address once it is open."""
+    check_exposure(settings)
     app = create_app(models, settings)
     listening = open_socket(settings)
     host, port = listening.getsockname()[:2]
@@ -69,11 +72,34 @@ def serve(models: Mapping[str, LoadedModel], settings: ServerSettings, *, announ
     DrainingServer(config, app.state.server).run(sockets=[listening])
 
 
+def check_exposure(settings: ServerSettings) -> None:
+    """An open door to the world needs a key."""
+    if settings.is_public and settings.keys is None:
+        raise UsageError(
+            f"{settings.host} can be reached by others, and no keys were given; make one (headwise key NAME --keys keys.txt) and "
+            "start with --keys keys.txt, or stay on --host 127.0.0.1",
+            f"{settings.host} 可被他人访问，却没有给出密钥；请生成（headwise key NAME --keys keys.txt）并以 --keys keys.txt 启动，"
+            "或保持 --host 127.0.0.1",
+        )
+    if settings.keys is not None and not read_keys(settings.keys):
+        raise UsageError(
+            f"{settings.keys} holds no key; make one: headwise key NAME --keys {settings.keys}",
+            f"{settings.keys} 中没有密钥；请生成：headwise key NAME --keys {settings.keys}",
+        )
+
+
 def open_socket(settings: ServerSettings) -> socket.socket:
     """Open before anything is said, so that the port announced is the port taken."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     found = socket.socket(family, socket.SOCK_STREAM)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    found.bind((settings.host, settings.port))
+    try:
+        found.bind((settings.host, settings.port))
+    except OSError as error:
+        found.close()
+        raise UsageError(
+            f"{settings.host} port {settings.port} cannot be listened on ({error.strerror}); give another --port or --host",
+            f"无法监听 {settings.host} 端口 {settings.port}（{error.strerror}）；请换 --port 或 --host",
+        ) from None
     found.listen(BACKLOG)
     return found

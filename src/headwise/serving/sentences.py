@@ -25,7 +25,8 @@ from headwise.serving.orders import Abandoned, Part
 from headwise.tasks.translator import Translator, on_one_line
 from headwise.text.splitting import SplitText, split_text
 
-Watch = Callable[[Tensor], None]
+Watch = Callable[[Sequence[int]], None]
+"""Is shown the tokens of the best hypothesis at every step."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def prepare(
             check_phrases(phrases, limit=limit_for(settings.max_length, len(ids)))
             parts.append(
                 Part(
-                    run=_Search(translator, settings),
+                    run=Search(translator, settings),
                     argument=Sentence(ids, phrases, len(parts)),
                     key=(id(translator), settings),
                     weight=len(ids) + 1,
@@ -135,7 +136,7 @@ def _check_tokens(num_tokens: int, number: int) -> None:
 
 
 @dataclass(frozen=True)
-class _Search:
+class Search:
     """Answers parts that share their settings."""
 
     translator: Translator
@@ -166,26 +167,31 @@ class _Search:
 
 
 class WatchedStepper:
-    """A stepper that asks between two steps whether anyone still waits, and shows the tokens that are fed."""
+    """A stepper that asks between two steps whether anyone still waits, and shows the first row as it grows."""
 
     def __init__(self, inner: Stepper[Any], *, is_over: Callable[[], bool], watch: Watch | None = None) -> None:
         self.inner, self._is_over, self._watch = inner, is_over, watch
+        self._histories: list[tuple[int, ...]] = []
 
     @property
     def device(self) -> torch.device:
         return self.inner.device
 
     def start(self, sources: Sequence[Sequence[int]], *, width: int, max_length: int) -> Any:
+        self._histories = [()] * (len(sources) * width)
         return self.inner.start(sources, width=width, max_length=max_length)
 
     def step(self, state: Any, tokens: Tensor) -> tuple[Tensor, Any]:
         if self._is_over():
             raise Abandoned
         if self._watch is not None:
-            self._watch(tokens)
+            self._histories = [(*past, token) for past, token in zip(self._histories, tokens.tolist(), strict=True)]
+            self._watch(self._histories[0][1:])
         return self.inner.step(state, tokens)
 
     def reorder(self, state: Any, index: Tensor) -> Any:
+        if self._watch is not None:
+            self._histories = [self._histories[row] for row in index.tolist()]
         return self.inner.reorder(state, index)
 
     def enter(self, sources: Sequence[Sequence[int]], *, width: int, max_length: int) -> Room | None:

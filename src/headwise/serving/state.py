@@ -1,7 +1,7 @@
 """What every address can reach: the models, a place in the queue, a deadline, and the end of patience.
 
     await state.work("demo", function, argument)      # a plain function on the worker of that model
-    await state.answer("demo", parts)                 # sentences, joined with those of other requests
+    await state.answer("demo", prepare)               # sentences, joined with those of other requests
 
 Both wait for a place (503 when there is none in time), are bounded by the request's deadline (504), and stop when the client
 leaves: what waits is forgotten, what is at work ends between two steps once nobody waits for any of it. `work(None, …)` uses a
@@ -13,17 +13,29 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 from fastapi import Depends, Request
 
 from headwise.serving.faults import Refusal
+from headwise.serving.keys import KeyRing, RateLimit, read_keys
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
+from headwise.serving.metrics import Metrics
 from headwise.serving.orders import Order, Part
 from headwise.serving.worker import Worker, WorkerDied
 
 Result = TypeVar("Result")
+
+
+class Work(Protocol):
+    """Something cut into parts."""
+
+    @property
+    def parts(self) -> Sequence[Part]: ...
+
+
+AnyWork = TypeVar("AnyWork", bound=Work)
 
 
 class Server:
@@ -35,6 +47,9 @@ class Server:
         self.workers[None] = Worker("server")
         self.places = {name: asyncio.Semaphore(settings.queue) for name in self.workers}
         self.tokenizing = ThreadPoolExecutor(max_workers=2, thread_name_prefix="headwise-tokenizing")
+        self.keys = KeyRing({} if settings.keys is None else read_keys(settings.keys))
+        self.rate = RateLimit(settings.requests_a_minute)
+        self.metrics = Metrics()
         self.is_warm = self.is_draining = False
         self.num_accepted = 0
         """Requests that were given a place and are not answered yet."""
@@ -87,26 +102,33 @@ class ServerState:
 
     async def work(self, model: str | None, function: Callable[..., Result], *arguments: Any) -> Result:
         """Call a plain function on a model's worker, alone."""
-        part = Part(run=lambda parts: [function(*arguments)])
-        return (await self.answer(self.find(model).name if model is not None else None, [part]))[0]
+        name = None if model is None else self.find(model).name
+        async with self.server.place(name):
+            return (await self.deliver(name, [Part(run=lambda parts: [function(*arguments)])]))[0]
 
-    async def tokenize(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Call a short function off the event loop, beside the models."""
-        return await asyncio.get_running_loop().run_in_executor(self.server.tokenizing, function, *arguments)
-
-    async def answer(self, model: str | None, parts: Sequence[Part]) -> list[Any]:
-        """The results of parts on a model's worker, within the deadline and while the client waits."""
+    async def answer(self, model: str, prepare: Callable[[], AnyWork]) -> tuple[AnyWork, list[Any]]:
+        """What `prepare` cut into parts, off the event loop, and their results from the model's worker."""
         async with self.server.place(model):
-            order = Order(parts, deadline=self.deadline)
-            self.server.workers[model].put(order)
-            try:
-                return await self._wait(order)
-            finally:
-                order.leave()
+            work = await self.tokenize(prepare)
+            return work, await self.deliver(model, work.parts)
 
-    async def _wait(self, order: Order) -> list[Any]:
+    async def tokenize(self, prepare: Callable[[], Result]) -> Result:
+        """Call a short function off the event loop, beside the models."""
+        return await asyncio.get_running_loop().run_in_executor(self.server.tokenizing, prepare)
+
+    async def deliver(self, model: str | None, parts: Sequence[Part], *, watch_client: bool = True) -> list[Any]:
+        """The results of parts, within the deadline and while the client waits; the caller holds a place."""
+        order = Order(parts, deadline=self.deadline)
+        self.server.workers[model].put(order)
+        try:
+            return await self._wait(order, watch_client=watch_client)
+        finally:
+            order.leave()
+
+    async def _wait(self, order: Order, *, watch_client: bool) -> list[Any]:
         answer = asyncio.ensure_future(asyncio.wrap_future(order.future))
-        left = asyncio.ensure_future(self._client_leaves())
+        # A stream listens for the client itself, and only one may.
+        left = asyncio.ensure_future(self._client_leaves() if watch_client else asyncio.Event().wait())
         try:
             await asyncio.wait(
                 {answer, left}, timeout=order.deadline - time.monotonic(), return_when=asyncio.FIRST_COMPLETED

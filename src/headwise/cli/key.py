@@ -1,0 +1,36 @@
+"""`headwise key`: make a key for `headwise serve --keys`."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from headwise.cli.serve import require_server
+from headwise.language import say
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "key",
+        help=say("make an API key for the server", "为服务器生成 API 密钥"),
+        description=say(
+            "Makes a random key, adds its hash to FILE and prints the key: this is the only time it is seen. To take a key back, "
+            "delete its line and start the server again.\n\n"
+            "  headwise key alice --keys keys.txt\n"
+            "  headwise serve runs/demo --host 0.0.0.0 --keys keys.txt",
+            "生成随机密钥，将其散列加入 FILE，并打印密钥：仅此一次可见。收回密钥：删除对应的行并重启服务器。\n\n"
+            "  headwise key alice --keys keys.txt\n"
+            "  headwise serve runs/demo --host 0.0.0.0 --keys keys.txt",
+        ),
+    )
+    parser.add_argument("name", metavar="NAME", help=say("whose key it is", "密钥的持有者"))
+    parser.add_argument(
+        "--keys", required=True, metavar="FILE", help=say("file of hashes; made if not there", "散列文件；不存在则新建")
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    require_server()
+    from headwise.serving.keys import add_key
+
+    sys.stdout.write(add_key(Path(arguments.keys), arguments.name) + "\n")
+    return 0

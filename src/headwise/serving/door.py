@@ -1,0 +1,138 @@
+"""What is settled before a request reaches its address: by which name it came, how large it is, what it holds, how long it takes.
+
+A body is read here, whole and within its bound and its time, so that nothing behind the door ever sees a larger or a half one;
+afterwards the connection is only listened to for the client's leaving. Every reply gets the same cautious headers and is
+counted. Tested: hosts, sizes with and without a declared length, types, slow bodies.
+"""
+
+import asyncio
+import time
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from headwise.serving.faults import Refusal, reply_to
+from headwise.serving.limits import ServerSettings
+from headwise.serving.metrics import Metrics
+
+BODY_SECONDS = 10.0
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
+
+
+class Door:
+    """The outermost layer of the application."""
+
+    def __init__(self, app: ASGIApp, *, settings: ServerSettings, metrics: Metrics) -> None:
+        self.app, self.settings, self.metrics = app, settings, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self.app(scope, receive, send)
+            return
+        start = time.monotonic()
+        status = 499
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                given = {name.lower() for name, _ in message["headers"]}
+                added = [pair for pair in HEADERS if pair[0] not in given]
+                message = {**message, "headers": [*message["headers"], *added]}
+            await send(message)
+
+        try:
+            await self._enter(scope, receive, send_with_headers)
+        finally:
+            route = getattr(scope.get("route"), "path", "other")
+            self.metrics.count(route, status, time.monotonic() - start)
+
+    async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            headers = {name.lower(): value for name, value in scope["headers"]}
+            self._check_host(headers.get(b"host", b""))
+            if scope["method"] in ("POST", "PUT", "PATCH"):
+                receive = await self._read(headers, receive)
+        except Refusal as refusal:
+            await reply_to(scope["path"], refusal)(scope, receive, send)
+            return
+        except ConnectionResetError:
+            return
+        await self.app(scope, receive, send)
+
+    def _check_host(self, given: bytes) -> None:
+        """A page elsewhere may lead a browser to this machine under a foreign name: such names are not ours."""
+        allowed = {*self.settings.hosts, self.settings.host, *(() if self.settings.is_public else LOOPBACK_NAMES)}
+        if "*" in allowed or (self.settings.is_public and not self.settings.hosts):
+            return
+        if _name_of(given.decode("latin-1")) not in allowed:
+            raise Refusal(
+                400,
+                "wrong_host",
+                en="this server does not answer to that name; start it with --allow-host NAME",
+                zh="此服务器不以该名称应答；请以 --allow-host NAME 启动",
+            )
+
+    async def _read(self, headers: dict[bytes, bytes], receive: Receive) -> Receive:
+        """The whole body, and a way to hand it on once."""
+        kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+        if kind != b"application/json":
+            raise Refusal(
+                415,
+                "not_json",
+                en="the body must be JSON; send the header `Content-Type: application/json`",
+                zh="请求体必须是 JSON；请发送 `Content-Type: application/json` 头",
+            )
+        declared = headers.get(b"content-length", b"0")
+        if not declared.isdigit() or len(declared) > 12 or int(declared) > self.settings.body_bytes:
+            raise self._too_large()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                body = await self._collect(receive)
+        except TimeoutError:
+            raise Refusal(
+                408,
+                "slow_body",
+                en="the body took too long to arrive; send it at once",
+                zh="请求体到达太慢；请一次发送",
+            ) from None
+        messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def hand_on() -> Message:
+            return messages.pop() if messages else await receive()
+
+        return hand_on
+
+    async def _collect(self, receive: Receive) -> bytes:
+        chunks, size = [], 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ConnectionResetError
+            chunks.append(message.get("body", b""))
+            size += len(chunks[-1])
+            if size > self.settings.body_bytes:
+                raise self._too_large()
+            if not message.get("more_body", False):
+                return b"".join(chunks)
+
+    def _too_large(self) -> Refusal:
+        return Refusal(
+            413,
+            "too_large",
+            en=f"the body is larger than {self.settings.body_bytes:,} bytes; send fewer or shorter texts",
+            zh=f"请求体超过 {self.settings.body_bytes:,} 字节；请减少或缩短文本",
+        )
+
+
+def _name_of(host: str) -> str:
+    """`name`, `name:port`, `[::1]:port`."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0].lower()
