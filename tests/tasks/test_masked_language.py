@@ -1,5 +1,6 @@
 """Pre-training by hidden words, and starting from it."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ from headwise.data.labelled_rows import RowBatch
 from headwise.data.masking import MASK, MaskingSettings, mask_rows
 from headwise.errors import CheckpointError, DataError, SettingsError
 from headwise.randomness import numpy_generator
+from headwise.storage import write_manifest
+from headwise.tasks.bundle import KIND
 from headwise.tasks.labeller import Labeller
 from headwise.tasks.recipe import recipe_from
 from headwise.tasks.running import check_run, train
@@ -94,10 +97,68 @@ def test_what_cannot_be_hidden(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
     with pytest.raises(DataError, match="fewer than two known words"):
         train(recipe_from(recipe), run=tmp_path / "run")
+    (tmp_path / "a.txt").write_text("one two one two\n", encoding="utf-8")
+    paired = recipe_from(recipe, ["second_task=next_sentence", "model.halves=true"])
+    with pytest.raises(DataError, match=r"data\.train has 1 line\(s\); next_sentence needs three"):
+        train(paired, run=tmp_path / "run")
     for change, message in (
         ("masking.hidden=0.95", "is more than 1"),
+        ("second_task=next_sentence", "second_task=next_sentence with model.halves=false; pairs of sentences need"),
+        ("model.halves=true", "second_task=none with model.halves=true"),
         ("model.letters=9", "would show the letters of hidden words"),
         ("training.keep.best=bleu", "validation measures loss, accuracy"),
     ):
         with pytest.raises(SettingsError, match=message):
             recipe_from(recipe, [change])
+
+
+def test_the_counts_of_ten_thousand_hidden_words() -> None:
+    """15 of 100 asked for; of these 80 hidden, 10 another word, 10 the word itself, within four deviations."""
+    tokens = torch.from_numpy(np.random.default_rng(2).integers(4, 5003, size=(257, 263)))
+    masked = mask_rows(
+        _rows(tokens), MaskingSettings(), starts_word=np.ones(5003, bool), generator=numpy_generator("counts")
+    )
+    asked = masked.targets != 0
+    shown, targets = masked.rows.tokens.flatten()[masked.places[asked]], masked.targets[asked]
+    total, count = tokens.numel(), int(asked.sum())
+    assert abs(count - 0.15 * total) < 4 * (total * 0.15 * 0.85) ** 0.5
+    kinds = {"hidden": (shown == MASK, 0.8), "itself": (shown == targets, 0.1)}
+    kinds["another"] = ((shown != MASK) & (shown != targets), 0.1)
+    for found, share in kinds.values():
+        assert abs(int(found.sum()) - share * count) < 4 * (count * share * (1 - share)) ** 0.5
+
+
+def test_next_sentence_beside_hidden_words(tmp_path: Path) -> None:
+    """Lines that count on: a line and its next are told from a line and any other, and the encoder can be started from."""
+    lines = [
+        f"{name} {word}" for name in ("red", "blue", "green", "black", "white") for word in ("begins", "ends")
+    ] * 12
+    (tmp_path / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path = str(tmp_path / "text.txt")
+    recipe = {
+        "task": "masked_language",
+        "second_task": "next_sentence",
+        "data": {"language": "en", "train": path, "valid": path, "row_tokens": 12},
+        "model": MODEL | {"halves": True},
+        "training": TRAINING | {"keep": {"best": "loss"}, "steps": 150, "batch_tokens": 192},
+    }
+    found = train(recipe_from(recipe), run=tmp_path / "run").results
+    assert found["valid_next_sentence_accuracy"] > 0.75
+    assert found["valid_accuracy"] > 0.3
+    changes = [f"model.start_from={tmp_path / 'run'}", "training.steps=2"]
+    with pytest.raises(CheckpointError, match=r"model\.halves=True there, False here"):
+        train(review_recipe(tmp_path, *changes), run=tmp_path / "other")
+    train(review_recipe(tmp_path, *changes, "model.halves=true", "training.freeze=[encoder.*]"), run=tmp_path / "other")
+    before, after = (read_tensors(tmp_path / run / "model" / "weights.safetensors") for run in ("run", "other"))
+    assert torch.equal(before["encoder.halves.halves.weight"], after["encoder.halves.halves.weight"])
+
+
+def test_a_bundle_from_before_a_setting_can_be_started_from(pretrained: Path, tmp_path: Path) -> None:
+    """What came later has its default there."""
+    model = tmp_path / "run" / "model"
+    shutil.copytree(pretrained / "model", model)
+    file = model / "recipe.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("  halves: false\n", ""), encoding="utf-8")
+    assert "halves" not in file.read_text(encoding="utf-8")
+    write_manifest(model, kind=KIND)
+    train(review_recipe(tmp_path, f"model.start_from={tmp_path / 'run'}", "training.steps=1"), run=tmp_path / "new")

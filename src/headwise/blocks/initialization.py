@@ -64,7 +64,7 @@ def _zeros(weight: Tensor, generator: torch.Generator) -> None:
 # which trains deep post-norm stacks more evenly.
 TABLE: tuple[tuple[str, Rule], ...] = (
     (r"(.*\.)?endings\.weight", _zeros),  # an ending that is never seen in training says nothing
-    (r"(.*\.)?table\.weight", _normal_by_dim),
+    (r"(.*\.)?(table|halves)\.weight", _normal_by_dim),
     (r"output\.weight", _normal_by_dim),
     (r".*\.((global_)?query|value)\.weight", _xavier(1, 1 / math.sqrt(2))),
     (r".*\.(global_)?key_value\.weight", _xavier(2, 1 / math.sqrt(2))),

@@ -10,9 +10,10 @@ epoch); rows of epoch after epoch are one stream, and a cursor of two integers n
 Tested against: every sentence once an epoch, resumed = uninterrupted, several processes put together = one.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -52,6 +53,7 @@ class RowBatch:
     affixes: Tensor | None = None
 
 
+Row = TypeVar("Row")
 Rows = Sequence[Sequence[int]]
 """The sentences of each row."""
 
@@ -106,25 +108,43 @@ class LabelledRows:
     share: Share = ALL_ROWS
 
     def stream(self, cursor: Mapping[str, int] | None) -> Iterator[tuple[RowBatch, Mapping[str, int]]]:
-        self.share.check(self.rows)
-        places = self._places(cursor)
-        cuts = self.share.cuts(self.rows)
-        while True:
-            update = list(islice(places, self.rows * self.share.accumulation))
-            after = update[-1][1]
-            for first, last in pairwise(cuts):
-                yield fill_rows(self.store, [row for row, _ in update[first:last]], self.row_tokens), after
+        return batch_rows(endless_rows(cursor, self._rows_of), self.rows, self.share, self._fill)
 
-    def _places(self, cursor: Mapping[str, int] | None) -> Iterator[tuple[list[int], Mapping[str, int]]]:
-        """Rows, each with the cursor that follows it."""
-        epoch, first = _read_cursor(cursor)
-        while True:
-            order = numpy_generator(self.seed, "labelled", epoch).permutation(len(self.store))
-            rows = pack_rows(self.store.lengths, order, self.row_tokens)
-            for number in range(first, len(rows)):
-                at_end = number + 1 == len(rows)
-                yield rows[number], {"epoch": epoch + at_end, "row": 0 if at_end else number + 1}
-            epoch, first = epoch + 1, 0
+    def _rows_of(self, epoch: int) -> list[list[int]]:
+        order = numpy_generator(self.seed, "labelled", epoch).permutation(len(self.store))
+        return pack_rows(self.store.lengths, order, self.row_tokens)
+
+    def _fill(self, rows: Rows) -> RowBatch:
+        return fill_rows(self.store, rows, self.row_tokens)
+
+
+def endless_rows(
+    cursor: Mapping[str, int] | None, rows_of: Callable[[int], Sequence[Row]]
+) -> Iterator[tuple[Row, Mapping[str, int]]]:
+    """The rows of epoch after epoch, each with the cursor that follows it."""
+    epoch, first = _read_cursor(cursor)
+    while True:
+        rows = rows_of(epoch)
+        for number in range(first, len(rows)):
+            at_end = number + 1 == len(rows)
+            yield rows[number], {"epoch": epoch + at_end, "row": 0 if at_end else number + 1}
+        epoch, first = epoch + 1, 0
+
+
+def batch_rows(
+    places: Iterator[tuple[Row, Mapping[str, int]]],
+    rows: int,
+    share: Share,
+    fill: Callable[[Sequence[Row]], RowBatch],
+) -> Iterator[tuple[RowBatch, Mapping[str, int]]]:
+    """Of every update the batches that are this process's share, each with the cursor that follows the update."""
+    share.check(rows)
+    cuts = share.cuts(rows)
+    while True:
+        update = list(islice(places, rows * share.accumulation))
+        after = update[-1][1]
+        for first, last in pairwise(cuts):
+            yield fill([row for row, _ in update[first:last]]), after
 
 
 def _read_cursor(cursor: Mapping[str, int] | None) -> tuple[int, int]:

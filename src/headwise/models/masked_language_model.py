@@ -2,9 +2,12 @@
 
     hidden = norm(gelu(narrow · x_place))         only the places asked for
     P(word) = softmax(E hidden + b)               E: the embedding itself
+    P(next) = softmax(output tanh(narrow x_<s>))  of two sentences read as one: does the second follow the first?
 
 Tested: it learns to fill in; the encoder's weights are what a labeller starts from.
 """
+
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -29,12 +32,31 @@ class GuessingHead(nn.Module):
         return self.norm(F.gelu(self.narrow(x)))
 
 
-class MaskedLanguageModel(nn.Module):
-    """An encoder and its guessing head; the words' vectors are the embedding's."""
+class FollowingHead(nn.Module):
+    """From the vector of a pair's first token to two logits: another sentence, the next one."""
 
-    def __init__(self, encoder: SentenceEncoder, head: GuessingHead) -> None:
+    def __init__(self, dim: int) -> None:
         super().__init__()
-        self.encoder, self.head = encoder, head
+        self.narrow = nn.Linear(dim, dim)
+        self.output = nn.Linear(dim, 2)
+
+    def forward(self, x: Float[Tensor, "row time dim"]) -> Float[Tensor, "row time kind"]:
+        return self.output(torch.tanh(self.narrow(x)))
+
+
+class Guesses(NamedTuple):
+    """What is compared with the words' vectors, for each place asked for; and for pairs of sentences the two logits at every token."""
+
+    hidden: Float[Tensor, "place dim"]
+    following: Float[Tensor, "row time kind"] | None
+
+
+class MaskedLanguageModel(nn.Module):
+    """An encoder and its heads; the words' vectors are the embedding's."""
+
+    def __init__(self, encoder: SentenceEncoder, head: GuessingHead, following: FollowingHead | None) -> None:
+        super().__init__()
+        self.encoder, self.head, self.following = encoder, head, following
 
     @property
     def word_vectors(self) -> Tensor:
@@ -47,18 +69,19 @@ class MaskedLanguageModel(nn.Module):
         segment: Int[Tensor, "row time"],
         position: Int[Tensor, "row time"],
         places: Int[Tensor, " place"],
-    ) -> Float[Tensor, "place dim"]:
-        """What is compared with the words' vectors, for each place asked for."""
+    ) -> Guesses:
         x = self.encoder(tokens, segment=segment, position=position)
-        return self.head(x.flatten(0, 1)[places])
+        following = None if self.following is None else self.following(x)
+        return Guesses(self.head(x.flatten(0, 1)[places]), following)
 
 
 def build_masked_language_model(
-    settings: EncoderRung, *, vocabulary_size: int, generator: torch.Generator
+    settings: EncoderRung, *, vocabulary_size: int, has_pairs: bool, generator: torch.Generator
 ) -> MaskedLanguageModel:
-    """A freshly initialised model."""
+    """A freshly initialised model; `has_pairs`: it also judges pairs of sentences."""
     with Unfilled():
         encoder = build_sentence_encoder(settings, vocabulary_size=vocabulary_size)
-        model = MaskedLanguageModel(encoder, GuessingHead(settings.dim, vocabulary_size))
+        following = FollowingHead(settings.dim) if has_pairs else None
+        model = MaskedLanguageModel(encoder, GuessingHead(settings.dim, vocabulary_size), following)
     initialize(model, generator)
     return model

@@ -5,6 +5,7 @@
     window     x + narrow(relu(widen([x₋ₙ … x … xₙ])))      a fully connected net over 2n + 1 words: what stands farther is not seen
     encoder    blocks of self-attention                     any kernel, any positions, any norm
 
+Of two sentences read as one (`<s> A <s> B`), `halves` tells each token in which of them it stands (BERT's segment embeddings).
 A rung never looks over the end of its sentence, though rows hold several (`segment`). The encoder's is that of BERT (Devlin et al.
 2019) and of the translator; what is learnt on top of it is in labeller.py and masked_language_model.py.
 Tested against: one word = the same everywhere; a window sees its neighbours and no further; packed rows = sentences one by one.
@@ -41,7 +42,7 @@ from headwise.errors import SettingsError
 from headwise.positions.choices import PositionSettings, Sinusoidal, build_positions, build_relations
 from headwise.settings import Settings
 
-UNKNOWN = 3
+BOS, UNKNOWN = 1, 3
 
 
 class _Words(Settings):
@@ -87,6 +88,8 @@ class EncoderRung(_Words):
     position: PositionSettings = Sinusoidal()
     norm: NormSettings = Layer()
     feed_forward: FeedForwardSettings = Relu()
+    halves: bool = False
+    """Add a vector that says whether a token stands in the first or the second sentence of a pair."""
 
     @model_validator(mode="after")
     def _check_heads(self) -> "EncoderRung":
@@ -169,6 +172,21 @@ class Neighbours(nn.Module):
         return x + self.narrow(drop(hidden, self.dropout_rate, training=self.training))
 
 
+class HalfEmbedding(nn.Module):
+    """One vector for the first sentence of a pair, another for the second, which begins at an <s> that is not the first token."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.halves = nn.Embedding(2, dim)
+
+    def forward(
+        self, tokens: Int[Tensor, "row time"], position: Int[Tensor, "row time"]
+    ) -> Float[Tensor, "row time dim"]:
+        inner = ((tokens == BOS) & (position > 0)).long().cumsum(1)
+        start = torch.arange(tokens.shape[1], device=tokens.device) - position
+        return self.halves((inner - inner.gather(1, start)).clamp(0, 1))
+
+
 class SentenceEncoder(nn.Module):
     """Parts are handed in by `build_sentence_encoder`."""
 
@@ -179,13 +197,14 @@ class SentenceEncoder(nn.Module):
         *,
         embedding: TokenEmbedding,
         letters: LetterEmbedding | None,
+        halves: HalfEmbedding | None,
         neighbours: Neighbours | None,
         blocks: list[EncoderBlock],
         norm: nn.Module,
         word_dropout: float,
     ) -> None:
         super().__init__()
-        self.embedding, self.letters, self.neighbours = embedding, letters, neighbours
+        self.embedding, self.letters, self.halves, self.neighbours = embedding, letters, halves, neighbours
         # torch's list is a sequence of blocks to its users but not to the type checker.
         self.blocks = nn.ModuleList(blocks)  # type: ignore[assignment]
         self.norm = norm
@@ -208,6 +227,8 @@ class SentenceEncoder(nn.Module):
         x = self.embedding(tokens, position, length=length)
         if self.letters is not None and affixes is not None:
             x = x + drop(self.letters(affixes), self.embedding.dropout_rate, training=self.training)
+        if self.halves is not None:
+            x = x + self.halves(tokens, position)
         if self.neighbours is not None:
             x = self.neighbours(x, segment)
         mask = segments(segment, segment).ignoring_blind()
@@ -237,6 +258,7 @@ def build_sentence_encoder(settings: TokenRung, *, vocabulary_size: int) -> Sent
     return SentenceEncoder(
         embedding=TokenEmbedding(table, positions, scaled=True, dropout_rate=settings.dropout.embedding),
         letters=LetterEmbedding(settings.letters, settings.dim) if settings.letters else None,
+        halves=HalfEmbedding(settings.dim) if isinstance(settings, EncoderRung) and settings.halves else None,
         neighbours=neighbours,
         blocks=blocks,
         norm=norm,

@@ -16,6 +16,7 @@ from headwise.models.sentence_encoder import RungSettings
 from headwise.settings import Settings, read_settings_file
 from headwise.storage import verify_directory
 from headwise.tasks.bundle import KIND, check_listed, explain_task, find_bundle
+from headwise.tasks.recipe import complete_recipe
 from headwise.text.choices import TextSettings, load_tokenizers
 from headwise.text.tokenizer import Tokenizer
 from headwise.weights import Weights, put_weights, read_tensors, weights_of
@@ -53,6 +54,7 @@ def find_start(model: RungSettings, text: TextSettings) -> Start | None:
     data = read_settings_file(path / "recipe.yaml")
     if data.get("task") not in TASKS:
         raise explain_task(data.get("task"), "a pre-trained encoder", "预训练的编码器", "english-masked", path)
+    data = complete_recipe(data)
     _compare("text", data["text"], text, (), path)
     _compare("model", data["model"], model, FREE, path)
     weights = {

@@ -1,5 +1,8 @@
 """Pre-training from recipe to bundle: read text, hide words, guess them; the encoder is what others start from.
 
+With `second_task: next_sentence` rows hold pairs of lines, and the loss is the mean over hidden words plus the mean over pairs; what is
+validated as `loss` is that of the words alone, so that it stands beside a run without pairs.
+
 runs/mine/  recipe.yaml   log.jsonl   checkpoints/   model/
 """
 
@@ -11,15 +14,18 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from headwise.data.batching import Share
 from headwise.data.labelled_rows import LabelledRows, LabelledTokens, rows_in_order
 from headwise.data.masking import FIRST_WORD, MaskedBatch, MaskingSettings, mask_rows
+from headwise.data.sentence_pairs import PairRows, draw_pairs, join_pairs
 from headwise.data.splitting import Part
 from headwise.data.texts import read_texts
 from headwise.errors import DataError
 from headwise.language import say
-from headwise.models.masked_language_model import MaskedLanguageModel, build_masked_language_model
+from headwise.models.masked_language_model import Guesses, MaskedLanguageModel, build_masked_language_model
 from headwise.randomness import numpy_generator, torch_generator
 from headwise.tasks.arguments import require_path
 from headwise.tasks.encoder_start import find_start
@@ -44,10 +50,20 @@ class MaskedTask:
     label_smoothing: float
 
     def loss(self, batch: MaskedBatch) -> LossSums:
+        guesses = self.guess(batch)
+        sums = self.sum_words(guesses, batch)
+        if guesses.following is None:
+            return sums
+        return sums._replace(loss=sums.loss + sums.num_tokens * following_loss(guesses.following, batch.rows.targets))
+
+    def guess(self, batch: MaskedBatch) -> Guesses:
         rows = batch.rows
-        hidden = self.module(rows.tokens, segment=rows.segment, position=rows.position, places=batch.places)
+        found: Guesses = self.module(rows.tokens, segment=rows.segment, position=rows.position, places=batch.places)
+        return found
+
+    def sum_words(self, guesses: Guesses, batch: MaskedBatch) -> LossSums:
         return cross_entropy(
-            hidden,
+            guesses.hidden,
             self.module.word_vectors,
             targets=batch.targets,
             bias=self.module.head.bias,
@@ -56,11 +72,18 @@ class MaskedTask:
         )
 
 
+def following_loss(logits: Tensor, targets: Tensor) -> Tensor:
+    """The mean over the pairs of a batch; targets are 0 where no pair begins."""
+    wanted = targets.flatten()
+    summed = F.cross_entropy(logits.flatten(0, 1).float(), wanted - 1, ignore_index=-1, reduction="sum")
+    return summed / (wanted != 0).sum().clamp(min=1)
+
+
 @dataclass(frozen=True)
 class MaskedRows:
     """Rows with words hidden, anew each time a row is seen (training/prefetching.Batches)."""
 
-    rows: LabelledRows
+    rows: LabelledRows | PairRows
     settings: MaskingSettings
     starts_word: np.ndarray
 
@@ -103,7 +126,8 @@ def train_masked(
         count = num_rows(recipe.training.batch_tokens, recipe.data.row_tokens)
         share = Share(accumulation=recipe.training.accumulation)
         seed = recipe.training.seed
-        rows = LabelledRows(prepared.train, count, recipe.data.row_tokens, seed, prepared.fingerprint, share)
+        form = PairRows if recipe.second_task == "next_sentence" else LabelledRows
+        rows = form(prepared.train, count, recipe.data.row_tokens, seed, prepared.fingerprint, share)
         outcome = run_training(
             task,
             MaskedRows(rows, recipe.masking, prepared.starts_word),
@@ -147,19 +171,25 @@ def _prepare(recipe: MaskedRecipe, watcher: Events) -> _Prepared:
             "data.train 中的已知词不足两个，没有可以遮住的；请给出更多文本",
         )
     valid = _encode(recipe, tokenizer, "valid") if recipe.data.valid else None
+    if recipe.second_task == "next_sentence":
+        _check_pairs(train, "train")
+        valid = None if valid is None else _pair(_check_pairs(valid, "valid"), recipe.training.seed)
     pieces = tokenizer.pieces(range(tokenizer.size))
     starts_word = np.array([piece.startswith(WORD_START) for piece in pieces])
     digest = hashlib.blake2b(train.tokens.tobytes() + train.offsets.tobytes(), digest_size=16).hexdigest()
     weights = torch_generator(recipe.training.seed, "weights")
-    model = build_masked_language_model(recipe.model, vocabulary_size=tokenizer.size, generator=weights)
+    has_pairs = recipe.second_task == "next_sentence"
+    model = build_masked_language_model(
+        recipe.model, vocabulary_size=tokenizer.size, has_pairs=has_pairs, generator=weights
+    )
     if start is not None:
         start.put_into(model.encoder)
     return _Prepared(tokenizer, train, valid, starts_word, digest, model)
 
 
 def _encode(recipe: MaskedRecipe, tokenizer: Tokenizer, part: Part) -> LabelledTokens:
-    """Lines as <s> and tokens; a line longer than a row goes on in another."""
-    size = recipe.data.row_tokens - 1
+    """Lines as <s> and tokens; a line longer than a row, or than half of one that two must share, goes on in another."""
+    size = recipe.data.row_tokens // (2 if recipe.second_task == "next_sentence" else 1) - 1
     lines = tokenizer.encode_batch(list(read_texts(recipe.data, part)))
     rows = [[BOS, *line[first : first + size]] for line in lines for first in range(0, len(line), size)]
     offsets = np.cumsum([0, *map(len, rows)])
@@ -167,10 +197,24 @@ def _encode(recipe: MaskedRecipe, tokenizer: Tokenizer, part: Part) -> LabelledT
     return LabelledTokens(tokens, np.zeros_like(tokens), offsets)
 
 
+def _check_pairs(lines: LabelledTokens, part: Part) -> LabelledTokens:
+    if len(lines) < 3:
+        raise DataError(
+            f"data.{part} has {len(lines)} line(s); next_sentence needs three, one to follow and one that does not: give running text",
+            f"data.{part} 只有 {len(lines)} 行；next_sentence 至少需要三行，一行相接，一行不相接：请给出连续的文本",
+        )
+    return lines
+
+
+def _pair(lines: LabelledTokens, seed: int) -> LabelledTokens:
+    """The same pairs each time, for measuring."""
+    return join_pairs(lines, draw_pairs(len(lines), seed=seed, epoch=0))
+
+
 def _evaluation(
     recipe: MaskedRecipe, prepared: _Prepared, task: MaskedTask
 ) -> Callable[[int], Mapping[str, float]] | None:
-    """Loss and accuracy of guessing; the same words are hidden each time."""
+    """Loss and accuracy of guessing, and of pairs how many are told apart; the same words are hidden each time."""
     store = prepared.valid
     if store is None or len(store) == 0:
         return None
@@ -179,13 +223,20 @@ def _evaluation(
     @torch.inference_mode()
     def evaluate(step: int) -> Mapping[str, float]:
         device = task.module.head.bias.device
-        totals = np.zeros(3)
+        totals, pairs = np.zeros(3), np.zeros(2)
         for number, (batch, _) in enumerate(rows_in_order(store, rows=count, row_tokens=recipe.data.row_tokens)):
             drawn = numpy_generator(recipe.training.seed, "valid", number)
             masked = mask_rows(batch, recipe.masking, starts_word=prepared.starts_word, generator=drawn)
-            sums = task.loss(map_tensors(masked, lambda tensor: tensor.to(device)))
+            placed = map_tensors(masked, lambda tensor: tensor.to(device))
+            guesses = task.guess(placed)
+            sums = task.sum_words(guesses, placed)
             assert sums.num_correct is not None, "it is counted when not training"
             totals += [float(sums.negative_log_likelihood), float(sums.num_correct), float(sums.num_tokens)]
-        return {"loss": float(totals[0] / max(totals[2], 1)), "accuracy": float(totals[1] / max(totals[2], 1))}
+            if guesses.following is not None:
+                wanted = placed.rows.targets
+                right = (guesses.following.argmax(-1) + 1 == wanted) & (wanted != 0)
+                pairs += [float(right.sum()), float((wanted != 0).sum())]
+        found = {"loss": float(totals[0] / max(totals[2], 1)), "accuracy": float(totals[1] / max(totals[2], 1))}
+        return found | ({"next_sentence_accuracy": float(pairs[0] / pairs[1])} if pairs[1] else {})
 
     return evaluate

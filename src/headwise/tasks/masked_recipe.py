@@ -32,6 +32,8 @@ class MaskedRecipe(Settings):
     """How text becomes tokens."""
     masking: MaskingSettings = MaskingSettings()
     """What is hidden."""
+    second_task: Literal["none", "next_sentence"] = "none"
+    """What is learnt beside hidden words: whether one line follows another in the text, or nothing."""
     model: EncoderRung = EncoderRung()
     """What is built."""
     training: TrainingSettings = TrainingSettings()
@@ -48,6 +50,13 @@ class MaskedRecipe(Settings):
             raise SettingsError(
                 "model.letters would show the letters of hidden words; set it to 0",
                 "model.letters 会泄露被遮住的词的字母；请设为 0",
+            )
+        if (self.second_task == "next_sentence") != self.model.halves:
+            raise SettingsError(
+                f"second_task={self.second_task} with model.halves={str(self.model.halves).lower()}; pairs of sentences need the vectors "
+                "that tell them apart, and they are learnt from pairs alone: set both (next_sentence, true) or neither (none, false)",
+                f"second_task={self.second_task} 而 model.halves={str(self.model.halves).lower()}；句对需要区分前后两句的向量，"
+                "而这些向量只能从句对学得：请两者都设（next_sentence、true）或都不设（none、false）",
             )
         if self.training.keep.best not in METRICS:
             raise SettingsError(
