@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from pathlib import Path
 from typing import Any
 
 from headwise.cli.parser import add_computing
@@ -73,6 +74,14 @@ def add_listening(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=say("also answer to this host name; * for any", "也以此主机名应答；* 表示任意"),
     )
+    parser.add_argument(
+        "--runs",
+        metavar="DIR",
+        help=say(
+            "directory of trainings to watch on the page; nothing outside it is read",
+            "可在页面上观看的训练目录；不读其外的文件",
+        ),
+    )
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
@@ -125,6 +134,11 @@ def server_settings(
     from headwise.serving.limits import ServerSettings
     from headwise.settings import check_settings
 
+    if arguments.runs is not None and not Path(arguments.runs).is_dir():
+        raise UsageError(
+            f"--runs {arguments.runs!r} is no directory; give the one that holds your runs, e.g. --runs runs",
+            f"--runs {arguments.runs!r} 不是目录；请给出存放训练的目录，例如 --runs runs",
+        )
     given = {
         "host": arguments.host,
         "port": arguments.port,
@@ -133,6 +147,7 @@ def server_settings(
         "queue": queue,
         "deadline_seconds": deadline_seconds,
         "rate": rate,
+        "runs": arguments.runs,
     }
     return check_settings(ServerSettings, given)
 

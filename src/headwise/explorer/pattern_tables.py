@@ -31,6 +31,7 @@ from headwise.attention.choices import (
 from headwise.attention.hashed import SharedQueryKeyAttention
 from headwise.attention.masks import causal, everything
 from headwise.blocks.initialization import initialize
+from headwise.errors import UsageError
 from headwise.randomness import torch_generator
 
 DRIFT = 0.9
@@ -102,3 +103,28 @@ def show_pattern(
         int(torch.linalg.matrix_rank(table, rtol=1e-5)),
         settings.model_dump(mode="json"),
     )
+
+
+def sized(kind: str, size: int | None) -> AttentionSettings:
+    """A kernel of `SMALL` whose one telling number is `size`: how far, how wide, how many."""
+    small = SMALL[kind]
+    if size is None:
+        return small
+    match small:
+        case Window():
+            return Window(left=size, right=size)
+        case Longformer():
+            return Longformer(width=2 * size, num_global=small.num_global, dilation=1)
+        case BigBird():
+            return small.model_copy(update={"block": size})
+        case Linformer():
+            return small.model_copy(update={"rank": size})
+        case Reformer():
+            return small.model_copy(update={"bucket_size": size})
+        case Performer():
+            return small.model_copy(update={"num_features": size})
+        case _:
+            raise UsageError(
+                f"attention {kind} has no size to choose; leave it out",
+                f"{kind} 注意力没有可选的大小；请不要给出",
+            )

@@ -18,7 +18,20 @@ from fastapi import APIRouter, Depends, FastAPI
 import headwise
 from headwise.decoding.choices import DecodingSettings
 from headwise.serving.admission import require_key
-from headwise.serving.api import health, libretranslate, metrics, models, page, trace, translate
+from headwise.serving.api import (
+    health,
+    language,
+    libretranslate,
+    metrics,
+    models,
+    numbers,
+    page,
+    patterns,
+    positions,
+    runs,
+    trace,
+    translate,
+)
 from headwise.serving.door import Door
 from headwise.serving.faults import add_faults
 from headwise.serving.limits import ServerSettings
@@ -32,6 +45,11 @@ ROUTERS: tuple[APIRouter, ...] = (
     models.router,
     translate.router,
     trace.router,
+    numbers.router,
+    positions.router,
+    patterns.router,
+    language.router,
+    runs.router,
     metrics.router,
 )
 """For whoever has a key, where keys are asked for."""

@@ -44,6 +44,8 @@ class ServerSettings(Settings):
     """Requests a minute for each key or address; 0 for any number, None: 60, or any number on a loopback address."""
     keys: Path | None = None
     """File of hashed API keys; None: no key is asked for."""
+    runs: Path | None = None
+    """Directory of trainings that may be watched; nothing outside it is ever read. None: none."""
     hosts: tuple[str, ...] = ()
     """Names the server answers to besides its own address; `*` for any."""
 

@@ -134,6 +134,7 @@ class ModelReply(Reply):
 
 class ModelsReply(Reply):
     models: list[ModelReply]
+    runs: bool = Field(default=False, description="whether trainings can be watched, see /v1/runs")
 
 
 class StatusReply(Reply):

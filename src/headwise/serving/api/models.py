@@ -15,4 +15,4 @@ async def list_models(state: State) -> ModelsReply:
     for model in state.models.values():
         source, target = model.languages or (None, None)
         found.append(ModelReply(name=model.name, kind=model.kind, source=source, target=target))
-    return ModelsReply(models=found)
+    return ModelsReply(models=found, runs=state.settings.runs is not None)

@@ -1,0 +1,68 @@
+/*
+ * Tables that are the figure themselves: every number in its cell, and a bar behind those of one column; the same as SVG to be saved.
+ *
+ * @typedef {{name: string, number?: (value: number) => string, bar?: boolean}} Column number: how its numbers are written; bar: shares of one
+ * @typedef {(string | number | null)[]} Row
+ */
+
+import { make, makeSvg, pageColour } from "./dom.js";
+
+const FONT = 'Inter, "Segoe UI", system-ui, "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';
+const LINE = 26;
+
+/** @param {Column} column @param {any} cell */
+function written(column, cell) {
+  if (cell === null || cell === undefined) return "–";
+  return typeof cell === "number" && column.number ? column.number(cell) : String(cell);
+}
+
+/**
+ * @param {{columns: Column[], rows: Row[], label: string, chosen?: number, onRow?: (row: number) => void, rowLabel?: (row: number) => string, language?: string, foot?: Row}} parts
+ *     onRow: the first cell of a row is a button; foot: a last row that sums up
+ */
+export function makeSheet({ columns, rows, label, chosen = -1, onRow = undefined, language = undefined, foot = undefined }) {
+  const head = make("tr", {}, ...columns.map((column) => make("th", { scope: "col" }, column.name)));
+  const body = rows.map((row, number) => make("tr", { class: number === chosen ? "chosen" : null }, ...row.map((cell, place) => {
+    const words = written(columns[place], cell);
+    if (place === 0) {
+      const name = make("span", { lang: language, dir: "auto" }, words);
+      return make("th", { scope: "row" }, onRow ? make("button", { type: "button", class: "cell", "aria-pressed": String(number === chosen), onclick: () => onRow(number) }, name) : name);
+    }
+    const td = make("td", { class: columns[place].bar ? "barred" : null });
+    if (columns[place].bar && typeof cell === "number") {
+      const bar = make("span", { class: "bar-fill", "aria-hidden": "true" });
+      bar.style.width = `${(100 * Math.min(Math.max(cell, 0), 1)).toFixed(2)}%`;
+      td.append(bar);
+    }
+    td.append(make("span", { class: "over" }, words));
+    return td;
+  })));
+  const last = foot ? make("tfoot", {}, make("tr", {}, ...foot.map((cell, place) => make(place ? "td" : "th", place ? {} : { scope: "row" }, cell === null ? "" : written(columns[place], cell))))) : null;
+  const table = make("table", { class: "sheet" }, make("caption", { class: "unseen" }, label), make("thead", {}, head), make("tbody", {}, ...body), last);
+  return make("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": label }, table);
+}
+
+/** @param {{columns: Column[], rows: Row[], foot?: Row}} sheet @returns {SVGElement} */
+export function sheetSvg({ columns, rows, foot = undefined }) {
+  const all = [columns.map((column) => column.name), ...[...rows, ...(foot ? [foot] : [])].map((row) => row.map((cell, place) => written(columns[place], cell)))];
+  // Full-width characters take twice the room.
+  const length = (words) => [...words].reduce((sum, letter) => sum + (letter.charCodeAt(0) > 0x2e7f ? 2 : 1), 0);
+  const widths = columns.map((_, place) => 22 + 7.4 * all.reduce((most, row) => Math.max(most, length(row[place])), 4));
+  const starts = widths.map((_, place) => 12 + widths.slice(0, place).reduce((sum, width) => sum + width, 0));
+  const [width, height] = [Math.ceil(24 + widths.reduce((sum, one) => sum + one, 0)), 14 + LINE * all.length];
+  const svg = makeSvg("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}`, "font-family": FONT, "font-size": 13 });
+  svg.append(makeSvg("rect", { width, height, fill: pageColour("--surface") }));
+  all.forEach((row, number) => row.forEach((words, place) => {
+    const y = 7 + LINE * number;
+    const value = rows[number - 1]?.[place];
+    if (number > 0 && columns[place].bar && typeof value === "number") {
+      svg.append(makeSvg("rect", { x: starts[place], y: y + 3, height: LINE - 6, width: Math.max(0, Math.min(value, 1)) * (widths[place] - 8), fill: pageColour("--accent-soft") }));
+    }
+    const end = place > 0;
+    svg.append(makeSvg("text", {
+      x: end ? starts[place] + widths[place] - 12 : starts[place], y: y + 18, "text-anchor": end ? "end" : "start",
+      fill: pageColour(number === 0 ? "--muted" : "--ink"), "font-weight": number === 0 || place === 0 ? 600 : 400,
+    }, words));
+  }));
+  return svg;
+}

@@ -1,0 +1,35 @@
+/* Axes: where the numbers stand, and how they are written. */
+
+/** Round steps between two numbers. @param {number} low @param {number} high @param {number} count about how many @returns {number[]} */
+export function linearTicks(low, high, count) {
+  if (!(high > low)) return [low];
+  const rough = (high - low) / Math.max(count, 1);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 2.5, 5, 10].map((unit) => unit * power).find((unit) => unit >= rough * 0.999);
+  const ticks = [];
+  for (let place = Math.ceil(low / step - 1e-9); place * step <= high + step * 1e-9; place += 1) ticks.push(Number((place * step).toPrecision(12)));
+  return ticks;
+}
+
+/** Powers of a base, thinned to at most `count`. @param {number} low @param {number} high @param {number} count @param {number} [base] */
+export function logTicks(low, high, count, base = 10) {
+  const [first, last] = [Math.ceil(Math.log(low) / Math.log(base) - 1e-9), Math.floor(Math.log(high) / Math.log(base) + 1e-9)];
+  const every = Math.max(1, Math.ceil((last - first + 1) / count));
+  const ticks = [];
+  for (let power = first; power <= last; power += every) ticks.push(Number((base ** power).toPrecision(12)));
+  return ticks.length ? ticks : [low, high];
+}
+
+/** A number short enough for an axis. @param {number} value @param {string} language */
+export function shortNumber(value, language) {
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1e5 || size < 1e-3) return value.toExponential(size < 1e-3 || Number(value.toPrecision(2)) !== value ? 1 : 0).replace("e+", "e");
+  return new Intl.NumberFormat(language, { maximumSignificantDigits: 5 }).format(value);
+}
+
+/** Four digits that count, for reading aloud and tables. @param {number} value @param {string} language */
+export function fullNumber(value, language) {
+  if (value !== 0 && (Math.abs(value) >= 1e7 || Math.abs(value) < 1e-4)) return value.toExponential(3).replace("e+", "e");
+  return new Intl.NumberFormat(language, { maximumSignificantDigits: 5 }).format(value);
+}

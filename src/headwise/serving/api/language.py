@@ -1,0 +1,61 @@
+"""`POST /v1/score`, `/v1/predict`: what language models are asked; `POST /v1/vectors`: words near words, and a map of them."""
+
+import math
+
+from fastapi import APIRouter
+
+from headwise.explorer.word_places import place_words
+from headwise.models.vector_space import VectorSpace
+from headwise.serving.schemas import REFUSALS
+from headwise.serving.schemas_language import (
+    ContinuationReply,
+    PredictBody,
+    PredictReply,
+    ScoreBody,
+    ScoreReply,
+    SentenceReply,
+    VectorsBody,
+    VectorsReply,
+)
+from headwise.serving.state import State
+from headwise.tasks.language_model import LanguageModel
+
+router = APIRouter(tags=["language"], responses=REFUSALS)
+
+
+@router.post("/v1/score")
+async def score(body: ScoreBody, state: State) -> ScoreReply:
+    """How natural are these sentences, token by token?"""
+    model = state.find(body.model, kind="language_model")
+    return await state.work(model.name, answer_score, model.name, model.value, body)
+
+
+@router.post("/v1/predict")
+async def predict(body: PredictBody, state: State) -> PredictReply:
+    """Which words come next?"""
+    model = state.find(body.model, kind="language_model")
+    return await state.work(model.name, answer_predict, model.name, model.value, body)
+
+
+@router.post("/v1/vectors")
+async def vectors(body: VectorsBody, state: State) -> VectorsReply:
+    """Neighbours of words and of sums of words, and where they all stand on a map."""
+    model = state.find(body.model, kind="word_vectors")
+    return await state.work(model.name, answer_vectors, model.name, model.value, body)
+
+
+def answer_score(name: str, model: LanguageModel, body: ScoreBody) -> ScoreReply:
+    scores = model.score(body.texts)
+    best = max(range(len(scores)), key=lambda place: scores[place].total)
+    return ScoreReply(model=name, sentences=[SentenceReply(**one.as_dict()) for one in scores], best=best)
+
+
+def answer_predict(name: str, model: LanguageModel, body: PredictBody) -> PredictReply:
+    found = model.predict(body.text, count=body.count, length=body.length)
+    likely = [ContinuationReply(**one.as_dict()) for one in found if math.isfinite(one.log_probability)]
+    return PredictReply(model=name, beginning=body.text, predictions=likely)
+
+
+def answer_vectors(name: str, space: VectorSpace, body: VectorsBody) -> VectorsReply:
+    found = place_words(space, body.queries, count=body.count, layout=body.layout)
+    return VectorsReply(model=name, vocabulary=len(space.words), dim=space.dim, **found.as_dict())

@@ -1,0 +1,104 @@
+"""`POST /v1/attend`: attention worked out for numbers one can check by hand; `POST /v1/row`: one row of a loaded model opened up."""
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from headwise.errors import UsageError
+from headwise.explorer.number_tables import NumberTable, Rows, arrange
+from headwise.explorer.opened_row import count_layers, open_row
+from headwise.explorer.worked import EXAMPLES, WorkedAttention, choose_settings, estimate, work_out
+from headwise.explorer.worked_tables import describe_score
+from headwise.serving.schemas import REFUSALS
+from headwise.serving.schemas_views import AttendBody, AttendReply, CurveReply, RowBody, RowReply
+from headwise.serving.state import State
+from headwise.tasks.translator import Translator
+
+router = APIRouter(tags=["attention"], responses=REFUSALS)
+
+
+@router.post("/v1/attend")
+async def attend(body: AttendBody, state: State) -> AttendReply:
+    """The three steps, by the code of `headwise attend`."""
+    return await state.work(None, answer_attend, body)
+
+
+@router.post("/v1/row")
+async def open_up(body: RowBody, state: State) -> RowReply:
+    """q·k, scaling, mask, softmax and weighted sum of one query of a Transformer."""
+    model = state.find(body.model, kind="translator")
+    return await state.work(model.name, answer_row, model.name, model.value, body)
+
+
+def answer_attend(body: AttendBody) -> AttendReply:
+    worked = _work(body)
+    curve = None
+    if body.curve:
+        curve = _curve(worked, body.curve)
+    return AttendReply(**worked.as_dict(), formula=describe_score(worked), curve=curve)
+
+
+def _work(body: AttendBody) -> WorkedAttention:
+    example = None if body.example is None else EXAMPLES[body.example]
+    tables = {}
+    for name in ("keys", "values", "queries"):
+        given = getattr(body, name)
+        if given is None and example is None:
+            raise UsageError(
+                f"{name} are missing; give keys, values and queries, or an example",
+                f"缺少 {name}；请给出 keys、values 与 queries，或一个 example",
+            )
+        tables[name] = NumberTable(_rows(given, name)) if given is not None else getattr(example, name)
+    keys, values, queries = arrange(tables["keys"], tables["values"], tables["queries"])
+    score = body.score or (example.score if example else "scaled_dot")
+    parameters = dict(example.parameters.get(score, {})) if example else {}
+    parameters |= {name: NumberTable(_rows(rows, name)) for name, rows in body.parameters.items()}
+    choices = (("width", body.width, "gaussian"), ("scale", body.scale, "cosine"))
+    overrides = [f"score.{name}={value!r}" for name, value, kind in choices if value is not None and score == kind]
+    settings = choose_settings(score, body.weights, overrides, num_keys=len(keys), parameters=parameters)
+    return work_out(keys, values, queries, settings=settings, parameters=parameters, seed=body.seed)
+
+
+def _rows(rows: list[list[float]], name: str) -> Rows:
+    widths = {len(row) for row in rows}
+    if len(widths) > 1:
+        raise UsageError(
+            f"the rows of {name} have {min(widths)} to {max(widths)} numbers; all need the same length",
+            f"{name} 的各行有 {min(widths)} 到 {max(widths)} 个数；各行长度须相同",
+        )
+    return tuple(map(tuple, rows))
+
+
+def _curve(worked: WorkedAttention, num_points: int) -> CurveReply | None:
+    """What any query between and a little beyond the keys would get."""
+    if not worked.keys.shape[1] == worked.values.shape[1] == worked.queries.shape[1] == 1:
+        return None
+    low, high = float(worked.keys.min()), float(worked.keys.max())
+    margin = max(0.6 * (high - low), 0.5)
+    step = (high - low + 2 * margin) / max(num_points - 1, 1)
+    queries = [low - margin + step * place for place in range(num_points)]
+    return CurveReply(queries=queries, outputs=estimate(worked, queries))
+
+
+def answer_row(name: str, translator: Translator, body: RowBody) -> RowReply:
+    row = open_row(
+        translator,
+        body.text,
+        kind=body.kind,
+        layer=body.layer,
+        head=body.head,
+        query=body.query,
+        target=body.target,
+    )
+    counts = count_layers(translator)
+    layers = counts[body.kind]
+    facts: dict[str, Any] = row.as_dict()
+    return RowReply(
+        model=name,
+        kind=body.kind,
+        layer=layers - 1 if body.layer == -1 else body.layer,
+        head=body.head,
+        num_layers=layers,
+        num_heads=counts["heads"],
+        **facts,
+    )

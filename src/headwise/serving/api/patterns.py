@@ -1,0 +1,35 @@
+"""`POST /v1/patterns`: who looks at whom, kernel by kernel; `GET /v1/costs`: what they cost, measured by us and by the user."""
+
+from pathlib import Path
+
+from fastapi import APIRouter
+
+from headwise.explorer.attention_costs import find_costs, shipped_costs
+from headwise.explorer.pattern_tables import show_pattern, sized
+from headwise.serving.schemas import REFUSALS
+from headwise.serving.schemas_views import CostReply, CostsReply, PatternReply, PatternsBody
+from headwise.serving.state import State
+
+router = APIRouter(tags=["attention"], responses=REFUSALS)
+
+
+@router.post("/v1/patterns")
+async def patterns(body: PatternsBody, state: State) -> PatternReply:
+    """The kernel's own weights on a short random example."""
+    return await state.work(None, answer_pattern, body)
+
+
+@router.get("/v1/costs")
+async def costs(state: State) -> CostsReply:
+    """Time and memory by length: our H200, and every `attention.json` under the directory of runs."""
+    return await state.work(None, answer_costs, state.settings.runs)
+
+
+def answer_pattern(body: PatternsBody) -> PatternReply:
+    pattern = show_pattern(sized(body.kind, body.size), length=body.length, is_causal=body.causal, seed=body.seed)
+    return PatternReply(**pattern.as_dict())
+
+
+def answer_costs(runs: Path | None) -> CostsReply:
+    found = [shipped_costs(), *([] if runs is None else find_costs(runs))]
+    return CostsReply(costs=[CostReply(**one) for one in found])

@@ -1,0 +1,54 @@
+"""`POST /v1/positions`: any position encoding as a table and as a curve over distances."""
+
+from fastapi import APIRouter
+
+from headwise.errors import UsageError
+from headwise.explorer.opened_row import require_attention
+from headwise.explorer.position_tables import build_parts, parts_of, show_positions
+from headwise.models.choices import EncoderDecoderSettings
+from headwise.positions.choices import Learned, Sinusoidal
+from headwise.serving.schemas import REFUSALS
+from headwise.serving.schemas_views import MAX_DIM, PositionsBody, PositionsReply
+from headwise.serving.state import State
+from headwise.tasks.translator import Translator
+
+router = APIRouter(tags=["attention"], responses=REFUSALS)
+
+
+@router.post("/v1/positions")
+async def positions(body: PositionsBody, state: State) -> PositionsReply:
+    """From the formula, or as a loaded translator has learned them."""
+    if body.model is None:
+        return await state.work(None, answer_positions, body)
+    model = state.find(body.model, kind="translator")
+    return await state.work(model.name, answer_models_own, model.value, body)
+
+
+def answer_positions(body: PositionsBody) -> PositionsReply:
+    settings = Sinusoidal() if body.position is None else body.position
+    if isinstance(settings, Learned):
+        raise UsageError(
+            "learned positions are whatever a model has learned; name a model that has them",
+            "学得的位置取决于模型学到了什么；请给出有这种位置编码的模型",
+        )
+    if body.dim % body.heads != 0:
+        raise UsageError(
+            f"heads={body.heads} does not divide dim={body.dim}; choose a divisor",
+            f"heads={body.heads} 不能整除 dim={body.dim}；请选约数",
+        )
+    parts = build_parts(settings, dim=body.dim, num_heads=body.heads)
+    shown = show_positions(settings, parts, length=body.length, dim=body.dim, num_heads=body.heads)
+    return PositionsReply(**shown.as_dict())
+
+
+def answer_models_own(translator: Translator, body: PositionsBody) -> PositionsReply:
+    """Its encoder's; a wide model is shown by its first dimensions."""
+    model, settings = require_attention(translator), translator.recipe.model
+    assert isinstance(settings, EncoderDecoderSettings)
+    position = settings.position
+    length = min(body.length, position.max_length) if isinstance(position, Learned) else body.length
+    shown = show_positions(
+        position, parts_of(model), length=length, dim=settings.dim, num_heads=settings.encoder.heads
+    ).as_dict()
+    shown["table"] = None if shown["table"] is None else [row[:MAX_DIM] for row in shown["table"]]
+    return PositionsReply(**shown)

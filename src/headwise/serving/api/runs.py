@@ -1,0 +1,49 @@
+"""`GET /v1/runs`, `/v1/runs/log`: trainings under the directory given with `--runs`, read as they grow."""
+
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from headwise.explorer.run_logs import list_runs, read_run
+from headwise.serving.faults import Refusal
+from headwise.serving.schemas import REFUSALS
+from headwise.serving.schemas_language import LogReply, RunReply, RunsReply
+from headwise.serving.state import State
+
+router = APIRouter(tags=["runs"], responses=REFUSALS)
+
+
+@router.get("/v1/runs")
+async def runs(state: State) -> RunsReply:
+    """What there is, newest first, with what was reached."""
+    return await state.work(None, answer_runs, require_runs(state.settings.runs))
+
+
+@router.get("/v1/runs/log")
+async def log(
+    state: State,
+    name: Annotated[str, Query(min_length=1, max_length=300)],
+    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+) -> LogReply:
+    """Lines of a log from byte `after` on; ask again with the `offset` of the answer."""
+    return await state.work(None, answer_log, require_runs(state.settings.runs), name, after)
+
+
+def require_runs(directory: Path | None) -> Path:
+    if directory is None:
+        raise Refusal(
+            404,
+            "no_runs",
+            en="this server shows no runs; start it with --runs DIR",
+            zh="该服务器不展示训练；请以 --runs 目录 启动",
+        )
+    return directory
+
+
+def answer_runs(directory: Path) -> RunsReply:
+    return RunsReply(runs=[RunReply(**run.as_dict()) for run in list_runs(directory)])
+
+
+def answer_log(directory: Path, name: str, after: int) -> LogReply:
+    return LogReply(**read_run(directory, name, after=after).as_dict())

@@ -1,0 +1,117 @@
+"""What is sent and what comes back for language models, word vectors and runs. Tested: bounds, and answers equal to the library's."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from headwise.serving.schemas import Body, ModelName, Reply, Text
+
+MAX_COMPARED = 8
+MAX_CONTINUATIONS, MAX_CONTINUATION_TOKENS = 50, 4
+
+
+class ScoreBody(Body):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"texts": ["the dog is old", "the dog old is"]}]})
+
+    texts: list[Annotated[str, Field(min_length=1, max_length=2_000)]] = Field(min_length=1, max_length=MAX_COMPARED)
+    model: ModelName | None = None
+
+
+class TokenReply(Reply):
+    token: str
+    log_probability: float | None = Field(description="natural; null: impossible")
+    known: bool
+
+
+class SentenceReply(Reply):
+    text: str
+    log_probability: float | None
+    perplexity: float | None
+    unknown: int
+    tokens: list[TokenReply]
+
+
+class ScoreReply(Reply):
+    model: str
+    sentences: list[SentenceReply]
+    best: int = Field(description="the most natural one")
+
+
+class PredictBody(Body):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "the company said it ____", "count": 3}]})
+
+    text: Text
+    model: ModelName | None = None
+    count: int = Field(default=10, ge=1, le=MAX_CONTINUATIONS)
+    length: int = Field(default=1, ge=1, le=MAX_CONTINUATION_TOKENS, description="tokens of a continuation")
+
+
+class ContinuationReply(Reply):
+    text: str
+    tokens: list[str]
+    log_probability: float
+    probability: float
+
+
+class PredictReply(Reply):
+    model: str
+    beginning: str
+    predictions: list[ContinuationReply]
+
+
+class VectorsBody(Body):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"queries": ["king", "king - man + woman"], "count": 5}]})
+
+    queries: list[Annotated[str, Field(min_length=1, max_length=100)]] = Field(min_length=1, max_length=16)
+    model: ModelName | None = None
+    count: int = Field(default=10, ge=1, le=30)
+    layout: Literal["pca", "tsne"] = "pca"
+
+
+class NeighbourReply(Reply):
+    word: str
+    cosine: float
+
+
+class NeighboursReply(Reply):
+    query: str
+    nearest: list[NeighbourReply]
+
+
+class PlaceReply(Reply):
+    word: str
+    x: float
+    y: float
+    asked: bool
+
+
+class VectorsReply(Reply):
+    model: str
+    vocabulary: int
+    dim: int
+    queries: list[NeighboursReply]
+    words: list[PlaceReply]
+
+
+class RunReply(Reply):
+    name: str
+    task: str | None
+    model: str | None
+    changed: float
+    size: int
+    finished: bool
+    scores: dict[str, float]
+
+
+class RunsReply(Reply):
+    runs: list[RunReply]
+
+
+class LogReply(Reply):
+    name: str
+    lines: list[dict[str, Any]]
+    offset: int = Field(description="ask again with after=offset for what comes next")
+    restarted: bool = Field(description="the log was cut back: forget what came before")
+    finished: bool
+    more: bool
+    seconds_since_change: float

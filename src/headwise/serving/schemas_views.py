@@ -1,0 +1,169 @@
+"""What is sent and what comes back for numbers, positions and patterns: everything that can be shown without a model, and one row of one.
+
+Bounds keep every answer small: at most 65,536 numbers in a table. Tested: bounds, and answers equal to the library's.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from headwise.positions.choices import PositionSettings
+from headwise.serving.schemas import Body, ModelName, Reply, Text
+
+MAX_ROWS, MAX_COLUMNS = 64, 16
+MAX_LENGTH, MAX_DIM = 256, 256
+MAX_CURVE = 401
+Number = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
+Table = Annotated[
+    list[Annotated[list[Number], Field(min_length=1, max_length=MAX_COLUMNS)]], Field(min_length=1, max_length=MAX_ROWS)
+]
+ScoreName = Literal["dot", "scaled_dot", "additive", "concat", "bilinear", "general", "cosine", "location", "gaussian"]
+KernelName = Literal["full", "window", "longformer", "bigbird", "linformer", "reformer", "linear", "performer"]
+
+
+class AttendBody(Body):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"example": "waist", "queries": [[57.0]], "curve": 5},
+                {"keys": [[1.0, 0.0], [0.0, 1.0]], "values": [[10.0], [20.0]], "queries": [[3.0, 1.0]]},
+            ]
+        }
+    )
+
+    example: Literal["waist", "two-column"] | None = Field(default=None, description="numbers of the notes")
+    keys: Table | None = None
+    values: Table | None = None
+    queries: Table | None = Field(default=None, description="without them those of the example")
+    score: ScoreName | None = Field(default=None, description="without it the example's own, or scaled_dot")
+    weights: Literal["softmax", "sparsemax", "entmax", "hard"] = "softmax"
+    width: float | None = Field(default=None, ge=0.01, le=1000, description="of the gaussian score")
+    scale: float | None = Field(default=None, ge=0.01, le=1000, description="of the cosine score")
+    parameters: dict[Literal["W_q", "W_k", "w_v", "W", "v"], Table] = Field(
+        default_factory=dict, max_length=5, description="of a learned score; what is not given is drawn from the seed"
+    )
+    seed: int = Field(default=1, ge=0, le=2**31 - 1)
+    curve: int = Field(
+        default=0, ge=0, le=MAX_CURVE, description="points of the answer to any query, where all are single numbers"
+    )
+
+
+class CurveReply(Reply):
+    queries: list[float]
+    outputs: list[float]
+
+
+class AttendReply(Reply):
+    """Every number of the three steps, as `headwise attend --json` gives them."""
+
+    queries: list[list[float]]
+    keys: list[list[float]]
+    values: list[list[float]]
+    scores: list[list[float]]
+    weights: list[list[float]]
+    outputs: list[list[float]]
+    parameters: dict[str, list[list[float]]]
+    seed: int | None
+    attention: dict[str, Any]
+    formula: str
+    curve: CurveReply | None = None
+
+
+class RowBody(Body):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"text": "The dog is old.", "kind": "cross", "query": 1}]}
+    )
+
+    text: Text
+    model: ModelName | None = None
+    target: Text | None = Field(default=None, description="the translation to read; without it the model's own")
+    kind: Literal["encoder_self", "decoder_self", "cross"] = "cross"
+    layer: int = Field(default=-1, ge=-1, le=1_000, description="from 0; -1 is the highest")
+    head: int = Field(default=0, ge=0, le=1_000)
+    query: int = Field(default=0, ge=0, le=511, description="number of the piece that looks")
+
+
+class RowReply(Reply):
+    model: str
+    kind: str
+    layer: int
+    head: int
+    query: int
+    num_layers: int
+    num_heads: int
+    query_pieces: list[str]
+    key_pieces: list[str]
+    head_dim: int
+    q: list[float]
+    keys: list[list[float]] = Field(description="first dimensions of each key")
+    values: list[list[float]]
+    products: list[float]
+    bias: list[float] | None
+    scores: list[float]
+    visible: list[bool]
+    exponentials: list[float] | None
+    weights: list[float]
+    output: list[float]
+    is_softmax: bool
+
+
+class PositionsBody(Body):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"position": {"kind": "alibi"}, "length": 16, "dim": 32}]}
+    )
+
+    position: PositionSettings | None = Field(default=None, description="without it the model's own, or sinusoidal")
+    model: ModelName | None = Field(default=None, description="show what this model has learned")
+    length: int = Field(default=64, ge=2, le=MAX_LENGTH)
+    dim: int = Field(default=64, ge=2, le=MAX_DIM, multiple_of=2)
+    heads: int = Field(default=4, ge=1, le=16)
+
+
+class CurveOfHead(Reply):
+    head: int | None
+    values: list[float]
+
+
+class PositionsReply(Reply):
+    kind: str
+    formula: str
+    origin: Literal["formula", "drawn", "model"]
+    rows: Literal["position", "distance"]
+    first_row: int
+    table: list[list[float]] | None
+    curve: Literal["product", "bias", "bucket"]
+    first_distance: int
+    curves: list[CurveOfHead]
+
+
+class PatternsBody(Body):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"kind": "bigbird", "length": 32}]})
+
+    kind: KernelName
+    length: int = Field(default=64, ge=8, le=128)
+    size: int | None = Field(default=None, ge=1, le=64, description="window, block, rank … whatever the kind counts")
+    causal: bool = False
+    seed: int = Field(default=0, ge=0, le=2**31 - 1)
+
+
+class PatternReply(Reply):
+    kind: str
+    length: int
+    is_causal: bool
+    weights: list[list[float]]
+    num_pairs: int
+    share: float
+    rank: int
+    settings: dict[str, Any]
+
+
+class CostReply(Reply):
+    name: str
+    shipped: bool
+    machine: dict[str, str]
+    conditions: dict[str, str]
+    points: list[dict[str, Any]]
+
+
+class CostsReply(Reply):
+    costs: list[CostReply]
