@@ -112,3 +112,35 @@ def test_long_sentences_are_drawn_with_fewer_labels(tmp_path: Path) -> None:
     maps = (AttentionMap("encoder.0", "encoder_self", 0, weights),)
     draw_heat_map(Trace("", "", pieces, (), (), maps, "long"), tmp_path / "a.png", kind="encoder_self")
     assert_drawn(tmp_path / "a.png")
+
+
+def signed_trace() -> Trace:
+    trace = make_trace()
+    maps = [dataclasses.replace(one, weights=one.weights - 0.1 * (one.kind != "decoder_self")) for one in trace.maps]
+    return dataclasses.replace(trace, maps=tuple(maps))
+
+
+def test_negative_weights_are_another_hue(tmp_path: Path) -> None:
+    weights = np.zeros((1, len(GERMAN), len(ENGLISH)))
+    weights[0, 1, 8], weights[0, 7, 2] = 0.5, -0.5
+    trace = dataclasses.replace(make_trace(), maps=(AttentionMap("cross.0", "cross", 0, weights),))
+    draw_heat_map(trace, tmp_path / "a.png", kind="cross", head=0, level="piece")
+    picture = read_picture(tmp_path / "a.png").astype(int)
+    table = picture[:, : int(0.85 * picture.shape[1])]
+    red, blue = (table[..., 0] - table[..., 2] > 60), (table[..., 2] - table[..., 0] > 60)
+    assert red.sum() > 400 < blue.sum()
+    (red_y, red_x), (blue_y, blue_x) = (np.nonzero(hue) for hue in (red, blue))
+    assert np.median(red_y) < np.median(blue_y)
+    assert np.median(red_x) > np.median(blue_x)
+
+
+@pytest.mark.parametrize(
+    "trace", [make_trace(), signed_trace(), make_trace(CHINESE, HOSTILE)], ids=["plain", "signed", "hostile"]
+)
+def test_everything_in_one_picture(tmp_path: Path, trace: Trace) -> None:
+    heat_maps.draw_all(trace, tmp_path / "all.png")
+    picture = read_picture(tmp_path / "all.png")
+    assert picture.shape[1] == 1200
+    assert picture.shape[0] > 1.5 * 1200 / 2
+    draw_grid(trace, tmp_path / "one.png", kind="cross")
+    assert picture.shape[0] > read_picture(tmp_path / "one.png").shape[0]

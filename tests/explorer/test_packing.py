@@ -26,3 +26,12 @@ def test_a_side_tells_words_and_marks() -> None:
     packed = pack_side(ENGLISH, "en")
     assert packed["words"][packed["word_of_piece"][5]] == "tired"
     assert packed["marks"] == [False] * (len(ENGLISH) - 1) + [True]
+
+
+def test_negative_weights_come_back() -> None:
+    weights = random_weights(2, 3, 5, key="signed") - 0.3
+    packed = pack_map(AttentionMap("decoder.0.cross", "cross", 0, weights), bits=8)
+    numbers = np.frombuffer(base64.b64decode(packed["weights"]), np.uint8).reshape(packed["shape"])
+    assert packed["low"] == weights.min() < 0
+    assert np.abs(packed["low"] + numbers * packed["scale"] / 255 - weights).max() <= packed["scale"] / 510 * (1 + 1e-9)
+    assert pack_map(AttentionMap("decoder.0.cross", "cross", 0, np.abs(weights)))["low"] == 0

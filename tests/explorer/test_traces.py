@@ -47,10 +47,18 @@ def test_wrong_shape_is_refused(shape: tuple[int, ...]) -> None:
         AttentionMap("a", "cross", 0, np.zeros(shape))
 
 
-@pytest.mark.parametrize("value", [-0.1, np.nan, np.inf])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_numbers_that_are_no_weights_are_refused(value: float) -> None:
-    with pytest.raises(UsageError, match="negative or non-finite"):
+    with pytest.raises(UsageError, match="no finite numbers"):
         AttentionMap("a", "cross", 0, np.full((1, 2, 2), value))
+
+
+def test_weights_may_be_negative_and_the_strongest_is_farthest_from_zero() -> None:
+    weights = np.array([[[0.2, -0.7]], [[-0.3, 0.6]]])
+    assert AttentionMap("a", "cross", 0, weights).is_signed
+    assert not AttentionMap("a", "cross", 0, np.abs(weights)).is_signed
+    assert choose_head(weights, "max").tolist() == [[-0.3, -0.7]]
+    assert choose_head(weights, "mean") == pytest.approx(np.array([[-0.05, -0.05]]))
 
 
 def test_pieces_that_do_not_fit_are_refused() -> None:

@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwise.cli.parser import add_computing, positive
+from headwise.errors import UsageError
 from headwise.language import say
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from headwise.decoding.choices import DecodingSettings
+    from headwise.explorer.traces import Trace
     from headwise.tasks.translator import Translation, Translator
 
 
@@ -23,15 +27,24 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "Without FILE: standard input, or a prompt if that is a terminal.\n\n"
             "  headwise translate --model runs/demo/model\n"
             "  headwise translate --model runs/demo/model book.en > book.de\n"
+            "  headwise translate --model runs/demo/model --text 'The dog is old.' --attention attention.html\n"
             "  echo 'The dog is old.' | headwise translate --model runs/demo/model --n-best 3",
             "每行一句输入，每行一句译文；空行保持为空，顺序不变。不给 FILE 时读标准输入；若为终端则逐句提示。\n\n"
             "  headwise translate --model runs/demo/model\n"
             "  headwise translate --model runs/demo/model book.en > book.de\n"
+            "  headwise translate --model runs/demo/model --text 'The dog is old.' --attention attention.html\n"
             "  echo 'The dog is old.' | headwise translate --model runs/demo/model --n-best 3",
         ),
     )
     parser.add_argument(
         "file", nargs="?", metavar="FILE", help=say("text to translate (.gz and .xz too)", "待译文本（可为 .gz、.xz）")
+    )
+    parser.add_argument(
+        "--text",
+        action="append",
+        default=[],
+        metavar="SENTENCE",
+        help=say("translate this instead of a file; may be repeated", "翻译此句而不读文件；可重复给出"),
     )
     parser.add_argument(
         "--model",
@@ -41,6 +54,15 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     _add_wishes(parser)
     add_computing(parser)
+    parser.add_argument(
+        "--attention",
+        type=Path,
+        metavar="FILE",
+        help=say(
+            "also write what every layer and head looked at: FILE.html to explore, FILE.png to see, FILE.json for the numbers",
+            "同时写出每层每头的注意力：FILE.html 可浏览，FILE.png 为图片，FILE.json 为数值",
+        ),
+    )
     parser.add_argument(
         "--json",
         action="store_true",
@@ -86,15 +108,28 @@ def _add_wishes(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.tasks.files import read_text_lines
     from headwise.tasks.translator import Translator
 
+    if arguments.attention is not None:
+        from headwise.explorer.attention_files import check_ending
+
+        check_ending(arguments.attention)
+    asks = arguments.file is None and not arguments.text and sys.stdin.isatty()
+    if asks and arguments.attention is not None:
+        raise UsageError(
+            "--attention was given but no text; give the sentence with --text, in a FILE or through a pipe",
+            "给出了 --attention 却没有文本；请用 --text 给出句子，或使用文件、管道",
+        )
+    lines = None if asks else _lines(arguments)
     translator = Translator.load(arguments.model, device=arguments.device, precision=arguments.precision)
     decoding = translator.settings(_changes(arguments, kind=translator.recipe.decoding.kind))
-    if arguments.file is None and sys.stdin.isatty():
+    if lines is None:
         return converse(translator, decoding)
-    lines = read_text_lines(None if arguments.file is None else Path(arguments.file))
-    for number, translation in enumerate(translator.stream(lines, decoding, alignment=arguments.json), start=1):
+    looking = None if arguments.attention is None else _Looking(translator, arguments.attention)
+    stream = translator.stream(lines, decoding, alignment=arguments.json, attention=looking is not None)
+    for number, translation in enumerate(stream, start=1):
+        if looking is not None:
+            looking.add(translation)
         if arguments.json:
             sys.stdout.write(json.dumps(translation.as_dict(), ensure_ascii=False) + "\n")
         elif arguments.n_best > 1:
@@ -102,7 +137,44 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             sys.stdout.write(translation.text + "\n")
         sys.stdout.flush()
+    if looking is not None:
+        looking.write()
     return 0
+
+
+def _lines(arguments: argparse.Namespace) -> "Iterable[str]":
+    from headwise.tasks.files import read_text_lines
+
+    if arguments.text and arguments.file is not None:
+        raise UsageError(
+            f"--text and the file {arguments.file} were both given; give one of them",
+            f"同时给出了 --text 与文件 {arguments.file}；请只给其一",
+        )
+    return arguments.text or read_text_lines(None if arguments.file is None else Path(arguments.file))
+
+
+class _Looking:
+    """Collects what translations looked at; more than a file can hold is refused as soon as it is too much."""
+
+    def __init__(self, translator: "Translator", path: Path) -> None:
+        self.languages = translator.source_language, translator.target_language
+        self.path = path
+        self.traces: list["Trace"] = []
+
+    def add(self, translation: "Translation") -> None:
+        from headwise.explorer.attention_files import check_size
+        from headwise.explorer.tracing import trace_from
+
+        if translation.attention is not None:
+            self.traces.append(trace_from(translation, *self.languages))
+            check_size(self.traces, self.path)
+
+    def write(self) -> None:
+        from headwise.explorer.attention_files import write_attention
+
+        title = say("Attention", "注意力") + f" · {' → '.join(self.languages)}"
+        write_attention(self.traces, self.path, title=title)
+        sys.stderr.write(say(f"attention: {self.path}\n", f"注意力：{self.path}\n"))
 
 
 def _changes(arguments: argparse.Namespace, *, kind: str) -> list[str]:

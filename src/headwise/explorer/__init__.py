@@ -1,6 +1,7 @@
 """Pictures of attention: heat maps and links as PNG, and one self-contained HTML page to explore them."""
 
-from headwise.explorer.heat_maps import draw_grid, draw_heat_map
+from headwise.explorer.attention_files import write_attention
+from headwise.explorer.heat_maps import draw_all, draw_grid, draw_heat_map
 from headwise.explorer.html_page import write_page
 from headwise.explorer.pronoun_pictures import draw_pronoun_picture
 from headwise.explorer.traces import AttentionKind, AttentionMap, HeadChoice, Trace
@@ -10,8 +11,10 @@ __all__ = [
     "AttentionMap",
     "HeadChoice",
     "Trace",
+    "draw_all",
     "draw_grid",
     "draw_heat_map",
     "draw_pronoun_picture",
+    "write_attention",
     "write_page",
 ]

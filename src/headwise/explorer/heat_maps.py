@@ -1,6 +1,6 @@
 """A table of attention weights as a picture: one row for each position that looks, one column for each it looks at.
 
-    colour(i, j) = A[i, j] on a scale from 0 to the largest weight of the picture
+    colour(i, j) = A[i, j] on a scale from 0 to the largest weight of the picture; with negative weights, from −m over 0 to m in two hues
 
 One map is drawn large with its words and a value scale; a grid shows all layers and heads of one kind as small
 multiples, where the habits of heads (diagonal, previous word, end of sentence, full stop) are seen at a glance.
@@ -8,6 +8,7 @@ multiples, where the habits of heads (diagonal, previous word, end of sentence, 
 Tested against: the pixels (the brightest cell stands where the largest weight is), the size, and warnings as errors.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,11 +33,13 @@ from headwise.explorer.words import group_pieces, merge_weights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
-COLOURS = "viridis"
+COLOURS, SIGNED_COLOURS = "viridis", "RdBu_r"
 MAX_LABELS = 64
 """Beyond this many rows or columns only every n-th is named: letters would overlap."""
+MAX_GRID_LABELS = 20
+"""Small multiples name their words up to so many."""
 MAX_NUMBERED_CELLS = 16
 """Up to this many columns the weights are also written into their cells."""
 
@@ -66,7 +69,8 @@ def draw_heat_map(
     rows, columns = make_labels(queries, fonts), make_labels(keys, fonts)
     figure = new_figure(height=_height(len(queries), len(keys), columns))
     axes = figure.add_subplot()
-    image = axes.imshow(table, cmap=COLOURS, vmin=0.0, vmax=max(float(table.max()), 1e-9), aspect="auto")
+    colours, low, high = _scale_of([table])
+    image = axes.imshow(table, cmap=colours, vmin=low, vmax=high, aspect="auto")
     _name_cells(axes, rows, columns)
     _write_values(axes, table)
     axes.set_ylabel(_axis_name(kind, "query", fonts), color=MUTED, fontsize=10)
@@ -86,11 +90,41 @@ def draw_heat_map(
 def draw_grid(trace: Trace, path: Path | str, *, kind: AttentionKind, level: Level = "word") -> None:
     """All layers (rows) and heads (columns) of one kind as small multiples on one value scale."""
     fonts = find_fonts()
+    figure = new_figure(height=1.0 + _grid_height(trace, kind, level=level))
+    _fill_grid(figure, trace, kind, fonts, level=level)
+    where = fonts.say(f"{KIND_NAMES[kind][0]}, all layers and heads", f"{KIND_NAMES[kind][1]}，全部层与头")
+    _finish(figure, trace, where, fonts, caption=_axes_note(kind, fonts), path=Path(path))
+
+
+def draw_all(trace: Trace, path: Path | str, *, level: Level = "word") -> None:
+    """Everything a translation looked at: a grid of layers and heads for each kind of attention."""
+    fonts = find_fonts()
+    kinds = [kind for kind in KIND_NAMES if any(item.kind == kind for item in trace.maps)]
+    heights = [0.8 + _grid_height(trace, kind, level=level) for kind in kinds]
+    figure = new_figure(height=0.8 + sum(heights))
+    parts = figure.subfigures(len(kinds), 1, height_ratios=heights, squeeze=False)[:, 0]
+    for part, kind in zip(parts, kinds, strict=True):
+        _fill_grid(part, trace, kind, fonts, level=level)
+        part.suptitle(fonts.say(*KIND_NAMES[kind]), fontsize=11, color=INK)
+        part.supxlabel(_axes_note(kind, fonts), fontsize=9, color=MUTED)
+    where = fonts.say("all layers and heads", "全部层与头")
+    _finish(figure, trace, where, fonts, caption="", path=Path(path))
+
+
+def _grid_height(trace: Trace, kind: AttentionKind, *, level: Level) -> float:
+    maps = trace.maps_of(kind)
+    _, queries, keys = _at_level(trace, kind, maps[0].weights, level=level)
+    num_heads = max(len(item.weights) for item in maps)
+    return len(maps) * (7.0 / num_heads * min(max(len(queries) / len(keys), 0.4), 2.5) + 0.1)
+
+
+def _fill_grid(figure: "Figure | SubFigure", trace: Trace, kind: AttentionKind, fonts: Fonts, *, level: Level) -> None:
     maps = trace.maps_of(kind)
     num_heads = max(len(item.weights) for item in maps)
     tables = [_at_level(trace, kind, item.weights, level=level)[0] for item in maps]
-    shape = min(max(tables[0].shape[1] / tables[0].shape[2], 0.4), 2.5)
-    figure = new_figure(height=1.0 + len(maps) * (7.0 / num_heads * shape + 0.1))
+    colours, low, high = _scale_of(tables)
+    sides = _at_level(trace, kind, maps[0].weights, level=level)[1:]
+    names = [make_labels(side, fonts).texts if len(side) <= MAX_GRID_LABELS else () for side in sides]
     grid = figure.subplots(len(maps), num_heads, squeeze=False)
     for row, attention in enumerate(maps):
         for column, axes in enumerate(grid[row]):
@@ -98,10 +132,16 @@ def draw_grid(trace: Trace, path: Path | str, *, kind: AttentionKind, level: Lev
                 axes.set_visible(False)
                 continue
             table = tables[row][column]
-            image = axes.imshow(table, cmap=COLOURS, vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
+            high = high if low < 0 else 1.0  # shares end at one
+            image = axes.imshow(table, cmap=colours, vmin=low, vmax=high, aspect="auto", interpolation="nearest")
             axes.set_xticks([])
             axes.set_yticks([])
+            axes.tick_params(length=0)
             _soften_frame(axes)
+            if column == 0 and names[0]:
+                axes.set_yticks(range(len(names[0])), names[0], fontsize=6, color=INK)
+            if row == len(maps) - 1 and names[1]:
+                axes.set_xticks(range(len(names[1])), names[1], fontsize=6, color=INK, rotation=90)
             if row == 0:
                 axes.set_title(fonts.say(f"head {column}", f"头 {column}"), fontsize=10, color=MUTED)
         grid[row][0].set_ylabel(
@@ -110,12 +150,20 @@ def draw_grid(trace: Trace, path: Path | str, *, kind: AttentionKind, level: Lev
     scale = figure.colorbar(image, ax=grid, fraction=0.02, pad=0.015, aspect=40)
     scale.outline.set_edgecolor(FRAME)
     scale.ax.tick_params(labelsize=9, color=FRAME, labelcolor=MUTED)
-    note = fonts.say(
+
+
+def _axes_note(kind: AttentionKind, fonts: Fonts) -> str:
+    return fonts.say(
         f"rows: {_axis_name(kind, 'query', fonts)}; columns: {_axis_name(kind, 'key', fonts)}",
         f"行：{_axis_name(kind, 'query', fonts)}；列：{_axis_name(kind, 'key', fonts)}",
     )
-    where = fonts.say(f"{KIND_NAMES[kind][0]}, all layers and heads", f"{KIND_NAMES[kind][1]}，全部层与头")
-    _finish(figure, trace, where, fonts, caption=note, path=Path(path))
+
+
+def _scale_of(tables: Sequence[NDArray[np.floating]]) -> tuple[str, float, float]:
+    """Colours, lowest and highest value; zero stands in the middle of signed weights."""
+    largest = max(max(float(np.abs(table).max()) for table in tables), 1e-9)
+    is_signed = any(float(table.min()) < 0 for table in tables)
+    return (SIGNED_COLOURS, -largest, largest) if is_signed else (COLOURS, 0.0, largest)
 
 
 def _at_level(
@@ -171,9 +219,14 @@ def _write_values(axes: "Axes", table: NDArray[np.float64]) -> None:
     """Numbers in the cells of small tables; weights below 0.05 stay unwritten to keep the eye on the rest."""
     if table.shape[1] > MAX_NUMBERED_CELLS:
         return
+    is_signed = bool(table.min() < 0)
     for (row, column), value in np.ndenumerate(table):
-        if value >= 0.05:
-            colour = "white" if value < 0.6 * table.max() else INK
+        if abs(value) >= 0.05:
+            share = abs(value) / np.abs(table).max()
+            dark = (
+                share > 0.6 if is_signed else share < 0.6
+            )  # signed scales are pale in the middle, the other at its end
+            colour = "white" if dark else INK
             axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=8, color=colour)
 
 

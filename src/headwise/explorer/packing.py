@@ -2,7 +2,9 @@
 
 Weights travel as whole numbers of 8 or 16 bits, base64,
 
-    number = round((2^bits − 1) · A / scale),   scale = the largest weight of the map,   error at most scale / (2^(bits+1) − 2)
+    number = round((2^bits − 1) · (A − low) / scale),   low + scale = the largest weight of the map,   error at most scale / (2^(bits+1) − 2)
+
+low is 0, or the lowest weight of a map that has negative ones;
 
 in the order [head][query][key], lowest byte first. Tested against: weights decoded again, and read in a real browser.
 """
@@ -48,14 +50,16 @@ def pack_map(attention: AttentionMap, *, heads: Sequence[int] | None = None, bit
     """One layer; `heads` are those to be packed, all if not said."""
     chosen = list(range(len(attention.weights))) if heads is None else list(heads)
     weights = attention.weights[chosen].astype(np.float64)
-    scale = float(weights.max()) or 1.0
-    numbers = np.rint(weights * ((2**bits - 1) / scale)).astype("<u1" if bits == 8 else "<u2")
+    low = min(float(weights.min()), 0.0)
+    scale = float(weights.max()) - low or 1.0
+    numbers = np.rint((weights - low) * ((2**bits - 1) / scale)).astype("<u1" if bits == 8 else "<u2")
     return {
         "name": attention.name,
         "kind": attention.kind,
         "layer": attention.layer,
         "heads": chosen,
         "shape": list(numbers.shape),
+        "low": low,
         "scale": scale,
         "bits": bits,
         "weights": base64.b64encode(numbers.tobytes()).decode("ascii"),

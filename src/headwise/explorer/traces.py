@@ -1,7 +1,7 @@
 """What a picture is made from: the pieces of one translation and the attention maps of the layers that made it.
 
 A map is a table of weights A[head, query, key]: how much of what position `key` offers is taken into position `query`;
-each row of a softmax attention sums to one. Traces are plain data, so pictures need no model: anything that can
+each row of a softmax attention sums to one. Weights may be negative where a kernel subtracts (linformer). Traces are plain data, so pictures need no model: anything that can
 name its pieces and its weights can be drawn.
 
     kind            the queries (rows)              the keys (columns)
@@ -51,11 +51,16 @@ class AttentionMap:
                 f"attention map {self.name!r} has shape {weights.shape}; give non-empty weights [head, query, key] of one sentence",
                 f"注意力图 {self.name!r} 的形状为 {weights.shape}；请给出单个句子的非空权重 [head, query, key]",
             )
-        if not (np.isfinite(weights).all() and weights.min() >= 0):
+        if not np.isfinite(weights).all():
             raise UsageError(
-                f"attention map {self.name!r} holds negative or non-finite weights; give weights after the softmax",
-                f"注意力图 {self.name!r} 含有负数或非有限的权重；请给出 softmax 之后的权重",
+                f"attention map {self.name!r} holds weights that are no finite numbers; give weights after the softmax",
+                f"注意力图 {self.name!r} 含有非有限的权重；请给出 softmax 之后的权重",
             )
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether some weights are negative: pictures then need a scale with zero in its middle."""
+        return bool(self.weights.min() < 0)
 
 
 @dataclass(frozen=True)
@@ -134,12 +139,13 @@ def describe_head(head: HeadChoice) -> tuple[str, str]:
 
 
 def choose_head(weights: NDArray[np.floating], head: HeadChoice) -> NDArray[np.float64]:
-    """[head, query, key] -> [query, key]: one head, or the mean or maximum of all."""
+    """[head, query, key] -> [query, key]: one head, or the mean or maximum of all; of signed weights, those farthest from zero."""
     values = weights.astype(np.float64)
     if head == "mean":
         return values.mean(axis=0)
     if head == "max":
-        return values.max(axis=0)
+        strongest = np.abs(values).argmax(axis=0)[None]
+        return np.take_along_axis(values, strongest, axis=0)[0]
     if not isinstance(head, int) or not 0 <= head < len(values):
         raise UsageError(
             f"there is no head {head!r}; choose 0 to {len(values) - 1}, 'mean' or 'max'",

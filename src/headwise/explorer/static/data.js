@@ -9,14 +9,14 @@
 /**
  * The pieces of one side of a translation.
  * @typedef {{language: string, pieces: string[], words: string[], word_of_piece: number[], marks: boolean[]}} Side
- * The weights of one layer, one byte each: weight = byte * scale / 255, order [head][query][key].
- * @typedef {{name: string, kind: string, layer: number, shape: number[], scale: number, weights: string}} PackedMap
+ * The weights of one layer, one byte each: weight = low + byte * scale / 255, order [head][query][key]; low is below 0 if some are.
+ * @typedef {{name: string, kind: string, layer: number, shape: number[], low: number, scale: number, weights: string}} PackedMap
  * @typedef {{title: string, source_text: string, target_text: string, source: Side, target: Side,
  *            target_input: Side, maps: PackedMap[]}} Trace
  * One word or piece as it is shown.
  * @typedef {{text: string, language: string}} Item
  * A table to show; weights are row by row; hidden[i] is the share of row i that was on hidden marks.
- * @typedef {{rows: Item[], columns: Item[], weights: Float64Array, hidden: Float64Array}} View
+ * @typedef {{rows: Item[], columns: Item[], weights: Float64Array, hidden: Float64Array, signed: boolean}} View
  * A group of positions that is shown as one item.
  * @typedef {{item: Item, members: number[], mark: boolean}} Group
  */
@@ -86,17 +86,17 @@ function mergedHead(map, head, rows, columns) {
       const start = (head * numQueries + query) * numKeys;
       for (const key of column.members) sum += bytes[start + key];
     }
-    table[i * columns.length + j] = (sum * map.scale) / 255 / row.members.length;
+    table[i * columns.length + j] = map.low * column.members.length + (sum * map.scale) / 255 / row.members.length;
   }));
   return table;
 }
 
 /**
  * Take the columns of hidden marks out of one head: what remains of a row is scaled to the row's old sum, and the
- * share that was hidden is kept to be told.
- * @param {Float64Array} whole @param {number} numRows @param {number[]} kept places of the columns that stay
+ * share that was hidden is kept to be told. Signed weights are no shares: they stay as they are.
+ * @param {Float64Array} whole @param {number} numRows @param {number[]} kept places of the columns that stay @param {boolean} signed
  */
-function withoutHidden(whole, numRows, kept) {
+function withoutHidden(whole, numRows, kept, signed) {
   const numAll = whole.length / numRows;
   const weights = new Float64Array(numRows * kept.length);
   const hidden = new Float64Array(numRows);
@@ -104,9 +104,9 @@ function withoutHidden(whole, numRows, kept) {
     const row = whole.subarray(i * numAll, (i + 1) * numAll);
     const total = row.reduce((sum, weight) => sum + weight, 0);
     const visible = kept.reduce((sum, place) => sum + row[place], 0);
-    hidden[i] = total > 0 ? 1 - visible / total : 0;
+    hidden[i] = !signed && total > 0 ? 1 - visible / total : 0;
     kept.forEach((place, j) => {
-      weights[i * kept.length + j] = visible > 0 ? (row[place] * total) / visible : 0;
+      weights[i * kept.length + j] = signed ? row[place] : visible > 0 ? (row[place] * total) / visible : 0;
     });
   }
   return { weights, hidden };
@@ -132,13 +132,15 @@ function makeView(trace, map, choice) {
   const weights = new Float64Array(rows.length * columns.length);
   const hidden = new Float64Array(rows.length);
   for (const head of heads) {
-    const one = withoutHidden(mergedHead(map, head, rows, all), rows.length, kept);
+    const one = withoutHidden(mergedHead(map, head, rows, all), rows.length, kept, map.low < 0);
     one.hidden.forEach((share, i) => { hidden[i] += share / heads.length; });
     one.weights.forEach((weight, place) => {
-      weights[place] = choice.head === "max" ? Math.max(weights[place], weight) : weights[place] + weight / heads.length;
+      if (choice.head !== "max") weights[place] += weight / heads.length;
+      else if (Math.abs(weight) > Math.abs(weights[place])) weights[place] = weight;
     });
   }
-  return { rows: rows.map((group) => group.item), columns: columns.map((group) => group.item), weights, hidden };
+  const items = (/** @type {Group[]} */ groups) => groups.map((group) => group.item);
+  return { rows: items(rows), columns: items(columns), weights, hidden, signed: map.low < 0 };
 }
 
 /** The weight that row i gives to column j. @param {View} view @param {number} i @param {number} j */

@@ -8,6 +8,11 @@ const RAMPS = {
   dark: ["#1d1233", "#443a83", "#31688e", "#21918c", "#35b779", "#90d743", "#fde725"],
   light: ["#f6f7f2", "#d6e9b9", "#93d0a0", "#45a89b", "#2b768e", "#364f8a", "#3b1a66"],
 };
+/* Of weights that may be negative: blue below zero, red above, the paper's own tone between. */
+const SIGNED_RAMPS = {
+  dark: ["#8fc4ff", "#3f7fc8", "#284a74", "#202329", "#743328", "#c8543f", "#ffab8f"],
+  light: ["#0b3c73", "#3f7fc8", "#b3cfec", "#f6f6f4", "#f0c0b4", "#c8543f", "#73170b"],
+};
 const LABEL_FONT = '13px system-ui, "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif';
 const WIDE_CHARACTER = /[\u2e80-\u2fdf\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]/;
 const LONGEST_LABEL = 130;
@@ -22,26 +27,32 @@ function rampColours(stops) {
   });
 }
 
-const COLOURS = { dark: rampColours(RAMPS.dark), light: rampColours(RAMPS.light) };
+const COLOURS = [RAMPS, SIGNED_RAMPS].map((ramps) => ({ dark: rampColours(ramps.dark), light: rampColours(ramps.light) }));
 
-/** The colours for the theme of the moment. */
-function themeColours() {
-  return COLOURS[document.documentElement.dataset.theme === "dark" ? "dark" : "light"];
+/** The colours for the theme of the moment. @param {boolean} signed */
+function themeColours(signed) {
+  return COLOURS[signed ? 1 : 0][document.documentElement.dataset.theme === "dark" ? "dark" : "light"];
 }
 
-/** The colour of a value between 0 and the largest. @param {number[][]} colours @param {number} value @param {number} largest */
-function colourOf(colours, value, largest) {
-  return colours[Math.min(255, Math.max(0, Math.round((255 * value) / largest)))];
+/** The colour of a value between the lowest and the largest. @param {number[][]} colours @param {number} value @param {number} lowest @param {number} largest */
+function colourOf(colours, value, lowest, largest) {
+  return colours[Math.min(255, Math.max(0, Math.round((255 * (value - lowest)) / (largest - lowest))))];
 }
 
-/** A table as a canvas of one pixel a cell: writing pixels is much faster than drawing squares. @param {HTMLCanvasElement} canvas @param {View} view @param {number} largest */
-function drawPixels(canvas, view, largest) {
+/** The ends of the scale: 0 and the largest weight, or as far below zero as above it. @param {View} view @param {number} [largest] */
+function endsOf(view, largest = 1e-9) {
+  const most = view.weights.reduce((found, weight) => Math.max(found, Math.abs(weight)), largest);
+  return { lowest: view.signed ? -most : 0, largest: most };
+}
+
+/** A table as a canvas of one pixel a cell: writing pixels is much faster than drawing squares. @param {HTMLCanvasElement} canvas @param {View} view @param {{lowest: number, largest: number}} ends */
+function drawPixels(canvas, view, { lowest, largest }) {
   canvas.width = view.columns.length;
   canvas.height = view.rows.length;
   const pen = canvas.getContext("2d");
   const image = pen.createImageData(canvas.width, canvas.height);
-  const colours = themeColours();
-  view.weights.forEach((weight, place) => image.data.set([...colourOf(colours, weight, largest), 255], 4 * place));
+  const colours = themeColours(view.signed);
+  view.weights.forEach((weight, place) => image.data.set([...colourOf(colours, weight, lowest, largest), 255], 4 * place));
   pen.putImageData(image, 0, 0);
 }
 
@@ -113,10 +124,10 @@ class HeatMap {
 
   /** @param {CanvasRenderingContext2D} pen */
   drawCells(pen) {
-    const { rows, columns, weights } = this.view;
-    this.largest = Math.max(weights.reduce((largest, weight) => Math.max(largest, weight), 0), 1e-9);
+    const { rows, columns } = this.view;
+    this.ends = endsOf(this.view);
     const pixels = document.createElement("canvas");
-    drawPixels(pixels, this.view, this.largest);
+    drawPixels(pixels, this.view, this.ends);
     const [width, height] = [this.size * columns.length, this.height * rows.length];
     pen.imageSmoothingEnabled = false;
     pen.drawImage(pixels, this.left, this.top, width, height);
@@ -161,16 +172,16 @@ class HeatMap {
   /** @param {CanvasRenderingContext2D} pen @param {number} height */
   drawScale(pen, height) {
     const [x, y, length] = [this.left, height - 22, Math.min(160, this.size * this.view.columns.length)];
-    const colours = themeColours();
+    const colours = themeColours(this.view.signed);
     for (let step = 0; step < length; step += 1) {
-      pen.fillStyle = `rgb(${colourOf(colours, step, length).join(",")})`;
+      pen.fillStyle = `rgb(${colourOf(colours, step, 0, length).join(",")})`;
       pen.fillRect(x + step, y, 1.5, 9);
     }
     pen.fillStyle = pageColour("--muted");
     pen.textAlign = "right";
-    pen.fillText("0", x - 5, y + 5);
+    pen.fillText(this.view.signed ? this.ends.lowest.toFixed(2) : "0", x - 5, y + 5);
     pen.textAlign = "left";
-    pen.fillText(this.largest.toFixed(2), x + length + 6, y + 5);
+    pen.fillText(this.ends.largest.toFixed(2), x + length + 6, y + 5);
   }
 
   /** The picture and the mark around the cell that is read. */

@@ -103,7 +103,7 @@ class LinkView {
         const other = this.active !== null && this.active.side !== side;
         const weight = other ? this.weightFromActive(place) : 0;
         button.classList.toggle("chosen", chosen);
-        button.classList.toggle("linked", other && weight >= SMALLEST_LINK);
+        button.classList.toggle("linked", other && Math.abs(weight) >= SMALLEST_LINK);
         button.setAttribute("aria-pressed", String(this.pinned !== null && this.pinned.side === side && this.pinned.place === place));
         button.lastChild.textContent = other ? this.format(weight) : "";
       });
@@ -122,8 +122,8 @@ class LinkView {
     const result = [];
     for (let i = 0; i < rows.length; i += 1) {
       let row = columns.map((_, j) => ({ i, j, weight: weightAt(this.view, i, j) }));
-      if (this.active) row = row.filter((link) => (this.active.side === "query" ? i : link.j) === this.active.place && link.weight >= 0.005);
-      else row = row.filter((link) => link.weight >= SMALLEST_LINK).sort((a, b) => b.weight - a.weight).slice(0, LINKS_SHOWN);
+      if (this.active) row = row.filter((link) => (this.active.side === "query" ? i : link.j) === this.active.place && Math.abs(link.weight) >= 0.005);
+      else row = row.filter((link) => Math.abs(link.weight) >= SMALLEST_LINK).sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight)).slice(0, LINKS_SHOWN);
       result.push(...row);
     }
     return result;
@@ -141,14 +141,15 @@ class LinkView {
     const colour = pageColour("--accent");
     const keyBoxes = [...this.keys.children].map((button) => button.getBoundingClientRect());
     const queryBoxes = [...this.queries.children].map((button) => button.getBoundingClientRect());
-    return this.links().map(({ i, j, weight }) => {
+    return this.links().map(({ i, j, weight: signed }) => {
+      const weight = Math.min(Math.abs(signed), 1);
       const [key, query] = [keyBoxes[j], queryBoxes[i]];
       const [x1, y1] = [key.x + key.width / 2 - frame.x, key.bottom - frame.y];
       const [x2, y2] = [query.x + query.width / 2 - frame.x, query.top - frame.y];
       const bend = (y2 - y1) * 0.45;
       return makeSvg("path", {
         d: `M${x1.toFixed(1)} ${y1.toFixed(1)}C${x1.toFixed(1)} ${(y1 + bend).toFixed(1)} ${x2.toFixed(1)} ${(y2 - bend).toFixed(1)} ${x2.toFixed(1)} ${y2.toFixed(1)}`,
-        fill: "none", stroke: colour, "stroke-linecap": "round",
+        fill: "none", stroke: colour, "stroke-linecap": "round", "stroke-dasharray": signed < 0 ? "6 5" : "none",
         "stroke-width": (0.6 + 7 * weight).toFixed(2),
         "stroke-opacity": (this.active ? Math.min(0.25 + weight, 1) : Math.min(0.08 + 0.7 * weight, 1)).toFixed(2),
       });

@@ -68,8 +68,8 @@ function readWord(side, place) {
   const others = side === "query" ? view.columns : view.rows;
   const found = others
     .map((item, other) => ({ word: item.text, value: side === "query" ? weightAt(view, place, other) : weightAt(view, other, place) }))
-    .filter((entry) => entry.value >= SMALLEST_LINK)
-    .sort((one, other) => other.value - one.value)
+    .filter((entry) => Math.abs(entry.value) >= SMALLEST_LINK)
+    .sort((one, other) => Math.abs(other.value) - Math.abs(one.value))
     .slice(0, 5)
     .map((entry) => say("reading_item", { word: entry.word, value: formatWeight(entry.value) }));
   const list = found.length
@@ -143,6 +143,7 @@ function render() {
     byId(`${side}_text`).lang = trace()[side].language;
   }
   view = makeView(trace(), currentMap(), choice);
+  byId("signed_note").hidden = !view.signed;
   linkView.show(view, {
     key: say(choice.kind === "decoder_self" ? "looked_at_target" : "looked_at_source"),
     query: say(choice.kind === "encoder_self" ? "looking_source" : "looking_target"),
