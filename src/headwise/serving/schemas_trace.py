@@ -26,7 +26,7 @@ class TraceMaps(Body):
     kinds: list[Kind] = Field(default=["cross"], min_length=1, max_length=3)
     layers: Annotated[list[Number], Field(min_length=1, max_length=64)] | None = None
     heads: Annotated[list[Number], Field(min_length=1, max_length=64)] | None = None
-    bits: Literal[8, 16] = Field(default=8, description="of each weight; weight = number · scale / (2^bits − 1)")
+    bits: Literal[8, 16] = Field(default=8, description="of each weight; weight = low + number · scale / (2^bits − 1)")
 
 
 class TraceBody(Body):
@@ -118,7 +118,7 @@ class TraceReply(Reply):
     tree: TreeReply | None
     attention: list[PresentReply] = Field(description="all maps the model has; empty unless maps were asked for")
     maps: list[dict[str, Any]] = Field(
-        description="name, kind, layer, heads, shape [head, query, key], scale, bits, weights (base64, lowest byte first)"
+        description="name, kind, layer, heads, shape [head, query, key], low (0, or the lowest weight if some are negative), scale, bits, weights (base64, lowest byte first)"
     )
 
 

@@ -3,9 +3,9 @@
  * Weights travel as whole numbers, weight = number · scale / (2^bits − 1), in the order [head][query][key].
  *
  * @typedef {{language: string, pieces: string[], words: string[], word_of_piece: number[], marks: boolean[]}} Side
- * @typedef {{name: string, kind: string, layer: number, heads: number[], shape: number[], scale: number, bits: number, weights: string}} PackedMap
+ * @typedef {{name: string, kind: string, layer: number, heads: number[], shape: number[], low: number, scale: number, bits: number, weights: string}} PackedMap
  * @typedef {{text: string, language: string}} Item one word or piece as it is shown
- * @typedef {{rows: Item[], columns: Item[], weights: Float64Array, hidden: Float64Array}} Table
+ * @typedef {{rows: Item[], columns: Item[], weights: Float64Array, hidden: Float64Array, signed: boolean}} Table
  *     weights row by row; hidden[i]: the share of row i that lay on hidden marks
  * @typedef {{item: Item, members: number[], mark: boolean}} Group positions that are shown as one item
  */
@@ -69,15 +69,15 @@ function mergedHead(map, head, rows, columns) {
       for (let j = 0; j < columns.length; j += 1) {
         let sum = 0;
         for (const key of columns[j].members) sum += numbers[start + key];
-        table[i * columns.length + j] += (sum * unit) / members.length;
+        table[i * columns.length + j] += (map.low * columns[j].members.length + sum * unit) / members.length;
       }
     }
   }
   return table;
 }
 
-/** Take hidden columns out: what remains of a row is scaled to its old sum, and the share that went is kept to be told. @param {Float64Array} whole @param {number} numRows @param {number[]} kept */
-function withoutHidden(whole, numRows, kept) {
+/** Take hidden columns out: what remains of a row is scaled to its old sum, and the share that went is kept to be told. Signed weights are no shares and stay. @param {Float64Array} whole @param {number} numRows @param {number[]} kept @param {boolean} signed */
+function withoutHidden(whole, numRows, kept, signed) {
   const numAll = whole.length / numRows;
   if (kept.length === numAll) return { weights: whole, hidden: new Float64Array(numRows) };
   const weights = new Float64Array(numRows * kept.length);
@@ -86,8 +86,8 @@ function withoutHidden(whole, numRows, kept) {
     const row = whole.subarray(i * numAll, (i + 1) * numAll);
     const total = row.reduce((sum, weight) => sum + weight, 0);
     const visible = kept.reduce((sum, place) => sum + row[place], 0);
-    hidden[i] = total > 0 ? 1 - visible / total : 0;
-    kept.forEach((place, j) => { weights[i * kept.length + j] = visible > 0 ? (row[place] * total) / visible : 0; });
+    hidden[i] = !signed && total > 0 ? 1 - visible / total : 0;
+    kept.forEach((place, j) => { weights[i * kept.length + j] = signed ? row[place] : visible > 0 ? (row[place] * total) / visible : 0; });
   }
   return { weights, hidden };
 }
@@ -117,13 +117,14 @@ export function makeTable(trace, maps, { head, level, hideMarks }) {
     return places.filter((place) => place >= 0).map((place) => ({ map, place }));
   });
   for (const { map, place } of chosen) {
-    const one = withoutHidden(mergedHead(map, place, rows, all), rows.length, kept);
+    const one = withoutHidden(mergedHead(map, place, rows, all), rows.length, kept, map.low < 0);
     for (let i = 0; i < hidden.length; i += 1) hidden[i] += one.hidden[i] / chosen.length;
     for (let i = 0; i < weights.length; i += 1) {
-      weights[i] = head === "max" ? Math.max(weights[i], one.weights[i]) : weights[i] + one.weights[i] / chosen.length;
+      if (head !== "max") weights[i] += one.weights[i] / chosen.length;
+      else if (Math.abs(one.weights[i]) > Math.abs(weights[i])) weights[i] = one.weights[i];
     }
   }
-  return { rows: rows.map((group) => group.item), columns: columns.map((group) => group.item), weights, hidden };
+  return { rows: rows.map((group) => group.item), columns: columns.map((group) => group.item), weights, hidden, signed: maps.some((map) => map.low < 0) };
 }
 
 /** The weight that row i gives to column j. @param {Table} table @param {number} i @param {number} j */

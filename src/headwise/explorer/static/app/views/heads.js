@@ -78,7 +78,7 @@ export function mount(root, context) {
       for (const head of map.heads) {
         const table = makeTable(trace, [map], { head: String(head), ...choice() });
         const canvas = make("canvas", { "aria-hidden": "true" });
-        drawPixels(canvas, table.weights, table.rows.length, table.columns.length, { largest: largestOf(table.weights), scale: state.scale });
+        drawPixels(canvas, table.weights, table.rows.length, table.columns.length, { largest: largestOf(table.weights), scale: state.scale, kind: table.signed ? "diverging" : "sequence" });
         const label = text("trace.head_number", { head: head + 1 });
         cells.append(make("button", {
           type: "button", "aria-pressed": String(map === chosen && head === chosenHead), "aria-label": `${text("trace.layer_number", { layer: map.layer + 1 })}, ${label}`,
@@ -98,6 +98,7 @@ export function mount(root, context) {
   function drawLarge() {
     const { map, head } = place();
     shown = makeTable(trace, [map], { head: String(head), ...choice() });
+    matrix.kind = shown.signed ? "diverging" : "sequence";
     matrix.show({ rows: shown.rows, columns: shown.columns, values: shown.weights }, { scale: state.scale });
     const where = text("heads.where", { layer: map.layer + 1, head: head + 1, kind: text(`trace.${map.kind}`) });
     large.explain(`${where} ${text("heads.large_help")}`);
