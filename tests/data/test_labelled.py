@@ -64,6 +64,13 @@ def test_a_tag_for_each_word(tmp_path: Path) -> None:
         ("a.tsv", "x" * 70_000 + "\t1\n", {}, "one", r"a\.tsv:1: is longer than 65,536 bytes"),
         ("a.conllu", "1\tI\tPRON\n", {}, "each", r"a\.conllu:1: has 3 columns, CoNLL-U has 10"),
         (
+            "a.conllu",
+            "1\tI\ti\t_\tPRP" + "\t_" * 5 + "\n",
+            {},
+            "each",
+            r"a\.conllu:1: 'I' has no upos tag \(4th column: _\)",
+        ),
+        (
             "a.txt",
             "I\tPRON\nsaw\n",
             {"kind": "columns"},

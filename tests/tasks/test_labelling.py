@@ -207,8 +207,31 @@ def test_frozen_layers_stay_the_same_to_the_last_bit(reviews: Path, tmp_path: Pa
     before, after = (read_tensors(run / "model" / "weights.safetensors") for run in (reviews, tmp_path / "run"))
     same = {name for name in before if torch.equal(before[name], after[name])}
     assert same == {name for name in before if name.startswith("encoder.")}
-    with pytest.raises(SettingsError, match="matches no weight"):
-        train(review_recipe(tmp_path, "training.freeze=[body.*]"), run=tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("body.*", "matches no weight"),
+        ("layers 1-3", "'layers 1-3' matches no weight"),
+        ("'*'", "matches every weight"),
+    ],
+)
+def test_a_pattern_that_freezes_nothing_or_all(tmp_path: Path, pattern: str, message: str) -> None:
+    change = f"training.freeze=[{pattern}]"
+    masked = {"task": "masked_language", "data": {"language": "en", "train": "missing.txt"}, "model": MODEL}
+    pairs = {"task": "translation", "data": {"source": "en", "target": "de", "train": "missing"}}
+    small = ["model.encoder.layers=1", "model.decoder.layers=1"]
+    for recipe in (
+        review_recipe(tmp_path, change),
+        recipe_from(masked, [change]),
+        recipe_from(pairs, [change, *small]),
+    ):
+        with pytest.raises(SettingsError, match=message):
+            train(recipe, run=tmp_path / "run")
+        with pytest.raises(SettingsError, match=message):
+            check_run(recipe, directory=tmp_path)
+        assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,13 @@ def read_conllu(path: Path, *, tags: str) -> Iterator[Labelled]:
                         path,
                         number,
                     )
+                if found[0].isdigit() and found[column] == "_":
+                    raise _wrong(
+                        f"{found[1]!r} has no {tags} tag ({column + 1}th column: _); correct the line, or set `tags` to the other kind",
+                        f"{found[1]!r} 没有 {tags} 标注（第 {column + 1} 列为 _）；请改正该行，或把 `tags` 设为另一种",
+                        path,
+                        number,
+                    )
                 if found[0].isdigit():
                     yield number, found[1], found[column]
 

@@ -76,12 +76,13 @@ class MaskedLanguageModel(nn.Module):
 
 
 def build_masked_language_model(
-    settings: EncoderRung, *, vocabulary_size: int, has_pairs: bool, generator: torch.Generator
+    settings: EncoderRung, *, vocabulary_size: int, has_pairs: bool, generator: torch.Generator | None
 ) -> MaskedLanguageModel:
-    """A freshly initialised model; `has_pairs`: it also judges pairs of sentences."""
+    """A freshly initialised model; `has_pairs`: it also judges pairs of sentences. No generator: nothing is filled."""
     with Unfilled():
         encoder = build_sentence_encoder(settings, vocabulary_size=vocabulary_size)
         following = FollowingHead(settings.dim) if has_pairs else None
         model = MaskedLanguageModel(encoder, GuessingHead(settings.dim, vocabulary_size), following)
-    initialize(model, generator)
+    if generator is not None:
+        initialize(model, generator)
     return model

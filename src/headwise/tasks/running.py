@@ -14,6 +14,7 @@ from headwise.tasks import (
 from headwise.tasks.arguments import require_path
 from headwise.tasks.bidirectional_recipe import BidirectionalRecipe
 from headwise.tasks.events import Events
+from headwise.tasks.frozen import check_frozen
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.language_recipe import LanguageRecipe
 from headwise.tasks.masked_recipe import MaskedRecipe
@@ -41,7 +42,9 @@ def train(
     held = require_path(run, "run", "runs/mine") / RECIPE
     if resume and held.exists():
         read_run_recipe(held)  # its damage is told before it may be taken for a recipe of the caller's
-    match _loaded(recipe, overrides):
+    loaded = _loaded(recipe, overrides)
+    check_frozen(loaded)
+    match loaded:
         case LanguageRecipe() as found:
             return language_modeling.train_language_model(found, run=run, resume=resume, events=events)
         case LabelRecipe() as found:
@@ -72,6 +75,7 @@ def check_run(
     `directory` is thrown away by the caller.
     """
     found = _loaded(recipe, overrides)
+    check_frozen(found)
     if run is not None and not isinstance(found, WordVectorRecipe):
         path = require_path(run, "run", "runs/mine")
         check_directory(path, found.model_dump(mode="json"), resume=resume, complete=complete_recipe)
