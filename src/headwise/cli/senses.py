@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     with TrainingDisplay() as display:
         report, vectors = measure_senses(readers, parts[0].found, parts[1].found, events=display)
     if arguments.plot is not None:
-        _draw(arguments, report.words[0].word, vectors)
+        _draw(arguments, report, vectors)
     if arguments.json:
         left_out = {"left_out": {"train": parts[0].num_left_out, "test": parts[1].num_left_out}}
         sys.stdout.write(json.dumps(report.as_dict() | left_out, ensure_ascii=False, indent=2) + "\n")
@@ -94,13 +94,18 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _draw(arguments: argparse.Namespace, word: str, vectors: "SenseVectors") -> None:
+def _draw(arguments: argparse.Namespace, report: "SenseReport", vectors: "SenseVectors") -> None:
     from pathlib import Path
 
     from headwise.explorer.sense_map import draw_sense_map
 
+    measured = {one.word: one for one in report.words}
+    word = next((one for one in arguments.word if one in measured), report.words[0].word)
+    scores = measured[word].scores
     numbers = [number for number, one in enumerate(vectors.occurrences) if one.word == word]
-    panels = {name: layers[-1][numbers] for name, layers in vectors.layers.items()}
+    panels = {
+        f"{name}, {100 * scores[name].balanced:.0f} %": layers[-1][numbers] for name, layers in vectors.layers.items()
+    }
     senses = [vectors.occurrences[number].sense for number in numbers]
     draw_sense_map(word, senses, panels, Path(arguments.plot), method=arguments.layout)
 

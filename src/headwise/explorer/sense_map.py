@@ -33,6 +33,9 @@ def draw_sense_map(
     method: Literal["pca", "tsne"] = "tsne",
 ) -> None:
     """A PNG; `panels` holds each model's vectors, one row for each of the occurrences, whose senses are given."""
+    fonts = find_fonts()
+    from matplotlib.collections import PathCollection
+
     if len(senses) < 2:
         raise UsageError(
             f"{word!r} occurs {len(senses)} time(s) in the test part; a picture needs at least 2",
@@ -44,7 +47,6 @@ def draw_sense_map(
     names = sorted(set(kept), key=lambda name: -kept.count(name))
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
-    fonts = find_fonts()
     figure = new_figure(height=4.2 * rows + 0.8)
     labels = make_labels([name.removeprefix(f"{word}_") for name in names], fonts)
     texts = [figure.suptitle(fonts.say(f"{word}: {len(kept)} occurrences", f"{word}：出现 {len(kept)} 次"))]
@@ -56,6 +58,8 @@ def draw_sense_map(
         texts.append(axes.set_title(title, fontsize=10))
         if number == 1:
             legend = axes.legend(fontsize=8, frameon=False)
+            for handle in legend.findobj(PathCollection):
+                handle.set_sizes([30])  # rings of a heap differ in size, their signs in the list need not
             texts += legend.get_texts()
     write_plainly(texts, fonts)
     save_figure(figure, path)
