@@ -42,6 +42,9 @@ def test_what_is_wrong_is_said(headwise: Headwise, given: list[object], tmp_path
     unknown = headwise(*given, "--word", "crane")
     assert unknown.status == 2
     assert "has no word 'crane'" in unknown.err
+    twice = headwise(*given, "--model", tmp_path / "words", "--untrained")
+    assert twice.status == 2
+    assert "two models have the same name" in twice.err
     (tmp_path / "bad.tsv").write_text("bank\tmoney\n", encoding="utf-8")
     bad = headwise(*given[:3], "--train", tmp_path / "bad.tsv")
     assert bad.status == 3

@@ -88,6 +88,14 @@ def test_together_is_one_by_one_and_a_long_sentence_is_cut_around_the_word(model
         np.testing.assert_allclose(cut, same, atol=1e-6)
 
 
+def test_an_untrained_network_is_the_same_one_with_other_weights(models: dict[str, Path]) -> None:
+    given = occurrences(2, 7)
+    for name in ("bidirectional_language", "masked_language"):
+        trained, fresh, again = (load_word_reader(models[name], untrained=one) for one in (False, True, True))
+        assert not np.allclose(trained.read(given)[-1], fresh.read(given)[-1], atol=1e-2)
+        assert np.array_equal(again.read(given)[-1], fresh.read(given)[-1])
+
+
 def test_the_rule_of_hard_pairs() -> None:
     def many(sense: str, count: int) -> list[Occurrence]:
         return [Occurrence("seal", sense, 0, ("seal",))] * count

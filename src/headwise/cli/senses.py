@@ -38,6 +38,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("word vectors, ELMo or an encoder; may be given several times", "词向量、ELMo 或编码器；可给出多次"),
     )
     parser.add_argument(
+        "--untrained",
+        action="store_true",
+        help=say(
+            "beside each model that reads sentences, the same network with random weights: what reading alone gives",
+            "在每个读句子的模型旁，再列出权重随机的同一网络：仅凭阅读所得",
+        ),
+    )
+    parser.add_argument(
         "--word",
         action="append",
         default=[],
@@ -73,6 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from headwise.cli.display import TrainingDisplay
     from headwise.data.senses import read_senses
+    from headwise.errors import UsageError
     from headwise.tasks.senses import measure_senses
     from headwise.tasks.word_reading import load_word_reader
 
@@ -81,7 +90,13 @@ def run(arguments: argparse.Namespace) -> int:
     readers = {}
     for model in arguments.model:
         reader = load_word_reader(model)
-        readers[f"{Path(model).name} ({reader.kind})" if model not in readers else model] = reader
+        readers[f"{Path(model).name} ({reader.kind})"] = reader
+        if arguments.untrained and reader.kind != "static":
+            readers[f"{Path(model).name} (untrained)"] = load_word_reader(model, untrained=True)
+    if len(readers) < len(arguments.model):
+        raise UsageError(
+            "two models have the same name; rename one of the directories", "两个模型同名；请将其中一个目录改名"
+        )
     with TrainingDisplay() as display:
         report, vectors = measure_senses(readers, parts[0].found, parts[1].found, events=display)
     if arguments.plot is not None:

@@ -16,12 +16,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from headwise.blocks.initialization import initialize
 from headwise.data.senses import Occurrence
 from headwise.errors import UsageError
 from headwise.models.elmo import ElmoEncoder
 from headwise.models.labeller import build_encoder
 from headwise.models.sentence_encoder import SentenceEncoder
 from headwise.models.vector_space import VectorSpace
+from headwise.randomness import torch_generator
 from headwise.settings import read_settings_file
 from headwise.storage import verify_directory
 from headwise.tasks.arguments import require_path
@@ -151,8 +153,11 @@ class EncoderWords:
         return [BOS, *tokens[start : start + self.longest - 1]], (first, first + own)
 
 
-def load_word_reader(directory: Path | str) -> WordReader:
-    """Word vectors, ELMo, or an encoder (BERT, a classifier, a tagger) from its bundle or run."""
+def load_word_reader(directory: Path | str, *, untrained: bool = False) -> WordReader:
+    """Word vectors, ELMo, or an encoder (BERT, a classifier, a tagger) from its bundle or run.
+
+    `untrained`: the same network with random weights, to see what the sentence gives without anything learnt.
+    """
     path = find_bundle(require_path(directory, "directory", "runs/english-elmo"))
     recipe_file = path / "recipe.yaml"
     data = read_settings_file(recipe_file) if recipe_file.is_file() else {}
@@ -166,8 +171,11 @@ def load_word_reader(directory: Path | str) -> WordReader:
     tokenizer = load_tokenizers(path / "tokenizer").source
     encoder = build_encoder(recipe.model, vocabulary_size=tokenizer.size)
     file = path / "weights.safetensors"
-    held = {name: tensor for name, tensor in read_tensors(file).items() if name.startswith(PREFIX)}
-    put_weights(weights_of(encoder), {name.removeprefix(PREFIX): held[name] for name in held}, file=file)
+    if untrained:
+        initialize(encoder, torch_generator("untrained"))
+    else:
+        held = {name: tensor for name, tensor in read_tensors(file).items() if name.startswith(PREFIX)}
+        put_weights(weights_of(encoder), {name.removeprefix(PREFIX): held[name] for name in held}, file=file)
     encoder = encoder.to(choose_device("auto")).eval()
     longest = recipe.data.row_tokens
     if isinstance(encoder, ElmoEncoder):
