@@ -60,6 +60,7 @@ def test_files_are_read(headwise: Headwise) -> None:
         "attend", "--keys", "keys.csv", "--values", "values.csv", "--queries", "57,83", "--score", "dot", "--json"
     )
     assert json.loads(answer.out)["scores"] == [[8717.0, 9998.0]]
+    assert "keys.csv: the first line, 'waist,chest', is taken for a heading" in answer.err
     Path("values.csv").write_text("40\nmany\n", encoding="utf-8")
     bad = headwise("attend", "--keys", "keys.csv", "--values", "values.csv", "--queries", "57,83")
     assert bad.status == 3
@@ -77,6 +78,9 @@ def test_files_are_read(headwise: Headwise) -> None:
         (["--example", "waist", "--parameter", "W=1"], "score gaussian has no parameter 'W'"),
         (["--example", "waist", "score.with=2"], "score.with"),
         (["--example", "waist", "--keys", "lost.csv"], "lost.csv: No such file"),
+        (["--example", "waist", "--plot", "a.pdf"], "'a.pdf' does not end in .png or .svg, which are the pictures that can be drawn"),
+        (["--example", "waist", "--plot", "a"], "name it for example a.png"),
+        (["--example", "waist", "--values", "40,nan,48"], "--values: 'nan' is not a number up to 1e+12"),
         (["--example", "waist", "--score", "dott"], "did you mean 'dot'?"),
     ],
 )  # fmt: skip

@@ -1,6 +1,7 @@
 """Figures and fonts: no font is assumed beyond the one matplotlib brings."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -46,3 +47,18 @@ def test_pictures_leave_pyplot_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     find_fonts()
     drawing.new_figure(height=1.0)
     assert "matplotlib.pyplot" not in sys.modules
+
+
+def test_a_picture_is_what_its_name_says(tmp_path: Path) -> None:
+    figure = drawing.new_figure(height=2.0)
+    figure.add_subplot().plot([1, 2])
+    for name in ("a.svg", "b.SVG"):
+        drawing.save_figure(figure, tmp_path / name)
+    text = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert text.lstrip().startswith("<?xml")
+    assert "</svg>" in text
+    assert text == (tmp_path / "b.SVG").read_text(encoding="utf-8"), "no date, no name drawn by chance"
+    drawing.save_figure(figure, tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(UsageError, match=r"'a\.jpeg' does not end in \.png or \.svg"):
+        drawing.save_figure(figure, tmp_path / "a.jpeg")

@@ -119,8 +119,17 @@ def test_what_is_no_table_is_refused(text: str, problem: str) -> None:
 def test_files(tmp_path: Path) -> None:
     file = tmp_path / "keys.csv"
     file.write_text("\ufeffwaist,chest\n51,70\n\n56,82\n", encoding="utf-8")
-    assert read_numbers(str(file), name="x").rows == ((51, 70), (56, 82))
+    assert read_numbers(str(file), name="x") == NumberTable(((51, 70), (56, 82)), heading="waist,chest")
+    for text in ('"51","70"\n"56","82"\n', "51;70\n56;82\n", "51\t70\n56\t82\n", "51, 70\n 56 ,82\n"):
+        file.write_text(text, encoding="utf-8")
+        table = read_numbers(str(file), name="x")
+        assert (table.rows, table.heading) == (((51, 70), (56, 82)), "")
     for text, line, problem in (
+        ("5l,70\n56,82\n", ":1", "'5l' is not a number"),
+        ("-x\n56\n", ":1", "'-x' is not a number"),
+        ("nan\n56\n", ":1", "'nan' is not a number"),
+        ("51;70,5\n", ":1", "several marks between its numbers"),
+        ("waist\nchest\n1\n", ":2", "'chest' is not a number"),
         ("1,2\n3,cat\n", ":2", "'cat' is not"),
         ("1,2\n3\n", ":2", "a row of 1"),
         ("", "", "no numbers"),

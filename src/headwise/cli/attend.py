@@ -59,7 +59,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("a setting of the score or the weights", "打分或权重的一项设置"),
     )
     parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
-    parser.add_argument("--plot", metavar="FILE", type=Path, help=say("also draw it (PNG)", "同时画图（PNG）"))
+    parser.add_argument(
+        "--plot", metavar="FILE", type=Path, help=say("also draw it (.png or .svg)", "同时画图（.png 或 .svg）")
+    )
 
 
 def _add_numbers(parser: argparse.ArgumentParser) -> None:
@@ -105,6 +107,10 @@ def _add_numbers(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.plot is not None:
+        from headwise.explorer.drawing import check_picture
+
+        check_picture(arguments.plot)
     worked = _work(arguments)
     if arguments.plot is not None:
         from headwise.explorer.worked_pictures import draw_worked
@@ -147,7 +153,15 @@ def _table(arguments: argparse.Namespace, name: str, default: "NumberTable | Non
 
     text = getattr(arguments, name)
     if text is not None:
-        return read_numbers(text, name=f"--{name}")
+        table = read_numbers(text, name=f"--{name}")
+        if table.heading:
+            sys.stderr.write(
+                say(
+                    f"{text}: the first line, {table.heading[:60]!r}, is taken for a heading\n",
+                    f"{text}：第一行 {table.heading[:60]!r} 被当作标题\n",
+                )
+            )
+        return table
     if default is None:
         raise UsageError(
             f"--{name} is missing; give --keys, --values and --queries, or --example waist",

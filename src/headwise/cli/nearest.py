@@ -41,7 +41,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("show beside it what one-hot vectors say of the same words", "并列显示独热向量对同样的词怎么说"),
     )
     parser.add_argument(
-        "--plot", metavar="FILE", help=say("draw the words and their neighbours (PNG)", "画出词与其邻居（PNG）")
+        "--plot",
+        metavar="FILE",
+        help=say("draw the words and their neighbours (.png or .svg)", "画出词与其邻居（.png 或 .svg）"),
     )
     parser.add_argument(
         "--layout",

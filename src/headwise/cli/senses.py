@@ -65,7 +65,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--plot",
         metavar="FILE",
-        help=say("draw the occurrences of the (first) word by sense (PNG)", "按义项画出（第一个）词的各次出现（PNG）"),
+        help=say(
+            "draw the occurrences of the (first) word by sense (.png or .svg)",
+            "按义项画出（第一个）词的各次出现（.png 或 .svg）",
+        ),
     )
     parser.add_argument(
         "--layout",

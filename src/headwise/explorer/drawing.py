@@ -30,6 +30,9 @@ WIDTH_INCHES = 8.0
 MAX_LABEL_LENGTH = 24
 """Longer words are cut: one of them must not squeeze the picture."""
 
+PICTURES = (".png", ".svg")
+"""Endings of the files that can be drawn."""
+
 INK, MUTED, FRAME = "#1b1f24", "#5b6470", "#c9d0d8"
 BASE_FONT = "DejaVu Sans"  # comes with matplotlib, so it is always there
 WIDE_FONTS = (
@@ -147,9 +150,26 @@ def write_plainly(texts: Iterable["Text"], fonts: Fonts) -> None:
         text.set_parse_math(False)
 
 
+def check_picture(path: Path) -> None:
+    """Refuse a name that does not say which picture is wanted, before anything is drawn."""
+    if path.suffix.lower() not in PICTURES:
+        raise UsageError(
+            f"{path.name!r} does not end in {' or '.join(PICTURES)}, which are the pictures that can be drawn; name it for example "
+            f"{path.stem or 'picture'}.png",
+            f"{path.name!r} 不以 {' 或 '.join(PICTURES)} 结尾，而只能画这两种图；请命名为例如 {path.stem or 'picture'}.png",
+        )
+
+
 def save_figure(figure: "Figure", path: Path) -> None:
-    """Write the picture as PNG, whole or not at all."""
+    """Write the picture as its name says, PNG or SVG, whole or not at all."""
+    from matplotlib import rc_context
+
+    check_picture(path)
     content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
+    kind = path.suffix.lower()[1:]
+    # What a picture shows decides its bytes: no date, and names inside an SVG that are the same every time.
+    nameless = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
+    with rc_context({"svg.hashsalt": "headwise"} if kind == "svg" else {}):
+        figure.savefig(content, format=kind, dpi=DOTS_PER_INCH, metadata=nameless)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(path, content.getvalue())

@@ -2,13 +2,14 @@
 
     51,56,58            a list: three keys of one number each, or one row where rows are wider (`arrange`)
     51,70;56,82;58,88   three rows of two numbers; a lone row ends with `;`
-    keys.csv            one row a line, comma or tab between numbers; a first line without any number is a heading
+    keys.csv            one row a line; comma, semicolon or tab between numbers, which may stand in quotes; a first line of names is a heading
 
 Sizes are checked before anything is read or multiplied.
 
 Tested against: what was written, number for number; one sentence for each mistake, with file and line.
 """
 
+import csv
 import math
 import re
 from collections.abc import Sequence
@@ -30,6 +31,8 @@ class NumberTable:
     rows: Rows
     is_list: bool = False
     """Written without `;`: whether it is a row or a column depends on what it stands beside."""
+    heading: str = ""
+    """The line of names above the rows of a file, which was left out."""
 
     def as_column(self) -> Rows:
         return tuple((number,) for number in self.rows[0]) if self.is_list else self.rows
@@ -38,7 +41,7 @@ class NumberTable:
 def read_numbers(text: str, *, name: str) -> NumberTable:
     """The numbers of an option; `name` is what messages call it."""
     if not re.fullmatch(r"[\s\d.,;+\-eE]*", text) and _looks_like_a_path(text):
-        return NumberTable(_read_file(Path(text)))
+        return _read_file(Path(text))
     pieces = text.split(";")
     if len(pieces) > 1 and pieces[-1].strip() == "":
         pieces = pieces[:-1]  # a lone row is marked by the `;` behind it
@@ -53,7 +56,7 @@ def _looks_like_a_path(text: str) -> bool:
     )
 
 
-def _read_file(path: Path) -> Rows:
+def _read_file(path: Path) -> NumberTable:
     size = path.stat().st_size
     if size > MAX_FILE_BYTES:
         raise DataError(
@@ -70,13 +73,38 @@ def _read_file(path: Path) -> Rows:
             file=path,
         ) from error
     rows: list[tuple[tuple[float, ...], int]] = []
+    heading = ""
     for number, line in enumerate(lines, start=1):
-        cells = re.split(r"[,\t]", line)
-        is_heading = not rows and not any(_is_number(cell) for cell in cells)
-        if line.strip() and not is_heading:
+        if not line.strip():
+            continue
+        cells = _cut(line, path, number)
+        if not rows and not heading and all(_is_name(cell) for cell in cells):
+            heading = line.strip()
+        else:
             rows.append((_read_row(cells, DataError, "", path, number), number))
     _check_shape(rows, DataError, "", path)
-    return tuple(row for row, _ in rows)
+    return NumberTable(tuple(row for row, _ in rows), heading=heading)
+
+
+def _cut(line: str, path: Path, number: int) -> list[str]:
+    """The cells of a line; what separates them is what stands in it outside of quotes."""
+    bare = re.sub(r'"[^"]*"', "", line)
+    found = [mark for mark in "\t;," if mark in bare]
+    if len(found) > 1:
+        raise DataError(
+            f"{line.strip()[:40]!r} has several marks between its numbers ({', '.join(map(repr, found))}); use one of them, a point for "
+            "decimals, and a line for each row",
+            f"{line.strip()[:40]!r} 中的数之间有多种分隔符（{'、'.join(map(repr, found))}）；请只用一种，小数用点，每行一条",
+            file=path,
+            line=number,
+        )
+    cells = next(csv.reader([line], delimiter=found[0] if found else ",", skipinitialspace=True))
+    return [cell.strip() for cell in cells]
+
+
+def _is_name(cell: str) -> bool:
+    """What may stand in a heading: letters first. `5l` and `-x` are numbers gone wrong, `nan` and `inf` numbers that are refused."""
+    return not _is_number(cell) and re.match(r"[^\W\d]", cell) is not None
 
 
 def _is_number(text: str) -> bool:
