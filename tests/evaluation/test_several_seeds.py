@@ -48,6 +48,20 @@ def test_seeds_alone_are_welchs_test() -> None:
     assert _flat(31).spread is None
 
 
+def test_an_interval_ends_where_scores_end() -> None:
+    two = _flat(3.0, 5.0).estimate()  # 4 ± 12.7
+    assert (two.low, two.is_cut) == (0.0, True)
+    assert two.high == pytest.approx(4 + 12.706, abs=1e-3)
+    near = _flat(97.0, 99.0).estimate()
+    assert (near.high, near.is_cut) == (100.0, True)
+    inside = _flat(40.0, 41.0, 42.0).estimate()
+    assert not inside.is_cut
+    assert inside.low == pytest.approx(41 - 4.303 / 3**0.5, abs=1e-3)
+    apart = _flat(10.0, 40.0).difference(_flat(20.0, 60.0))
+    assert (apart.low, apart.high, apart.is_cut) == (-100.0, pytest.approx(apart.high), True)
+    assert apart.high <= 100
+
+
 def test_equal_models_do_not_differ() -> None:
     assert _flat(30, 31).difference(_flat(30, 31)).p_value == 1.0
     assert _flat(30).difference(_flat(30)).p_value == 1.0

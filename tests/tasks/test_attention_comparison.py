@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from headwise.attention.choices import AttentionSettings, Full, Fused
+from headwise.attention.choices import AttentionSettings, Full, Fused, Reformer
 from headwise.errors import UsageError
 from headwise.explorer.attention_plots import draw_attention_comparison
 from headwise.tasks import attention_comparison
@@ -20,7 +20,14 @@ from headwise.tasks.attention_comparison import (
     known_kernels,
     will_not_fit,
 )
-from headwise.tasks.attention_points import Conditions, Point, distance_from_exact, draw, measure_point
+from headwise.tasks.attention_points import (
+    Conditions,
+    Point,
+    attend_among_queries,
+    distance_from_exact,
+    draw,
+    measure_point,
+)
 from headwise.tasks.attention_requests import choose_conditions, choose_kernels
 
 CONDITIONS = Conditions("cpu", "fp32", heads=2, head_dim=8)
@@ -44,6 +51,38 @@ def test_slopes_are_exponents(tmp_path: Path) -> None:
     saved = json.loads((tmp_path / "attention.json").read_text(encoding="utf-8"))
     assert saved["slopes"]["full"]["forward_seconds"] == pytest.approx(2.0)
     assert "| full |" in (tmp_path / "attention.md").read_text(encoding="utf-8")
+
+
+def test_short_lengths_have_slopes_too(tmp_path: Path) -> None:
+    for number, (lengths, first) in enumerate(
+        [((512, 1024, 2048, 4096), 1024), ((16, 32), 16), ((512, 4096, 8192), 4096), ((64,), 64)]
+    ):
+        place = tmp_path / str(number)
+        result = compare_attention(KERNELS, lengths=lengths, conditions=CONDITIONS, directory=place, measure=fake)
+        assert result.slope_from == first
+        slope = result.slope("full", "both_seconds")
+        assert slope == (None if len(lengths) == 1 else pytest.approx(2.0))
+        assert f"exponents of length from {first:,} up" in as_markdown(result)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_reformer_is_compared_with_what_it_approximates(*, is_causal: bool) -> None:
+    conditions = replace(CONDITIONS, causal=is_causal)
+    # Two buckets and 48 rounds: any two tokens meet in one of them, but for those that look straight away from each other.
+    everyone = measure_point("reformer", Reformer(num_buckets=2, num_rounds=48, bucket_size=64), 61, conditions)
+    few = measure_point("reformer", Reformer(num_buckets=16, num_rounds=1, bucket_size=4), 61, conditions)
+    assert everyone.distance is not None
+    assert few.distance is not None
+    assert everyone.distance < 0.15
+    assert few.distance > 0.5
+
+
+def test_exact_attention_among_queries_leaves_oneself_out() -> None:
+    q, v = (torch.randn(1, 1, 3, 4, generator=torch.Generator().manual_seed(7)) for _ in range(2))
+    out = attend_among_queries(q, v, is_causal=True)
+    torch.testing.assert_close(out[0, 0, :2], v[0, 0, [0, 0]])  # alone, then the only other one
+    scores = (q[0, 0, 2] @ torch.nn.functional.normalize(q[0, 0, :2], dim=-1).T) / 2
+    torch.testing.assert_close(out[0, 0, 2], scores.softmax(-1) @ v[0, 0, :2])
 
 
 def test_what_would_not_fit_is_left_out_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@ bootstrap, Koehn 2004) and another seed (other first weights, other order of dat
     interval                 = value ± t(ν) · √variance                                   ν = V² / Σ (V_i² / ν_i), Satterthwaite 1946
 
 A variance known from 3 seeds is known badly: that is what Student's t with few degrees of freedom ν says. With one seed the second
-doubt is left out, because nothing is known of it: the interval then speaks of these two models, not of their recipes.
+doubt is left out, because nothing is known of it: the interval then speaks of these two models, not of their recipes. With two seeds t is
+up to 12.7, and an interval may reach past what a score can be: it is cut there, and says so.
 Tested against: tables of Student's t, a hand-worked Welch test, the plain paired bootstrap, coverage on simulated seeds.
 """
 
@@ -24,6 +25,8 @@ from headwise.evaluation.statistics import SentenceStatistics, chunk_sizes, draw
 from headwise.randomness import numpy_generator
 
 Draws = NDArray[np.float64]
+SCALE = (0.0, 100.0)
+"""What BLEU, chrF and an accuracy in percent can be."""
 
 
 class Statistics(Protocol):
@@ -44,6 +47,8 @@ class Estimate:
     high: float
     p_value: float | None = None
     """Of a difference: how often one at least as large would be seen if there were none."""
+    is_cut: bool = False
+    """Whether the interval reached past the ends of the scale."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -93,15 +98,23 @@ class SeedScores:
         return float(self.values.std(ddof=1)) if len(self.values) > 1 else None
 
     def estimate(self) -> Estimate:
-        return _estimate(self.mean, self.draws.mean(0), [self])
+        return _estimate(self.mean, self.draws.mean(0), [self], ends=SCALE)
 
     def difference(self, baseline: "SeedScores") -> Estimate:
         """How much better this is than the baseline."""
         draws = self.draws.mean(0) - baseline.draws.mean(0)
-        return _estimate(self.mean - baseline.mean, draws, [self, baseline], is_difference=True)
+        span = SCALE[1] - SCALE[0]
+        return _estimate(self.mean - baseline.mean, draws, [self, baseline], ends=(-span, span), is_difference=True)
 
 
-def _estimate(value: float, draws: Draws, sides: Sequence[SeedScores], *, is_difference: bool = False) -> Estimate:
+def _estimate(
+    value: float,
+    draws: Draws,
+    sides: Sequence[SeedScores],
+    *,
+    ends: tuple[float, float],
+    is_difference: bool = False,
+) -> Estimate:
     of_test = float(draws.var())
     of_seeds = [(side.spread**2 / len(side.values), len(side.values) - 1) for side in sides if side.spread is not None]
     variance = of_test + sum(part for part, _ in of_seeds)
@@ -112,7 +125,8 @@ def _estimate(value: float, draws: Draws, sides: Sequence[SeedScores], *, is_dif
     if is_difference:
         p_value = 1.0 if variance == 0 else 2 * student_tail(abs(value) / math.sqrt(variance), freedom)
         p_value = 0.0 if variance == 0 and value != 0 else p_value
-    return Estimate(value, value - reach, value + reach, p_value)
+    low, high = max(value - reach, ends[0]), min(value + reach, ends[1])
+    return Estimate(value, low, high, p_value, is_cut=(low, high) != (value - reach, value + reach))
 
 
 def student_tail(t: float, freedom: float) -> float:

@@ -132,6 +132,14 @@ class ComparisonResult:
                     "只有一个种子：区间仅涵盖测试集；换一个种子，小差异可能反转（--seeds 1,2,3）。",
                 )
             )
+        if any(found.is_cut for variant in self.variants for found in variant.quality.values()):
+            lines.append(
+                say(
+                    f"Intervals are cut at 0 and 100, where scores end: {num_seeds} seeds tell little of how much seeds differ; "
+                    "give three or more (--seeds 1,2,3).",
+                    f"区间在 0 与 100 处截断，分数到此为止：{num_seeds} 个种子难以说明种子间差异；请给三个或更多（--seeds 1,2,3）。",
+                )
+            )
         if self.jobs > 1:
             lines.append(
                 say(
