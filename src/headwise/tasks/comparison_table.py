@@ -115,7 +115,8 @@ class ComparisonResult:
         first, num_seeds = self.variants[0], max(len(variant.seeds) for variant in self.variants)
         lines = [
             say(
-                f"Differences are from {first.name!r}. {self.signature}", f"差异相对于 {first.name!r}。{self.signature}"
+                f"Differences are from {first.name!r}. {self.signature}".rstrip(),
+                f"差异相对于 {first.name!r}。{self.signature}",
             )
         ]
         if num_seeds > 1:
