@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from headwise.errors import UsageError
-from headwise.explorer.word_places import place_words
+from headwise.explorer.word_places import place_words, suggest_queries
 from headwise.models.vector_space import VectorSpace
 from headwise.randomness import numpy_generator
 
@@ -32,3 +32,9 @@ def test_neighbours_are_the_spaces_own_and_places_fill_the_square(layout: str) -
 def test_sizes_are_bounded(queries: list[str], count: int) -> None:
     with pytest.raises(UsageError, match="were asked for"):
         place_words(SPACE, queries, count=count)
+
+
+def test_words_to_begin_with_are_known() -> None:
+    assert all(word in SPACE.numbers for word in suggest_queries(SPACE))
+    familiar = VectorSpace(["king", "the", "queen", "three", "x"], numpy_generator("few").normal(size=(5, 3)))
+    assert suggest_queries(familiar) == ["king", "queen", "three"]

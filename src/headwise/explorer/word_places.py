@@ -18,6 +18,7 @@ from headwise.explorer.word_map import project_pca, project_tsne
 from headwise.models.vector_space import VectorSpace, parse_expression
 
 MAX_QUERIES, MAX_NEIGHBOURS, MAX_MAP = 32, 50, 400
+FAMILIAR = ["king", "queen", "paris", "france", "three", "four", "国王", "王后", "北京", "上海", "我们", "他们"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,12 @@ class WordPlaces:
                 for word, (x, y) in zip(self.words, self.places, strict=True)
             ],
         }
+
+
+def suggest_queries(space: VectorSpace) -> list[str]:
+    """Words to begin with that this model knows: those of the books, or else some that are neither the most frequent nor rare."""
+    known = [word for word in FAMILIAR if word in space.numbers][:6]
+    return known if len(known) >= 3 else list(space.words[len(space.words) // 20 :][:6])
 
 
 def place_words(

@@ -32,6 +32,8 @@ class LoadedModel:
     kind: Kind
     value: Any
     directory: Path | None = None
+    language: str | None = None
+    """Of a language model, as its recipe says."""
 
     @property
     def languages(self) -> tuple[str, str] | None:
@@ -78,12 +80,14 @@ def split_name(given: str) -> tuple[str, Path]:
 def load_model(name: str, directory: Path, *, device: Device = "auto", precision: Precision = "auto") -> LoadedModel:
     """A bundle as what its recipe's task makes of it."""
     path = find_bundle(directory)
-    task = read_settings_file(path / "recipe.yaml").get("task") if (path / "recipe.yaml").exists() else "translation"
+    recipe = read_settings_file(path / "recipe.yaml") if (path / "recipe.yaml").exists() else {"task": "translation"}
+    task, data = recipe.get("task"), recipe.get("data")
     match task:
         case "translation":
             return LoadedModel(name, "translator", Translator.load(path, device=device, precision=precision), path)
         case "language_modeling":
-            return LoadedModel(name, "language_model", LanguageModel.load(path), path)
+            language = data.get("language") if isinstance(data, dict) else None
+            return LoadedModel(name, "language_model", LanguageModel.load(path), path, language)
         case "word_vectors":
             return LoadedModel(name, "word_vectors", load_word_vectors(path).space, path)
         case "classification" | "tagging":

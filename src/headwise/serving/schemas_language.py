@@ -62,7 +62,11 @@ class PredictReply(Reply):
 class VectorsBody(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"queries": ["king", "king - man + woman"], "count": 5}]})
 
-    queries: list[Annotated[str, Field(min_length=1, max_length=100)]] = Field(min_length=1, max_length=16)
+    queries: (
+        Annotated[list[Annotated[str, Field(min_length=1, max_length=100)]], Field(min_length=1, max_length=16)] | None
+    ) = Field(
+        default=None, description="words, or sums such as king - man + woman; without them some that the model knows"
+    )
     model: ModelName | None = None
     count: int = Field(default=10, ge=1, le=30)
     layout: Literal["pca", "tsne"] = "pca"

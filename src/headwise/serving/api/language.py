@@ -4,7 +4,7 @@ import math
 
 from fastapi import APIRouter
 
-from headwise.explorer.word_places import place_words
+from headwise.explorer.word_places import place_words, suggest_queries
 from headwise.models.vector_space import VectorSpace
 from headwise.serving.schemas import REFUSALS
 from headwise.serving.schemas_language import (
@@ -57,5 +57,5 @@ def answer_predict(name: str, model: LanguageModel, body: PredictBody) -> Predic
 
 
 def answer_vectors(name: str, space: VectorSpace, body: VectorsBody) -> VectorsReply:
-    found = place_words(space, body.queries, count=body.count, layout=body.layout)
+    found = place_words(space, body.queries or suggest_queries(space), count=body.count, layout=body.layout)
     return VectorsReply(model=name, vocabulary=len(space.words), dim=space.dim, **found.as_dict())

@@ -10,9 +10,9 @@ router = APIRouter(tags=["models"], responses=REFUSALS)
 
 @router.get("/v1/models")
 async def list_models(state: State) -> ModelsReply:
-    """Names, kinds and, of translators, languages."""
+    """Names, kinds, and languages where a model has them."""
     found = []
     for model in state.models.values():
-        source, target = model.languages or (None, None)
+        source, target = model.languages or (model.language, None)
         found.append(ModelReply(name=model.name, kind=model.kind, source=source, target=target))
     return ModelsReply(models=found, runs=state.settings.runs is not None)

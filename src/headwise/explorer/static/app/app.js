@@ -5,7 +5,7 @@
  * `context.update`. Adding a view: one module `views/NAME.js` that exports {name, needs, mount}, one line in VIEWS, one
  * object NAME in each of en.json and zh.json (with `title`, shown in the menu).
  *
- *     needs(models) → whether there is anything to show with these models
+ *     needs(models, server) → whether there is anything to show with these models
  *     mount(root, context) → a function that ends it (or nothing)
  */
 
@@ -16,14 +16,23 @@ import { chosenTheme, useTheme } from "./theme.js";
 import * as align from "./views/align.js";
 import * as begin from "./views/begin.js";
 import * as heads from "./views/heads.js";
+import * as language from "./views/language.js";
+import * as numbers from "./views/numbers.js";
+import * as patterns from "./views/patterns.js";
+import * as positions from "./views/positions.js";
+import * as runs from "./views/runs.js";
 import * as steps from "./views/steps.js";
 import * as tree from "./views/tree.js";
+import * as vectors from "./views/vectors.js";
 
 /** The menu, from above; each group has a heading. */
 const VIEWS = [
   { group: "translating", views: [align, heads, steps, tree] },
+  { group: "language", views: [language, vectors] },
+  { group: "mechanics", views: [numbers, positions, patterns] },
+  { group: "training", views: [runs] },
 ];
-/** Shown when no other view has anything to show. */
+/** Shown first where there is no model. */
 const FALLBACK = begin;
 /** What moves along when another view is opened. */
 const SHARED = ["model", "text", "prefix", "forced", "size", "alpha", "level"];
@@ -32,6 +41,8 @@ const main = document.getElementById("main");
 const menu = document.getElementById("views");
 /** @type {any[]} */
 let models = [];
+/** @type {any} what else the server says of itself: whether there are runs to watch */
+let server = {};
 let unmount = () => {};
 let shown = "";
 
@@ -48,7 +59,7 @@ function address(name, state) {
   return `#/${name}${query ? `?${query}` : ""}`;
 }
 
-const available = () => VIEWS.flatMap((part) => part.views).filter((view) => view.needs(models));
+const available = () => VIEWS.flatMap((part) => part.views).filter((view) => view.needs(models, server));
 
 /** Everything a view is given. @param {string} name @param {Record<string, string>} state */
 function makeContext(name, state) {
@@ -95,7 +106,7 @@ function announce(message) {
 function drawMenu(current, state) {
   menu.setAttribute("aria-label", text("shell.menu"));
   const groups = VIEWS.map(({ group, views }) => {
-    const links = views.filter((view) => view.needs(models)).map((view) => make("li", {}, make("a", {
+    const links = views.filter((view) => view.needs(models, server)).map((view) => make("li", {}, make("a", {
       href: address(view.name, shared(state)), "aria-current": view.name === current ? "page" : null,
     }, text(`${view.name}.menu`))));
     if (!links.length) return null;
@@ -124,7 +135,7 @@ function drawSwitches() {
 function show() {
   const { name, state } = readAddress();
   const views = available();
-  const view = views.find((one) => one.name === name) ?? views[0] ?? FALLBACK;
+  const view = views.find((one) => one.name === name) ?? (models.length || server.runs ? views[0] : FALLBACK);
   unmount();
   drawMenu(view.name, state);
   document.title = `${text(`${view.name}.title`)} · Headwise`;
@@ -146,6 +157,7 @@ function show() {
 async function loadModels() {
   const reply = await ask("v1/models", undefined, { fresh: true });
   models = reply.models;
+  server = reply;
 }
 
 /** A server that wants a key, or none at all: say so and let the user try again. @param {any} problem */

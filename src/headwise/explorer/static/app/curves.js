@@ -15,7 +15,7 @@ import { markPath, styleOf } from "./palette.js";
 import { fullNumber, linearTicks, logTicks, shortNumber } from "./ticks.js";
 
 const FONT = 'Inter, "Segoe UI", system-ui, "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';
-const ROOM = { left: 58, right: 14, top: 12, bottom: 42 };
+const ROOM = { left: 68, right: 26, top: 12, bottom: 42 };
 
 export class CurveChart {
   /** @param {HTMLElement} area @param {{context: any, onRead: (words: string) => void, label: string}} options */
@@ -23,7 +23,7 @@ export class CurveChart {
     this.context = context;
     this.onRead = onRead;
     this.picture = make("div", { class: "chart", role: "img", tabindex: "0", "aria-label": label });
-    this.legend = make("ul", { class: "legend" });
+    this.legend = make("ul", { class: "series-names" });
     area.append(this.legend, this.picture);
     this.place = -1;
     this.again = () => this.draw();

@@ -15,14 +15,15 @@ const LABEL_FONT = `13px ${FAMILY}`;
 const WIDE = /^[\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]+$/;
 const LONGEST_LABEL = 120;
 const MOST_SQUARES = 4096; // in a saved SVG; beyond these the cells are one embedded picture
-const SMALLEST = { few: 16, many: 6 };
+const SMALLEST = { few: 16, many: 6, all: 1 };
+const FITTING_HEIGHT = 460;
 
 /** @typedef {{text: string, language?: string}} Item @typedef {{rows: Item[], columns: Item[], values: ArrayLike<number>}} Numbers */
 
 export class Matrix {
-  /** @param {HTMLElement} area @param {{label: string, onCell?: (row: number, column: number, value: number) => void, format?: (value: number) => string, kind?: "sequence" | "diverging"}} options */
-  constructor(area, { label, onCell = () => {}, format = (value) => value.toFixed(2), kind = "sequence" }) {
-    Object.assign(this, { area, onCell, format, kind, cell: { row: -1, column: -1 }, how: {} });
+  /** @param {HTMLElement} area @param {{label: string, onCell?: (row: number, column: number, value: number) => void, format?: (value: number) => string, kind?: "sequence" | "diverging", fits?: boolean}} options fits: the whole table in sight, however small its cells */
+  constructor(area, { label, onCell = () => {}, format = (value) => value.toFixed(2), kind = "sequence", fits = false }) {
+    Object.assign(this, { area, onCell, format, kind, fits, cell: { row: -1, column: -1 }, how: {} });
     const quiet = { "aria-hidden": "true" };
     this.corner = make("div", { class: "matrix-corner" });
     this.top = make("canvas", { class: "matrix-top", ...quiet });
@@ -77,9 +78,20 @@ export class Matrix {
     this.lean = this.isUpright ? 0 : Math.ceil(longest * Math.SQRT1_2);
     this.topHeight = this.isUpright ? 15 * Math.min(6, Math.max(1, ...columns.map((item) => (WIDE.test(item.text) ? [...item.text].length : 1)))) + 10 : this.lean + 18;
     const room = this.width - this.leftWidth - Math.max(this.lean, 8) - 4;
-    const smallest = columns.length > 64 ? SMALLEST.many : SMALLEST.few;
+    const smallest = this.fits ? SMALLEST.all : columns.length > 64 ? SMALLEST.many : SMALLEST.few;
     this.size = Math.max(smallest, Math.min(38, Math.floor(room / columns.length)));
-    this.height = Math.max(rows.length > 64 ? SMALLEST.many : SMALLEST.few, Math.min(this.size, 30));
+    this.height = this.fits
+      ? Math.max(SMALLEST.all, Math.min(this.size, 30, Math.floor(FITTING_HEIGHT / rows.length)))
+      : Math.max(rows.length > 64 ? SMALLEST.many : SMALLEST.few, Math.min(this.size, 30));
+  }
+
+  /** Every so-manieth name is written: leaning ones need 14 pixels, and many numbers in a row are easier to read further apart. */
+  get everyColumn() {
+    return Math.ceil((this.fits ? 28 : 14) / this.size);
+  }
+
+  get everyRow() {
+    return Math.ceil((this.fits ? 18 : 14) / this.height);
   }
 
   draw() {
@@ -121,7 +133,7 @@ export class Matrix {
 
   /** Names that would overlap are left out: every k-th stays. @param {CanvasRenderingContext2D} pen */
   drawLeft(pen) {
-    const every = Math.ceil(14 / this.height);
+    const every = this.everyRow;
     pen.textAlign = "right";
     this.numbers.rows.forEach((item, row) => {
       if (row % every === 0) pen.fillText(item.text, this.leftWidth - 7, (row + 0.5) * this.height, LONGEST_LABEL);
@@ -130,7 +142,7 @@ export class Matrix {
 
   /** Latin names lean, Chinese ones stand upright. @param {CanvasRenderingContext2D} pen */
   drawTop(pen) {
-    const every = Math.ceil(14 / this.size);
+    const every = this.everyColumn;
     this.numbers.columns.forEach((item, column) => {
       if (column % every !== 0) return;
       const x = (column + 0.5) * this.size;
@@ -194,8 +206,9 @@ export class Matrix {
       const bytes = rampBytes(this.kind);
       rows.forEach((_, i) => columns.forEach((__, j) => svg.append(makeSvg("rect", { x: this.leftWidth + j * this.size, y: this.topHeight + i * this.height, width: this.size - 1, height: this.height - 1, fill: colourName(bytes, shade(this.valueAt(i, j), this.how.largest, this.how)) }))));
     }
-    rows.forEach((item, i) => svg.append(makeSvg("text", { x: this.leftWidth - 7, y: this.topHeight + (i + 0.5) * this.height + 4.5, "text-anchor": "end", fill: ink }, item.text)));
+    rows.filter((_, i) => i % this.everyRow === 0).forEach((item, k) => { const i = k * this.everyRow; svg.append(makeSvg("text", { x: this.leftWidth - 7, y: this.topHeight + (i + 0.5) * this.height + 4.5, "text-anchor": "end", fill: ink }, item.text)); });
     columns.forEach((item, j) => {
+      if (j % this.everyColumn !== 0) return;
       const [x, y] = [this.leftWidth + (j + 0.5) * this.size, this.topHeight - 7];
       svg.append(makeSvg("text", { x, y, fill: ink, ...(this.isUpright ? { "text-anchor": "middle" } : { transform: `rotate(-45 ${x} ${y})` }) }, item.text));
     });

@@ -8,7 +8,7 @@ import { ask } from "./api.js";
 import { make, makeNumber, makeSelect } from "./dom.js";
 
 const MOST_CHARACTERS = 2000;
-const EXAMPLES = {
+export const EXAMPLES = {
   en: [
     "The animal didn't cross the street because it was too tired.",
     "The animal didn't cross the street because it was too wide.",

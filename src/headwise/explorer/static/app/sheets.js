@@ -5,7 +5,7 @@
  * @typedef {(string | number | null)[]} Row
  */
 
-import { make, makeSvg, pageColour } from "./dom.js";
+import { make, makeSvg, pageColour, pieceParts } from "./dom.js";
 
 const FONT = 'Inter, "Segoe UI", system-ui, "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';
 const LINE = 26;
@@ -25,12 +25,12 @@ export function makeSheet({ columns, rows, label, chosen = -1, onRow = undefined
   const body = rows.map((row, number) => make("tr", { class: number === chosen ? "chosen" : null }, ...row.map((cell, place) => {
     const words = written(columns[place], cell);
     if (place === 0) {
-      const name = make("span", { lang: language, dir: "auto" }, words);
+      const name = make("span", { lang: language, dir: "auto" }, ...pieceParts(words));
       return make("th", { scope: "row" }, onRow ? make("button", { type: "button", class: "cell", "aria-pressed": String(number === chosen), onclick: () => onRow(number) }, name) : name);
     }
     const td = make("td", { class: columns[place].bar ? "barred" : null });
     if (columns[place].bar && typeof cell === "number") {
-      const bar = make("span", { class: "bar-fill", "aria-hidden": "true" });
+      const bar = make("span", { class: "share-fill", "aria-hidden": "true" });
       bar.style.width = `${(100 * Math.min(Math.max(cell, 0), 1)).toFixed(2)}%`;
       td.append(bar);
     }

@@ -11,9 +11,14 @@ export function linearTicks(low, high, count) {
   return ticks;
 }
 
-/** Powers of a base, thinned to at most `count`. @param {number} low @param {number} high @param {number} count @param {number} [base] */
+/** Powers of a base, thinned to at most `count`; of few decades also their double and fivefold. @param {number} low @param {number} high @param {number} count @param {number} [base] */
 export function logTicks(low, high, count, base = 10) {
   const [first, last] = [Math.ceil(Math.log(low) / Math.log(base) - 1e-9), Math.floor(Math.log(high) / Math.log(base) + 1e-9)];
+  if (base === 10 && last - first < 3) {
+    const fine = [];
+    for (let power = first - 1; power <= last; power += 1) fine.push(...[1, 2, 5].map((unit) => Number((unit * 10 ** power).toPrecision(12))));
+    return fine.filter((tick) => tick >= low * 0.999 && tick <= high * 1.001);
+  }
   const every = Math.max(1, Math.ceil((last - first + 1) / count));
   const ticks = [];
   for (let power = first; power <= last; power += every) ticks.push(Number((base ** power).toPrecision(12)));

@@ -1,0 +1,48 @@
+/*
+ * One question at a time: a later one makes an earlier one forgotten, what goes wrong is said beside the controls, and the view is
+ * `aria-busy` while an answer is awaited.
+ *
+ *     const asking = makeAsking(root);
+ *     asking.ask(["v1/attend", body], (reply) => draw(reply));
+ */
+
+import { ask } from "./api.js";
+import { make } from "./dom.js";
+
+/** @param {HTMLElement} busy what is being worked on */
+export function makeAsking(busy) {
+  const problem = make("p", { class: "problem", role: "alert", hidden: true });
+  let last = new AbortController();
+  return {
+    problem,
+    end: () => last.abort(),
+    /** @param {[string, any?]} request @param {(reply: any) => void} onReply @param {{fresh?: boolean}} [options] */
+    async ask(request, onReply, options = {}) {
+      last.abort();
+      last = new AbortController();
+      const { signal } = last;
+      busy.setAttribute("aria-busy", "true");
+      try {
+        const reply = await ask(request[0], request[1], { signal, ...options });
+        if (signal.aborted) return;
+        problem.hidden = true;
+        onReply(reply);
+      } catch (fault) {
+        if (signal.aborted) return;
+        problem.textContent = fault.message;
+        problem.hidden = false;
+      } finally {
+        if (!signal.aborted) busy.removeAttribute("aria-busy");
+      }
+    },
+  };
+}
+
+/** A labelled slider that tells its value. @param {{label: string, min: number, max: number, step: number, value: number, format: (value: number) => string, onInput: (value: number) => void}} parts */
+export function makeSlider({ label, min, max, step, value, format, onInput }) {
+  const shown = make("output", {}, format(value));
+  const input = make("input", { type: "range", min, max, step, "aria-label": label });
+  input.value = String(value);
+  input.addEventListener("input", () => { shown.textContent = format(Number(input.value)); onInput(Number(input.value)); });
+  return make("div", { class: "field slider" }, make("span", { class: "slider-name" }, make("span", { "aria-hidden": "true" }, label), shown), input);
+}

@@ -1,0 +1,134 @@
+/* Patterns of attention and what they cost: pictures from the kernels' own weights, times and memory as measured. */
+
+import { ask } from "../api.js";
+import { makeAsking, makeSlider } from "../asking.js";
+import { drawPixels, largestOf } from "../colours.js";
+import { CurveChart } from "../curves.js";
+import { make, makeCheck, makeChoice, makeSelect } from "../dom.js";
+import { makeFigure } from "../figure.js";
+import { Matrix } from "../matrix.js";
+
+export const name = "patterns";
+export const needs = () => true;
+
+const KINDS = ["full", "window", "longformer", "bigbird", "linformer", "reformer", "linear", "performer"];
+const CAUSAL = new Set(["full", "window", "reformer", "linear", "performer"]);
+/** The one number of a kind that can be moved, and where it begins. */
+const SIZES = { window: 4, longformer: 4, bigbird: 4, linformer: 8, reformer: 8, performer: 64 };
+const LENGTH = 64;
+const MEASURES = { both: ["both_seconds", 1000], forward: ["forward_seconds", 1000], memory: ["memory_mib", 1] };
+
+/** @param {HTMLElement} root @param {any} context */
+export function mount(root, context) {
+  const { state, text, number, percent, update } = context;
+  const kind = () => (KINDS.includes(state.kernel) ? state.kernel : "bigbird");
+  const causal = () => state.causal === "yes";
+  const size = (one) => { const given = Number(state.size); return one === kind() && SIZES[one] && given >= 1 && given <= 64 ? Math.round(given) : undefined; };
+  const bodyOf = (one) => ({ kind: one, length: LENGTH, causal: causal(), ...(size(one) === undefined ? {} : { size: size(one) }) });
+  let ended = false;
+
+  const grid = makeFigure(context, { name: "patterns", title: text("patterns.all"), caption: text("patterns.all_help", { length: LENGTH }) });
+  const large = makeFigure(context, { name: "pattern", title: text("patterns.one"), caption: "" });
+  const cost = makeFigure(context, { name: "attention-cost", title: text("patterns.cost"), caption: "" });
+  const asking = makeAsking(root);
+  const cells = make("div", { class: "patterns", role: "group", "aria-label": text("patterns.all") });
+  grid.body.append(cells);
+  const slider = make("div", { class: "sliders" });
+  large.body.append(slider);
+  const matrix = new Matrix(large.body, { label: text("patterns.one"), fits: true, format: (value) => number(value, 2), onCell: (i, j, value) => large.read(text("patterns.cell", { query: i, key: j, value: number(value, 4) })) });
+  const measures = make("div", { class: "row" });
+  cost.body.append(measures);
+  const chart = new CurveChart(cost.body, { context, onRead: cost.read, label: text("patterns.cost") });
+  const notes = make("p", { class: "quiet" });
+  cost.body.append(notes);
+  root.append(
+    make("h1", {}, text("patterns.title")), make("p", { class: "lead" }, text("patterns.lead")), asking.problem,
+    make("div", { class: "row controls" }, makeCheck({ label: text("patterns.causal"), checked: causal(), onChange: (checked) => { update({ causal: checked ? "yes" : "" }); drawAll(); } })),
+    make("div", { class: "columns two" }, grid.root, large.root), cost.root);
+
+  /** All small pictures, then the large one. */
+  async function drawAll() {
+    if (causal() && !CAUSAL.has(kind())) update({ kernel: "window" });
+    const kinds = KINDS.filter((one) => !causal() || CAUSAL.has(one));
+    root.setAttribute("aria-busy", "true");
+    try {
+      const replies = await Promise.all(kinds.map((one) => ask("v1/patterns", { kind: one, length: LENGTH, causal: causal() })));
+      if (ended) return;
+      drawGrid(replies);
+      drawLarge();
+    } catch (fault) {
+      asking.problem.textContent = fault.message;
+      asking.problem.hidden = false;
+      root.removeAttribute("aria-busy");
+    }
+  }
+
+  /** @param {any[]} replies */
+  function drawGrid(replies) {
+    cells.replaceChildren(...replies.map((reply) => {
+      const canvas = make("canvas", { "aria-hidden": "true" });
+      const values = Float64Array.from(reply.weights.flat());
+      drawPixels(canvas, values, reply.length, reply.length, { largest: largestOf(values), ...coloursOf(values) });
+      const note = reply.num_pairs < countable(reply) ? text("patterns.pairs", { share: percent(reply.share, 0) }) : text("patterns.rank", { rank: reply.rank });
+      const button = make("button", { type: "button", "aria-pressed": String(reply.kind === kind()), onclick: () => { update({ kernel: reply.kind, size: "" }); press(); drawLarge(); } },
+        canvas, make("strong", {}, text(`patterns.kind_${reply.kind}`)), make("small", {}, note));
+      button.dataset.kind = reply.kind;
+      return button;
+    }));
+    const sheet = () => ({ columns: [text("patterns.kernel"), text("patterns.num_pairs"), text("patterns.share"), text("patterns.rank_name")], rows: replies.map((reply) => [text(`patterns.kind_${reply.kind}`), reply.num_pairs, reply.share, reply.rank]) });
+    grid.offer({ table: sheet, data: () => replies, request: ["v1/patterns", { kind: kind(), length: LENGTH, causal: causal() }] });
+  }
+
+  const press = () => { for (const button of cells.children) button.setAttribute("aria-pressed", String(button.dataset.kind === kind())); };
+  /** Pairs there are to be seen at all. @param {any} reply */
+  const countable = (reply) => (reply.is_causal ? (reply.length * (reply.length + 1)) / 2 : reply.length ** 2);
+
+  function drawLarge() {
+    const one = kind();
+    const keep = slider.dataset.kind === one;
+    if (!keep) {
+      slider.dataset.kind = one;
+      slider.replaceChildren(SIZES[one] ? makeSlider({ label: text(`patterns.size_${one}`), min: 1, max: 64, step: 1, value: size(one) ?? SIZES[one], format: (value) => number(value), onInput: (value) => { update({ size: value }); drawLarge(); } }) : "");
+    }
+    const body = bodyOf(one);
+    asking.ask(["v1/patterns", body], (reply) => {
+      large.explain(text(`patterns.help_${one}`));
+      const values = Float64Array.from(reply.weights.flat());
+      const items = reply.weights.map((_, place) => ({ text: String(place) }));
+      const { kind: ramp, scale } = coloursOf(values);
+      matrix.kind = ramp;
+      matrix.show({ rows: items, columns: items, values }, { scale });
+      large.read(text("patterns.facts", { kernel: text(`patterns.kind_${one}`), pairs: number(reply.num_pairs), share: percent(reply.share), rank: reply.rank }));
+      large.offer({ table: () => ({ columns: [text("patterns.corner"), ...items.map((item) => item.text)], rows: reply.weights.map((row, place) => [String(place), ...row]) }), svg: () => matrix.toSvg(), data: () => reply, request: ["v1/patterns", body] });
+    });
+  }
+
+  /** By orders of magnitude, so that small weights are seen too; mixtures may be negative and have colours for both signs. @param {Float64Array} values @returns {{kind: "sequence" | "diverging", scale: "linear" | "log"}} */
+  const coloursOf = (values) => (values.some((value) => value < 0) ? { kind: "diverging", scale: "linear" } : { kind: "sequence", scale: "log" });
+
+  /** @param {any[]} costs */
+  function drawCost(costs) {
+    const source = costs.find((one) => one.name === state.machine) ?? costs[0];
+    const measure = MEASURES[state.measure] ? state.measure : "both";
+    const [field, factor] = MEASURES[measure];
+    measures.replaceChildren(
+      makeChoice({ label: text("patterns.measure"), value: measure, options: Object.keys(MEASURES).map((key) => [key, text(`patterns.measure_${key}`)]), onChange: (value) => { update({ measure: value }); drawCost(costs); } }),
+      costs.length > 1 ? makeSelect({ label: text("patterns.machine"), value: source.name, options: costs.map((one) => [one.name, one.shipped ? text("patterns.h200") : one.name]), onChange: (value) => { update({ machine: value }); drawCost(costs); } }) : "");
+    const kernels = [...new Set(source.points.map((point) => point.kernel))];
+    chart.show({
+      series: kernels.map((kernel) => ({ name: kernel, points: source.points.filter((point) => point.kernel === kernel && point[field] !== null).map((point) => [point.length, point[field] * factor]) })),
+      x: { name: text("patterns.tokens"), log: true, base: 2, format: (value) => number(value) }, y: { name: text(`patterns.axis_${measure}`), log: true }, marks: true, height: 380,
+    });
+    const { gpu, processor, date } = source.machine;
+    const facts = Object.entries(source.conditions).map(([key, value]) => `${key} ${value}`).join(", ");
+    const left = source.points.filter((point) => point.skipped).map((point) => `${point.kernel} ${number(point.length)}: ${point.skipped}`);
+    cost.explain(text("patterns.cost_help"));
+    notes.textContent = [text("patterns.measured", { machine: gpu ?? processor ?? source.name, date: date ?? "?", facts }), left.length ? text("patterns.left_out", { list: left.join("; ") }) : ""].join(" ");
+    cost.read("");
+    cost.offer({ table: () => chart.sheet(), svg: () => chart.toSvg(), data: () => source, request: ["v1/costs"] });
+  }
+
+  drawAll();
+  ask("v1/costs").then(({ costs }) => { if (!ended) drawCost(costs); }).catch((fault) => { cost.explain(fault.message); });
+  return () => { ended = true; asking.end(); matrix.end(); chart.end(); };
+}
