@@ -11,7 +11,8 @@ from headwise.data.labelled_rows import RowBatch
 from headwise.data.masking import MASK, MaskingSettings, mask_rows
 from headwise.errors import CheckpointError, DataError, SettingsError
 from headwise.randomness import numpy_generator
-from headwise.storage import write_manifest
+from headwise.settings import read_settings_file
+from headwise.storage import read_json, write_manifest
 from headwise.tasks.bundle import KIND
 from headwise.tasks.labeller import Labeller
 from headwise.tasks.recipe import recipe_from
@@ -87,6 +88,14 @@ def test_a_classifier_starts_from_it(pretrained: Path, tmp_path: Path) -> None:
     assert not torch.equal(before["encoder.norm.gain"], after["encoder.norm.gain"])
     with pytest.raises(CheckpointError, match="a classifier or tagger is needed"):
         Labeller.load(pretrained)
+
+
+def test_pre_training_goes_on_where_it_stopped(pretrained: Path, tmp_path: Path) -> None:
+    """With the guessing head too: before the first update it guesses as well as before."""
+    changes = [f"model.start_from={pretrained}", "training.steps=1", "training.schedule.peak=1e-9"]
+    again = train(recipe_from(read_settings_file(pretrained / "recipe.yaml"), changes), run=tmp_path / "run")
+    before = read_json(pretrained / "model" / "results.json")
+    assert again.results["valid_loss"] == pytest.approx(before["valid_loss"], abs=1e-3)
 
 
 def test_what_cannot_be_hidden(tmp_path: Path) -> None:

@@ -34,6 +34,14 @@ class Start:
     file: Path
     tokenizer: Tokenizer
     weights: Weights
+    heads: Weights
+    """What stood on the encoder."""
+
+    def put_heads_into(self, model: nn.Module) -> None:
+        """For going on with the same task: what stood on the encoder, where the model has it too."""
+        target = weights_of(model)
+        shared = {name: tensor for name, tensor in self.heads.items() if name in target}
+        put_weights({name: target[name] for name in shared}, shared, file=self.file)
 
     def put_into(self, encoder: nn.Module) -> None:
         """Every weight the two encoders have in common; letters are learnt anew where they are new."""
@@ -57,12 +65,10 @@ def find_start(model: RungSettings, text: TextSettings) -> Start | None:
     data = complete_recipe(data)
     _compare("text", data["text"], text, (), path)
     _compare("model", data["model"], model, FREE, path)
-    weights = {
-        name.removeprefix(PREFIX): tensor
-        for name, tensor in read_tensors(path / "weights.safetensors").items()
-        if name.startswith(PREFIX)
-    }
-    return Start(path / "weights.safetensors", load_tokenizers(path / "tokenizer").source, weights)
+    found = read_tensors(path / "weights.safetensors")
+    weights = {name.removeprefix(PREFIX): tensor for name, tensor in found.items() if name.startswith(PREFIX)}
+    heads = {name: tensor for name, tensor in found.items() if not name.startswith(PREFIX)}
+    return Start(path / "weights.safetensors", load_tokenizers(path / "tokenizer").source, weights, heads)
 
 
 def _compare(section: str, theirs: dict[str, Any], ours: Settings, free: tuple[str, ...], path: Path) -> None:

@@ -184,6 +184,7 @@ def _prepare(recipe: MaskedRecipe, watcher: Events) -> _Prepared:
     )
     if start is not None:
         start.put_into(model.encoder)
+        start.put_heads_into(model)
     return _Prepared(tokenizer, train, valid, starts_word, digest, model)
 
 
