@@ -47,6 +47,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         (401, "no key was given"),
         (403, "the key is not known"),
         (404, "no such model"),
+        (408, "the body took too long to arrive"),
         (413, "the body is too large"),
         (415, "the body is not application/json"),
         (422, "a field is out of bounds, or the wish cannot be granted"),

@@ -14,6 +14,10 @@ from dataclasses import dataclass
 _FULL_STOPS = frozenset("。！？｡‼⁇⁈⁉")
 _STOPS = frozenset(".!?…")
 _CLOSERS = frozenset("\"'”’»«)]}）」』】〉》›‹“‘")
+_FULL_CLOSERS = frozenset("”’)）」』】〉》")
+"""Where sentences follow each other without a space, “ opens the next one; in German it closes."""
+_AFTER_STOP = _STOPS | _FULL_STOPS | _CLOSERS
+_AFTER_FULL_STOP = _STOPS | _FULL_STOPS | _FULL_CLOSERS
 _UNSPACED = ("zh", "ja")
 """Languages that write no space between sentences."""
 
@@ -69,7 +73,8 @@ def _sentence_end(text: str, begin: int, *, is_german: bool) -> int:
             return _without_trailing_space(text, begin, place)
         if letter in _FULL_STOPS or letter in _STOPS:
             after = place + 1
-            while after < len(text) and text[after] in _STOPS | _FULL_STOPS | _CLOSERS:
+            following = _AFTER_FULL_STOP if letter in _FULL_STOPS else _AFTER_STOP
+            while after < len(text) and text[after] in following:
                 after += 1
             if letter in _FULL_STOPS or _ends_here(text, word, place, after, is_german=is_german):
                 return after

@@ -1,0 +1,45 @@
+"""Names of models, and a server without a fitting one."""
+
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from headwise.errors import CheckpointError, UsageError
+from headwise.serving.app import create_app
+from headwise.serving.loaded import LoadedModel, load_model, split_name
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "path"),
+    [
+        ("runs/demo", "demo", "runs/demo"),
+        ("runs/demo/model", "demo", "runs/demo/model"),
+        ("pocket=runs/demo", "pocket", "runs/demo"),
+        ("runs/my demo!", "my-demo-", "runs/my demo!"),
+        ("runs/.hidden", "hidden", "runs/.hidden"),
+    ],
+)
+def test_names(given: str, name: str, path: str) -> None:
+    assert split_name(given) == (name, Path(path))
+
+
+def test_bad_names_and_bundles(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be a model's name"):
+        split_name("a b=runs/demo")
+    with pytest.raises(CheckpointError, match="is not a model"):
+        load_model("x", tmp_path)
+    (tmp_path / "MANIFEST.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "recipe.yaml").write_text("task: juggling\n", encoding="utf-8")
+    with pytest.raises(CheckpointError, match="a model that can be served is needed"):
+        load_model("x", tmp_path)
+
+
+def test_a_model_of_another_kind_is_not_asked_to_translate() -> None:
+    models = {"counts": LoadedModel("counts", "language_model", object())}
+    with TestClient(create_app(models), base_url="http://localhost") as client:
+        reply = client.post("/v1/translate", json={"text": "a"})
+        assert (reply.status_code, reply.json()["error"]["code"]) == (422, "wrong_kind")
+        reply = client.post("/v1/translate", json={"text": "a", "model": "counts"})
+        assert (reply.status_code, reply.json()["error"]["code"]) == (422, "wrong_kind")
+        assert client.get("/languages").json() == []

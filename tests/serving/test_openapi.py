@@ -1,0 +1,70 @@
+"""S4: requests made up from the server's own description, by a stranger to it; no server error, replies as described."""
+
+from typing import Any
+
+import pytest
+import schemathesis
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis import GenerationMode
+
+from headwise.serving.app import create_app
+from headwise.serving.limits import ServerSettings
+from tests.serving.conftest import BUNDLE
+
+ADDRESSES = ("/v1/translate", "/translate", "/languages", "/v1/models", "/healthz", "/readyz")
+
+
+@pytest.fixture(scope="module")
+def description() -> Any:
+    from headwise.serving.loaded import load_models
+
+    app = create_app(load_models([f"tiny={BUNDLE}"], device="cpu"), ServerSettings(hosts=("*",)))
+    return schemathesis.openapi.from_asgi("/openapi.json", app)
+
+
+def examine(description: Any, *, max_examples: int) -> list[str]:
+    """Every address here, so many made-up requests each; the names of those that were tried."""
+    tried = []
+    for found in description.get_all_operations():
+        operation = found.ok()
+        if operation.path not in ADDRESSES:
+            continue
+
+        def check(case: Any) -> None:
+            # What is well-formed may still be a wish that cannot be granted (three best of a greedy search).
+            case.call_and_validate(excluded_checks=[schemathesis.checks.positive_data_acceptance])
+
+        run = settings(
+            max_examples=max_examples,
+            deadline=None,
+            database=None,
+            derandomize=True,
+            suppress_health_check=list(HealthCheck),
+            phases=[Phase.explicit, Phase.generate],
+        )
+        for mode in GenerationMode:
+            if mode is GenerationMode.NEGATIVE and not operation.body:
+                continue
+            run(given(case=operation.as_strategy(generation_mode=mode))(check))()
+        tried.append(operation.path)
+    return tried
+
+
+def test_made_up_requests_find_no_server_error(description: Any) -> None:
+    assert set(examine(description, max_examples=6)) == set(ADDRESSES)
+
+
+@pytest.mark.prove
+def test_two_thousand_made_up_requests_a_address(description: Any) -> None:
+    assert set(examine(description, max_examples=2_000)) == set(ADDRESSES)
+
+
+def test_every_address_is_described_with_examples(client: TestClient) -> None:
+    found = client.get("/openapi.json").json()
+    assert set(ADDRESSES) <= set(found["paths"])
+    for name in ("TranslateBody", "LibreBody"):
+        assert found["components"]["schemas"][name]["examples"]
+    replies = found["paths"]["/v1/translate"]["post"]["responses"]
+    assert {"200", "400", "401", "403", "413", "415", "422", "429", "503", "504"} <= set(replies)
+    assert "text/event-stream" in replies["200"]["content"]

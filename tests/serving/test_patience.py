@@ -1,0 +1,124 @@
+"""Full, late, left, stopping: every way of not being answered."""
+
+import asyncio
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from headwise.serving.app import create_app
+from headwise.serving.limits import ServerSettings
+from tests.serving.slow import slow_models
+
+LONG = {"text": "The dog is old", "decoding": {"kind": "greedy"}}
+
+
+def wait_until_warm(app: FastAPI) -> None:
+    until = time.monotonic() + 30
+    while not app.state.server.is_warm:
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+def test_a_full_queue_says_when_to_come_back() -> None:
+    models, _ = slow_models(0.02)
+    app = create_app(models, ServerSettings(queue=2, queue_seconds=0.05))
+    with TestClient(app, base_url="http://localhost") as client, ThreadPoolExecutor(8) as pool:
+        wait_until_warm(app)
+        replies = list(pool.map(lambda _: client.post("/v1/translate", json=LONG), range(8)))
+    statuses = [reply.status_code for reply in replies]
+    assert set(statuses) == {200, 503}
+    refused = next(reply for reply in replies if reply.status_code == 503)
+    assert refused.json()["error"]["code"] == "full"
+    assert refused.headers["retry-after"].isdigit()
+    assert app.state.server.num_accepted == 0
+
+
+def test_too_late_is_told_and_the_work_stops() -> None:
+    models, stepper = slow_models(0.02)
+    app = create_app(models, ServerSettings(deadline_seconds=0.1))
+    with TestClient(app, base_url="http://localhost") as client:
+        wait_until_warm(app)
+        before = stepper.num_steps
+        reply = client.post("/v1/translate", json={"text": "a b c d e f g h " * 8, "decoding": {"kind": "greedy"}})
+        assert reply.status_code == 504
+        assert "0.1 seconds" in reply.json()["error"]["message"]
+        after = stepper.num_steps
+        time.sleep(0.1)
+        assert stepper.num_steps - after <= 2
+        assert after - before <= 8
+
+
+async def _call(app: FastAPI, body: dict[str, Any], *, leave_after: float) -> list[dict[str, Any]]:
+    """A client that leaves: what it was sent until then."""
+    sent: list[dict[str, Any]] = []
+    messages = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}]
+
+    async def receive() -> dict[str, Any]:
+        if messages:
+            return messages.pop()
+        await asyncio.sleep(leave_after)
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/v1/translate", "headers": headers, "query_string": b""}
+    await app({**scope, "asgi": {"version": "3.0", "spec_version": "2.3"}, "client": ("127.0.0.1", 1)}, receive, send)
+    return sent
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_when_the_client_leaves_the_work_stops(streamed: bool) -> None:
+    models, stepper = slow_models(0.01)
+    app = create_app(models, ServerSettings())
+
+    async def scene() -> None:
+        async with app.router.lifespan_context(app):
+            while not app.state.server.is_warm:
+                await asyncio.sleep(0.005)
+            body = {"text": "a b c d e f g h " * 30, "decoding": {"kind": "greedy"}, "stream": streamed}
+            before = stepper.num_steps
+            await _call(app, body, leave_after=0.05)
+            assert app.state.server.num_accepted == 0
+            after = stepper.num_steps
+            assert after > before
+            await asyncio.sleep(0.1)
+            assert stepper.num_steps - after <= 2
+            # And the next client is served.
+            sent = await _call(app, {"text": "I am.", "decoding": {"kind": "greedy"}}, leave_after=10)
+            assert sent[0]["status"] == 200
+
+    asyncio.run(scene())
+
+
+def test_a_stopping_server_refuses_new_work_and_says_it_is_not_ready() -> None:
+    models, _ = slow_models(0.0)
+    app = create_app(models, ServerSettings())
+    with TestClient(app, base_url="http://localhost") as client:
+        wait_until_warm(app)
+        app.state.server.is_draining = True
+        assert client.get("/readyz").json() == {"status": "stopping"}
+        reply = client.post("/v1/translate", json=LONG)
+        assert (reply.status_code, reply.json()["error"]["code"]) == (503, "stopping")
+        assert "retry-after" in reply.headers
+        assert client.get("/healthz").status_code == 200
+
+
+def test_work_runs_a_plain_function_and_its_bug_is_a_500_without_its_words() -> None:
+    models, _ = slow_models(0.0)
+    app = create_app(models, ServerSettings())
+    client = TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
+    with client:
+        wait_until_warm(app)
+        models["tiny"].value.stepper = lambda *, attending: 1 / 0
+        reply = client.post("/v1/translate", json=LONG)
+        assert reply.status_code == 500
+        assert reply.json()["error"]["code"] == "bug"
+        assert "division" not in reply.text
+        assert app.state.server.is_ready

@@ -1,0 +1,100 @@
+"""Same sentence, same answer; every search; every way to be answered."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from headwise.serving.loaded import LoadedModel
+from tests.serving.conftest import BUNDLE
+
+KNOWN = (BUNDLE.parent / "translations.tsv").read_text(encoding="utf-8").splitlines()
+SENTENCES = sorted((line.split("\t")[0] for line in KNOWN), key=len)[:5]
+SEARCHES: list[dict[str, Any]] = [
+    {"kind": "greedy"},
+    {"kind": "beam", "size": 4},
+    {"kind": "sampling", "seed": 7, "top_p": 0.9, "temperature": 0.7},
+]
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=lambda one: one["kind"])
+def test_what_else_is_in_the_batch_changes_nothing(client: TestClient, search: dict[str, Any]) -> None:
+    def ask(text: str | list[str]) -> list[str]:
+        reply = client.post("/v1/translate", json={"text": text, "decoding": search})
+        assert reply.status_code == 200, reply.text
+        return [one["text"] for one in reply.json()["translations"]]
+
+    alone = [ask(text)[0] for text in SENTENCES]
+    server = client.app.state.server  # type: ignore[attr-defined]
+    before = server.workers["tiny"].num_batches
+    with ThreadPoolExecutor(5) as pool:
+        together = [found[0] for found in pool.map(ask, SENTENCES)]
+    assert together == alone
+    assert server.workers["tiny"].num_batches - before < len(SENTENCES)
+    if search["kind"] != "sampling":  # there the number in the request names the draw
+        assert ask(SENTENCES[::-1]) == alone[::-1]
+
+
+def test_it_is_what_the_library_says(client: TestClient, models: dict[str, LoadedModel]) -> None:
+    translator = models["tiny"].value
+    decoding = translator.settings(["kind=beam", "size=4", "num_best=3"])
+    expected = translator(SENTENCES[:5], decoding)
+    body = {"text": SENTENCES[:5], "decoding": {"kind": "beam", "size": 4}, "n_best": 3, "split": False}
+    found = client.post("/v1/translate", json=body).json()["translations"]
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [one["text"] for one in ours["n_best"]] == [one.text for one in theirs.n_best]
+        assert [one["score"] for one in ours["n_best"]] == pytest.approx([one.score for one in theirs.n_best], abs=1e-4)
+
+
+def test_a_prefix_begins_the_first_sentence_of_every_text(client: TestClient) -> None:
+    body = {"text": ["I am. You are.", "I am."], "prefix": "Die", "decoding": {"kind": "greedy"}}
+    for one in client.post("/v1/translate", json=body).json()["translations"]:
+        assert one["text"].startswith("Die")
+
+
+def test_the_recipe_decides_where_nothing_is_asked(client: TestClient, models: dict[str, LoadedModel]) -> None:
+    plain = client.post("/v1/translate", json={"text": SENTENCES[0], "split": False}).json()["translations"][0]
+    translator = models["tiny"].value
+    longer = translator.settings(["max_length={factor: 2.0, extra: 20}"])
+    assert plain["text"] == translator([SENTENCES[0]], longer)[0].text
+    several = client.post("/v1/translate", json={"text": SENTENCES[0], "n_best": 7}).json()["translations"][0]
+    assert len(several["n_best"]) == 7
+    drawn = {"text": SENTENCES[0], "n_best": 3, "decoding": {"kind": "sampling"}}
+    assert len(client.post("/v1/translate", json=drawn).json()["translations"][0]["n_best"]) == 3
+
+
+def test_paragraphs_stay_where_they_are(client: TestClient) -> None:
+    one, two = SENTENCES[:2]
+    texts = [f"  {one} {two}\n\n{two}\n", one, two]
+    found = [x["text"] for x in client.post("/v1/translate", json={"text": texts}).json()["translations"]]
+    assert found[0] == f"  {found[1]} {found[2]}\n\n{found[2]}\n"
+
+
+def read_events(text: str) -> list[tuple[str, Any]]:
+    blocks = [block.split("\n") for block in text.strip().split("\n\n")]
+    return [(event.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for event, data in blocks]
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=lambda one: one["kind"])
+def test_a_stream_ends_in_the_plain_answer(client: TestClient, search: dict[str, Any]) -> None:
+    body = {"text": [f"{SENTENCES[0]} {SENTENCES[1]}", " "], "decoding": search}
+    plain = client.post("/v1/translate", json=body).json()
+    reply = client.post("/v1/translate", json={**body, "stream": True})
+    assert reply.headers["content-type"].startswith("text/event-stream")
+    events = read_events(reply.text)
+    assert events[-1] == ("done", {"model": "tiny"})
+    whole = [data["translation"] for name, data in events if name == "translation"]
+    assert [one["text"] for one in whole] == [one["text"] for one in plain["translations"]]
+    pieces = [data for name, data in events if name == "piece"]
+    assert {(one["text"], one["sentence"]) for one in pieces} == {(0, 0), (0, 1)}
+    if search["kind"] != "beam":
+        grown = [one["so_far"] for one in pieces if one["sentence"] == 0]
+        assert all(later.startswith(earlier.rstrip()) for earlier, later in pairwise(grown))
+
+
+def test_a_stream_of_too_much_is_refused_before_it_begins(client: TestClient) -> None:
+    reply = client.post("/v1/translate", json={"text": "xy" * 900, "stream": True})
+    assert reply.status_code == 422
