@@ -51,12 +51,14 @@ def examine(description: Any, *, max_examples: int) -> list[str]:
     return tried
 
 
+@pytest.mark.filterwarnings("ignore")  # of the tool about itself
 def test_made_up_requests_find_no_server_error(description: Any) -> None:
     assert set(examine(description, max_examples=6)) == set(ADDRESSES)
 
 
 @pytest.mark.prove
-def test_two_thousand_made_up_requests_a_address(description: Any) -> None:
+@pytest.mark.filterwarnings("ignore")
+def test_two_thousand_made_up_requests_an_address(description: Any) -> None:
     assert set(examine(description, max_examples=2_000)) == set(ADDRESSES)
 
 

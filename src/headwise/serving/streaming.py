@@ -29,7 +29,17 @@ from headwise.serving.state import ServerState
 
 STREAMED: dict[str, Any] = {
     "description": "all translations, or events if `stream` was asked for",
-    "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    "content": {
+        "text/event-stream": {
+            "schema": {
+                "type": "object",
+                "properties": {
+                    "event": {"enum": ["piece", "translation", "done", "error"]},
+                    "data": {"type": "string", "description": "JSON"},
+                },
+            }
+        }
+    },
 }
 
 
