@@ -62,7 +62,7 @@ export class LinkPicture {
       button.addEventListener("blur", () => this.activate(this.pinned));
       button.addEventListener("click", () => {
         this.pinned = this.isWord(this.pinned, side, place) ? null : here;
-        this.activate(this.pinned);
+        this.activate(this.pinned, { again: true });
       });
       row.append(button);
     });
@@ -80,9 +80,9 @@ export class LinkPicture {
     return word !== null && word.side === side && word.place === place;
   }
 
-  /** @param {Word | null} word */
-  activate(word) {
-    if (this.active === word) return;
+  /** @param {Word | null} word @param {{again?: boolean}} [options] again: though it is active already */
+  activate(word, { again = false } = {}) {
+    if (this.active === word && !again) return;
     this.active = word;
     this.refresh();
     this.onChoice(word);

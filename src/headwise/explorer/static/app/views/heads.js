@@ -43,6 +43,7 @@ export function mount(root, context) {
   root.append(make("h1", {}, text("heads.title")), make("p", { class: "lead" }, text("heads.lead")), sentence.root, controls, note, make("div", { class: "columns wide-left" }, large.root, grid.root));
 
   function draw() {
+    const start = performance.now();
     drawControls();
     note.hidden = !state.only;
     if (!trace.maps.length) {
@@ -51,6 +52,7 @@ export function mount(root, context) {
     }
     drawGrid();
     drawLarge();
+    performance.measure("headwise-heads", { start });
   }
 
   function drawControls() {
