@@ -111,9 +111,9 @@ class Watched:
         self.settle()
 
     def settle(self) -> None:
-        self.page.wait_for_load_state("networkidle")
         # The page's policy forbids what Playwright would evaluate to wait for a function: selectors only.
-        self.page.wait_for_selector("main:not(:has([aria-busy]))")
+        self.page.wait_for_timeout(40)
+        self.page.wait_for_selector("html:not([data-asking]) main :is(h1, [role=alert])")
 
     @property
     def unforeseen(self) -> list[str]:

@@ -187,7 +187,7 @@ def synthetic(num_pieces: int, num_heads: int) -> dict[str, Any]:
     weights = random_weights(num_heads, num_pieces, num_pieces, key="long")
     numbers = np.rint(weights / weights.max() * 65535).astype("<u2")
     packed = {
-        "name": "decoder.0.cross", "kind": "cross", "layer": 0, "heads": list(range(num_heads)), "shape": list(weights.shape),
+        "name": "decoder.0.cross", "kind": "cross", "layer": 0, "heads": list(range(num_heads)), "shape": list(weights.shape), "low": 0.0,
         "scale": float(weights.max()), "bits": 16, "weights": base64.b64encode(numbers.tobytes()).decode(),
     }  # fmt: skip
     return {

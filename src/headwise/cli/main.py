@@ -28,6 +28,7 @@ COMMANDS = (
     "train",
     "compare",
     "translate",
+    "explore",
     "serve",
     "key",
     "evaluate",

@@ -19,6 +19,7 @@ import headwise
 from headwise.decoding.choices import DecodingSettings
 from headwise.serving.admission import require_key
 from headwise.serving.api import (
+    demo,
     health,
     language,
     libretranslate,
@@ -51,6 +52,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     language.router,
     runs.router,
     metrics.router,
+    demo.router,
 )
 """For whoever has a key, where keys are asked for."""
 OPEN_ROUTERS: tuple[APIRouter, ...] = (health.router, libretranslate.router, page.router)

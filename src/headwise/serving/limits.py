@@ -49,6 +49,9 @@ class ServerSettings(Settings):
     hosts: tuple[str, ...] = ()
     """Names the server answers to besides its own address; `*` for any."""
 
+    demo: Path | None = None
+    """Where the page may have the demo's model trained; None: nowhere."""
+
     @property
     def is_public(self) -> bool:
         """Whether others than this machine can reach the address."""

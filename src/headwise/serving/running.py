@@ -50,15 +50,24 @@ class DrainingServer(uvicorn.Server):
         super().handle_exit(sig, None)
 
 
-def serve(models: Mapping[str, LoadedModel], settings: ServerSettings, *, announce: Callable[[str], None]) -> None:
-    """Serve until a signal comes; `announce` is told the address once it is open."""
+def serve(
+    models: Mapping[str, LoadedModel],
+    settings: ServerSettings,
+    *,
+    announce: Callable[[str], None],
+    opened: Callable[[str], None] | None = None,
+) -> None:
+    """Serve until a signal comes; `announce` says where, once the door is open, or `opened` is told the address alone."""
     check_exposure(settings)
     app = create_app(models, settings)
     listening = open_socket(settings)
     host, port = listening.getsockname()[:2]
     address = f"[{host}]" if ":" in host else host
     names = ", ".join(models)
-    announce(say(f"serving {names} at http://{address}:{port}", f"正在提供 {names}：http://{address}:{port}"))
+    if opened is None:
+        announce(say(f"serving {names} at http://{address}:{port}", f"正在提供 {names}：http://{address}:{port}"))
+    else:
+        opened(f"http://{address}:{port}/")
     config = uvicorn.Config(
         app,
         log_level="warning",

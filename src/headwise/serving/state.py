@@ -23,6 +23,7 @@ from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.metrics import Metrics
 from headwise.serving.orders import Order, Part
+from headwise.serving.training import DemoTraining
 from headwise.serving.worker import Worker, WorkerDied
 
 Result = TypeVar("Result")
@@ -42,7 +43,7 @@ class Server:
     """One for the process: workers, places, what is going on."""
 
     def __init__(self, models: Mapping[str, LoadedModel], settings: ServerSettings) -> None:
-        self.models, self.settings = models, settings
+        self.models, self.settings = dict(models), settings
         self.workers: dict[str | None, Worker] = {name: Worker(name) for name in models}
         self.workers[None] = Worker("server")
         self.places = {name: asyncio.Semaphore(settings.queue) for name in self.workers}
@@ -50,6 +51,7 @@ class Server:
         self.keys = KeyRing({} if settings.keys is None else read_keys(settings.keys))
         self.rate = RateLimit(settings.requests_a_minute)
         self.metrics = Metrics()
+        self.training = None if settings.demo is None else DemoTraining(settings.demo)
         self.is_warm = self.is_draining = False
         self.num_accepted = 0
         """Requests that were given a place and are not answered yet."""
@@ -62,7 +64,18 @@ class Server:
         for worker in self.workers.values():
             worker.start()
 
+    def add(self, model: LoadedModel) -> None:
+        """One more, while the others are at work."""
+        if model.name in self.models:
+            return
+        self.workers[model.name] = worker = Worker(model.name)
+        self.places[model.name] = asyncio.Semaphore(self.settings.queue)
+        worker.start()
+        self.models[model.name] = model
+
     def close(self) -> None:
+        if self.training is not None:
+            self.training.end()
         for worker in self.workers.values():
             worker.close()
         self.tokenizing.shutdown(cancel_futures=True)

@@ -42,6 +42,14 @@ export function ask(path, body = undefined, { signal = undefined, fresh = false 
   return answer;
 }
 
+let numAsking = 0;
+
+/** The root of the page tells whether an answer is awaited. @param {number} change */
+function count(change) {
+  numAsking += change;
+  document.documentElement.toggleAttribute("data-asking", numAsking > 0);
+}
+
 /** @param {string} path @param {any} body @param {AbortSignal} [signal] */
 async function send(path, body, signal) {
   const headers = { accept: "application/json" };
@@ -50,6 +58,7 @@ async function send(path, body, signal) {
   if (key) headers.authorization = `Bearer ${key}`;
   let response;
   let reply;
+  count(1);
   try {
     response = await fetch(path, { method: body === undefined ? "GET" : "POST", headers, body: JSON.stringify(body), signal });
     reply = await response.json().catch((problem) => {
@@ -59,6 +68,9 @@ async function send(path, body, signal) {
   } catch (problem) {
     if (signal?.aborted) throw problem;
     throw new ApiError(text("shell.unreachable"), { code: "unreachable" });
+  } finally {
+    // After whoever waits for the answer has drawn it.
+    setTimeout(() => count(-1), 0);
   }
   if (!response.ok) throw explain(response.status, reply);
   return reply;

@@ -27,13 +27,11 @@ import * as vectors from "./views/vectors.js";
 
 /** The menu, from above; each group has a heading. */
 const VIEWS = [
-  { group: "translating", views: [align, heads, steps, tree] },
+  { group: "translating", views: [begin, align, heads, steps, tree] },
   { group: "language", views: [language, vectors] },
   { group: "mechanics", views: [numbers, positions, patterns] },
   { group: "training", views: [runs] },
 ];
-/** Shown first where there is no model. */
-const FALLBACK = begin;
 /** What moves along when another view is opened. */
 const SHARED = ["model", "text", "prefix", "forced", "size", "alpha", "level"];
 
@@ -74,7 +72,8 @@ function makeContext(name, state) {
     announce,
     /** Put something into the address without leaving the view. @param {Record<string, any>} changes */
     update(changes) {
-      Object.assign(context.state, changes);
+      // As strings, like everything that is read from an address.
+      for (const [key, value] of Object.entries(changes)) context.state[key] = String(value ?? "");
       const next = address(name, context.state);
       if (next !== location.hash) history.replaceState(null, "", next);
       drawMenu(name, context.state);
@@ -135,7 +134,7 @@ function drawSwitches() {
 function show() {
   const { name, state } = readAddress();
   const views = available();
-  const view = views.find((one) => one.name === name) ?? (models.length || server.runs ? views[0] : FALLBACK);
+  const view = views.find((one) => one.name === name) ?? views[0];
   unmount();
   drawMenu(view.name, state);
   document.title = `${text(`${view.name}.title`)} · Headwise`;

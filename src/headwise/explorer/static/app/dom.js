@@ -76,6 +76,7 @@ export function makeChoice({ label, options, value, onChange }) {
     group.append(button);
   }
   press(value, false);
+  if (![...group.children].some((button) => button.tabIndex === 0)) group.firstElementChild.tabIndex = 0;
   group.addEventListener("keydown", (event) => {
     const place = [...group.children].indexOf(/** @type {any} */ (document.activeElement));
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];

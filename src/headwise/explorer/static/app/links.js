@@ -100,9 +100,9 @@ export class LinkPicture {
         const other = this.active !== null && this.active.side !== side;
         const weight = other ? this.weightFromActive(place) : 0;
         button.classList.toggle("chosen", this.isWord(this.active, side, place));
-        button.classList.toggle("linked", other && weight >= SMALLEST_LINK);
+        button.classList.toggle("linked", other && Math.abs(weight) >= SMALLEST_LINK);
         button.setAttribute("aria-pressed", String(this.isWord(this.pinned, side, place)));
-        button.lastChild.textContent = other && weight >= 0.005 ? this.format(weight) : "";
+        button.lastChild.textContent = other && Math.abs(weight) >= 0.005 ? this.format(weight) : "";
       });
     }
     this.drawLines();
@@ -116,8 +116,8 @@ export class LinkPicture {
     rows.forEach((_, row) => {
       if (this.active && this.active.side === "query" && this.active.place !== row) return;
       const all = columns.map((__, column) => ({ row, column, weight: weightAt(this.table, row, column) }))
-        .filter((link) => link.weight >= SMALLEST_LINK && (!this.active || this.active.side === "query" || this.active.place === link.column));
-      links.push(...(this.active ? all : all.sort((one, other) => other.weight - one.weight).slice(0, LINKS_SHOWN)));
+        .filter((link) => Math.abs(link.weight) >= SMALLEST_LINK && (!this.active || this.active.side === "query" || this.active.place === link.column));
+      links.push(...(this.active ? all : all.sort((one, other) => Math.abs(other.weight) - Math.abs(one.weight)).slice(0, LINKS_SHOWN)));
     });
     return links;
   }
@@ -134,10 +134,12 @@ export class LinkPicture {
 
   /** A line that leaves and arrives upright. @param {number} x @param {number} y @param {number} endX @param {number} endY @param {number} weight @param {string} colour */
   makeLine(x, y, endX, endY, weight, colour) {
+    const strength = Math.min(1, Math.abs(weight)); // a weight below zero is a broken line
     const bend = (endY - y) * 0.45;
     return makeSvg("path", {
       d: `M${x.toFixed(1)} ${y.toFixed(1)} C${x.toFixed(1)} ${(y + bend).toFixed(1)} ${endX.toFixed(1)} ${(endY - bend).toFixed(1)} ${endX.toFixed(1)} ${endY.toFixed(1)}`,
-      fill: "none", stroke: colour, "stroke-width": (0.6 + 6 * weight).toFixed(2), "stroke-opacity": Math.min(0.18 + 0.82 * weight, 1).toFixed(3), "stroke-linecap": "round",
+      fill: "none", stroke: colour, "stroke-width": (0.6 + 6 * strength).toFixed(2), "stroke-opacity": (0.18 + 0.82 * strength).toFixed(3), "stroke-linecap": "round",
+      "stroke-dasharray": weight < 0 ? "6 6" : null,
     });
   }
 

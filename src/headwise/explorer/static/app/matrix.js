@@ -51,9 +51,10 @@ export class Matrix {
     document.removeEventListener("themechange", this.redraw);
   }
 
-  /** @param {Numbers} numbers @param {{scale?: "linear" | "log", largest?: number}} [how] */
-  show(numbers, { scale = "linear", largest = 0 } = {}) {
+  /** @param {Numbers} numbers @param {{scale?: "linear" | "log", largest?: number, kind?: "sequence" | "diverging"}} [how] */
+  show(numbers, { scale = "linear", largest = 0, kind = this.kind } = {}) {
     this.numbers = numbers;
+    this.kind = kind;
     this.how = { scale, kind: this.kind, largest: largest || largestOf(numbers.values) };
     this.cell = { row: -1, column: -1 };
     this.mark.hidden = true;

@@ -36,7 +36,7 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false 
   const { state, text, update } = context;
   const model = chosenModel(context);
   const examples = model.examples?.length ? model.examples : EXAMPLES[model.source] ?? [];
-  state.text ??= examples[0] ?? "";
+  state.text ||= examples[0] ?? "";
   let last = new AbortController();
 
   const field = make("textarea", { rows: 2, maxlength: MOST_CHARACTERS, lang: model.source, dir: "auto", spellcheck: "false" });
@@ -45,14 +45,16 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false 
   const problem = make("p", { class: "problem", role: "alert", hidden: true });
   const target = make("p", { class: "translation", lang: model.target, dir: "auto" });
 
-  const ask_again = async () => {
+  /** @param {string} words @param {string} [kind] of attention, if that is all that is wanted */
+  const makeBody = (words, kind) => ({
+    model: model.name, text: words, beam: { size: Number(state.size || 4), alpha: Number(state.alpha || 1) },
+    ...(kind ? { maps: { kinds: [kind], bits: 16 } } : {}),
+  });
+  const askAgain = async () => {
     last.abort();
     last = new AbortController();
     const { signal } = last;
-    const body = {
-      model: model.name, text: state.text, ...beginning(state),
-      beam: { size: Number(state.size ?? 4), alpha: Number(state.alpha ?? 1) }, ...wants(state),
-    };
+    const body = { ...makeBody(state.text), ...beginning(state), ...wants(state) };
     problem.hidden = true;
     root.setAttribute("aria-busy", "true");
     try {
@@ -72,7 +74,7 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false 
   };
   const go = () => {
     update({ text: field.value.trim() });
-    if (state.text) ask_again();
+    if (state.text) askAgain();
   };
 
   const form = make("form", { class: "sentence-form" },
@@ -93,13 +95,13 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false 
       options: translators(context.models).map((one) => [one.name, `${one.name} (${one.source} → ${one.target})`]),
       onChange: (name) => context.open(context.name, { model: name, text: "", prefix: "", forced: "" }),
     }) : null,
-    makeNumber({ label: text("sentence.size"), value: Number(state.size ?? 4), min: 1, max: 8, step: 1, onChange: (size) => { update({ size }); go(); } }),
-    makeNumber({ label: text("sentence.alpha"), value: Number(state.alpha ?? 1), min: 0, max: 2, step: 0.1, onChange: (alpha) => { update({ alpha }); go(); } }));
+    makeNumber({ label: text("sentence.size"), value: Number(state.size || 4), min: 1, max: 8, step: 1, onChange: (size) => { update({ size }); go(); } }),
+    makeNumber({ label: text("sentence.alpha"), value: Number(state.alpha || 1), min: 0, max: 2, step: 0.1, onChange: (alpha) => { update({ alpha }); go(); } }));
 
   const root = make("section", { class: "sentence", "aria-label": text("sentence.name") },
     form, chips, settings, problem,
     make("div", { class: "translation-box" }, make("span", { class: "quiet" }, text("sentence.target", { language: languageName(context, model.target) })), target));
-  return { root, start: go, again: ask_again, end: () => last.abort(), model };
+  return { root, start: go, again: askAgain, end: () => last.abort(), model, body: makeBody, set: (words) => { field.value = words; } };
 }
 
 /** How the translation must begin: tokens chosen one by one, or words. @param {any} state */

@@ -1,6 +1,6 @@
 /*
  * What /v1/trace gives, and what a picture shows of it: pieces put together into words, marks hidden, heads put together.
- * Weights travel as whole numbers, weight = number · scale / (2^bits − 1), in the order [head][query][key].
+ * Weights travel as whole numbers, weight = low + number · scale / (2^bits − 1), in the order [head][query][key].
  *
  * @typedef {{language: string, pieces: string[], words: string[], word_of_piece: number[], marks: boolean[]}} Side
  * @typedef {{name: string, kind: string, layer: number, heads: number[], shape: number[], low: number, scale: number, bits: number, weights: string}} PackedMap
@@ -110,6 +110,7 @@ export function makeTable(trace, maps, { head, level, hideMarks }) {
   const all = groupsOf(keySide(trace, kind), level);
   const columns = visible(all, hideMarks);
   const kept = columns.map((group) => all.indexOf(group));
+  const signed = maps.some((map) => map.low < 0);
   const weights = new Float64Array(rows.length * columns.length);
   const hidden = new Float64Array(rows.length);
   const chosen = maps.flatMap((map) => {
@@ -126,6 +127,9 @@ export function makeTable(trace, maps, { head, level, hideMarks }) {
   }
   return { rows: rows.map((group) => group.item), columns: columns.map((group) => group.item), weights, hidden, signed: maps.some((map) => map.low < 0) };
 }
+
+/** The one farther from zero. @param {number} one @param {number} other */
+const farther = (one, other) => (Math.abs(other) > Math.abs(one) ? other : one);
 
 /** The weight that row i gives to column j. @param {Table} table @param {number} i @param {number} j */
 export const weightAt = (table, i, j) => table.weights[i * table.columns.length + j];

@@ -3,6 +3,8 @@
 import { make, makeCheck, makeChoice, makeSelect } from "../dom.js";
 import { makeFigure } from "../figure.js";
 import { LinkPicture } from "../links.js";
+import { makeOcclusion } from "../occlusion.js";
+import { makePronoun } from "../pronoun.js";
 import { makeSentence, translators } from "../sentence.js";
 import { makeTable, mapsOf, weightAt } from "../trace.js";
 
@@ -30,10 +32,19 @@ export function mount(root, context) {
     },
   });
   const sentence = makeSentence(context, {
-    wants: () => ({ maps: { kinds: [state.kind ?? "cross"], bits: 16 } }),
-    onTrace: (next, asked) => { trace = next; request = asked; drawControls(); draw(); },
+    wants: () => ({ maps: { kinds: [state.kind || "cross"], bits: 16 } }),
+    onTrace: (next, asked) => { trace = next; request = asked; drawControls(); draw(); drawPronoun(); occlusion.show(trace); },
   });
-  root.append(make("h1", {}, text("align.title")), make("p", { class: "lead" }, text("align.lead")), sentence.root, controls, figure.root);
+  const occlusion = makeOcclusion(context);
+  const pronoun = make("div", {});
+  root.append(make("h1", {}, text("align.title")), make("p", { class: "lead" }, text("align.lead")), sentence.root, pronoun, controls, make("div", { class: "columns wide-left" }, figure.root, occlusion.root));
+
+  function drawPronoun() {
+    const hadFocus = pronoun.contains(document.activeElement) ? [...pronoun.querySelectorAll("button")].indexOf(/** @type {any} */ (document.activeElement)) : -1;
+    const panel = makePronoun(context, { model: sentence.model, body: sentence.body, onChoice: (changes) => { update(changes); sentence.set(changes.text); sentence.again(); } });
+    pronoun.replaceChildren(...(panel ? [panel] : []));
+    if (hadFocus >= 0) pronoun.querySelectorAll("button")[hadFocus]?.focus();
+  }
 
   const layers = () => mapsOf(trace, trace.maps[0].kind);
   /** A layer and a head that exist, whatever the address says: the last layer, the mean of its heads. */
@@ -50,10 +61,10 @@ export function mount(root, context) {
     const { layer, head } = place();
     const choose = (key) => (value) => { update({ [key]: value, word: "" }); draw(); };
     controls.replaceChildren(
-      makeSelect({ label: text("trace.kind"), value: state.kind ?? "cross", options: ["cross", "encoder_self", "decoder_self"].map((kind) => [kind, text(`trace.${kind}`)]), onChange: (kind) => { update({ kind, layer: "", head: "", word: "" }); sentence.again(); } }),
+      makeSelect({ label: text("trace.kind"), value: state.kind || "cross", options: ["cross", "encoder_self", "decoder_self"].map((kind) => [kind, text(`trace.${kind}`)]), onChange: (kind) => { update({ kind, layer: "", head: "", word: "" }); sentence.again(); } }),
       makeSelect({ label: text("trace.layer"), value: layer, options: [...layers().map((map) => [String(map.layer), text("trace.layer_number", { layer: map.layer + 1 })]), ["all", text("trace.all_layers")]], onChange: choose("layer") }),
       makeSelect({ label: text("trace.head"), value: head, options: [["mean", text("trace.mean")], ["max", text("trace.max")], ...layers()[0].heads.map((one) => [String(one), text("trace.head_number", { head: one + 1 })])], onChange: choose("head") }),
-      makeChoice({ label: text("trace.level"), value: state.level ?? "word", options: [["word", text("trace.word")], ["piece", text("trace.piece")]], onChange: choose("level") }),
+      makeChoice({ label: text("trace.level"), value: state.level || "word", options: [["word", text("trace.word")], ["piece", text("trace.piece")]], onChange: choose("level") }),
       makeCheck({ label: text("trace.hide_marks"), checked: state.marks !== "show", onChange: (hide) => { update({ marks: hide ? "" : "show", word: "" }); draw(); } }),
     );
   }
@@ -65,7 +76,7 @@ export function mount(root, context) {
     }
     const { layer, head } = place();
     const maps = layer === "all" ? layers() : layers().filter((map) => String(map.layer) === layer);
-    table = makeTable(trace, maps, { head, level: state.level ?? "word", hideMarks: state.marks !== "show" });
+    table = makeTable(trace, maps, { head, level: state.level || "word", hideMarks: state.marks !== "show" });
     const [query, key] = KIND_ROWS[maps[0].kind];
     picture.show(table, { query: text(`trace.${query}_looks`), key: text(`trace.${key}_seen`) }, pinned());
     figure.read(picture.active ? describe(picture.active) : overview());
@@ -79,7 +90,7 @@ export function mount(root, context) {
 
   /** The word that the address pins, if it is there. @returns {any} */
   function pinned() {
-    const [side, place_] = (state.word ?? "").split("-");
+    const [side, place_] = (state.word || "").split("-");
     const count = side === "query" ? table.rows.length : table.columns.length;
     return (side === "query" || side === "key") && Number(place_) < count ? { side, place: Number(place_) } : null;
   }
@@ -100,5 +111,5 @@ export function mount(root, context) {
   }
 
   sentence.start();
-  return () => { sentence.end(); picture.end(); };
+  return () => { sentence.end(); picture.end(); occlusion.end(); };
 }

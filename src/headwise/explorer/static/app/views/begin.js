@@ -1,11 +1,80 @@
-/* No model yet: what to do about it. */
+/* No model yet: train the demo's here and watch, or say how it is done by hand. */
 
-import { make } from "../dom.js";
+import { ask } from "../api.js";
+import { make, makeSelect } from "../dom.js";
 
 export const name = "begin";
-export const needs = () => true;
+/** @param {any[]} models */
+export const needs = (models) => models.length === 0;
+
+const PAIRS = ["en-de", "zh-en", "en-zh", "de-en", "zh-de", "de-zh"];
+const PAUSE = 1000; // milliseconds between two looks at the training
 
 /** @param {HTMLElement} root @param {any} context */
-export function mount(root, { text }) {
-  root.append(make("h1", {}, text("begin.title")), make("p", { class: "lead" }, text("begin.lead")), make("pre", { tabindex: "0" }, make("code", {}, "headwise demo\nheadwise explore")));
+export function mount(root, context) {
+  const { text, number, language } = context;
+  let timer = 0;
+  let pair = language === "zh" ? "zh-en" : "en-de";
+  const panel = make("section", { class: "card", "aria-label": text("begin.training") });
+  root.append(make("h1", {}, text("begin.title")), make("p", { class: "lead" }, text("begin.lead")), panel);
+
+  const bar = make("progress", { "aria-label": text("begin.training"), max: 1, value: 0 });
+  const words = make("p", { role: "status" });
+
+  /** @param {any} status */
+  function show(status) {
+    if (status.state === "ready" && status.model) {
+      context.announce(text("begin.ready"));
+      context.reload();
+      return;
+    }
+    if (status.state !== "training") {
+      offer(status);
+      return;
+    }
+    if (status.steps) {
+      bar.max = status.steps;
+      bar.value = status.step;
+    }
+    const left = status.step ? (status.seconds * (status.steps - status.step)) / status.step : 0;
+    words.textContent = status.step
+      ? text("begin.progress", { step: number(status.step), steps: number(status.steps), loss: number(status.loss, 3), left: clock(left) })
+      : text("begin.preparing");
+    if (!panel.contains(bar)) panel.replaceChildren(make("h2", {}, text("begin.training")), bar, words, make("p", { class: "quiet" }, text("begin.watching")));
+    timer = window.setTimeout(look, PAUSE);
+  }
+
+  /** Nothing is going on: a button, and the commands. @param {any} status */
+  function offer(status) {
+    const button = make("button", { class: "main", type: "button", onclick: async () => {
+      button.disabled = true;
+      attempt(ask("v1/demo", { pair }, { fresh: true }));
+    } }, text("begin.train"));
+    panel.replaceChildren(
+      ...(status.state === "failed" ? [make("p", { class: "problem", role: "alert" }, text("begin.failed", { message: status.message }))] : []),
+      make("p", {}, text("begin.offer")),
+      make("div", { class: "row" }, makeSelect({ label: text("begin.pair"), value: pair, options: PAIRS.map((one) => [one, one.replace("-", " → ")]), onChange: (value) => { pair = value; } }), button),
+    );
+  }
+
+  /** @param {Promise<any>} answer */
+  async function attempt(answer) {
+    try {
+      show(await answer);
+    } catch (problem) {
+      panel.replaceChildren(
+        ...(problem.code === "no_training" ? [] : [make("p", { class: "problem", role: "alert" }, problem.message)]),
+        make("p", {}, text("begin.by_hand")), make("pre", { tabindex: "0" }, make("code", {}, "headwise demo\nheadwise explore")));
+    }
+  }
+
+  const look = () => attempt(ask("v1/demo", undefined, { fresh: true }));
+  look();
+  return () => window.clearTimeout(timer);
+}
+
+/** @param {number} seconds */
+function clock(seconds) {
+  const whole = Math.round(seconds);
+  return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
 }

@@ -9,6 +9,9 @@ import { KINDS, makeTable, mapsOf } from "../trace.js";
 
 export const name = "heads";
 
+/** Weights of both signs need two hues. @param {any} table */
+const hue = (table) => (table.signed ? "diverging" : "sequence");
+
 /** @param {any[]} models */
 export const needs = (models) => translators(models).length > 0;
 
@@ -16,7 +19,7 @@ export const needs = (models) => translators(models).length > 0;
 export function mount(root, context) {
   const { state, text, number, update } = context;
   const kind = () => (KINDS.includes(state.kind) ? state.kind : "cross");
-  const choice = () => ({ level: state.level ?? "word", hideMarks: state.marks === "hide" });
+  const choice = () => ({ level: state.level || "word", hideMarks: state.marks === "hide" });
   let trace = null;
   let request = null;
   let shown = null;
@@ -34,7 +37,7 @@ export function mount(root, context) {
     onProblem: (problem) => {
       // A long sentence: one layer at a time.
       if (problem.code !== "too_many_values" || state.only) return false;
-      update({ only: state.layer ?? 0 });
+      update({ only: state.layer || 0 });
       sentence.again();
       return true;
     },
@@ -61,7 +64,7 @@ export function mount(root, context) {
       makeChoice({ label: text("trace.kind"), value: kind(), options: KINDS.map((one) => [one, text(`trace.${one}`)]), onChange: (value) => { update({ kind: value, layer: "", head: "" }); sentence.again(); } }),
       state.only ? makeSelect({ label: text("trace.layer"), value: state.only, options: trace.attention.filter((one) => one.kind === kind()).map(({ layer }) => [String(layer), text("trace.layer_number", { layer: layer + 1 })]), onChange: (only) => { update({ only, layer: only }); sentence.again(); } }) : "",
       makeChoice({ label: text("trace.level"), value: choice().level, options: [["word", text("trace.word")], ["piece", text("trace.piece")]], onChange: choose("level") }),
-      makeChoice({ label: text("heads.scale"), value: state.scale ?? "linear", options: [["linear", text("heads.linear")], ["log", text("heads.log")]], onChange: choose("scale") }),
+      makeChoice({ label: text("heads.scale"), value: state.scale || "linear", options: [["linear", text("heads.linear")], ["log", text("heads.log")]], onChange: choose("scale") }),
       makeCheck({ label: text("trace.hide_marks"), checked: choice().hideMarks, onChange: (hide) => choose("marks")(hide ? "hide" : "") }),
     );
   }
@@ -101,7 +104,7 @@ export function mount(root, context) {
     const { map, head } = place();
     shown = makeTable(trace, [map], { head: String(head), ...choice() });
     matrix.kind = shown.signed ? "diverging" : "sequence";
-    matrix.show({ rows: shown.rows, columns: shown.columns, values: shown.weights }, { scale: state.scale });
+    matrix.show({ rows: shown.rows, columns: shown.columns, values: shown.weights }, { scale: state.scale, kind: hue(shown) });
     const where = text("heads.where", { layer: map.layer + 1, head: head + 1, kind: text(`trace.${map.kind}`) });
     large.explain(`${where} ${text("heads.large_help")}`);
     large.read(text("heads.point"));

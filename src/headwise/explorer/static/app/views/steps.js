@@ -27,7 +27,7 @@ export function mount(root, context) {
   const course = makeFigure(context, { name: "certainty", title: text("steps.course"), caption: text("steps.course_help") });
   const sentence = makeSentence(context, {
     wants: () => ({ top: TOP, maps: { kinds: ["cross"], bits: 16 } }),
-    onTrace: (next, asked) => { trace = next; request = asked; slider.max = String(trace.steps.length); show(Number(state.step ?? trace.prefix_length + 1)); drawPrefix(); },
+    onTrace: (next, asked) => { trace = next; request = asked; slider.max = String(trace.steps.length); show(Number(state.step || trace.prefix_length + 1)); drawPrefix(); },
   });
   const jump = (icon, words, target) => make("button", { type: "button", "aria-label": words, title: words, onclick: () => { stop(); if (trace) show(target()); } }, makeIcon(icon));
   const player = make("div", { class: "player" },
@@ -41,7 +41,7 @@ export function mount(root, context) {
   play.addEventListener("click", () => (timer ? stop() : start()));
   drawPlay();
 
-  const current = () => Number(state.step ?? 1);
+  const current = () => Number(state.step || 1);
 
   function drawPlay() {
     play.replaceChildren(makeIcon(timer ? "pause" : "play"));
@@ -130,7 +130,7 @@ export function mount(root, context) {
         "aria-label": `${place + 1}: ${one.chosen.piece} ${percent(Math.exp(one.chosen.log_probability), 1)}`, onclick: () => { stop(); show(place + 1); },
       }, make("span", { class: "column-track" }, fill), make("span", { class: "column-name", lang: trace.target.language }, ...pieceParts(one.chosen.piece)));
     });
-    course.body.replaceChildren(make("div", { class: "columns-chart" }, ...bars));
+    course.body.replaceChildren(make("div", { class: "columns-chart", tabindex: "0", role: "group", "aria-label": text("steps.course") }, ...bars));
     const total = trace.n_best[0].log_probability;
     course.read(text("steps.total", { total: number(total, 3), perplexity: number(Math.exp(-total / trace.steps.length), 3) }));
     course.offer({

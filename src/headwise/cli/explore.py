@@ -1,0 +1,89 @@
+"""`headwise explore`: the page on which a model can be watched."""
+
+import argparse
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+
+from headwise.cli.parser import add_computing
+from headwise.cli.serve import add_listening, announce, require_server, server_settings
+from headwise.errors import UsageError
+from headwise.language import say
+
+DEMO = Path("runs/demo")
+USUAL_PORT = 8000
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "explore",
+        help=say("watch a model attend, search and decide, on a page", "在网页上观察模型的注意、搜索与抉择"),
+        description=say(
+            "Opens a page in your browser, served from this machine to this machine. On it you translate a sentence and see "
+            "which word looked at which, every head of every layer, each step with what else might have been written, "
+            "the tree of the beam search, and what each source word is worth. Nothing is loaded from the network.\n\n"
+            "Without a model it shows the demo's, and offers to train it if there is none; or give your own, one or several:\n\n"
+            "  headwise explore\n"
+            "  headwise explore runs/mine\n"
+            "  headwise explore de=runs/a zh=runs/b\n"
+            "  headwise explore runs/mine --no-browser --port 0\n\n"
+            "Every figure can be saved (SVG, PNG, CSV, JSON), opened as a table, linked to, and asked for again with the curl or "
+            "Python line it shows. The page is also at / of `headwise serve`.",
+            "在浏览器中打开一个页面，由本机提供给本机。可以翻译一个句子，查看哪个词看向哪个词、每一层的每个头、每一步还可能写什么、"
+            "束搜索的树，以及每个源词的价值。不从网络加载任何东西。\n\n"
+            "不给模型时展示演示模型，若没有则可在页面上训练；也可以给出自己的一个或多个模型：\n\n"
+            "  headwise explore\n"
+            "  headwise explore runs/mine\n"
+            "  headwise explore de=runs/a zh=runs/b\n"
+            "  headwise explore runs/mine --no-browser --port 0\n\n"
+            "每幅图都可以保存（SVG、PNG、CSV、JSON）、以表格打开、生成链接，并给出重新请求它的 curl 与 Python 代码。"
+            "`headwise serve` 的 / 也是这个页面。",
+        ),
+    )
+    parser.add_argument(
+        "models",
+        nargs="*",
+        metavar="MODEL",
+        help=say(
+            "bundles or runs, or NAME=DIR (default: the demo in runs/demo)",
+            "模型或运行目录，或 名称=目录（默认：runs/demo 中的演示）",
+        ),
+    )
+    add_listening(parser)
+    parser.add_argument(
+        "--no-browser",
+        action="store_true",
+        help=say("only say where the page is, open nothing", "只说明页面地址，不打开浏览器"),
+    )
+    add_computing(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    require_server()
+    from headwise.serving.loaded import load_models
+    from headwise.serving.running import check_exposure, open_socket, serve
+
+    if arguments.runs is None and Path("runs").is_dir():
+        arguments.runs = "runs"
+    settings = server_settings(arguments)
+    check_exposure(settings)
+    given = list(arguments.models)
+    if not given:
+        settings = settings.model_copy(update={"demo": DEMO})
+        given = [str(DEMO)] if (DEMO / "model").is_dir() else []
+    models = load_models(given, device=arguments.device, precision=arguments.precision)
+    if settings.port == USUAL_PORT:
+        # Somebody else may listen there; a person who only wants to look should not have to care.
+        try:
+            open_socket(settings).close()
+        except UsageError:
+            settings = settings.model_copy(update={"port": 0})
+
+    def opened(address: str) -> None:
+        announce(say(f"the explorer is at {address}   (Ctrl-C ends it)", f"探索页面：{address}   （Ctrl-C 结束）"))
+        if not arguments.no_browser and sys.stderr.isatty():
+            threading.Timer(0.5, webbrowser.open, [address]).start()
+
+    serve(models, settings, announce=announce, opened=opened)
+    return 0

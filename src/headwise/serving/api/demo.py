@@ -1,0 +1,62 @@
+"""`GET` and `POST /v1/demo`: the page of a server without a model offers to train the demo's, and shows how far it is."""
+
+from fastapi import APIRouter
+from pydantic import ConfigDict
+
+from headwise.serving.faults import Refusal
+from headwise.serving.loaded import load_model
+from headwise.serving.schemas import REFUSALS, Body, Reply
+from headwise.serving.state import State
+from headwise.serving.training import DemoTraining, Pair, TrainingStatus
+
+router = APIRouter(tags=["demo"], responses=REFUSALS)
+
+
+class DemoBody(Body):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"pair": "en-de"}]})
+
+    pair: Pair = "en-de"
+
+
+class DemoReply(Reply):
+    state: str
+    pair: Pair
+    step: int
+    steps: int
+    loss: float | None
+    seconds: float
+    message: str
+    model: str | None = None
+
+
+@router.get("/v1/demo")
+async def watch(state: State) -> DemoReply:
+    """How far the training is; once it is done the model is there."""
+    training = _training(state)
+    return await _tell(state, training, await state.work(None, training.status))
+
+
+@router.post("/v1/demo")
+async def begin(body: DemoBody, state: State) -> DemoReply:
+    """Begin to train, or go on."""
+    training = _training(state)
+    await state.work(None, training.start, body.pair)
+    return await _tell(state, training, await state.work(None, training.status))
+
+
+def _training(state: State) -> DemoTraining:
+    if state.server.training is None:
+        raise Refusal(
+            404,
+            "no_training",
+            en="this server trains nothing; run `headwise explore` without a model",
+            zh="该服务器不训练模型；请运行不带模型的 `headwise explore`",
+        )
+    return state.server.training
+
+
+async def _tell(state: State, training: DemoTraining, status: TrainingStatus) -> DemoReply:
+    name = training.run.name
+    if status.state == "ready" and name not in state.models:
+        state.server.add(await state.work(None, load_model, name, training.run))
+    return DemoReply(**vars(status), model=name if name in state.models else None)
