@@ -33,7 +33,7 @@ const VIEWS = [
   { group: "training", views: [runs] },
 ];
 /** What moves along when another view is opened. */
-const SHARED = ["model", "text", "prefix", "forced", "size", "alpha", "level"];
+const SHARED = ["model", "text", "prefix", "forced", "beam", "alpha", "level"];
 
 const main = document.getElementById("main");
 const menu = document.getElementById("views");

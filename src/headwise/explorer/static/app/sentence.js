@@ -47,7 +47,7 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false 
 
   /** @param {string} words @param {string} [kind] of attention, if that is all that is wanted */
   const makeBody = (words, kind) => ({
-    model: model.name, text: words, beam: { size: Number(state.size || 4), alpha: Number(state.alpha || 1) },
+    model: model.name, text: words, beam: { size: Number(state.beam || 4), alpha: Number(state.alpha || 1) },
     ...(kind ? { maps: { kinds: [kind], bits: 16 } } : {}),
   });
   const askAgain = async () => {
@@ -95,7 +95,7 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false 
       options: translators(context.models).map((one) => [one.name, `${one.name} (${one.source} → ${one.target})`]),
       onChange: (name) => context.open(context.name, { model: name, text: "", prefix: "", forced: "" }),
     }) : null,
-    makeNumber({ label: text("sentence.size"), value: Number(state.size || 4), min: 1, max: 8, step: 1, onChange: (size) => { update({ size }); go(); } }),
+    makeNumber({ label: text("sentence.size"), value: Number(state.beam || 4), min: 1, max: 8, step: 1, onChange: (beam) => { update({ beam }); go(); } }),
     makeNumber({ label: text("sentence.alpha"), value: Number(state.alpha || 1), min: 0, max: 2, step: 0.1, onChange: (alpha) => { update({ alpha }); go(); } }));
 
   const root = make("section", { class: "sentence", "aria-label": text("sentence.name") },
