@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from headwise.data.labelled import LabelDataSettings, parse_labels, read_labelled
+from headwise.data.labelled_files import read_comma_table
 from headwise.errors import DataError, SettingsError, UsageError
 from headwise.settings import check_settings
 
@@ -117,3 +118,11 @@ def test_a_name_that_does_not_tell_its_form() -> None:
 def test_a_corpus_without_labels() -> None:
     with pytest.raises(UsageError, match="known:ptb/train has no labels; choose one of: known:people-daily"):
         _read("known:ptb/train", "one")
+
+
+def test_a_published_corpus_with_a_row_without_text(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("label,review\n1,好\n0,\n0,差\n", encoding="utf-8")
+    found = read_comma_table(tmp_path / "a.csv", text_column=1, label_column=0, header=True, skip_empty=True)
+    assert [(one.words, one.labels) for one in found] == [(("好",), ("1",)), (("差",), ("0",))]
+    with pytest.raises(DataError, match=r"a\.csv:3: the text is empty"):
+        list(read_comma_table(tmp_path / "a.csv", text_column=1, label_column=0, header=True))

@@ -185,8 +185,9 @@ def _read(corpus: Labels, language: str) -> tuple[Iterator[Labelled], Shape]:
             columns = {"text_column": corpus.text_column, "label_column": corpus.label_column}
             return files.read_table(find_text_file(corpus.path), **columns), "one"
         case LabelCommaTable():
-            columns = {"text_column": corpus.text_column, "label_column": corpus.label_column}
-            return files.read_comma_table(find_text_file(corpus.path), header=corpus.header, **columns), "one"
+            text, label = corpus.text_column, corpus.label_column
+            found = find_text_file(corpus.path)
+            return files.read_comma_table(found, text_column=text, label_column=label, header=corpus.header), "one"
         case LeadingLabels():
             return files.read_leading(find_text_file(corpus.path), coarse=corpus.coarse), "one"
         case Conllu():
@@ -207,7 +208,8 @@ def _read_known(corpus: KnownLabels, language: str) -> tuple[Iterator[Labelled],
         case "classes":
             return files.read_table(known.path, text_column=0, label_column=1), "one"
         case "reviews":
-            return files.read_comma_table(known.path, text_column=1, label_column=0, header=True), "one"
+            path = known.path
+            return files.read_comma_table(path, text_column=1, label_column=0, header=True, skip_empty=True), "one"
         case "questions":
             return files.read_leading(known.path, coarse=corpus.coarse), "one"
         case "conllu":

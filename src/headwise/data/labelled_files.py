@@ -85,17 +85,19 @@ def read_table(path: Path, *, text_column: int, label_column: int) -> Iterator[L
             yield _one(_cell(cells, text_column, path, number), _cell(cells, label_column, path, number), path, number)
 
 
-def read_comma_table(path: Path, *, text_column: int, label_column: int, header: bool) -> Iterator[Labelled]:
-    """Comma-separated values; a quoted text may go over several lines."""
+def read_comma_table(
+    path: Path, *, text_column: int, label_column: int, header: bool, skip_empty: bool = False
+) -> Iterator[Labelled]:
+    """Comma-separated values; a quoted text may go over several lines. `skip_empty`: a published corpus has rows without text."""
     reader = csv.reader((line + "\n" for _, line in numbered_lines(path)), strict=True)
     start = 1
     try:
         for row, cells in enumerate(reader):
             number, start = start, reader.line_num + 1
             if cells and not (header and row == 0):
-                yield _one(
-                    _cell(cells, text_column, path, number), _cell(cells, label_column, path, number), path, number
-                )
+                text = _cell(cells, text_column, path, number)
+                if text.strip() or not skip_empty:
+                    yield _one(text, _cell(cells, label_column, path, number), path, number)
     except csv.Error as error:
         raise _wrong(
             f"is not comma-separated text ({error}); correct the quotes",

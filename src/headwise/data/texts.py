@@ -181,7 +181,7 @@ def _read_known(known: KnownText, *, spaced: bool) -> Iterator[str]:
         case "senses":
             return _read_column(known.path, 3, known.keep)
         case "reviews":
-            found = read_comma_table(known.path, text_column=1, label_column=0, header=True)
+            found = read_comma_table(known.path, text_column=1, label_column=0, header=True, skip_empty=True)
         case "questions":
             found = read_leading(known.path, coarse=False)
         case "conllu":

@@ -1,7 +1,8 @@
 """Starting from an encoder that has learnt already (`model.start_from`): its tokenizer is taken over, its weights are put in.
 
 Vectors mean what the vocabulary says they mean: with another vocabulary the pre-trained weights would be noise. So the text
-section of both recipes must be the same, and so must everything that shapes the encoder; what differs is named.
+section of both recipes must be the same, and so must everything that shapes the encoder; what differs is named. Word vectors are
+the smallest such encoder: vector_start.py.
 Tested: equal weights after starting; another vocabulary, another width, another kind of model refused.
 """
 
@@ -12,11 +13,13 @@ from typing import Any
 from torch import nn
 
 from headwise.errors import CheckpointError
-from headwise.models.sentence_encoder import RungSettings
+from headwise.models.sentence_encoder import ElmoRung, RungSettings
 from headwise.settings import Settings, read_settings_file
 from headwise.storage import verify_directory
 from headwise.tasks.bundle import KIND, check_listed, explain_task, find_bundle
 from headwise.tasks.recipe import complete_recipe
+from headwise.tasks.vector_start import VectorStart, start_from_vectors
+from headwise.tasks.word_vector_run import VECTORS
 from headwise.text.choices import TextSettings, load_tokenizers
 from headwise.text.tokenizer import Tokenizer
 from headwise.weights import Weights, put_weights, read_tensors, weights_of
@@ -53,11 +56,13 @@ class Start:
         put_weights(target, source, file=self.file)
 
 
-def find_start(model: RungSettings, text: TextSettings) -> Start | None:
+def find_start(model: RungSettings, text: TextSettings) -> Start | VectorStart | None:
     """The bundle that `model.start_from` names, checked against the recipe; None if it names none."""
     if model.start_from is None:
         return None
     path = find_bundle(model.start_from)
+    if (path / VECTORS).is_file() and not isinstance(model, ElmoRung):
+        return start_from_vectors(path, model, text)
     check_listed(verify_directory(path, kind=KIND), path)
     data = read_settings_file(path / "recipe.yaml")
     if data.get("task") not in TASKS:

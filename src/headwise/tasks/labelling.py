@@ -29,6 +29,7 @@ from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.labelled_part import FOLDER, label_part
 from headwise.tasks.labeller import logits_of, score_examples
 from headwise.tasks.run_beginning import RunSummary, begin_run
+from headwise.tasks.vector_start import VectorStart
 from headwise.training.loop import train as run_training
 from headwise.training.losses import LossSums
 from headwise.training.precision import choose_device
@@ -121,12 +122,12 @@ def check_label_run(recipe: LabelRecipe, *, events: Events | None = None) -> Run
     return RunSummary(None, recipe, results)
 
 
-def _prepare(recipe: LabelRecipe, watcher: Events) -> tuple[Start | None, PreparedLabels]:
+def _prepare(recipe: LabelRecipe, watcher: Events) -> tuple[Start | VectorStart | None, PreparedLabels]:
     start = find_start(recipe.model, recipe.text)
     return start, prepare_labels(recipe, watcher, tokenizer=None if start is None else start.tokenizer)
 
 
-def _new_model(recipe: LabelRecipe, prepared: PreparedLabels, start: Start | None) -> Labeller:
+def _new_model(recipe: LabelRecipe, prepared: PreparedLabels, start: Start | VectorStart | None) -> Labeller:
     model = new_labeller(
         recipe,
         size=prepared.form.tokenizer.size,
