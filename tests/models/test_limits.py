@@ -7,7 +7,7 @@ from headwise.errors import SettingsError, UsageError
 from headwise.language import use_language
 from headwise.models.choices import DecoderOnlySettings, EncoderDecoderSettings, build_model
 from headwise.models.incremental import IncrementalDecoder
-from headwise.models.limits import Limit, check_rows, row_limits, source_limits, target_limits
+from headwise.models.limits import Limit, check_buckets, check_rows, row_limits, source_limits, target_limits
 from headwise.models.recurrent_choices import RecurrentTranslatorSettings
 from headwise.models.sentence_encoder import EncoderRung
 from headwise.settings import check_settings
@@ -89,3 +89,16 @@ def test_a_room_is_rounded_up_to_the_limit_and_no_further(kernel: dict, generato
     model = build_model(settings, source_size=11, target_size=11, generator=generator)
     room = IncrementalDecoder(model, rooms=True).enter([[4] * 35], width=1, max_length=3)
     assert room is not None
+
+
+def test_more_buckets_than_tokens_are_refused_with_a_number_that_fits() -> None:
+    hashed = {"kind": "reformer", "num_buckets": 66}
+    for key, settings in (
+        ("model.encoder.attention", small(encoder={"layers": 1, "heads": 2, "attention": hashed})),
+        ("model.decoder.attention", small(decoder={"layers": 1, "heads": 2, "attention": hashed})),
+        ("model.attention", check_settings(EncoderRung, {"attention": hashed})),
+    ):
+        check_buckets(settings, 66)
+        with pytest.raises(SettingsError, match=f"{key}.num_buckets is 66, but rows have 65 tokens") as caught:
+            check_buckets(settings, 65)
+        assert "num_buckets to 32 or less" in str(caught.value)

@@ -22,6 +22,7 @@ from torch import Tensor
 from headwise.attention.biases import Bias, VectorBias, dense_bias
 from headwise.attention.masks import Mask
 from headwise.attention.normalizers import masked_softmax
+from headwise.attention.shapes import check_shapes
 
 
 def attention_weights(
@@ -62,6 +63,7 @@ class FullAttention:
         bias: Bias | None = None,
         training: bool = False,
     ) -> Float[Tensor, "batch head query value_dim"]:
+        check_shapes(q, k, v)
         weights = attention_weights(q, k, mask, bias)
         if training and self.dropout_rate > 0:
             weights = F.dropout(weights, self.dropout_rate)

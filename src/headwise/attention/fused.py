@@ -24,6 +24,7 @@ from torch import Tensor
 from headwise.attention.biases import Bias, dense_bias
 from headwise.attention.full import attention_weights
 from headwise.attention.masks import Causal, Explicit, Mask
+from headwise.attention.shapes import check_shapes
 from headwise.attention.stored import attend_storing_weights
 
 # Stored weights of longer rows would fill memory (tokens × heads × keys × 2 bytes a layer), and are no faster any more.
@@ -72,6 +73,7 @@ class FusedAttention:
         bias: Bias | None = None,
         training: bool = False,
     ) -> Float[Tensor, "batch head query value_dim"]:
+        check_shapes(q, k, v)
         mask = self._prepared(mask, q.shape[-2], k.shape[-2], q.device)
         rate = self.dropout_rate if training else 0.0
         stores = bias is None and rate == 0 and self.stores_weights(q, k)

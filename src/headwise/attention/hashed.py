@@ -33,6 +33,7 @@ from headwise.attention.masked_products import widen
 from headwise.attention.masks import Mask, Segments
 from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.attention.normalizers import masked_softmax
+from headwise.attention.shapes import check_shapes
 from headwise.errors import MaskError, UsageError
 from headwise.randomness import torch_generator
 
@@ -85,6 +86,7 @@ class HashedAttention(nn.Module):
         bias: Bias | None = None,
         training: bool = False,
     ) -> Float[Tensor, "batch head time value_dim"]:
+        check_shapes(q, k, v)
         lined = self._read(q, k, mask, bias)
         with torch.autocast(q.device.type, enabled=False):
             run = self._runs(q, lined)

@@ -31,6 +31,7 @@ from headwise.attention.feature_maps import elu_features, product_dtype
 from headwise.attention.lines import Lined, lay_on_line, prepare_line, refuse_bias
 from headwise.attention.masked_products import CHUNK, masked_products
 from headwise.attention.masks import Mask
+from headwise.attention.shapes import check_shapes
 
 WIDTH_MULTIPLE = 8
 """Product units want sizes that are multiples of 8; the column of ones is filled up with zeros."""
@@ -72,6 +73,7 @@ class FeatureAttention(ABC):
         bias: Bias | None = None,
         training: bool = False,
     ) -> Float[Tensor, "batch head query value_dim"]:
+        check_shapes(q, k, v)
         refuse_bias(bias, kind=self.kind)
         lined = lay_on_line(mask, q.shape[2], k.shape[2], kind=self.kind)
         with torch.autocast(q.device.type, enabled=False):

@@ -34,6 +34,7 @@ from headwise.attention.lines import Lined, lay_on_line, prepare_line, put_on_li
 from headwise.attention.masked_products import CHUNK, masked_products, widen
 from headwise.attention.masks import Mask
 from headwise.attention.normalizers import masked_softmax
+from headwise.attention.shapes import check_shapes
 from headwise.errors import UsageError
 
 Sharing = Literal["heads", "keys_values", "layers"]
@@ -71,6 +72,7 @@ class LinformerAttention(nn.Module):
         bias: Bias | None = None,
         training: bool = False,
     ) -> Float[Tensor, "batch head query value_dim"]:
+        check_shapes(q, k, v)
         refuse_bias(bias, kind="linformer")
         lined = lay_on_line(mask, q.shape[2], k.shape[2], kind="linformer", causal_too=False)
         with torch.autocast(q.device.type, enabled=False):

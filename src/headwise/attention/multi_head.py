@@ -21,6 +21,7 @@ from headwise.attention.cache import Cache, KeyValueCache
 from headwise.attention.full import FullAttention
 from headwise.attention.fused import FusedAttention
 from headwise.attention.masks import Mask
+from headwise.attention.shapes import check_heads
 
 
 @runtime_checkable
@@ -125,6 +126,7 @@ class MultiHeadAttention(nn.Module):
         self, dim: int, num_heads: int, kernel: Kernel, *, relation: Relation | None = None, bias: bool = True
     ) -> None:
         super().__init__()
+        check_heads(dim, num_heads)
         self.num_heads, self.head_dim = num_heads, dim // num_heads
         self.kernel = kernel
         self.relation = relation

@@ -23,6 +23,7 @@ from headwise.attention.local_position import LocalWindow, PlacedTable, Places, 
 from headwise.attention.masks import Mask
 from headwise.attention.normalizers import Normalizer, Softmax
 from headwise.attention.scores import KeyMapping, LocationScore
+from headwise.attention.shapes import check_shapes
 
 MAX_SCORE = 1e30
 """Scores are bounded so that a difference of two stays in float32."""
@@ -85,6 +86,7 @@ class ScoredAttention(nn.Module):
         training: bool = False,
         position: Int[Tensor, "#batch query"] | None = None,
     ) -> Float[Tensor, "batch head query value_dim"]:
+        check_shapes(q, k, v, same_width=False)
         weights = self.weights(q, k, mask, bias=bias, training=training, position=position)
         if training and self.dropout_rate > 0:
             weights = F.dropout(weights, self.dropout_rate)

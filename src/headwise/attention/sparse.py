@@ -23,6 +23,7 @@ from headwise.attention.flex import FlexTable, attend_flex, tiles_of
 from headwise.attention.full import attention_weights
 from headwise.attention.gathered import Layout, allowed_pairs, attend_gathered
 from headwise.attention.masks import Causal, Mask, Part
+from headwise.attention.shapes import check_shapes
 from headwise.attention.wide_rows import WideRows, allowed_targets, attend_widely
 from headwise.errors import MaskError, UsageError
 
@@ -93,6 +94,7 @@ class SparseAttention(ABC):
         self, near: Views, far: Views | None, mask: Mask, *, bias: Bias | None = None, training: bool = False
     ) -> Float[Tensor, "batch head query value_dim"]:
         """`far` are the queries, keys and values of the queries that look everywhere, if they have projections of their own."""
+        check_shapes(*near)
         rate = self.dropout_rate if training else 0.0
         planned = self._planned(mask, near[0], near[1], bias=bias, dropout_rate=rate)
         if isinstance(planned.near, FlexTable):

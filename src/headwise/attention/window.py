@@ -24,6 +24,7 @@ from headwise.attention.full import FullAttention
 from headwise.attention.gathered import Layout, causal_offset, fitting_block
 from headwise.attention.masks import Causal, Mask, Window
 from headwise.attention.sparse import Form, Plan, SparseAttention
+from headwise.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,14 @@ class WindowAttention(SparseAttention):
     block: int | None = None
     """Queries that fetch their keys together; None: about half a window."""
     form: Form = "auto"
+
+    def __post_init__(self) -> None:
+        if min(self.left, self.right) < 0 or self.left + self.right == 0:
+            raise UsageError(
+                f"a window of {self.left} tokens to the left and {self.right} to the right was given; neither may be negative and one "
+                "must be at least 1",
+                f"窗口向左 {self.left} 个、向右 {self.right} 个词元；两者都不得为负，且至少一个不小于 1",
+            )
 
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
         is_causal = any(isinstance(part, Causal) for part in mask.parts)

@@ -40,10 +40,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--untrained",
         action="store_true",
-        help=say(
-            "beside each model that reads sentences, the same network with random weights: what reading alone gives",
-            "在每个读句子的模型旁，再列出权重随机的同一网络：仅凭阅读所得",
-        ),
+        help=say("also the same networks with random weights: what reading alone gives", "另列权重随机的同一网络"),
     )
     parser.add_argument(
         "--word",
@@ -65,10 +62,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--plot",
         metavar="FILE",
-        help=say(
-            "draw the occurrences of the (first) word by sense (.png or .svg)",
-            "按义项画出（第一个）词的各次出现（.png 或 .svg）",
-        ),
+        help=say("draw the (first) word's occurrences by sense", "按义项画出（第一个）词的各次出现"),
     )
     parser.add_argument(
         "--layout",

@@ -12,7 +12,7 @@ Tested against: rows one token longer, which the kernels refuse themselves.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from headwise.attention.choices import AttentionSettings, Full, Linformer
+from headwise.attention.choices import AttentionSettings, Full, Linformer, Reformer
 from headwise.attention.score_choices import LocationSettings, ScoreSettings
 from headwise.errors import SettingsError
 from headwise.models.choices import DecoderOnlySettings, EncoderDecoderSettings, TranslatorSettings
@@ -60,6 +60,25 @@ def check_rows(limits: Iterable[Limit], num_tokens: int, *, rows: tuple[str, str
                 f"{limit.key} is {limit.tokens}, but rows have {num_tokens} tokens ({rows[0]}); set {limit.key}={num_tokens} or more, "
                 "or make the rows shorter",
                 f"{limit.key} 为 {limit.tokens}，而每行有 {num_tokens} 个词元（{rows[1]}）；请设 {limit.key}={num_tokens} 或更大，或缩短行长",
+            )
+
+
+def check_buckets(model: EncoderDecoderSettings | DecoderOnlySettings | EncoderRung, num_tokens: int) -> None:
+    """Refuse hashes with more buckets than a row has tokens: most would be alone in theirs and see nobody."""
+    if isinstance(model, EncoderDecoderSettings):
+        attentions = {
+            "model.encoder.attention": model.encoder.attention,
+            "model.decoder.attention": model.decoder.attention,
+        }
+    else:
+        attentions = {"model.attention": model.attention}
+    for key, attention in attentions.items():
+        if isinstance(attention, Reformer) and attention.num_buckets > num_tokens:
+            raise SettingsError(
+                f"{key}.num_buckets is {attention.num_buckets}, but rows have {num_tokens} tokens, most of which would be alone in their "
+                f"bucket and see only themselves; set {key}.num_buckets to {num_tokens // 2 // 2 * 2 or 2} or less",
+                f"{key}.num_buckets 为 {attention.num_buckets}，而每行只有 {num_tokens} 个词元，多数会独占一桶、只看到自己；"
+                f"请将 {key}.num_buckets 设为 {num_tokens // 2 // 2 * 2 or 2} 或更小",
             )
 
 

@@ -7,7 +7,7 @@ from pydantic import model_validator
 from headwise.blocks.choices import Batch, Power
 from headwise.data.labelled import LabelDataSettings, Shape
 from headwise.errors import SettingsError
-from headwise.models.limits import check_rows, row_limits
+from headwise.models.limits import check_buckets, check_rows, row_limits
 from headwise.models.sentence_encoder import ElmoRung, EncoderRung, RungSettings
 from headwise.settings import Settings
 from headwise.text.choices import TextSettings, WordSettings
@@ -66,6 +66,7 @@ def check_rung(model: RungSettings, training: TrainingSettings, *, row_tokens: i
     """What cannot be together in an encoder and its training."""
     if not isinstance(model, EncoderRung):
         return
+    check_buckets(model, row_tokens)
     check_rows(row_limits(model), row_tokens, rows=("data.row_tokens", "data.row_tokens"))
     if isinstance(model.norm, Power | Batch) and training.freeze:
         raise SettingsError(

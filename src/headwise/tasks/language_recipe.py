@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from headwise.data.texts import TextDataSettings
 from headwise.errors import SettingsError
 from headwise.models.choices import DecoderOnlySettings, LanguageModelSettings
-from headwise.models.limits import check_rows, row_limits
+from headwise.models.limits import check_buckets, check_rows, row_limits
 from headwise.models.neural_ngram import NeuralNgramSettings
 from headwise.models.ngram import NgramSettings
 from headwise.settings import Settings
@@ -75,6 +75,7 @@ class LanguageRecipe(Settings):
         window = self.reading.length if isinstance(self.reading, StreamReading) else self.reading.row_tokens
         if isinstance(self.model, DecoderOnlySettings):
             key = "reading.length" if isinstance(self.reading, StreamReading) else "reading.row_tokens"
+            check_buckets(self.model, window)
             check_rows(row_limits(self.model), window, rows=(key, key))
         if self.training.keep.best not in METRICS:
             raise SettingsError(

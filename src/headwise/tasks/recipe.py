@@ -19,7 +19,7 @@ from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import DecodingSettings
 from headwise.errors import SettingsError
 from headwise.models.choices import EncoderDecoderSettings, ModelSettings
-from headwise.models.limits import check_rows, source_limits, target_limits
+from headwise.models.limits import check_buckets, check_rows, source_limits, target_limits
 from headwise.models.recurrent_choices import RecurrentTranslatorSettings
 from headwise.settings import Settings, apply_overrides, check_settings, read_settings_file
 from headwise.tasks.arguments import require_path, require_texts
@@ -75,6 +75,8 @@ class Recipe(Settings):
         self._check_kind()
         limits = source_limits(self.model) + target_limits(self.model)
         check_rows(limits, self.data.row_tokens, rows=("data.row_tokens", "data.row_tokens"))
+        if isinstance(self.model, EncoderDecoderSettings):
+            check_buckets(self.model, self.data.row_tokens)
         norm = self.model.norm if isinstance(self.model, EncoderDecoderSettings) else None
         if isinstance(norm, Power | Batch) and self.training.recompute == "blocks":
             raise SettingsError(
