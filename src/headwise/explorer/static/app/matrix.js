@@ -137,7 +137,7 @@ export class Matrix {
     const every = this.everyRow;
     pen.textAlign = "right";
     this.numbers.rows.forEach((item, row) => {
-      if (row % every === 0) pen.fillText(item.text, this.leftWidth - 7, (row + 0.5) * this.height, LONGEST_LABEL);
+      if (row % every === 0) pen.fillText(item.text, this.leftWidth - 7, Math.max(8, (row + 0.5) * this.height), LONGEST_LABEL);
     });
   }
 

@@ -4,7 +4,7 @@ import { ask } from "../api.js";
 import { makeAsking, makeSlider } from "../asking.js";
 import { drawPixels, largestOf } from "../colours.js";
 import { CurveChart } from "../curves.js";
-import { make, makeCheck, makeChoice, makeSelect } from "../dom.js";
+import { make, makeCheck, makeChoice, makeSelect, makeSvg, pageColour } from "../dom.js";
 import { makeFigure } from "../figure.js";
 import { Matrix } from "../matrix.js";
 
@@ -26,6 +26,8 @@ export function mount(root, context) {
   const size = (one) => { const given = Number(state.size); return one === kind() && SIZES[one] && given >= 1 && given <= 64 ? Math.round(given) : undefined; };
   const bodyOf = (one) => ({ kind: one, length: LENGTH, causal: causal(), ...(size(one) === undefined ? {} : { size: size(one) }) });
   let ended = false;
+  /** @type {any[]} */
+  let shown = [];
 
   const grid = makeFigure(context, { name: "patterns", title: text("patterns.all"), caption: text("patterns.all_help", { length: LENGTH }) });
   const large = makeFigure(context, { name: "pattern", title: text("patterns.one"), caption: "" });
@@ -54,6 +56,7 @@ export function mount(root, context) {
     try {
       const replies = await Promise.all(kinds.map((one) => ask("v1/patterns", { kind: one, length: LENGTH, causal: causal() })));
       if (ended) return;
+      shown = replies;
       drawGrid(replies);
       drawLarge();
     } catch (fault) {
@@ -76,7 +79,30 @@ export function mount(root, context) {
       return button;
     }));
     const sheet = () => ({ columns: [text("patterns.kernel"), text("patterns.num_pairs"), text("patterns.share"), text("patterns.rank_name")], rows: replies.map((reply) => [text(`patterns.kind_${reply.kind}`), reply.num_pairs, reply.share, reply.rank]) });
-    grid.offer({ table: sheet, data: () => replies, request: ["v1/patterns", { kind: kind(), length: LENGTH, causal: causal() }] });
+    grid.offer({ table: sheet, svg: () => gridSvg(replies), data: () => replies, request: ["v1/patterns", { kind: kind(), length: LENGTH, causal: causal() }] });
+  }
+
+  /** The small pictures with their names, four in a row. @param {any[]} replies */
+  function gridSvg(replies) {
+    const [side, step, height] = [128, 150, 176];
+    const [width, tall] = [step * 4 + 14, height * Math.ceil(replies.length / 4) + 14];
+    const svg = makeSvg("svg", { xmlns: "http://www.w3.org/2000/svg", width, height: tall, viewBox: `0 0 ${width} ${tall}`, "font-family": "sans-serif", "font-size": 13 });
+    svg.append(makeSvg("rect", { width, height: tall, fill: pageColour("--surface") }));
+    replies.forEach((reply, place) => {
+      const [x, y] = [14 + step * (place % 4), 14 + height * Math.floor(place / 4)];
+      svg.append(makeSvg("image", { x, y, width: side, height: side, href: enlarged(cells.children[place].querySelector("canvas")) }),
+        makeSvg("text", { x, y: y + side + 18, fill: pageColour("--ink") }, text(`patterns.kind_${reply.kind}`)));
+    });
+    return svg;
+  }
+
+  /** Sharp pixels wherever the picture is opened. @param {HTMLCanvasElement} canvas */
+  function enlarged(canvas) {
+    const copy = make("canvas", { width: 4 * canvas.width, height: 4 * canvas.height });
+    const pen = copy.getContext("2d");
+    pen.imageSmoothingEnabled = false;
+    pen.drawImage(canvas, 0, 0, copy.width, copy.height);
+    return copy.toDataURL();
   }
 
   const press = () => { for (const button of cells.children) button.setAttribute("aria-pressed", String(button.dataset.kind === kind())); };
@@ -128,7 +154,9 @@ export function mount(root, context) {
     cost.offer({ table: () => chart.sheet(), svg: () => chart.toSvg(), data: () => source, request: ["v1/costs"] });
   }
 
+  const recolour = () => drawGrid(shown);
+  document.addEventListener("themechange", recolour);
   drawAll();
   ask("v1/costs").then(({ costs }) => { if (!ended) drawCost(costs); }).catch((fault) => { cost.explain(fault.message); });
-  return () => { ended = true; asking.end(); matrix.end(); chart.end(); };
+  return () => { ended = true; document.removeEventListener("themechange", recolour); asking.end(); matrix.end(); chart.end(); };
 }

@@ -105,7 +105,7 @@ export function mount(root, context) {
     for (const { key, figure, chart } of figures) {
       const across = state.axis === "time" ? "seconds" : "step";
       const series = runs.flatMap((run, place) => CHARTS[key].map(([kind, field, label], part) => ({
-        name: runs.length > 1 ? `${run} · ${text(`runs.line_${label}`)}` : text(`runs.line_${label}`), number: place + 2 * part,
+        name: runs.length > 1 ? `${run} · ${text(`runs.line_${label}`)}` : text(`runs.line_${label}`), number: place + 2 * part, dashed: place > 0,
         points: logs.get(run).lines.filter((line) => line.kind === kind && line[field] !== undefined && line[across] !== undefined).map((line) => [line[across], line[field]]),
       }))).filter((one) => one.points.length);
       figure.root.hidden = series.every((one) => one.points.length < (key === "quality" ? 2 : 1));

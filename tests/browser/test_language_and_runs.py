@@ -1,0 +1,146 @@
+"""Language models, word vectors and runs on the page: numbers of the server, a run that grows while one looks, no empty shells."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headwise.models.vector_space import VectorSpace
+from headwise.randomness import numpy_generator
+from headwise.serving.app import create_app
+from headwise.serving.limits import ServerSettings
+from headwise.serving.loaded import LoadedModel
+from headwise.tasks.language_model import LanguageModel
+from tests.browser.conftest import RunningServer, Visit
+from tests.browser.test_mechanics import ask, cells
+from tests.browser.test_views import check_accessible
+from tests.explorer.test_run_logs import write_run
+from tests.serving.test_language import ARPA
+
+HOSTILE = "<img/src=x/onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("spoken")
+    (path / "tiny.arpa").write_text(ARPA, encoding="utf-8")
+    write_run(path / "runs" / "first", 1, 2, 3, 4)
+    write_run(path / "runs" / HOSTILE.replace("/", "-"), 1, 5, model=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def speaking(directory: Path) -> Iterator[str]:
+    """A server without a translator: a language model, word vectors (one of them hostile), runs."""
+    words = [HOSTILE, *(f"word{number}" for number in range(40))]
+    space = VectorSpace(words, numpy_generator("words on a page").normal(size=(41, 7)))
+    models = {
+        "spoken": LoadedModel("spoken", "language_model", LanguageModel.load(directory / "tiny.arpa"), language="en"),
+        "vectors": LoadedModel("vectors", "word_vectors", space),
+    }
+    running = RunningServer(create_app(models, ServerSettings(runs=directory / "runs")))
+    yield running.address
+    running.stop()
+
+
+@pytest.mark.parametrize(
+    ("language", "theme", "width"),
+    [("zh", "light", 390), pytest.param("en", "dark", 1280, marks=pytest.mark.prove)],
+)
+def test_only_views_that_can_show_something_and_all_of_them_clean(
+    visit: Visit, speaking: str, language: str, theme: str, width: int
+) -> None:
+    watched = visit(language=language, theme=theme, width=width, at=speaking)
+    watched.show("language?first=dogs+bark&second=bark+dogs")
+    links = watched.page.locator("#views a")
+    names = [
+        str(links.nth(place).get_attribute("href")).removeprefix("#/").partition("?")[0]
+        for place in range(links.count())
+    ]
+    assert names == ["language", "vectors", "numbers", "positions", "patterns", "runs"]
+    for view in ("language", "vectors", "runs"):
+        watched.show(view)
+        page = watched.page
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{view} is wider than the window"
+        assert page.locator("main .problem:not([hidden])").count() == 0, view
+        for button in page.locator(".tools [aria-expanded]").all():
+            button.click()
+        check_accessible(watched, view)
+
+
+def test_two_sentences_token_by_token(visit: Visit, speaking: str, directory: Path) -> None:
+    watched = visit(at=speaking)
+    watched.show("language?first=dogs+bark&second=bark+dogs&beginning=dogs+____")
+    page = watched.page
+    own = LanguageModel.load(directory / "tiny.arpa")
+    for place, text in enumerate(("dogs bark", "bark dogs")):
+        scored = page.locator(".scored").nth(place)
+        (score,) = own.score([text])
+        assert scored.locator(".token-text").all_inner_texts() == [token.token for token in score.tokens]
+        shown = [float(number.replace("−", "-")) for number in scored.locator("small").all_inner_texts()]
+        assert shown == pytest.approx([token.log_probability for token in score.tokens], abs=1e-3)
+    assert "best" in str(page.locator(".scored").nth(0).get_attribute("class"))
+    assert "“dogs bark” is" in page.locator(".reading").nth(0).inner_text()
+    first = page.locator(".sheet tbody tr").nth(0).locator("th, td").all_inner_texts()
+    (likely,) = own.predict("dogs", count=1)
+    assert first[0] == likely.text == "bark"
+    assert float(first[1].replace("−", "-")) == pytest.approx(likely.log_probability, abs=1e-4)
+    page.locator(".sheet tbody button").nth(0).click()
+    watched.settle()
+    assert page.get_by_label("Beginning of a sentence").input_value() == "dogs bark ____"
+
+
+def test_a_map_of_words_with_their_cosines(visit: Visit, speaking: str) -> None:
+    watched = visit(at=speaking)
+    watched.show("vectors?words=word3,+word5+-+word7&count=5")
+    page = watched.page
+    reply = ask(watched, "v1/vectors", {"queries": ["word3", "word5 - word7"], "count": 5})
+    shown = cells(watched)
+    own = [[one["word"], f"{one['cosine']:.3f}"] for query in reply["queries"] for one in query["nearest"]]
+    assert shown == own
+    assert page.locator(".chart svg path").count() == len(reply["words"])
+    page.locator(".chart").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".reading").first.inner_text().startswith("word3")
+    page.get_by_label("Words, with commas").fill(HOSTILE)
+    page.get_by_role("button", name="Show").click()
+    watched.settle()
+    assert page.locator(".chart text", has_text=HOSTILE).count() == 1
+    assert page.locator("img").count() == 0
+    page.get_by_label("Words, with commas").fill("nobody")
+    watched.allowed = ("422",)
+    page.get_by_role("button", name="Show").click()
+    page.wait_for_selector(".problem:not([hidden]):has-text('is not among the 41 words')")
+
+
+def test_a_run_grows_before_ones_eyes(visit: Visit, speaking: str, directory: Path) -> None:
+    watched = visit(at=speaking)
+    watched.show("runs?run=first")
+    page = watched.page
+    page.wait_for_selector("[role=status].live:has-text('update 4')")
+    loss = page.locator("figure", has=page.get_by_role("heading", name="Loss"))
+    loss.get_by_role("button", name="Table").click()
+    assert loss.locator("table tbody tr").count() == 4
+    with (directory / "runs" / "first" / "log.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"kind": "train", "step": 9, "loss": 0.25, "learning_rate": 0.5}) + "\n")
+    page.wait_for_selector("[role=status].live:has-text('update 9')")
+    last = loss.locator("table tbody tr").last.locator("th, td").all_inner_texts()
+    assert last == ["9", "0.2500"]
+    assert page.locator("figure", has=page.get_by_role("heading", name="Learning rate")).is_visible()
+
+
+def test_two_runs_over_each_other(visit: Visit, speaking: str) -> None:
+    watched = visit(at=speaking)
+    watched.show("runs?run=first")
+    page = watched.page
+    other = HOSTILE.replace("/", "-")
+    page.get_by_label("Beside it").select_option(other)
+    page.wait_for_selector(f".series-names li:has-text('{other}')")
+    loss = page.locator("figure", has=page.get_by_role("heading", name="Loss"))
+    assert loss.locator(".series-names li").count() == 2
+    loss.locator(".chart").focus()
+    page.keyboard.press("Home")
+    assert loss.locator(".reading").inner_text().count(" · ") >= 2
+    assert page.locator("figure", has=page.get_by_role("heading", name="All runs")).locator("tbody tr").count() == 2
+    assert "12.5" in page.locator("figure").last.inner_text()
