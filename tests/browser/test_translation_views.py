@@ -192,7 +192,7 @@ def synthetic(num_pieces: int, num_heads: int) -> dict[str, Any]:
     }  # fmt: skip
     return {
         "model": "tiny", "source_text": "", "target_text": "", "source": side, "target": side, "target_input": side, "prefix_length": 0,
-        "n_best": [], "steps": [], "tree": None, "attention": [{"kind": "cross", "layer": 0, "heads": num_heads}], "maps": [packed],
+        "n_best": [{"tokens": []}], "steps": [], "tree": None, "attention": [{"kind": "cross", "layer": 0, "heads": num_heads}], "maps": [packed],
     }  # fmt: skip
 
 
@@ -210,6 +210,34 @@ def test_eight_heads_of_256_by_256_are_drawn_within_100_ms(visit: Visit) -> None
     times = drawing_times(watched)
     assert len(times) == 5
     assert min(times) < 100, times
+
+
+def test_a_sentence_of_512_pieces_stays_usable(visit: Visit) -> None:
+    watched = visit()
+    watched.page.route("**/v1/trace", lambda route: route.fulfill(json=synthetic(512, 2)))
+    watched.page.route(
+        "**/v1/occlude", lambda route: route.fulfill(status=422, json={"error": {"message": "too long"}})
+    )
+    watched.allowed = ("Failed to load resource",)
+    watched.show("heads?text=long&level=piece")
+    walking = """() => {
+        const matrix = document.querySelector(".matrix");
+        const press = () => matrix.dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowDown", cancelable: true}));
+        return [1, 2, 3, 4, 5].map(() => { const start = performance.now(); press(); matrix.getBoundingClientRect(); return performance.now() - start; });
+    }"""
+    watched.page.locator(".matrix").focus()
+    assert min(watched.page.evaluate(walking)) < 50
+    assert watched.page.locator(".matrix").evaluate("matrix => matrix.scrollHeight > matrix.clientHeight")
+    watched.show("align?text=long&level=piece")
+    assert watched.page.locator(".words.query button").count() == 512
+    choosing = """() => [3, 5, 7].map((place) => {
+        const start = performance.now();
+        document.querySelectorAll(".words.query button")[place].click();
+        document.body.getBoundingClientRect();
+        return performance.now() - start;
+    })"""
+    assert min(watched.page.evaluate(choosing)) < 200
+    assert watched.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_a_server_that_goes_away_is_explained(visit: Visit) -> None:

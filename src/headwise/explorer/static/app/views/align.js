@@ -37,7 +37,7 @@ export function mount(root, context) {
   });
   const occlusion = makeOcclusion(context);
   const pronoun = make("div", {});
-  root.append(make("h1", {}, text("align.title")), make("p", { class: "lead" }, text("align.lead")), sentence.root, pronoun, controls, make("div", { class: "columns wide-left" }, figure.root, occlusion.root));
+  root.append(make("h1", {}, text("align.title")), make("p", { class: "lead" }, text("align.lead")), sentence.root, pronoun, controls, figure.root, occlusion.root);
 
   function drawPronoun() {
     const hadFocus = pronoun.contains(document.activeElement) ? [...pronoun.querySelectorAll("button")].indexOf(/** @type {any} */ (document.activeElement)) : -1;

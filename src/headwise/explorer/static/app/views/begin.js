@@ -18,7 +18,7 @@ export function mount(root, context) {
   const panel = make("section", { class: "card", "aria-label": text("begin.training") });
   root.append(make("h1", {}, text("begin.title")), make("p", { class: "lead" }, text("begin.lead")), panel);
 
-  const bar = make("progress", { "aria-label": text("begin.training"), max: 1, value: 0 });
+  const bar = make("progress", { "aria-label": text("begin.training") }); // without a value while nothing can be told
   const words = make("p", { role: "status" });
 
   /** @param {any} status */
@@ -32,7 +32,7 @@ export function mount(root, context) {
       offer(status);
       return;
     }
-    if (status.steps) {
+    if (status.step) {
       bar.max = status.steps;
       bar.value = status.step;
     }

@@ -1,0 +1,67 @@
+"""A server without a model trains one and opens it; a server that is stopped at work is explained in the reader's language."""
+
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from headwise.serving.api import trace as trace_addresses
+from headwise.serving.app import create_app
+from headwise.serving.limits import ServerSettings
+from headwise.serving.loaded import load_models
+from headwise.serving.training import DemoTraining
+from tests.browser.conftest import BUNDLE, RunningServer, Visit
+from tests.serving.test_demo_training import PRETEND
+
+
+def test_the_page_has_a_model_trained_and_opens_it(
+    visit: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "runs" / "demo"
+    monkeypatch.setattr(DemoTraining, "command", lambda _: [sys.executable, "-c", PRETEND, str(run), str(BUNDLE)])
+    running = RunningServer(create_app({}, ServerSettings(demo=run)))
+    try:
+        watched = visit(at=running.address)
+        watched.show("")
+        page = watched.page
+        assert page.locator("main h1").inner_text() == "No model yet"
+        page.get_by_role("button", name="Train the model").click()
+        expect(page.get_by_role("status").filter(has_text="step 10 of 40")).to_be_visible()
+        assert page.locator("progress").get_attribute("value") == "10"
+        (run / "go").touch()
+        expect(page.locator("main h1")).to_have_text("Translate and align")
+        watched.settle()
+        assert page.locator(".words.query button").count() > 0
+    finally:
+        running.stop()
+
+
+def test_a_server_that_is_stopped_at_work_is_explained(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, over = threading.Event(), threading.Event()
+    answer = trace_addresses.answer_trace
+
+    def slow(name: str, translator: Any, body: Any) -> Any:
+        if body.text == "wait":
+            begun.set()
+            over.wait(20)
+        return answer(name, translator, body)
+
+    monkeypatch.setattr(trace_addresses, "answer_trace", slow)
+    running = RunningServer(create_app(load_models([f"tiny={BUNDLE}"], device="cpu"), ServerSettings()))
+    try:
+        watched = visit(at=running.address, language="zh")
+        watched.show("align")
+        watched.allowed = ("Failed to load resource",)
+        watched.page.locator("textarea").fill("wait")
+        watched.page.get_by_role("button", name="翻译", exact=True).click()
+        assert begun.wait(20)
+        running.server.force_exit = running.server.should_exit = True
+        over.set()
+        # Cut off, or told 500 by a server that ends its tasks: both are explained, and both say what to do.
+        expect(watched.page.locator(".problem")).to_contain_text("请用 `headwise explore` 重新启动")
+    finally:
+        over.set()
+        running.stop()
