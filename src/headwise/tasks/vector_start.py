@@ -1,8 +1,9 @@
 """Starting from word vectors (`model.start_from` names a bundle of word2vec): its words are the vocabulary, its vectors the first embedding.
 
-    E[word] = vector · (1/√dim) / r        r: root mean square of all vectors' numbers, so that the table is as large as a fresh one
-    E[unknown word] = the mean of these
+    E[word] = (vector - m) / (r √dim)      m: the mean of all vectors, r: root mean square of what is left, so that the table is as large
+    E[unknown word] = 0                       as a fresh one
 
+The mean is taken away because all words share it and it tells none from another (Mu & Viswanath 2018).
 What a word means is then learnt from any text, and only what it means here from the labels (Collobert et al. 2011; Kim 2014). All other
 weights are fresh. Tested: the rows that were put in; another width, pieces instead of words and another case refused.
 """
@@ -38,7 +39,7 @@ class VectorStart:
         table = encoder.embedding.table.weight
         with torch.no_grad():
             table[NUM_SPECIAL:].copy_(torch.from_numpy(self.vectors))
-            table[UNKNOWN] = table[NUM_SPECIAL:].mean(0)
+            table[UNKNOWN] = 0
 
     def put_heads_into(self, model: nn.Module) -> None:
         """Nothing stood on them."""
@@ -56,6 +57,7 @@ def start_from_vectors(path: Path, model: RungSettings, text: TextSettings) -> V
         raise _refuse("model.dim", bundle.space.dim, model.dim, path)
     kept = [number for number, word in enumerate(bundle.space.words) if word not in SPECIAL_PIECES]
     vectors = bundle.space.vectors[kept]
+    vectors = vectors - vectors.mean(0)
     size = float(np.sqrt(np.mean(vectors.astype(np.float64) ** 2))) or 1.0
     words = WordTokenizer(Vocabulary([bundle.space.words[number] for number in kept]), lowercase=text.lowercase)
     return VectorStart(words, vectors / (size * math.sqrt(model.dim)))
