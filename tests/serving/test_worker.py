@@ -162,7 +162,7 @@ def test_closing_refuses_what_waits() -> None:
 
 def test_the_thread_lingers_for_those_it_answered_before(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LINGER_SECONDS", 5.0)
-    monkeypatch.setattr(module, "LINGER_SHARE", 1e9)
+    monkeypatch.setattr(module, "LINGER_GAP", 5.0)
     run = Recorder()
     go = hold(worker)
     first = [Order([Part(run=run, argument=n, key=1)], deadline=LATER) for n in range(4)]
@@ -171,6 +171,7 @@ def test_the_thread_lingers_for_those_it_answered_before(worker: Worker, monkeyp
     go.set()
     for order in first:
         order.future.result(10)
+    worker._last_seconds = 5.0
     second = [Order([Part(run=run, argument=n, key=1)], deadline=LATER) for n in range(4)]
     for order in second:
         worker.put(order)

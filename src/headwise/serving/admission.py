@@ -11,8 +11,8 @@ from headwise.serving.state import Server
 BEARER = "bearer "
 
 
-def require_key(request: Request) -> None:
-    """For routers that anyone with a key may use."""
+async def require_key(request: Request) -> None:
+    """For routers that anyone with a key may use. Async, so that no thread is asked."""
     admit(request.app.state.server, request)
 
 

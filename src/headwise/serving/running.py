@@ -70,6 +70,7 @@ def serve(
         opened(f"http://{address}:{port}/")
     config = uvicorn.Config(
         app,
+        http="h11",  # the parser that bounds what it keeps of a request's head
         log_level="warning",
         access_log=False,
         server_header=False,

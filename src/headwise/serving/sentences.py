@@ -9,14 +9,14 @@ the number of the sentence in its request: neighbours change nothing. Tested: = 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from headwise.decoding.choices import DecodingSettings, decode
-from headwise.decoding.constraints import Phrases, check_phrases
+from headwise.decoding.constraints import Phrases, check_phrases, encode_phrases
 from headwise.decoding.length import limit_for
 from headwise.decoding.stepping import AttendingStepper, Room, RoomyStepper, Stepper
 from headwise.serving.faults import Refusal
@@ -98,13 +98,14 @@ def prepare(
             en=f"the texts have {num_sentences:,} sentences together, at most {MAX_SENTENCES:,} are translated at once; send fewer",
             zh=f"文本共有 {num_sentences:,} 句，一次最多翻译 {MAX_SENTENCES:,} 句；请减少",
         )
+    rules = encode_phrases(settings, translator.tokenizers.target.encode)
     begun = tuple(translator.tokenizers.target.encode(prefix)) if prefix else ()
     parts: list[Part] = []
     for one in split_texts:
         for first, sentence in enumerate(one.sentences):
             ids = tuple(translator.tokenizers.source.encode(sentence))
             _check_tokens(len(ids), len(parts) + 1)
-            phrases = Phrases(prefix=begun if first == 0 else ())
+            phrases = replace(rules, prefix=begun if first == 0 else ())
             check_phrases(phrases, limit=limit_for(settings.max_length, len(ids)))
             parts.append(
                 Part(

@@ -87,8 +87,12 @@ class Server:
             raise Refusal(
                 503, "stopping", en="the server is stopping; try another", zh="服务器正在停止；请换一台", retry_after=5
             )
+        places = self.places[model]
         try:
-            await asyncio.wait_for(self.places[model].acquire(), self.settings.queue_seconds)
+            if places.locked():
+                await asyncio.wait_for(places.acquire(), self.settings.queue_seconds)
+            else:
+                await places.acquire()
         except TimeoutError:
             raise Refusal(
                 503,
@@ -102,7 +106,7 @@ class Server:
             yield
         finally:
             self.num_accepted -= 1
-            self.places[model].release()
+            places.release()
 
 
 class ServerState:
@@ -119,14 +123,18 @@ class ServerState:
         async with self.server.place(name):
             return (await self.deliver(name, [Part(run=lambda parts: [function(*arguments)])]))[0]
 
-    async def answer(self, model: str, prepare: Callable[[], AnyWork]) -> tuple[AnyWork, list[Any]]:
+    async def answer(
+        self, model: str, prepare: Callable[[], AnyWork], *, is_short: bool = False
+    ) -> tuple[AnyWork, list[Any]]:
         """What `prepare` cut into parts, off the event loop, and their results from the model's worker."""
         async with self.server.place(model):
-            work = await self.tokenize(prepare)
+            work = await self.tokenize(prepare, is_short=is_short)
             return work, await self.deliver(model, work.parts)
 
-    async def tokenize(self, prepare: Callable[[], Result]) -> Result:
-        """Call a short function off the event loop, beside the models."""
+    async def tokenize(self, prepare: Callable[[], Result], *, is_short: bool = False) -> Result:
+        """Call a short function off the event loop, beside the models; a very short one takes less than the way there."""
+        if is_short:
+            return prepare()
         return await asyncio.get_running_loop().run_in_executor(self.server.tokenizing, prepare)
 
     async def deliver(self, model: str | None, parts: Sequence[Part], *, watch_client: bool = True) -> list[Any]:
@@ -191,7 +199,8 @@ class ServerState:
         )
 
 
-def state_of(request: Request) -> ServerState:
+async def state_of(request: Request) -> ServerState:
+    """Async though it never waits: a plain function would be sent to a thread and back."""
     return ServerState(request.app.state.server, request)
 
 

@@ -1,39 +1,60 @@
-"""From what a request wishes of the search to the settings of the search: the recipe's own, changed where asked.
+"""From what a request wishes of the search to the settings of the search: the recipe's own, changed where asked;
+another kind of search starts from that kind's defaults, as `headwise translate --set kind=…` does.
 
-Outputs are bounded whatever the recipe says: min(2 · source + 20, 512) tokens. Requests with equal settings share batches, so
-the same wish must give an equal value. Tested: every kind, n-best, contradictions.
+Outputs are bounded whatever the recipe says: min(2 · source + 20, 512) tokens, or fewer if the recipe says so. Requests with
+equal settings share batches, so the same wish must give an equal value. Tested: every kind, n-best, contradictions.
 """
+
+from collections.abc import Mapping
 
 from headwise.decoding.choices import BeamSettings, DecodingSettings, GreedySettings, SamplingSettings
 from headwise.decoding.length import AverageLength, LengthLimit
 from headwise.serving.faults import Refusal
-from headwise.serving.limits import MAX_BEST
+from headwise.serving.limits import MAX_BEST, MAX_TOKENS
 from headwise.serving.schemas import BeamWish, GreedyWish, SamplingWish
 
-LIMIT = LengthLimit(factor=2.0, extra=20, limit=512)
+FACTOR, EXTRA = 2.0, 20
 
 
 def choose_settings(
     recipe: DecodingSettings, wish: GreedyWish | BeamWish | SamplingWish | None, *, n_best: int
 ) -> DecodingSettings:
     """The settings of one request."""
-    chosen: DecodingSettings
-    match wish:
-        case None:
-            chosen = _bounded(recipe)
-        case GreedyWish():
-            chosen = GreedySettings()
-        case BeamWish(size=size, length_penalty=alpha):
-            chosen = BeamSettings(size=size, length_penalty=AverageLength(alpha=alpha))
-        case SamplingWish():
-            chosen = SamplingSettings(temperature=wish.temperature, top_k=wish.top_k, top_p=wish.top_p, seed=wish.seed)
-    chosen = chosen.model_copy(update={"max_length": LIMIT, "min_length": 0})
+    chosen = _bounded(recipe)
+    if wish is not None:
+        same = wish.kind == recipe.kind
+        match wish:
+            case GreedyWish():
+                chosen = chosen if same else GreedySettings()
+            case BeamWish():
+                beam: dict[str, object] = {
+                    "size": wish.size,
+                    "length_penalty": AverageLength(alpha=wish.length_penalty),
+                }
+                chosen = (chosen if same else BeamSettings()).model_copy(update=_asked(wish, beam))
+            case SamplingWish():
+                chosen = (chosen if same else SamplingSettings()).model_copy(update=_asked(wish, wish.model_dump()))
+    length = _bounded_length(chosen.max_length)
+    chosen = chosen.model_copy(update={"max_length": length, "min_length": min(chosen.min_length, MAX_TOKENS - 1)})
     return chosen if n_best == 1 else _several(chosen, n_best, is_asked=wish is not None)
 
 
+def _asked(wish: BeamWish | SamplingWish, values: Mapping[str, object]) -> dict[str, object]:
+    """What the request itself says; the rest stays as the recipe has it."""
+    return {name: value for name, value in values.items() if name in wish.model_fields_set and name != "kind"}
+
+
+def _bounded_length(asked: int | LengthLimit) -> int | LengthLimit:
+    if isinstance(asked, int):
+        return min(asked, MAX_TOKENS)
+    return LengthLimit(
+        factor=min(asked.factor, FACTOR), extra=min(asked.extra, EXTRA), limit=min(asked.limit, MAX_TOKENS)
+    )
+
+
 def _bounded(recipe: DecodingSettings) -> DecodingSettings:
-    """A recipe may hold phrases and counts that are not a request's."""
-    update: dict[str, object] = {"prefix": "", "required": (), "forbidden": ()}
+    """Forbidden words are the recipe's to keep; a prefix and the number of answers are the request's to choose."""
+    update: dict[str, object] = {"prefix": ""}
     if isinstance(recipe, BeamSettings):
         update["num_best"] = 1
     if isinstance(recipe, SamplingSettings):

@@ -11,11 +11,14 @@ from headwise.serving.state import State
 from headwise.serving.streaming import STREAMED, begin_stream
 from headwise.serving.wishes import choose_settings
 
+SHORT_CHARACTERS = 300
+"""A sentence or two are tokenised in less time than another thread needs to begin."""
+
 router = APIRouter(tags=["translate"], responses=REFUSALS)
 
 
 @router.post("/v1/translate", response_model=TranslateReply, responses={200: STREAMED})
-async def translate(body: TranslateBody, state: State) -> TranslateReply | Response:
+async def translate(body: TranslateBody, state: State) -> Response:
     """Translations in the order of the texts; with `stream`, server-sent events piece, translation and done."""
     model = state.find(body.model, kind="translator")
     settings = choose_settings(model.value.recipe.decoding, body.decoding, n_best=body.n_best)
@@ -23,5 +26,6 @@ async def translate(body: TranslateBody, state: State) -> TranslateReply | Respo
     cut = partial(prepare, model.value, texts, settings, prefix=body.prefix, split=body.split)
     if body.stream:
         return await begin_stream(state, model.name, cut)
-    prepared, answers = await state.answer(model.name, cut)
-    return TranslateReply(model=model.name, translations=[as_reply(found) for found in prepared.assemble(answers)])
+    prepared, answers = await state.answer(model.name, cut, is_short=sum(map(len, texts)) <= SHORT_CHARACTERS)
+    reply = TranslateReply(model=model.name, translations=[as_reply(found) for found in prepared.assemble(answers)])
+    return Response(reply.model_dump_json(), media_type="application/json")
