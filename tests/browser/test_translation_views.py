@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from headwise.explorer.words import group_pieces, merge_weights
 from tests.browser.conftest import Visit, Watched
 from tests.explorer.examples import random_weights
 
@@ -82,6 +83,20 @@ def test_weights_on_screen_are_the_servers(visit: Visit, address: str, kind: str
     assert [line[0] for line in table[1:]] == rows
     shown = np.array([[float(cell) for cell in line[1:]] for line in table[1:]])
     np.testing.assert_allclose(shown, unpack(reply["maps"][0])[1], atol=5.1e-5)
+
+
+def test_words_and_heads_are_put_together_as_in_python(visit: Visit, address: str) -> None:
+    watched = visit()
+    sentence = "The gardener's seventeen umbrellas."
+    watched.show(f"align?text={quote(sentence)}&level=word&head=mean&layer=0")
+    table = read_table(watched.page)
+    reply = trace(address, text=sentence, maps={"kinds": ["cross"], "bits": 16})
+    rows, columns = (group_pieces(tuple(reply[side]["pieces"])) for side in ("target", "source"))
+    merged = merge_weights(unpack(reply["maps"][0]), rows, columns)[:, :-1]
+    kept = merged[:, :, :-1] / merged[:, :, :-1].sum(axis=-1, keepdims=True)  # without </s>, scaled to one
+    assert table[0][1:] == list(columns.text[:-1])
+    shown = np.array([[float(cell) for cell in line[1:]] for line in table[1:]])
+    np.testing.assert_allclose(shown, kept.mean(axis=0), atol=6e-5)
 
 
 def test_the_value_under_the_cursor(visit: Visit, address: str) -> None:

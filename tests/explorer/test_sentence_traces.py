@@ -1,6 +1,8 @@
 """Search, alternatives, tree and attention of one sentence: each agrees with the others, and with the translator."""
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +15,8 @@ from headwise.explorer import sentence_traces
 from headwise.explorer.decisions import decide, spell, weigh_steps
 from headwise.explorer.occlusion import occlude
 from headwise.explorer.search_trees import grow_tree
-from headwise.explorer.sentence_traces import MapChoice, TooManyValuesError, trace_sentence
+from headwise.explorer.sentence_traces import MapChoice, TooManyValuesError, all_maps, trace_sentence
+from headwise.models.recurrent_choices import RecurrentTranslatorSettings
 from headwise.tasks.translator import Translator
 from headwise.text.tokenizer import EOS
 
@@ -148,3 +151,9 @@ def test_leaving_a_word_out_is_one_forward_pass_without_it(translator: Translato
 def test_the_only_word_can_be_left_out(translator: Translator) -> None:
     source = translator.tokenizers.source.encode("dog")
     assert np.isfinite(occlude(translator, source, [7, 9]).changes).all()
+
+
+def test_a_model_without_attention_has_no_maps() -> None:
+    model = RecurrentTranslatorSettings.model_validate({"attention": {"kind": "none"}})
+    blind: Any = SimpleNamespace(recipe=SimpleNamespace(model=model))
+    assert all_maps(blind, [7], [9]) == ()

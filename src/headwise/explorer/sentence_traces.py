@@ -19,6 +19,7 @@ from headwise.explorer.decisions import Decision, weigh_steps
 from headwise.explorer.search_trees import SearchTree, grow_tree
 from headwise.explorer.traces import ATTENTION_KINDS, AttentionKind, AttentionMap
 from headwise.explorer.tracing import maps_of
+from headwise.models.recurrent_choices import RecurrentTranslatorSettings
 from headwise.tasks.translator import Translator
 
 MAX_VALUES = 4_000_000
@@ -92,10 +93,10 @@ def trace_sentence(
 
 def all_maps(translator: Translator, source: Sequence[int], target: Sequence[int]) -> tuple[AttentionMap, ...]:
     """Every map of the model; one without attention has none."""
-    try:
-        return maps_of(translator.trace(source, target))
-    except UsageError:
+    model = translator.recipe.model
+    if isinstance(model, RecurrentTranslatorSettings) and model.attention.kind == "none":
         return ()
+    return maps_of(translator.trace(source, target))
 
 
 def choose_maps(every: Sequence[AttentionMap], choice: MapChoice) -> tuple[AttentionMap, ...]:

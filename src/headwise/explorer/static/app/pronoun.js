@@ -10,9 +10,8 @@ import { makeTable, mapsOf } from "./trace.js";
 const PAIRS = {
   en: { pronoun: "it", sentences: ["The animal didn't cross the street because it was too tired.", "The animal didn't cross the street because it was too wide."] },
   zh: { pronoun: "它", sentences: ["那只动物没有过马路，因为它太累了。", "那只动物没有过马路，因为它太宽了。"] },
-  de: { pronoun: "", sentences: [] },
 };
-const TRANSLATED = ["es", "er", "sie", "ihn", "ihm", "it", "它", "他", "她"];
+const TRANSLATED = ["es", "er", "sie", "ihn", "ihm"];
 
 /** @param {any} trace @param {any} map @param {number} head */
 const wordTable = (trace, map, head) => makeTable(trace, [map], { head: String(head), level: "word", hideMarks: true });
@@ -46,7 +45,8 @@ export function tellingHead(traces, kind, wanted) {
  */
 export function makePronoun(context, { model, body, onChoice }) {
   const pair = PAIRS[model.source];
-  if (!pair?.pronoun) return null;
+  // Only German must say which: its pronouns follow the noun.
+  if (!pair || model.target !== "de") return null;
   const { text, state } = context;
   const place = pair.sentences.indexOf(state.text);
   const show = async (sentence, kind) => {

@@ -12,10 +12,10 @@ export const EXAMPLES = {
   en: [
     "The animal didn't cross the street because it was too tired.",
     "The animal didn't cross the street because it was too wide.",
-    "The child gave the old dog a small apple.",
+    "The man caught three foxes two weeks ago.",
   ],
-  zh: ["那只动物没有过马路，因为它太累了。", "那只动物没有过马路，因为它太宽了。"],
-  de: ["Das Tier überquerte die Straße nicht, weil es zu müde war.", "Das Tier überquerte die Straße nicht, weil sie zu breit war."],
+  zh: ["那只动物没有过马路，因为它太累了。", "那只动物没有过马路，因为它太宽了。", "那个男人两个星期前抓住了三只狐狸。"],
+  de: ["Das Tier überquerte die Straße nicht, weil es zu müde war.", "Das Tier überquerte die Straße nicht, weil sie zu breit war.", "Der Mann fing vor zwei Wochen drei Füchse."],
 };
 
 /** The models that translate. @param {any[]} models */
@@ -43,6 +43,7 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false 
   field.value = state.text;
   const button = make("button", { class: "main" }, text("sentence.go"));
   const problem = make("p", { class: "problem", role: "alert", hidden: true });
+  const forced = make("p", { class: "quiet forced" });
   const target = make("p", { class: "translation", lang: model.target, dir: "auto" });
 
   /** @param {string} words @param {string} [kind] of attention, if that is all that is wanted */
@@ -61,6 +62,7 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false 
       const trace = await ask("v1/trace", body, { signal });
       if (signal.aborted) return;
       target.textContent = trace.target_text;
+      drawForced(trace);
       context.announce(text("sentence.done", { translation: trace.target_text }));
       onTrace(trace, ["v1/trace", body]);
     } catch (fault) {
@@ -71,6 +73,14 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false 
     } finally {
       if (!signal.aborted) root.removeAttribute("aria-busy");
     }
+  };
+  /** Say that the translation does not begin freely, and offer to let it. @param {any} trace */
+  const drawForced = (trace) => {
+    const asked = trace.n_best[0].pieces?.slice(0, trace.prefix_length).join("").replaceAll("▁", " ").trim();
+    forced.replaceChildren(...(trace.prefix_length ? [
+      make("span", {}, text("sentence.forced", { words: asked })),
+      make("button", { type: "button", onclick: () => { update({ prefix: "", forced: "", step: "" }); askAgain(); } }, text("sentence.free")),
+    ] : []));
   };
   const go = () => {
     update({ text: field.value.trim() });
@@ -100,7 +110,7 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false 
 
   const root = make("section", { class: "sentence", "aria-label": text("sentence.name") },
     form, chips, settings, problem,
-    make("div", { class: "translation-box" }, make("span", { class: "quiet" }, text("sentence.target", { language: languageName(context, model.target) })), target));
+    make("div", { class: "translation-box" }, make("span", { class: "quiet" }, text("sentence.target", { language: languageName(context, model.target) })), target, forced));
   return { root, start: go, again: askAgain, end: () => last.abort(), model, body: makeBody, set: (words) => { field.value = words; } };
 }
 

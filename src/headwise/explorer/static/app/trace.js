@@ -62,6 +62,11 @@ function mergedHead(map, head, rows, columns) {
   const numbers = numbersOf(map);
   const unit = map.scale / (2 ** map.bits - 1);
   const table = new Float64Array(rows.length * columns.length);
+  if (rows.length === numQueries && columns.length === numKeys) { // every group is one piece: nothing to merge
+    const start = head * numQueries * numKeys;
+    for (let place = 0; place < table.length; place += 1) table[place] = map.low + numbers[start + place] * unit;
+    return table;
+  }
   for (let i = 0; i < rows.length; i += 1) {
     const { members } = rows[i];
     for (const query of members) {
@@ -117,6 +122,9 @@ export function makeTable(trace, maps, { head, level, hideMarks }) {
     const places = head === "mean" || head === "max" ? map.heads.map((_, place) => place) : [map.heads.indexOf(Number(head))];
     return places.filter((place) => place >= 0).map((place) => ({ map, place }));
   });
+  if (chosen.length === 1) {
+    return { rows: rows.map((group) => group.item), columns: columns.map((group) => group.item), ...withoutHidden(mergedHead(chosen[0].map, chosen[0].place, rows, all), rows.length, kept, signed), signed };
+  }
   for (const { map, place } of chosen) {
     const one = withoutHidden(mergedHead(map, place, rows, all), rows.length, kept, map.low < 0);
     for (let i = 0; i < hidden.length; i += 1) hidden[i] += one.hidden[i] / chosen.length;

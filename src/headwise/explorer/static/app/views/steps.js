@@ -146,8 +146,7 @@ export function mount(root, context) {
     const pieces = trace.n_best[0].pieces.slice(0, trace.prefix_length);
     field.value = state.prefix || pieces.join("").replaceAll("▁", " ").trim();
     prefix.replaceChildren(
-      make("label", { class: "field wide" }, make("span", {}, text("steps.prefix")), field), make("button", {}, text("steps.continue")),
-      trace.prefix_length ? make("button", { type: "button", onclick: () => { update({ prefix: "", forced: "", step: "" }); sentence.again(); } }, text("steps.free")) : "");
+      make("label", { class: "field wide" }, make("span", {}, text("steps.prefix")), field), make("button", {}, text("steps.continue")));
     prefix.onsubmit = (event) => { event.preventDefault(); stop(); update({ prefix: field.value.trim(), forced: "", step: "" }); sentence.again(); };
   }
 
