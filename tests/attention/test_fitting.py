@@ -16,9 +16,10 @@ FITS = {
 }
 
 
-def build(kernel: str, position: str) -> None:
+def build(kernel: str, position: str, *, decoder: str | None = None) -> None:
     stack = {"layers": 1, "heads": 2, "attention": {"kind": kernel}}
-    data = {"dim": 8, "encoder": stack, "decoder": stack | {"layers": 0}, "position": {"kind": position}}
+    after = stack | {"layers": 0, "attention": {"kind": decoder or kernel}}
+    data = {"dim": 8, "encoder": stack, "decoder": after, "position": {"kind": position}}
     settings = check_settings(EncoderDecoderSettings, data)
     build_model(settings, source_size=11, target_size=11, generator=None)
 
@@ -41,3 +42,25 @@ def test_exchanged_scores_are_told_to_be_left_as_they_are() -> None:
     settings = check_settings(EncoderDecoderSettings, data)
     with pytest.raises(UsageError, match=r"leave attention\.score and attention\.weights as they are by default"):
         build_model(settings, source_size=11, target_size=11, generator=None)
+
+
+def test_a_refusal_names_every_kernel_that_takes_it() -> None:
+    """The kernels in the message are those that can be built in an encoder, neither more nor fewer."""
+    kinds = ("full", "fused", "window", "longformer", "bigbird", "linear", "performer", "linformer", "reformer")
+    for position, refused_by in (
+        ("alibi", "linear"),
+        ("t5", "linformer"),
+        ("transformer_xl", "performer"),
+        ("continuous", "reformer"),
+    ):
+        able = []
+        for kind in kinds:
+            try:
+                build(kind, position, decoder="fused")
+                able.append(kind)
+            except UsageError:
+                continue
+        with pytest.raises(UsageError, match=r"cannot take; use attention\.kind=") as caught:
+            build(refused_by, position)
+        named = caught.value.en.partition("use attention.kind=")[2].partition(", or position")[0]
+        assert named.replace(" or ", ", ").split(", ") == able, position

@@ -18,7 +18,7 @@ Q = torch.zeros(2, 3, 5, 7)
     [
         ((2, 3, 11, 8), (2, 3, 11, 7), "queries and keys need the same width"),
         ((2, 3, 11, 7), (2, 3, 12, 7), "every key needs one value"),
-        ((2, 4, 11, 7), (2, 4, 11, 7), "all three need the same number of heads"),
+        ((2, 4, 11, 7), (2, 4, 11, 7), "all three need the same batch and the same number of heads"),
         ((3, 11, 7), (3, 11, 7), "all three need four axes"),
     ],
 )

@@ -15,6 +15,7 @@ To add a kernel, append a `Row` to `KERNELS`:
   the input change the output a little? not where a best key is chosen or a window's edge moves) are True for most.
 - A kernel of parts may have several rows, named `kind/part`.
 - `square_only`: it knows only self-attention, as many queries as keys.
+- `unbroken`: a sentence must stand in one stretch of its row; scenes then number them so.
 - `shared`: keys are the queries (Reformer); scenes then give the same vectors for both.
 
 Then `pytest tests/laws -k <name>` runs every law of `laws.py` over it.
@@ -61,6 +62,7 @@ class Row:
     reference: Callable[[], Any] = FullAttention
     continuous: bool = True
     shared: bool = False
+    unbroken: bool = False
 
     @property
     def kind(self) -> str:
@@ -114,6 +116,7 @@ KERNELS: tuple[Row, ...] = (
         refuses=("causal", "causal_offset"),
         order_free=False,
         square_only=True,
+        unbroken=True,
     ),
     Row(
         "bigbird",
@@ -122,6 +125,7 @@ KERNELS: tuple[Row, ...] = (
         refuses=("causal", "causal_offset"),
         order_free=False,
         square_only=True,
+        unbroken=True,
     ),
     Row(
         "linear",

@@ -51,7 +51,7 @@ def empty_row_gives_zeros(row: Row) -> None:
     scene = scene_for(row, "empty")
     scene.table[1, :, 2] = False
     scene.real[0] = False
-    scene.query_segment[1, 3] = 0
+    scene.query_segment[1, 3:] = 0
     for name in honoured(row, "explicit", "padding", "segments", "explicit&padding"):
         for bias in (None, scene.bias) if row.takes_bias else (None,):
             leaves = [value.clone().requires_grad_() for value in (scene.q, scene.k, scene.v)]
@@ -118,7 +118,7 @@ def gradients_hold(row: Row) -> None:
         return
     kernel = row.build(0.0)
     for name in honoured(row, *PARTS, "causal&segments"):
-        scene = make_scene("gradients", num_queries=2, num_keys=3, value_dim=2, square=row.square_only)
+        scene = scene_for(row, "gradients", num_queries=2, num_keys=3, value_dim=2)
         leaves = [value[:1, :1].clone().requires_grad_() for value in (scene.q, scene.k, scene.v)]
         scene = scene.only(0)
         mask = scene.mask(name) if name != "explicit" else explicit(scene.table[:, :1])

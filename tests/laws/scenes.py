@@ -102,9 +102,21 @@ def make_scene(
     )
 
 
-def scene_for(row: Row, key: str, *, num_keys: int = KEYS, value_dim: int = VALUE_DIM, square: bool = False) -> Scene:
+def scene_for(
+    row: Row,
+    key: str,
+    *,
+    num_queries: int = QUERIES,
+    num_keys: int = KEYS,
+    value_dim: int = VALUE_DIM,
+    square: bool = False,
+) -> Scene:
     """A scene as the kernel wants it: one that shares queries and keys gets them twice."""
-    scene = make_scene(key, num_keys=num_keys, value_dim=value_dim, square=square or row.square_only)
+    square = square or row.square_only
+    scene = make_scene(key, num_queries=num_queries, num_keys=num_keys, value_dim=value_dim, square=square)
+    if row.unbroken:
+        numbers = scene.key_segment.sort(dim=1, descending=True).values
+        scene = replace(scene, query_segment=numbers, key_segment=numbers)
     return replace(scene, k=scene.q) if row.shared else scene
 
 

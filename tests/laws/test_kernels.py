@@ -1,4 +1,4 @@
-"""Every kernel of the table under every law. Add a kernel in kernels.py, a law in laws.py; nothing to do here."""
+"""Every kernel of the table under every law. Add a kernel in kernels.py, a law in laws.py or input_laws.py; nothing to do here."""
 
 from collections.abc import Callable
 from typing import get_args
@@ -6,12 +6,13 @@ from typing import get_args
 import pytest
 
 from headwise.attention.choices import AttentionSettings
+from tests.laws.input_laws import INPUT_LAWS
 from tests.laws.kernels import KERNELS, Row
 from tests.laws.laws import LAWS
 from tests.laws.scenes import PARTS
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("law", [*LAWS, *INPUT_LAWS], ids=lambda law: law.__name__)
 @pytest.mark.parametrize("row", KERNELS, ids=lambda row: row.name)
 def test_law(row: Row, law: Callable[[Row], None]) -> None:
     law(row)

@@ -1,6 +1,7 @@
 """Attention in all its forms: masks, kernels, multi-head weights, caches and taps."""
 
 from headwise.attention.cache import KeyValueCache
+from headwise.attention.entrance import attend
 from headwise.attention.full import FullAttention, attention_weights
 from headwise.attention.fused import FusedAttention
 from headwise.attention.masks import Mask
@@ -13,6 +14,7 @@ __all__ = [
     "KeyValueCache",
     "Mask",
     "MultiHeadAttention",
+    "attend",
     "attention_weights",
     "tap_attention",
 ]

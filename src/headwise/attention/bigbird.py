@@ -18,6 +18,7 @@ Tested against: transformers' BigBirdBlockSparseAttention given its random block
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Int
@@ -87,6 +88,7 @@ class BigBirdPattern:
 
 @dataclass(frozen=True)
 class BigBirdAttention(SparseAttention):
+    kind: ClassVar[str] = "bigbird"
     block: int = 64
     num_window_blocks: int = 3
     num_global_blocks: int = 2
@@ -107,8 +109,8 @@ class BigBirdAttention(SparseAttention):
         return self.num_global_blocks // 2
 
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
-        only_self_attention("bigbird", mask, num_queries, num_keys)
-        sentences = find_sentences(mask, num_keys, device)
+        only_self_attention(self.kind, mask, num_queries, num_keys)
+        sentences = find_sentences(mask, num_keys, device, kind=self.kind)
         block = (torch.arange(num_keys, device=device) - sentences.start) // self.block
         count = _num_blocks(sentences.end - sentences.start, self.block)
         is_global = (block < self.num_first) | (block >= count - self.num_last)

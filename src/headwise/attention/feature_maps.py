@@ -14,11 +14,14 @@ from torch import Tensor
 
 from headwise.attention.masked_products import widen
 
+LOWEST, HIGHEST = -30.0, 1e12
+"""Where x ends, so that sums of products of two features neither vanish nor overflow in fp32: e⁻³⁰ squared is 9e-27."""
+
 
 def elu_features(x: Float[Tensor, "batch head time head_dim"]) -> Float[Tensor, "batch head time head_dim"]:
     # elu(x) + 1 would lose small values below one's rounding; for x < 0 it is exp(x), which keeps them.
     wide = widen(x)
-    return torch.where(wide > 0, wide + 1, wide.clamp(max=0).exp())
+    return torch.where(wide > 0, wide.clamp(max=HIGHEST) + 1, wide.clamp(LOWEST, 0).exp())
 
 
 def product_dtype(x: Tensor) -> torch.dtype:

@@ -14,6 +14,21 @@ from headwise.attention.fused import FusedAttention
 from headwise.attention.multi_head import Kernel, Need, Relation
 from headwise.errors import UsageError
 
+POSITIONS = ("alibi", "t5", "rotary")
+UNBIASED = ("sinusoidal", "learned", "rotary")
+"""Positions that are marked in x, or in queries and keys alike: every kernel takes them."""
+ABLE: dict[Need, tuple[str, ...]] = {
+    "views": ("full", "fused", "window", "longformer", "bigbird", "linear", "performer", "linformer"),
+    "distances": ("full", "fused", "window", "longformer", "bigbird"),
+    "pairs": ("full", "fused"),
+    "weights": ("full",),
+}
+"""The kernels that can be told what a position asks for."""
+
+
+def _list(names: tuple[str, ...], last: str, between: str) -> str:
+    return last.join([*([between.join(names[:-1])] if len(names) > 1 else []), names[-1]])
+
 
 def check_relation(kind: str, kernel: Kernel, relation: Relation) -> None:
     """Refuse what the kernel of this name cannot take, with what it can."""
@@ -36,15 +51,11 @@ def check_relation(kind: str, kernel: Kernel, relation: Relation) -> None:
             "use attention.kind=full, or set position.values=false",
             "请用 attention.kind=full，或设 position.values=false",
         )
-    elif "distances" in takes:
-        way = (
-            "use attention.kind=full, or position.kind=alibi, t5 or rotary",
-            "请用 attention.kind=full，或 position.kind=alibi、t5、rotary",
-        )
     else:
+        kinds, positions = ABLE[relation.needs], POSITIONS if "distances" in takes else UNBIASED
         way = (
-            "use attention.kind=full, or a position that adds no bias: sinusoidal, learned or rotary",
-            "请用 attention.kind=full，或不加偏置的位置：sinusoidal、learned、rotary",
+            f"use attention.kind={_list(kinds, ' or ', ', ')}, or position.kind={_list(positions, ' or ', ', ')}",
+            f"请用 attention.kind={_list(kinds, ' 或 ', '、')}，或 position.kind={_list(positions, ' 或 ', '、')}",
         )
     en, zh = {
         "views": ("marks queries and keys in different ways", "以不同方式标记查询与键"),

@@ -30,8 +30,9 @@ from headwise.attention.gathered import Layout
 from headwise.attention.masks import Mask
 
 TILE = 128
-# torch stops compiling a function after 8 shapes, and would then compute all n² pairs without a word; with fullgraph it raises.
-MAX_SHAPES = 128
+# torch stops compiling a function after 8 variants (kinds of masks, types, gradients or none), and would then compute all n² pairs without a
+# word; with fullgraph it raises. Lengths are no variants.
+MAX_VARIANTS = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +75,7 @@ def attend_flex(
     if torch.compiler.is_compiling() or q.device.type == "cpu":
         output = flex_attention(q, k, v, score_mod=score, block_mask=table.tiles)
     else:
-        with torch._dynamo.config.patch(recompile_limit=MAX_SHAPES):
+        with torch._dynamo.config.patch(recompile_limit=MAX_VARIANTS):
             output = _compiled()(q, k, v, score_mod=score, block_mask=table.tiles)
     assert isinstance(output, Tensor)
     return output
@@ -82,7 +83,12 @@ def attend_flex(
 
 @functools.cache
 def _compiled() -> Callable[..., Any]:
-    return torch.compile(flex_attention, dynamic=False, fullgraph=True)
+    return compile_flex()
+
+
+def compile_flex(backend: str | Callable[..., Any] = "inductor") -> Callable[..., Any]:
+    """One kernel for all lengths: sizes are symbols. Rows of a single tile are compiled apart, as torch treats sizes of one as fixed."""
+    return torch.compile(flex_attention, dynamic=True, fullgraph=True, backend=backend)
 
 
 def _add_bias(bias: Bias, score: Tensor, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from headwise.attention.biases import Bias, dense_bias
+from headwise.attention.biases import Bias, dense_bias, refuse_vectors
 from headwise.attention.full import attention_weights
 from headwise.attention.masks import Causal, Explicit, Mask
 from headwise.attention.shapes import check_shapes
@@ -74,6 +74,7 @@ class FusedAttention:
         training: bool = False,
     ) -> Float[Tensor, "batch head query value_dim"]:
         check_shapes(q, k, v)
+        refuse_vectors(bias, kind="fused")
         mask = self._prepared(mask, q.shape[-2], k.shape[-2], q.device)
         rate = self.dropout_rate if training else 0.0
         stores = bias is None and rate == 0 and self.stores_weights(q, k)

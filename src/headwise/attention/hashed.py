@@ -88,76 +88,62 @@ class HashedAttention(nn.Module):
     ) -> Float[Tensor, "batch head time value_dim"]:
         check_shapes(q, k, v)
         lined = self._read(q, k, mask, bias)
+        return self._attend(q, k, v, lined, self.dropout_rate if training else 0.0)
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, lined: Lined, rate: float) -> Tensor:
+        """All rounds at once, an axis beside the heads: a compiler sees one round, however many there are."""
         with torch.autocast(q.device.type, enabled=False):
             run = self._runs(q, lined)
-            order = run.sort(dim=-1, stable=True).indices
-            place = torch.empty_like(order).scatter_(
-                -1, order, torch.arange(q.shape[2], device=q.device).expand_as(order)
-            )
-            rounds = []
-            for number in range(run.shape[2]):
-                rounds.append(self._attend_in_order(q, k, v, lined, (run, place, order), number, training=training))
-            outputs, totals = (torch.stack(parts) for parts in zip(*rounds, strict=True))
-            return (totals.softmax(0) * outputs).sum(0).to(v.dtype)
+            own_run, order = run.sort(dim=-1, stable=True)
+            place = _invert(order)
+            inputs = [widen(x) for x in (q / math.sqrt(q.shape[-1]), F.normalize(k, dim=-1), v)]
+            num_rounds, num_sides = run.shape[2], 1 if lined.offset is not None else 2
+            own, *others = (self._blocks(reorder(_for_rounds(x, num_rounds), order, place)) for x in inputs)
+            keys, values = (_with_neighbours(x, num_sides) for x in others)
+            there, count, itself = self._meetings(q, lined, run, place, own_run, order)
+            # A key met in several rounds is to count once.
+            scores = (own @ keys.mT).masked_fill(itself, ALONE) - count.clamp(min=1).to(own.dtype).log()
+            scores = scores.masked_fill(~there, torch.finfo(scores.dtype).min)
+            total = scores.logsumexp(-1, keepdim=True)
+            weights = (scores - total).exp().masked_fill(~there, 0.0)
+            if rate > 0:
+                weights = F.dropout(weights, rate)
+            output, total = (x.flatten(3, 4)[:, :, :, : q.shape[2]] for x in (weights @ values, total))
+            output, total = (reorder(x, place, order) for x in (output, total))
+            return (total.softmax(2) * output).sum(2).to(v.dtype)
 
-    def _attend_in_order(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        lined: Lined,
-        sorting: tuple[Tensor, Tensor, Tensor],
-        number: int,
-        *,
-        training: bool,
-    ) -> tuple[Tensor, Tensor]:
-        """One round: its output for each token, and the logarithm of its sum of exponentials."""
-        run, place, order = sorting
-        back, forth = place[:, :, number], order[:, :, number]
-        inputs = [widen(x) for x in (q / math.sqrt(q.shape[-1]), F.normalize(k, dim=-1), v)]
-        length = q.shape[2]
-        num_sides = 1 if lined.offset is not None else 2
-        own, *others = (self._blocks(reorder(x, forth, back)) for x in inputs)
-        keys, values = (_with_neighbours(x, num_sides) for x in others)
-        scores = own @ keys.mT
-        # Everything a pair is asked about, in this round's order: runs and places of all rounds, and whether it is seen.
-        facts = torch.cat([run, place], dim=2).mT
+    def _meetings(
+        self, q: Tensor, lined: Lined, run: Tensor, place: Tensor, own_run: Tensor, order: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """For each pair in each round's order: does it meet in this round, in how many rounds does it meet, is it one token?"""
+        length, num_rounds, is_causal = q.shape[2], run.shape[2], lined.offset is not None
+        num_sides = 1 if is_causal else 2
         visible = self._visible(lined, q)[:, None, :, None].expand(-1, q.shape[1], -1, -1).long()
-        facts = reorder(torch.cat([facts, visible], dim=-1), forth, back)
-        mine, theirs = (
-            self._blocks(facts, filling=-1),
-            _with_neighbours(self._blocks(facts, filling=-1), num_sides, filling=-1),
-        )
-        met = self._met(mine, theirs, is_causal=lined.offset is not None)
-        count = met.sum(0)
-        there = met[number] & (count > 0)
-        num_rounds = run.shape[2]
-        itself = mine[..., num_rounds, None] == theirs[..., None, :, num_rounds]
-        scores = scores.masked_fill(itself, ALONE) - count.clamp(min=1).to(scores.dtype).log()
-        scores = scores.masked_fill(~there, torch.finfo(scores.dtype).min)
-        total = scores.logsumexp(-1, keepdim=True)
-        weights = (scores - total).exp().masked_fill(~there, 0.0)
-        if training and self.dropout_rate > 0:
-            weights = F.dropout(weights, self.dropout_rate)
-        output, total = ((x.flatten(2, 3)[:, :, :length]) for x in (weights @ values, total))
-        return reorder(output, back, forth), reorder(total, back, forth)
-
-    def _met(
-        self, mine: Tensor, theirs: Tensor, *, is_causal: bool
-    ) -> Bool[Tensor, "round batch head *block query key"]:
-        """In which rounds a pair meets; `mine` and `theirs` hold runs, places and visibility."""
-        num_rounds = (mine.shape[-1] - 1) // 2
-        seen = (theirs[..., -1] == 1)[..., None, :]
-        found = []
+        facts = torch.cat([run.mT, place.mT, visible], dim=-1)
+        facts = reorder(_for_rounds(facts, num_rounds), order, place)
+        # In a round's own order its places are 0, 1, 2 …
+        time = torch.arange(length, device=q.device).expand_as(own_run)
+        facts = torch.cat([torch.stack([own_run, time], dim=-1), facts], dim=-1)
+        mine = self._blocks(facts, filling=-1)
+        theirs = _with_neighbours(mine, num_sides, filling=-1)
+        here = self._meets(mine, theirs, (0, 1), is_causal=is_causal)
+        count = torch.zeros_like(here, dtype=torch.int8)
         for number in range(num_rounds):
-            same = mine[..., number, None] == theirs[..., None, :, number]
-            distance = mine[..., num_rounds + number, None] - theirs[..., None, :, num_rounds + number]
-            near = (distance >= 0) & (distance <= self.window) if is_causal else distance.abs() <= self.window
-            found.append(same & near & seen)
-        return torch.stack(found)
+            count = count + self._meets(mine, theirs, (2 + number, 2 + num_rounds + number), is_causal=is_causal)
+        return here, count, mine[..., 1, None] == theirs[..., None, :, 1]
+
+    def _meets(
+        self, mine: Tensor, theirs: Tensor, columns: tuple[int, int], *, is_causal: bool
+    ) -> Bool[Tensor, "batch head *block query key"]:
+        """Whether a pair meets in a round whose runs and places stand in these columns; the last one says who is seen."""
+        run, place = columns
+        same = mine[..., run, None] == theirs[..., None, :, run]
+        distance = mine[..., place, None] - theirs[..., None, :, place]
+        near = (distance >= 0) & (distance <= self.window) if is_causal else distance.abs() <= self.window
+        return same & near & (theirs[..., -1] == 1)[..., None, :]
 
     def _blocks(self, x: Tensor, filling: int = 0) -> Tensor:
-        return F.pad(x, (0, 0, 0, -x.shape[2] % self.window), value=filling).unflatten(2, (-1, self.window))
+        return F.pad(x, (0, 0, 0, -x.shape[-2] % self.window), value=filling).unflatten(-2, (-1, self.window))
 
     def _buckets(self, q: Float[Tensor, "batch head time head_dim"]) -> Int[Tensor, "batch head round time"]:
         if self.num_buckets == 1:
@@ -195,8 +181,12 @@ class HashedAttention(nn.Module):
         run = self._runs(q, lined)
         place = run.argsort(dim=-1, stable=True).argsort(dim=-1)
         visible = self._visible(lined, q)[:, None, :, None].expand(-1, q.shape[1], -1, -1).long()
-        facts = torch.cat([torch.cat([run, place], dim=2).mT, visible], dim=-1)
-        met = self._met(facts, facts, is_causal=lined.offset is not None).any(0)
+        facts, met = torch.cat([run.mT, place.mT, visible], dim=-1), None
+        for number in range(run.shape[2]):
+            columns = (number, run.shape[2] + number)
+            meets = self._meets(facts, facts, columns, is_causal=lined.offset is not None)
+            met = meets if met is None else met | meets
+        assert met is not None
         return _scores_to_weights(q, k, met, torch.eye(q.shape[2], dtype=torch.bool, device=q.device))
 
     def _read(self, q: Tensor, k: Tensor, mask: Mask, bias: Bias | None) -> Lined:
@@ -246,8 +236,19 @@ def _scores_to_weights(q: Tensor, k: Tensor, met: Tensor, itself: Tensor) -> Ten
     return masked_softmax(scores.masked_fill(itself, ALONE), met).to(q.dtype)
 
 
+def _invert(order: Int[Tensor, "batch head round time"]) -> Int[Tensor, "batch head round time"]:
+    return torch.empty_like(order).scatter_(
+        -1, order, torch.arange(order.shape[-1], device=order.device).expand_as(order)
+    )
+
+
+def _for_rounds(x: Tensor, num_rounds: int) -> Tensor:
+    """[batch, head, round, time, size], nothing copied."""
+    return x[:, :, None].expand(-1, -1, num_rounds, -1, -1)
+
+
 def _with_neighbours(blocks: Tensor, num_sides: int, filling: int = 0) -> Tensor:
     """Each block with the one before it, and with two sides the one after it too."""
-    before = F.pad(blocks, (0, 0, 0, 0, 1, 0), value=filling)[:, :, :-1]
-    after = [F.pad(blocks, (0, 0, 0, 0, 0, 1), value=filling)[:, :, 1:]] if num_sides == 2 else []
-    return torch.cat([before, blocks, *after], dim=3)
+    before = F.pad(blocks, (0, 0, 0, 0, 1, 0), value=filling)[..., :-1, :, :]
+    after = [F.pad(blocks, (0, 0, 0, 0, 0, 1), value=filling)[..., 1:, :, :]] if num_sides == 2 else []
+    return torch.cat([before, blocks, *after], dim=-2)

@@ -150,13 +150,13 @@ class _Reordered(torch.autograd.Function):
 
 
 def reorder(
-    x: Shaped[Tensor, "batch head place size"],
-    order: Int[Tensor, "batch #head place"],
-    inverse: Int[Tensor, "batch #head place"],
-) -> Shaped[Tensor, "batch head place size"]:
+    x: Shaped[Tensor, "batch head *round place size"],
+    order: Int[Tensor, "batch #head *round place"],
+    inverse: Int[Tensor, "batch #head *round place"],
+) -> Shaped[Tensor, "batch head *round place size"]:
     """Row p of the result is row order[p] of x; `order` is a permutation and `inverse` its inverse."""
-    heads = (-1, x.shape[1], -1)
-    return _Reordered.apply(x, order.expand(heads), inverse.expand(heads))
+    places = x.shape[:-1]
+    return _Reordered.apply(x, order.expand(places), inverse.expand(places))
 
 
 def put_on_line(

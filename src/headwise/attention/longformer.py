@@ -14,6 +14,7 @@ Tested against: transformers' LongformerSelfAttention with copied weights; atten
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -61,6 +62,7 @@ class LongformerPattern:
 class LongformerAttention(SparseAttention):
     """The kernel; with `attend` the global queries have queries, keys and values of their own."""
 
+    kind: ClassVar[str] = "longformer"
     window: int
     """Two-sided: window // 2 keys back and as many ahead."""
     num_global: int = 1
@@ -71,9 +73,9 @@ class LongformerAttention(SparseAttention):
     form: Form = "auto"
 
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
-        only_self_attention("longformer", mask, num_queries, num_keys)
+        only_self_attention(self.kind, mask, num_queries, num_keys)
         reach = min(self.window // 2, num_keys) * self.dilation
-        sentences = find_sentences(mask, num_keys, device)
+        sentences = find_sentences(mask, num_keys, device, kind=self.kind)
         time = torch.arange(num_keys, device=device)
         is_global = time - sentences.start < self.num_global
         block = self.block or fitting_block(2 * reach // self.dilation)

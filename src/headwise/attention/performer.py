@@ -37,6 +37,8 @@ from headwise.randomness import torch_generator
 MOST = 60.0
 """Where a key's exponents end: exp(60) times a million values does not overflow in fp32."""
 EPSILON = 5e-3
+FARTHEST = 1e9
+"""Where q and k end: the square of more would overflow, and so far out all features but one are gone anyway."""
 
 
 def draw_features(
@@ -72,7 +74,7 @@ def key_features(
 
 
 def _exponents(x: Tensor, rows: Tensor) -> Tensor:
-    x = widen(x) * x.shape[-1] ** -0.25
+    x = widen(x).clamp(-FARTHEST, FARTHEST) * x.shape[-1] ** -0.25
     return x @ rows.to(x.dtype).mT - x.square().sum(-1, keepdim=True) / 2
 
 

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from headwise.attention.biases import Bias, dense_bias
+from headwise.attention.biases import Bias, VectorBias, dense_bias
 from headwise.attention.local_position import LocalWindow, PlacedTable, Places, find_places
 from headwise.attention.masks import Mask
 from headwise.attention.normalizers import Normalizer, Softmax
@@ -90,7 +90,8 @@ class ScoredAttention(nn.Module):
         weights = self.weights(q, k, mask, bias=bias, training=training, position=position)
         if training and self.dropout_rate > 0:
             weights = F.dropout(weights, self.dropout_rate)
-        return weights @ v
+        output = weights @ v
+        return output + bias.mix(weights) if isinstance(bias, VectorBias) else output
 
     def weights(
         self,

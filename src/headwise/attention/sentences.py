@@ -13,6 +13,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from headwise.attention.masks import Mask, Segments
+from headwise.errors import MaskError
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +30,8 @@ class Sentences:
         return self.start.shape[1]
 
 
-def find_sentences(mask: Mask, length: int, device: torch.device) -> Sentences:
+def find_sentences(mask: Mask, length: int, device: torch.device, *, kind: str) -> Sentences:
+    """Each sentence must stand in one stretch. Asked on a CPU only: a GPU would be waited for, and packing never breaks one."""
     time = torch.arange(length, device=device)
     numbers = [part.key for part in mask.parts if isinstance(part, Segments)]
     if not numbers:
@@ -38,5 +40,23 @@ def find_sentences(mask: Mask, length: int, device: torch.device) -> Sentences:
     edge = torch.ones_like(numbers[0][:, :1], dtype=torch.bool)
     begins, ends = torch.cat([edge, changes], dim=1), torch.cat([changes, edge], dim=1)
     start = torch.where(begins, time, 0).cummax(1).values
+    has_content = type(begins) is Tensor  # costs are counted with tensors that have none
+    if device.type == "cpu" and has_content and not torch.compiler.is_compiling():
+        _refuse_broken(numbers, begins, kind)
     end = torch.where(ends, time + 1, length).flip(1).cummin(1).values.flip(1)
     return Sentences(start, end, is_packed=True)
+
+
+def _refuse_broken(numbers: list[Tensor], begins: Tensor, kind: str) -> None:
+    number = numbers[0]
+    for other in numbers[1:]:  # two divisions of a row are one finer division
+        number = torch.where((number == 0) | (other == 0), 0, (number << 20) + other)
+    first = torch.where(begins & (number != 0), number, -1 - torch.arange(number.shape[1])).sort(dim=1).values
+    again = (first[:, 1:] == first[:, :-1]).any(1).nonzero()[:, 0].tolist()
+    if again:
+        raise MaskError(
+            f"attention.kind={kind} was given segments in which a number comes back after another one (row {again[0]}), but a sentence must "
+            "stand in one stretch, or its first token and its blocks mean nothing; reorder the tokens, or use attention.kind=window or fused",
+            f"attention.kind={kind} 收到的分段中，有编号在别的编号之后再次出现（第 {again[0]} 行），而一个句子必须连续，否则其首词元与分块无从谈起；"
+            "请重排词元，或使用 attention.kind=window 或 fused",
+        )

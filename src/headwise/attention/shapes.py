@@ -13,8 +13,8 @@ from headwise.errors import UsageError
 def check_shapes(q: Tensor, k: Tensor, v: Tensor, *, same_width: bool = True) -> None:
     """Refuse what does not fit; scores with weights of their own may compare unlike widths."""
     if q.ndim == k.ndim == v.ndim == 4:
-        heads = {q.shape[1], k.shape[1], v.shape[1]} - {1}
-        if len(heads) <= 1 and k.shape[2] == v.shape[2] and (not same_width or q.shape[3] == k.shape[3]):
+        alike = all(len({q.shape[axis], k.shape[axis], v.shape[axis]} - {1}) <= 1 for axis in (0, 1))
+        if alike and k.shape[2] == v.shape[2] and (not same_width or q.shape[3] == k.shape[3]):
             return
     raise _refusal(q, k, v, same_width=same_width)
 
@@ -28,7 +28,7 @@ def _refusal(q: Tensor, k: Tensor, v: Tensor, *, same_width: bool) -> UsageError
     elif same_width and q.shape[3] != k.shape[3]:
         en, zh = "queries and keys need the same width", "查询与键的宽度须相同"
     else:
-        en, zh = "all three need the same number of heads", "三者的头数须相同"
+        en, zh = "all three need the same batch and the same number of heads", "三者的批与头数须相同"
     return UsageError(
         f"queries, keys and values of shapes {given} do not fit: {en}; give [batch, head, time, head_dim]",
         f"查询、键、值的形状为 {given}，不相配：{zh}；请给出 [batch, head, time, head_dim]",

@@ -12,13 +12,13 @@ Tested against: attention/full.py under the same pattern as a dense mask, throug
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from headwise.attention.biases import Bias, DistanceBias
+from headwise.attention.biases import Bias, DistanceBias, refuse_vectors
 from headwise.attention.flex import FlexTable, attend_flex, tiles_of
 from headwise.attention.full import attention_weights
 from headwise.attention.gathered import Layout, allowed_pairs, attend_gathered
@@ -68,6 +68,7 @@ class Planned:
 class SparseAttention(ABC):
     """A kernel that looks at few pairs; those who inherit say which (`plan`) and are frozen dataclasses."""
 
+    kind: ClassVar[str]
     dropout_rate: float
     form: Form
 
@@ -95,6 +96,7 @@ class SparseAttention(ABC):
     ) -> Float[Tensor, "batch head query value_dim"]:
         """`far` are the queries, keys and values of the queries that look everywhere, if they have projections of their own."""
         check_shapes(*near)
+        refuse_vectors(bias, kind=self.kind)
         rate = self.dropout_rate if training else 0.0
         planned = self._planned(mask, near[0], near[1], bias=bias, dropout_rate=rate)
         if isinstance(planned.near, FlexTable):

@@ -13,6 +13,7 @@ Tested against: attention/full.py with a window mask; with left and right ≥ le
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -31,6 +32,7 @@ from headwise.errors import UsageError
 class WindowAttention(SparseAttention):
     """`left` keys back, `right` keys ahead, and the query's own; a query stands at its number, or as a causal mask's offset says."""
 
+    kind: ClassVar[str] = "window"
     left: int
     right: int
     dropout_rate: float = 0.0

@@ -1,0 +1,49 @@
+"""The laws of odd input: numbers that vanish, biases that are more than numbers. For every kernel, as laws.py.
+
+test_input_mutants.py proves that they bite.
+"""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from headwise.attention.biases import VectorBias
+from headwise.attention.masks import Mask
+from headwise.errors import UsageError
+from tests.laws.kernels import HEAD_DIM, Row
+from tests.laws.probes import assert_same
+from tests.laws.scenes import scene_for
+
+
+def low_stays_alive(row: Row) -> None:
+    """Equal queries and keys, however low, give the mean of the values."""
+    scene = scene_for(row, "low", square=True).to(torch.float32)
+    q = torch.full_like(scene.q, -60.0)
+    if row.exact is None or row.kind == "linformer":
+        return  # a mixture of tokens has no equal weights
+    kernel = row.exact(scene.num_keys)
+    output, expected = kernel(q, q, scene.v, Mask()), scene.v.mean(2, keepdim=True).expand_as(scene.v)
+    if row.shared:  # oneself does not count
+        num_keys = scene.num_keys
+        expected = (expected * num_keys - scene.v) / (num_keys - 1)
+    assert_same(output, expected)
+
+
+def vectors_are_added_or_refused(row: Row) -> None:
+    """A bias with vectors for the values is honoured, or refused: its second half is never forgotten."""
+    scene, kernel = scene_for(row, "vectors", value_dim=HEAD_DIM), row.build(0.0)
+    bias = VectorBias(scene.bias, torch.ones(3, HEAD_DIM, dtype=torch.float64), first=-1)
+    if row.kind != "full":
+        with pytest.raises(UsageError, match=r"attention\.kind=full"):
+            kernel(scene.q, scene.k, scene.v, Mask(), bias=bias)
+        return
+    output = kernel(scene.q, scene.k, scene.v, Mask(), bias=bias)
+    total = kernel.weights(scene.q, scene.k, Mask(), bias=scene.bias).sum(-1, keepdim=True)
+    assert_same(output, kernel(scene.q, scene.k, scene.v, Mask(), bias=scene.bias) + total)
+
+
+INPUT_LAWS: tuple[Callable[[Row], None], ...] = (
+    low_stays_alive,
+    vectors_are_added_or_refused,
+)
