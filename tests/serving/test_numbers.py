@@ -90,6 +90,7 @@ def test_a_models_positions_are_shown(client: TestClient) -> None:
         ({"position": {"kind": "learned"}}, "name a model that has them"),
         ({"dim": 10, "heads": 3}, "heads=3 does not divide dim=10"),
         ({"dim": 6, "heads": 2, "position": {"kind": "rotary"}}, "pairs of dimensions"),
+        ({"position": {"kind": "relative", "values": 0}}, "position.relative.values"),
         ({"length": 257}, "length"),
         ({"dim": 258}, "dim"),
     ],

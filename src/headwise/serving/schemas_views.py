@@ -7,7 +7,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from headwise.positions.choices import PositionSettings
+from headwise.positions.choices import (
+    Alibi,
+    Buckets,
+    Continuous,
+    Learned,
+    Relative,
+    Rotary,
+    Sinusoidal,
+    TransformerXL,
+)
 from headwise.serving.schemas import Body, ModelName, Reply, Text
 
 MAX_ROWS, MAX_COLUMNS = 64, 16
@@ -107,12 +116,58 @@ class RowReply(Reply):
     is_softmax: bool
 
 
+# Recipes are read kindly (0 for false, "16" for 16); what comes over a wire is not guessed at.
+class SinusoidalWish(Sinusoidal, strict=True):
+    pass
+
+
+class LearnedWish(Learned, strict=True):
+    pass
+
+
+class RotaryWish(Rotary, strict=True):
+    pass
+
+
+class AlibiWish(Alibi, strict=True):
+    pass
+
+
+class BucketsWish(Buckets, strict=True):
+    pass
+
+
+class RelativeWish(Relative, strict=True):
+    pass
+
+
+class TransformerXLWish(TransformerXL, strict=True):
+    pass
+
+
+class ContinuousWish(Continuous, strict=True):
+    pass
+
+
+PositionWish = Annotated[
+    SinusoidalWish
+    | LearnedWish
+    | RotaryWish
+    | AlibiWish
+    | BucketsWish
+    | RelativeWish
+    | TransformerXLWish
+    | ContinuousWish,
+    Field(discriminator="kind"),
+]
+
+
 class PositionsBody(Body):
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"position": {"kind": "alibi"}, "length": 16, "dim": 32}]}
     )
 
-    position: PositionSettings | None = Field(default=None, description="without it the model's own, or sinusoidal")
+    position: PositionWish | None = Field(default=None, description="without it the model's own, or sinusoidal")
     model: ModelName | None = Field(default=None, description="show what this model has learned")
     length: int = Field(default=64, ge=2, le=MAX_LENGTH)
     dim: int = Field(default=64, ge=2, le=MAX_DIM, multiple_of=2)

@@ -13,6 +13,7 @@ export const name = "runs";
 export const needs = (models, server) => Boolean(server?.runs);
 
 const EVERY_MS = 2000;
+const LIST_EVERY_MS = 10_000;
 const QUIET_SECONDS = 600; // a log that has not grown for so long is no longer called live
 /** Figures, and the fields of a log that they draw: [kind of line, field, name of the line]. */
 const CHARTS = {
@@ -127,24 +128,33 @@ export function mount(root, context) {
     overview.offer({ table: () => ({ columns: columns.map((column) => column.name), rows: rows.map((row) => row.map((cell) => cell ?? "")) }), svg: () => sheetSvg({ columns, rows }), data: () => list, request: ["v1/runs"] });
   }
 
-  root.setAttribute("aria-busy", "true");
-  ask("v1/runs", undefined, { fresh: true }).then((reply) => {
-    if (ended) return;
-    list = reply.runs;
-    if (!list.length) {
+  /** What runs there are; new ones appear while one looks, and the one that the address names is shown as soon as it is there. */
+  async function relist() {
+    const before = list.map((run) => `${run.name} ${run.finished}`).join("\n");
+    const shown = chosen().join("\n");
+    try {
+      list = (await ask("v1/runs", undefined, { fresh: true })).runs;
+    } catch (fault) {
+      problem.textContent = fault.message;
+      problem.hidden = false;
       root.removeAttribute("aria-busy");
-      status.textContent = text("runs.empty");
-      overview.root.hidden = true;
-      figures.forEach((one) => { one.figure.root.hidden = true; });
       return;
     }
+    if (ended || before === list.map((run) => `${run.name} ${run.finished}`).join("\n")) return;
+    overview.root.hidden = false;
     drawControls();
     drawOverview();
-    look();
-  }).catch((fault) => {
-    problem.textContent = fault.message;
-    problem.hidden = false;
+    if (shown !== chosen().join("\n")) look();
+  }
+
+  root.setAttribute("aria-busy", "true");
+  relist().then(() => {
+    if (ended || list.length || !problem.hidden) return;
     root.removeAttribute("aria-busy");
+    status.textContent = text("runs.empty");
+    overview.root.hidden = true;
+    figures.forEach((one) => { one.figure.root.hidden = true; });
   });
-  return () => { ended = true; clearTimeout(timer); figures.forEach((one) => one.chart.end()); };
+  const relisting = setInterval(() => { if (!document.hidden) relist(); }, LIST_EVERY_MS);
+  return () => { ended = true; clearTimeout(timer); clearInterval(relisting); figures.forEach((one) => one.chart.end()); };
 }
