@@ -25,6 +25,8 @@ def test_what_ships_is_what_the_experiments_say() -> None:
         assert 1000 * found[kernel]["both_seconds"] == pytest.approx(both, rel=0.01), kernel
         assert 1000 * found[kernel]["forward_seconds"] == pytest.approx(forward, rel=0.02), kernel
     assert found["full"]["skipped"].startswith("would need")
+    assert "random blocks" in found["bigbird"]["remark"], "what has changed since is said"
+    assert "rank 256" in costs["conditions"]["kernels"]
 
 
 def test_a_users_own_are_found_and_bad_ones_left_out(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def _checked(content: Any, path: Path) -> dict[str, Any]:
             continue
         row: dict[str, Any] = {"kernel": str(point.get("kernel"))[:40], "length": point["length"]}
         row |= {name: _number(point.get(name)) for name in NUMBERS}
-        row["skipped"] = None if point.get("skipped") is None else str(point["skipped"])[:200]
+        row |= {name: None if point.get(name) is None else str(point[name])[:200] for name in ("skipped", "remark")}
         rows.append(row)
     machine, conditions = (_facts(content.get(name)) for name in ("machine", "conditions"))
     return {"machine": machine, "conditions": conditions, "points": rows}
@@ -69,4 +69,4 @@ def _number(value: Any) -> float | None:
 
 def _facts(value: Any) -> dict[str, str]:
     items = list(value.items())[:20] if isinstance(value, dict) else []
-    return {str(name)[:40]: str(fact)[:80] for name, fact in items}
+    return {str(name)[:40]: str(fact)[:160] for name, fact in items}

@@ -5,7 +5,7 @@
  *     const chart = new CurveChart(figure.body, {context, onRead: figure.read, label});
  *     chart.show({series: [{name, points: [[x, y], …]}], x: {name, log?, base?}, y: {name, log?, format?}, marks: true});
  *
- * @typedef {{name: string, points: [number, number][], number?: number, dashed?: boolean}} Series number: of its style
+ * @typedef {{name: string, points: [number, number][], number?: number}} Series number: of its style
  * @typedef {{name: string, log?: boolean, base?: number, format?: (value: number) => string, low?: number, high?: number}} Axis
  * @typedef {{series: Series[], x: Axis, y: Axis, marks?: boolean, height?: number, extra?: (to: (x: number, y: number) => [number, number]) => SVGElement[]}} Chart
  */
@@ -95,7 +95,7 @@ export class CurveChart {
     for (const one of series) svg.append(...this.makeSeries(one));
     names.forEach((one, place) => {
       const line = this.size.height + 8 + place * 18;
-      const style = styleOf(one.number, one.dashed);
+      const style = styleOf(one.number, Boolean(this.chart.marks));
       svg.append(makeSvg("path", { d: `M${left} ${line}H${left + 26}`, stroke: style.colour, "stroke-width": 2, "stroke-dasharray": style.dashes || null }),
         makeSvg("text", { x: left + 34, y: line + 4, fill: colour.ink }, one.name));
     });
@@ -129,7 +129,7 @@ export class CurveChart {
   /** @param {Series & {number: number}} one */
   makeSeries(one) {
     if (!one.points.length) return [];
-    const style = styleOf(one.number, one.dashed);
+    const style = styleOf(one.number, Boolean(this.chart.marks));
     const at = one.points.map(([x, y]) => this.to(x, y));
     const line = makeSvg("path", {
       d: at.map(([x, y], place) => `${place ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join(""), fill: "none", stroke: style.colour,
@@ -145,7 +145,7 @@ export class CurveChart {
     const { series, marks } = this.chart;
     this.legend.hidden = series.length < 2;
     this.legend.replaceChildren(...series.map((one) => {
-      const style = styleOf(one.number, one.dashed);
+      const style = styleOf(one.number, Boolean(this.chart.marks));
       const sample = makeSvg("svg", { width: 28, height: 12, "aria-hidden": "true" },
         makeSvg("path", { d: "M1 6H27", stroke: style.colour, "stroke-width": 2, "stroke-dasharray": style.dashes || null }),
         marks ? makeSvg("path", { d: markPath(style.mark, 14, 6, 3.6), fill: style.mark === "cross" ? "none" : style.colour, stroke: style.colour }) : null);
@@ -209,7 +209,7 @@ export class CurveChart {
       const value = this.valueAt(one, here);
       if (value === undefined) continue;
       const [x, y] = this.to(here, value);
-      group.append(makeSvg("circle", { cx: x, cy: y, r: 4.5, fill: styleOf(one.number, one.dashed).colour, stroke: pageColour("--surface"), "stroke-width": 1.5 }));
+      group.append(makeSvg("circle", { cx: x, cy: y, r: 4.5, fill: styleOf(one.number).colour, stroke: pageColour("--surface"), "stroke-width": 1.5 }));
     }
     svg.append(group);
   }

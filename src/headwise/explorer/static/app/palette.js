@@ -8,12 +8,12 @@ const DARK = ["#6cb8f2", "#ff9a52", "#3fcf9f", "#f0a3cf", "#e8d44d", "#a9d4ff", 
 const STROKES = ["", "7 4", "2 3", "9 3 2 3"];
 const MARKS = ["circle", "square", "triangle", "diamond", "cross"];
 
-/** @param {number} number of a series @param {boolean} [dashed] @returns {{colour: string, dashes: string, mark: string}} */
-export function styleOf(number, dashed = false) {
+/** Lines without marks need strokes to be told apart. @param {number} number of a series @param {boolean} [marked] @returns {{colour: string, dashes: string, mark: string}} */
+export function styleOf(number, marked = true) {
   const colours = document.documentElement.dataset.theme === "dark" ? DARK : LIGHT;
   return {
     colour: colours[number % colours.length],
-    dashes: dashed ? STROKES[1] : STROKES[Math.floor(number / 5) % STROKES.length],
+    dashes: STROKES[(marked ? Math.floor(number / MARKS.length) : number) % STROKES.length],
     mark: MARKS[number % MARKS.length],
   };
 }

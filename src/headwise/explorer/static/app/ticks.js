@@ -29,7 +29,7 @@ export function logTicks(low, high, count, base = 10) {
 export function shortNumber(value, language) {
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e5 || size < 1e-3) return value.toExponential(size < 1e-3 || Number(value.toPrecision(2)) !== value ? 1 : 0).replace("e+", "e");
+  if (size >= 1e5 || size < 1e-3) return value.toExponential(Number(value.toPrecision(1)) === value ? 0 : 1).replace("e+", "e");
   return new Intl.NumberFormat(language, { maximumSignificantDigits: 5 }).format(value);
 }
 

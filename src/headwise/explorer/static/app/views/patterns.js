@@ -146,10 +146,11 @@ export function mount(root, context) {
       x: { name: text("patterns.tokens"), log: true, base: 2, format: (value) => number(value) }, y: { name: text(`patterns.axis_${measure}`), log: true }, marks: true, height: 380,
     });
     const { gpu, processor, date } = source.machine;
-    const facts = Object.entries(source.conditions).map(([key, value]) => `${key} ${value}`).join(", ");
+    const facts = Object.entries(source.conditions).map(([key, value]) => `${key} ${value}`).join("; ");
+    const remarks = [...new Set(source.points.filter((point) => point.remark).map((point) => `${point.kernel}: ${point.remark}.`))];
     const left = source.points.filter((point) => point.skipped).map((point) => `${point.kernel} ${number(point.length)}: ${point.skipped}`);
     cost.explain(text("patterns.cost_help"));
-    notes.textContent = [text("patterns.measured", { machine: gpu ?? processor ?? source.name, date: date ?? "?", facts }), left.length ? text("patterns.left_out", { list: left.join("; ") }) : ""].join(" ");
+    notes.textContent = [text("patterns.measured", { machine: gpu ?? processor ?? source.name, date: date ?? "?", facts }), ...remarks, left.length ? text("patterns.left_out", { list: left.join("; ") }) : ""].join(" ");
     cost.read("");
     cost.offer({ table: () => chart.sheet(), svg: () => chart.toSvg(), data: () => source, request: ["v1/costs"] });
   }

@@ -106,12 +106,14 @@ export function mount(root, context) {
     for (const { key, figure, chart } of figures) {
       const across = state.axis === "time" ? "seconds" : "step";
       const series = runs.flatMap((run, place) => CHARTS[key].map(([kind, field, label], part) => ({
-        name: runs.length > 1 ? `${run} · ${text(`runs.line_${label}`)}` : text(`runs.line_${label}`), number: place + 2 * part, dashed: place > 0,
+        name: runs.length > 1 ? `${run} · ${text(`runs.line_${label}`)}` : text(`runs.line_${label}`), number: place + 2 * part, field: label,
         points: logs.get(run).lines.filter((line) => line.kind === kind && line[field] !== undefined && line[across] !== undefined).map((line) => [line[across], line[field]]),
       }))).filter((one) => one.points.length);
       figure.root.hidden = series.every((one) => one.points.length < (key === "quality" ? 2 : 1));
       if (figure.root.hidden) continue;
-      chart.show({ series, x: { name: text(`runs.axis_${across}`) }, y: { name: text(`runs.${key}`), log: state.scale === "log" && key !== "rate" } });
+      const fields = new Set(series.map((one) => one.field));
+      const measure = fields.size === 1 ? text(`runs.line_${[...fields][0]}`) : text(`runs.${key}`);
+      chart.show({ series, x: { name: text(`runs.axis_${across}`) }, y: { name: key === "loss" ? text("runs.loss") : measure, log: state.scale === "log" && key !== "rate" } });
       figure.offer({ table: () => chart.sheet(), svg: () => chart.toSvg(), data: () => series, request: [`v1/runs/log?name=${encodeURIComponent(runs[0])}`] });
     }
     const live = runs.filter(isLive);
