@@ -136,7 +136,7 @@ def visit(browser: Browser, address: str) -> Iterator[Visit]:
             reduced_motion="reduce",
             accept_downloads=True,
         )
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(30_000)
         opened.append(Watched(context.new_page(), at or address))
         return opened[-1]
 

@@ -255,6 +255,32 @@ def test_a_sentence_of_512_pieces_stays_usable(visit: Visit) -> None:
     assert watched.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_more_weights_than_a_reply_holds_come_layer_by_layer(visit: Visit) -> None:
+    watched = visit()
+    watched.allowed = ("Failed to load resource",)
+    asked: list[Any] = []
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.post_data_json["maps"].get("layers"))
+        if asked[-1] is None:
+            route.fulfill(
+                status=422, json={"error": {"code": "too_many_values", "message": "ask for fewer", "message_zh": ""}}
+            )
+        else:
+            reply = synthetic(61, 2)
+            reply["attention"] = [{"kind": "cross", "layer": layer, "heads": 2} for layer in range(3)]
+            reply["maps"][0]["layer"] = asked[-1][0]
+            route.fulfill(json=reply)
+
+    watched.page.route("**/v1/trace", answer)
+    watched.show("heads?text=long&level=piece")
+    expect(watched.page.get_by_text("one layer is fetched at a time")).to_be_visible()
+    watched.page.locator(".controls .field:has(span:text-is('Layer')) select").select_option("2")
+    watched.settle()
+    assert asked == [None, [0], [2]]
+    assert watched.page.locator(".problem:not([hidden])").count() == 0
+
+
 def test_a_server_that_goes_away_is_explained(visit: Visit) -> None:
     watched = visit()
     watched.show("align")
