@@ -111,7 +111,9 @@ def _plain(value: Any) -> str:
 
 
 def test_other_commands_say_what_it_is(pretrained: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"bidirectional_language.*a language model is needed"):
+    with pytest.raises(
+        CheckpointError, match=r"bidirectional_language.*a language model is needed; use `headwise senses`"
+    ):
         LanguageModel.load(pretrained)
     with pytest.raises(CheckpointError, match="a classifier or tagger is needed"):
         Labeller.load(pretrained)

@@ -191,9 +191,10 @@ def print_summary(summary: "RunSummary") -> None:
         sys.stdout.write(say(f"the model: {summary.model}\n", f"模型：{summary.model}\n"))
         from headwise.tasks.bundle import COMMANDS
 
-        commands = {**COMMANDS, "word_vectors": "nearest WORD"}
-        command = commands.get(summary.recipe.task)
-        use = f"headwise {command} --model {summary.model}" if command else f"model.start_from={summary.model}"
+        task = summary.recipe.task
+        use = f"headwise {'nearest WORD' if task == 'word_vectors' else COMMANDS[task]} --model {summary.model}"
+        if task in ("masked_language", "bidirectional_language"):
+            use += say(", or ", "，或 ") + f"model.start_from={summary.model}"
         sys.stdout.write(say("try it: ", "试用：") + use + "\n")
 
 

@@ -59,10 +59,7 @@ def load_bundle(directory: Path | str) -> Bundle:
     path = find_bundle(require_path(directory, "directory", "runs/demo/model"))
     check_listed(verify_directory(path, kind=KIND), path)
     data = read_settings_file(path / "recipe.yaml")
-    if (
-        data.get("task") in (*COMMANDS, "masked_language", "bidirectional_language")
-        and data.get("task") != "translation"
-    ):
+    if data.get("task") in COMMANDS and data.get("task") != "translation":
         raise explain_task(data.get("task"), "a translator", "翻译模型", "pocket", path)
     recipe = check_settings(Recipe, data, file=path / "recipe.yaml")
     tokenizers = load_tokenizers(path / "tokenizer")
@@ -82,6 +79,8 @@ COMMANDS = {
     "word_vectors": "nearest",
     "classification": "classify",
     "tagging": "tag",
+    "masked_language": "senses",
+    "bidirectional_language": "senses",
 }
 """What to use a model of each task with."""
 
