@@ -14,7 +14,7 @@ from headwise.serving.loaded import LoadedModel
 from headwise.tasks.language_model import LanguageModel
 from tests.browser.conftest import RunningServer, Visit
 from tests.browser.test_mechanics import ask, cells
-from tests.browser.test_views import check_accessible
+from tests.browser.test_views import SETTINGS, check_accessible
 from tests.explorer.test_run_logs import write_run
 from tests.serving.test_language import ARPA
 
@@ -44,9 +44,12 @@ def speaking(directory: Path) -> Iterator[str]:
     running.stop()
 
 
+FAST = ("zh", "light", 390)
+
+
 @pytest.mark.parametrize(
     ("language", "theme", "width"),
-    [("zh", "light", 390), pytest.param("en", "dark", 1280, marks=pytest.mark.prove)],
+    [FAST, *(pytest.param(*one, marks=pytest.mark.prove) for one in SETTINGS if one != FAST)],
 )
 def test_only_views_that_can_show_something_and_all_of_them_clean(
     visit: Visit, speaking: str, language: str, theme: str, width: int

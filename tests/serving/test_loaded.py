@@ -2,12 +2,16 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
 from headwise.errors import CheckpointError, UsageError
+from headwise.models.vector_space import VectorSpace
 from headwise.serving.app import create_app
 from headwise.serving.loaded import LoadedModel, load_model, split_name
+from headwise.tasks.word_vector_run import save_word_vectors
+from tests.serving.test_language import ARPA
 
 
 @pytest.mark.parametrize(
@@ -43,3 +47,11 @@ def test_a_model_of_another_kind_is_not_asked_to_translate() -> None:
         reply = client.post("/v1/translate", json={"text": "a", "model": "counts"})
         assert (reply.status_code, reply.json()["error"]["code"]) == (422, "wrong_kind")
         assert client.get("/languages").json() == []
+
+
+def test_an_arpa_file_and_imported_vectors_are_models_too(tmp_path: Path) -> None:
+    (tmp_path / "tiny.arpa").write_text(ARPA, encoding="utf-8")
+    assert load_model(*split_name(str(tmp_path / "tiny.arpa"))).kind == "language_model"
+    save_word_vectors(tmp_path / "imported", VectorSpace(["a", "b"], np.eye(2)))
+    found = load_model("imported", tmp_path / "imported")
+    assert (found.kind, found.value.words) == ("word_vectors", ("a", "b"))

@@ -11,12 +11,13 @@ from typing import Any, Literal
 
 from headwise.errors import UsageError
 from headwise.models.inference import Precision
+from headwise.models.ngram.arpa import is_arpa
 from headwise.settings import read_settings_file
 from headwise.tasks.bundle import explain_task, find_bundle
 from headwise.tasks.labeller import Labeller
 from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.translator import Translator
-from headwise.tasks.word_vector_run import load_word_vectors
+from headwise.tasks.word_vector_run import VECTORS, load_word_vectors
 from headwise.training.precision import Device
 
 Kind = Literal["translator", "language_model", "word_vectors", "classifier", "tagger"]
@@ -78,9 +79,14 @@ def split_name(given: str) -> tuple[str, Path]:
 
 
 def load_model(name: str, directory: Path, *, device: Device = "auto", precision: Precision = "auto") -> LoadedModel:
-    """A bundle as what its recipe's task makes of it."""
+    """A bundle as what its recipe's task makes of it, or an ARPA file."""
+    if is_arpa(directory):
+        return LoadedModel(name, "language_model", LanguageModel.load(directory), directory)
     path = find_bundle(directory)
-    recipe = read_settings_file(path / "recipe.yaml") if (path / "recipe.yaml").exists() else {"task": "translation"}
+    if (path / "recipe.yaml").exists():
+        recipe = read_settings_file(path / "recipe.yaml")
+    else:  # word vectors that were imported are the one bundle without
+        recipe = {"task": "word_vectors" if (path / VECTORS).exists() else "translation"}
     task, data = recipe.get("task"), recipe.get("data")
     match task:
         case "translation":
