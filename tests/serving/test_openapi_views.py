@@ -1,4 +1,4 @@
-"""S4 for what the page asks: made-up requests to numbers, positions, patterns, language models, vectors and runs."""
+"""S4 for what the page asks: made-up requests to traces, numbers, positions, patterns, language models, vectors and runs."""
 
 from typing import Any
 
@@ -17,6 +17,9 @@ from tests.serving.test_language import ARPA
 from tests.serving.test_openapi import examine
 
 ADDRESSES = (
+    "/v1/trace",
+    "/v1/occlude",
+    "/v1/demo",
     "/v1/attend",
     "/v1/row",
     "/v1/positions",
