@@ -16,6 +16,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -95,21 +96,27 @@ def _find(root: Path) -> Iterator[Path]:
 
 def _entry(root: Path, path: Path) -> RunEntry:
     status = (path / LOG).stat()
-    recipe: dict[str, Any] = {}
+    task, kind = None, None
     with contextlib.suppress(HeadwiseError, OSError):  # a run without a readable recipe still has a log to look at
-        recipe = read_settings_file(path / "recipe.yaml")
-    model = recipe.get("model")
-    kind = model.get("kind") if isinstance(model, dict) else None
-    task = recipe.get("task", "translation" if recipe else None)
+        task, kind = _read_kinds(path / "recipe.yaml", (path / "recipe.yaml").stat().st_mtime_ns)
     return RunEntry(
         path.relative_to(root.resolve()).as_posix(),
-        None if task is None else str(task)[:40],
-        None if kind is None else str(kind)[:40],
+        task,
+        kind,
         status.st_mtime,
         status.st_size,
         (path / "model" / "MANIFEST.json").is_file(),
         _scores(path / "model" / "results.json"),
     )
+
+
+@lru_cache(maxsize=2 * MAX_RUNS)
+def _read_kinds(path: Path, changed: int) -> tuple[str | None, str | None]:
+    """Task and model of a recipe, read once for each time it was written: the list is asked for again and again."""
+    recipe = read_settings_file(path)
+    model = recipe.get("model")
+    kind = model.get("kind") if isinstance(model, dict) else None
+    return str(recipe.get("task", "translation"))[:40], None if kind is None else str(kind)[:40]
 
 
 def _scores(path: Path) -> dict[str, float]:

@@ -38,11 +38,15 @@ export function makeAsking(busy) {
   };
 }
 
-/** A labelled slider that tells its value. @param {{label: string, min: number, max: number, step: number, value: number, format: (value: number) => string, onInput: (value: number) => void}} parts */
-export function makeSlider({ label, min, max, step, value, format, onInput }) {
+/**
+ * A labelled slider that tells its value. `onInput` follows every movement, `onChange` comes when it rests: browsers allow only so many changes of the address.
+ * @param {{label: string, min: number, max: number, step: number, value: number, format: (value: number) => string, onInput: (value: number) => void, onChange: () => void}} parts
+ */
+export function makeSlider({ label, min, max, step, value, format, onInput, onChange }) {
   const shown = make("output", {}, format(value));
   const input = make("input", { type: "range", min, max, step, "aria-label": label });
   input.value = String(value);
   input.addEventListener("input", () => { shown.textContent = format(Number(input.value)); onInput(Number(input.value)); });
+  input.addEventListener("change", () => onChange());
   return make("div", { class: "field slider" }, make("span", { class: "slider-name" }, make("span", { "aria-hidden": "true" }, label), shown), input);
 }

@@ -51,9 +51,9 @@ export function mountWorked(root, context) {
       make("div", { class: "sliders" },
         ...names.map((label, place) => makeSlider({
           label: text("numbers.query_of", { name: label }), min: facts().ranges[place][0], max: facts().ranges[place][1], step: 0.1, value: query()[place],
-          format: (value) => number(value, 1), onInput: (value) => { const next = query(); next[place] = value; update({ query: next.join(",") }); ask(); },
+          format: (value) => number(value, 1), onInput: (value) => { const next = query(); next[place] = value; state.query = next.join(","); ask(); }, onChange: () => update({}),
         })),
-        score() === "gaussian" ? makeSlider({ label: text("numbers.width"), min: 0.2, max: 8, step: 0.1, value: width(), format: (value) => number(value, 1), onInput: (value) => { update({ width: value === 1 ? "" : value }); ask(); } }) : null),
+        score() === "gaussian" ? makeSlider({ label: text("numbers.width"), min: 0.2, max: 8, step: 0.1, value: width(), format: (value) => number(value, 1), onInput: (value) => { state.width = value === 1 ? "" : value; ask(); }, onChange: () => update({}) }) : null),
       presets ?? "");
   }
 

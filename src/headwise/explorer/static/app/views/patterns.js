@@ -114,7 +114,7 @@ export function mount(root, context) {
     const keep = slider.dataset.kind === one;
     if (!keep) {
       slider.dataset.kind = one;
-      slider.replaceChildren(SIZES[one] ? makeSlider({ label: text(`patterns.size_${one}`), min: 1, max: 64, step: 1, value: size(one) ?? SIZES[one], format: (value) => number(value), onInput: (value) => { update({ size: value }); drawLarge(); } }) : "");
+      slider.replaceChildren(SIZES[one] ? makeSlider({ label: text(`patterns.size_${one}`), min: 1, max: 64, step: 1, value: size(one) ?? SIZES[one], format: (value) => number(value), onInput: (value) => { state.size = value; drawLarge(); }, onChange: () => update({}) }) : "");
     }
     const body = bodyOf(one);
     asking.ask(["v1/patterns", body], (reply) => {
