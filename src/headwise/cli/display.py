@@ -252,10 +252,7 @@ def print_demo(result: "DemoResult") -> None:
         sys.stdout.write(f"  {path}\n")
     model = result.directory / "model"
     nexts: tuple[tuple[str, str], ...] = (
-        (
-            f"headwise explore {model}",
-            say("watch it attend, search and decide, on a page", "在页面上观察它的注意、搜索与抉择"),
-        ),
+        (f"headwise explore {model}", say("watch it attend, search, decide", "观察它的注意、搜索与抉择")),
         (f"headwise translate --model {model}", say("type sentences of your own", "输入自己的句子")),
         (f"headwise describe {model}", say("what it is made of", "看它由什么组成")),
         ("headwise demo --pair zh-en --run runs/demo-zh-en", say("another pair of languages", "换一对语言")),

@@ -1,7 +1,7 @@
 /* All heads: a small picture for every head of every layer; one of them large, with the value under the pointer. */
 
 import { drawPixels, largestOf } from "../colours.js";
-import { make, makeCheck, makeChoice, makeSelect } from "../dom.js";
+import { make, makeCheck, makeChoice, makeSelect, makeSvg, pageColour } from "../dom.js";
 import { makeFigure } from "../figure.js";
 import { Matrix } from "../matrix.js";
 import { makeSentence, translators } from "../sentence.js";
@@ -97,7 +97,23 @@ export function mount(root, context) {
       return make("div", { class: "heads-row" }, make("span", { "aria-hidden": "true" }, text("trace.layer_number", { layer: map.layer + 1 })), cells);
     });
     grid.body.replaceChildren(make("div", { class: "heads" }, ...rows));
-    grid.offer({ data: () => trace, request });
+    const columns = [text("trace.layer"), text("trace.head"), text("heads.strongest"), text("heads.entropy"), text("heads.on_marks")];
+    grid.offer({ table: () => ({ columns, rows: mapsOf(trace, kind()).flatMap((map) => map.heads.map((head) => summarize(map, head))) }), svg: () => gridAsSvg(grid.body), data: () => trace, request });
+  }
+
+  /** A head in three numbers: how sharp its rows are, how spread, and how much of them rests on sentence marks. @param {any} map @param {number} head */
+  function summarize(map, head) {
+    const whole = makeTable(trace, [map], { head: String(head), level: "piece", hideMarks: false });
+    const shown_ = makeTable(trace, [map], { head: String(head), level: "piece", hideMarks: true });
+    let [strongest, entropy] = [0, 0];
+    const width = whole.columns.length;
+    for (let i = 0; i < whole.rows.length; i += 1) {
+      const row = whole.weights.subarray(i * width, (i + 1) * width);
+      strongest += row.reduce((most, weight) => Math.max(most, weight), 0) / whole.rows.length;
+      entropy -= row.reduce((sum, weight) => sum + (weight > 0 ? weight * Math.log(weight) : 0), 0) / whole.rows.length;
+    }
+    const onMarks = shown_.hidden.reduce((sum, share) => sum + share, 0) / shown_.hidden.length;
+    return [String(map.layer + 1), head + 1, strongest, entropy, onMarks];
   }
 
   function drawLarge() {
@@ -120,4 +136,24 @@ export function mount(root, context) {
   document.addEventListener("themechange", redraw);
   sentence.start();
   return () => { document.removeEventListener("themechange", redraw); sentence.end(); matrix.end(); };
+}
+
+/** The small pictures as they stand on the page. @param {HTMLElement} body */
+function gridAsSvg(body) {
+  const rows = [...body.querySelectorAll(".heads-row")];
+  const most = Math.max(...rows.map((row) => row.querySelectorAll("canvas").length));
+  const [width, height] = [80 + 112 * most, 8 + 132 * rows.length];
+  const svg = makeSvg("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}`, "font-family": "Inter, system-ui, 'Noto Sans CJK SC', sans-serif", "font-size": 12 });
+  svg.append(makeSvg("rect", { width, height, fill: pageColour("--surface") }));
+  rows.forEach((row, i) => {
+    svg.append(makeSvg("text", { x: 8, y: 30 + 132 * i, fill: pageColour("--muted") }, row.firstChild.textContent));
+    [...row.querySelectorAll("button")].forEach((button, j) => {
+      const [x, y] = [74 + 112 * j, 8 + 132 * i];
+      svg.append(
+        makeSvg("image", { x, y, width: 104, height: 104, preserveAspectRatio: "none", "image-rendering": "pixelated", href: button.firstChild.toDataURL() }),
+        makeSvg("text", { x: x + 52, y: y + 119, "text-anchor": "middle", fill: pageColour("--muted") }, button.textContent),
+      );
+    });
+  });
+  return svg;
 }
