@@ -8,6 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -250,7 +251,11 @@ def print_demo(result: "DemoResult") -> None:
     sys.stdout.write("\n" + say("Pictures:", "图片：") + "\n")
     for path in result.pictures:
         sys.stdout.write(f"  {path}\n")
-    model = result.directory / "model"
+    _print_next(result.directory / "model")
+
+
+def _print_next(model: Path) -> None:
+    """What to try after the demo."""
     nexts: tuple[tuple[str, str], ...] = (
         (f"headwise explore {model}", say("watch it attend, search, decide", "观察它的注意、搜索与抉择")),
         (f"headwise translate --model {model}", say("type sentences of your own", "输入自己的句子")),
