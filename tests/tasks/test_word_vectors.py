@@ -123,7 +123,7 @@ def test_the_train_command(corpus: Path, tmp_path: Path, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("", "0 of 0 words were seen at least 5 times"),
+        ("", "is empty; a corpus needs at least one line"),
         ("word\n", "0 of 1 words"),
         ("a b\n" * 5 + "x" * 70_000 + "\n", r"two.txt:6: is longer than 65,536 bytes"),
     ],
@@ -181,3 +181,10 @@ def test_the_guides_table_is_the_settings(language: str, required: str) -> None:
             assert shown == required
         else:
             assert read_yaml(shown.strip("`")) == expected[key], key
+
+
+def test_known_corpora_and_the_grammar_are_texts_too() -> None:
+    recipe = check_settings(
+        WordVectorRecipe, {"task": "word_vectors", "data": {"train": {"kind": "pocket", "count": 300}}}
+    )
+    assert "dog" in read_text(recipe).words

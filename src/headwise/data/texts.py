@@ -9,7 +9,7 @@ Unlike pairs, lines are not filtered: only empty ones are left out (unless kept)
 text is an error with its place. Tested against: the lists written to the files; every defect named here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -107,9 +107,14 @@ class TextDataSettings(Settings):
 
 def read_texts(data: TextDataSettings, part: Part) -> Iterator[str]:
     """The lines of a part, text after text; spaces at both ends are dropped."""
-    for text in data.texts(part):
-        lines = (line.strip() for line in _read(text, data.language))
-        kept: Iterator[str] = lines if data.keep_empty else filter(None, lines)
+    return read_each(data.texts(part), data.language, keep_empty=data.keep_empty)
+
+
+def read_each(texts: Iterable[Text], language: str, *, keep_empty: bool = False) -> Iterator[str]:
+    """The lines of these texts, one text after another."""
+    for text in texts:
+        lines = (line.strip() for line in _read(text, language))
+        kept: Iterator[str] = lines if keep_empty else filter(None, lines)
         if isinstance(text, _SplitText) and (split := text.split) is not None:
             kept = _take_part(kept, split)
         yield from islice(kept, text.skip, None if text.limit is None else text.skip + text.limit)

@@ -1,17 +1,20 @@
 """The recipe of word vectors: what is read, which of the two models, how the softmax is avoided, how it learns."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
+from headwise.data.texts import Texts
 from headwise.settings import Settings
 
 
 class WordVectorData(Settings):
     """The text."""
 
-    train: str | Annotated[list[str], Field(min_length=1)]
-    """A text file, one sentence or paragraph a line, also .gz or .xz; or a list of them."""
+    language: str = Field(default="en", min_length=1, max_length=32)
+    """Which side of a parallel corpus is read, if one is named."""
+    train: Texts = Field(min_length=1)
+    """A text, one sentence or paragraph a line: a file, also .gz or .xz, or a known corpus; or a list of them."""
 
 
 class WordVectorText(Settings):

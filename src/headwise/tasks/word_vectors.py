@@ -1,7 +1,7 @@
 """Word vectors from running text: the recipe, the training, the bundle.
 
     task: word_vectors
-    data: {train: corpus/english.txt}                      # one sentence or paragraph a line, also .gz and .xz; or a list
+    data: {train: corpus/english.txt}                      # one sentence or paragraph a line, also .gz and .xz; known:ptb/train; or a list
     model: {kind: skip_gram, dim: 100}
 
     runs/words/model/  vectors.safetensors   words.json   recipe.yaml   results.json   README.md   MANIFEST.json
@@ -11,15 +11,14 @@ repeats to the last bit, with several the order in which they meet the tables is
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from headwise.data.lines import MAX_LINE_BYTES, find_text_file, read_lines
+from headwise.data.texts import TextFile, read_each
 from headwise.data.word_stream import WordStream, in_characters, in_words, read_words
 from headwise.data.word_windows import NegativeSampler, WindowCutter, keep_probabilities
 from headwise.errors import DataError, SettingsError
@@ -144,30 +143,17 @@ def _prepare(stream: WordStream, recipe: WordVectorRecipe) -> tuple[WordTables, 
 
 
 def read_text(recipe: WordVectorRecipe) -> WordStream:
-    """The words of the recipe's files."""
-    train = recipe.data.train
-    files = [find_text_file(Path(one)) for one in ([train] if isinstance(train, str) else train)]
+    """The words of the recipe's texts."""
     cut = in_words if recipe.text.unit == "words" else in_characters
+    lines = read_each(recipe.data.train, recipe.data.language)
     try:
         return read_words(
-            cut(_lines(files), lowercase=recipe.text.lowercase),
+            cut(lines, lowercase=recipe.text.lowercase),
             min_count=recipe.text.min_count,
             max_words=recipe.text.max_words,
         )
     except DataError as error:
-        if error.file is None:
-            raise DataError(error.en, error.zh, file=files[0]) from error
+        first = recipe.data.train[0]
+        if error.file is None and isinstance(first, TextFile):
+            raise DataError(error.en, error.zh, file=first.path) from error
         raise
-
-
-def _lines(files: list[Path]) -> Iterator[str]:
-    for path in files:
-        for number, line in enumerate(read_lines(path), start=1):
-            if line is None:
-                raise DataError(
-                    f"is longer than {MAX_LINE_BYTES:,} bytes; put a sentence or a paragraph on a line, e.g. `fold -s -w 10000`",
-                    f"超过 {MAX_LINE_BYTES:,} 字节；请每行放一句或一段，例如用 `fold -s -w 10000`",
-                    file=path,
-                    line=number,
-                )
-            yield line
