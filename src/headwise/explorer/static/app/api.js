@@ -4,6 +4,7 @@
  */
 
 import { currentLanguage, text } from "./i18n.js";
+import { recall, remember } from "./memory.js";
 
 const REMEMBERED = 12;
 /** @type {Map<string, Promise<any>>} */
@@ -22,7 +23,7 @@ export class ApiError extends Error {
 
 /** The key a guarded server asks for; kept until the tab is closed. @param {string} key */
 export function useKey(key) {
-  sessionStorage.setItem(STORED_KEY, key);
+  remember(STORED_KEY, key, () => sessionStorage);
   answers.clear();
 }
 
@@ -54,7 +55,7 @@ function count(change) {
 async function send(path, body, signal) {
   const headers = { accept: "application/json" };
   if (body !== undefined) headers["content-type"] = "application/json";
-  const key = sessionStorage.getItem(STORED_KEY);
+  const key = recall(STORED_KEY, () => sessionStorage);
   if (key) headers.authorization = `Bearer ${key}`;
   let response;
   let reply;

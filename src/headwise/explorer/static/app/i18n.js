@@ -3,7 +3,8 @@
  * Language: what was chosen here before, else what the browser prefers.
  */
 
-export const LANGUAGES = /** @type {const} */ (["en", "zh"]);
+import { recall, remember } from "./memory.js";
+
 const STORED = "headwise-language";
 let language = "en";
 /** @type {Record<string, any>} */
@@ -15,7 +16,7 @@ export function currentLanguage() {
 
 /** The language to begin with. */
 export function preferredLanguage() {
-  const stored = localStorage.getItem(STORED);
+  const stored = recall(STORED);
   if (stored === "en" || stored === "zh") return stored;
   return navigator.languages.some((tag) => tag.toLowerCase().startsWith("zh")) ? "zh" : "en";
 }
@@ -25,7 +26,7 @@ export async function useLanguage(next) {
   const response = await fetch(`static/${next}.json`);
   texts = await response.json();
   language = next;
-  localStorage.setItem(STORED, next);
+  remember(STORED, next);
   document.documentElement.lang = next === "zh" ? "zh-CN" : "en";
   for (const element of document.querySelectorAll("[data-text]")) {
     element.textContent = text(/** @type {HTMLElement} */ (element).dataset.text);

@@ -1,20 +1,23 @@
 /* Light, dark or as the system says; whoever draws on a canvas listens for "themechange" on the document. */
 
+import { recall, remember } from "./memory.js";
+
 const STORED = "headwise-theme";
+let choice = recall(STORED) ?? "auto";
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
 export function chosenTheme() {
-  return localStorage.getItem(STORED) ?? "auto";
+  return choice;
 }
 
-/** @param {string} choice auto, light or dark */
-export function useTheme(choice) {
-  localStorage.setItem(STORED, choice);
+/** @param {string} next auto, light or dark */
+export function useTheme(next) {
+  choice = next;
+  remember(STORED, next);
   apply();
 }
 
 function apply() {
-  const choice = chosenTheme();
   document.documentElement.dataset.theme = choice === "auto" ? (dark.matches ? "dark" : "light") : choice;
   document.dispatchEvent(new Event("themechange"));
 }

@@ -66,6 +66,7 @@ export function mount(root, context) {
       makeChoice({ label: text("trace.level"), value: choice().level, options: [["word", text("trace.word")], ["piece", text("trace.piece")]], onChange: choose("level") }),
       makeChoice({ label: text("heads.scale"), value: state.scale || "linear", options: [["linear", text("heads.linear")], ["log", text("heads.log")]], onChange: choose("scale") }),
       makeCheck({ label: text("trace.hide_marks"), checked: choice().hideMarks, onChange: (hide) => choose("marks")(hide ? "hide" : "") }),
+      make("button", { type: "button", onclick: () => context.open("align") }, text("heads.test")),
     );
   }
 
