@@ -33,27 +33,26 @@ from harness import COMPANIONS, ROOT, Bench, Contender, make_parser
 CLIENTS, FEW_CLIENTS, MANY_CLIENTS, GROUP = 64, 8, 256, 8
 
 
-def make_random_bundle(directory: Path, size_name: str) -> Path:
-    """A translator that knows nothing, of a size that is real."""
-    from sizes import SIZES, build_ours
-
+def make_random_bundle(directory: Path, size: str) -> Path:
+    """A translator that knows nothing, of a recipe's real size but for its vocabulary (1,000 pieces of the pocket corpus)."""
+    from headwise.models.choices import build_model
     from headwise.pocket import sentences
-    from headwise.randomness import torch_generator  # noqa: F401 - the model draws from it
+    from headwise.randomness import torch_generator
     from headwise.tasks.bundle import save_bundle
     from headwise.tasks.recipe import load_translation_recipe
     from headwise.text.choices import learn_tokenizers
 
-    size = SIZES[size_name]
-    model = build_ours(size).eval()
     lines = list(sentences("train", 2_000))
     changes = [
+        "data.source=en",
+        "data.target=de",
         "text={kind: sentencepiece, size: 1000}",
         "decoding={kind: greedy, max_length: {factor: 1.0, extra: 2}}",
     ]
-    recipe = load_translation_recipe(
-        "base" if size_name == "base" else "pocket", ["data.source=en", "data.target=de", *changes]
-    )
+    recipe = load_translation_recipe(size, changes)
     pair = learn_tokenizers(recipe.text, [one.text("en") for one in lines], [one.text("de") for one in lines])
+    sizes = {"source_size": pair.source.size, "target_size": pair.target.size}
+    model = build_model(recipe.model, generator=torch_generator("benchmark", "weights"), **sizes).eval()
     save_bundle(directory, recipe=recipe, tokenizers=pair, model=model, results={})
     return directory
 
@@ -138,7 +137,7 @@ class Served:
 
 def examine(bench: Bench, model: str, options: argparse.Namespace) -> None:
     texts = pocket_texts(options.sentences)
-    name = Path(model).name if options.model else "base, random"
+    name = Path(model).name if options.model else f"{options.size}, random"
     command = [sys.executable, __file__, "--translate", model, str(options.sentences)]
     environment = child_environment(options.threads)
     alone = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, encoding="utf-8")

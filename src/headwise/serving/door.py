@@ -29,6 +29,9 @@ class Door:
 
     def __init__(self, app: ASGIApp, *, settings: ServerSettings, metrics: Metrics) -> None:
         self.app, self.settings, self.metrics = app, settings, metrics
+        is_public = settings.is_public
+        self._names = {*settings.hosts, settings.host, *(() if is_public else LOOPBACK_NAMES)}
+        self._any_name = "*" in self._names or (is_public and not settings.hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -68,10 +71,7 @@ class Door:
 
     def _check_host(self, given: bytes) -> None:
         """A page elsewhere may lead a browser to this machine under a foreign name: such names are not ours."""
-        allowed = {*self.settings.hosts, self.settings.host, *(() if self.settings.is_public else LOOPBACK_NAMES)}
-        if "*" in allowed or (self.settings.is_public and not self.settings.hosts):
-            return
-        if _name_of(given.decode("latin-1")) not in allowed:
+        if not self._any_name and _name_of(given.decode("latin-1")) not in self._names:
             raise Refusal(
                 400,
                 "wrong_host",
