@@ -1,8 +1,12 @@
 """`headwise serve` and `headwise key`: what is refused before a port is opened."""
 
+import os
 import socket
 from pathlib import Path
 
+import pytest
+
+from headwise.cli.serve import require_server
 from tests.cli.conftest import Headwise
 
 BUNDLE = Path(__file__).resolve().parents[1] / "fixtures" / "format-1" / "bundle"
@@ -37,3 +41,14 @@ def test_what_cannot_be_served_is_said_before_it_begins(headwise: Headwise, tmp_
         busy = headwise("serve", BUNDLE, "--port", str(taken.getsockname()[1]))
     assert busy.status == 2
     assert "cannot be listened on" in busy.err
+
+
+def test_what_torch_keeps_is_bounded_before_it_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    require_server()
+    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == os.environ["LRU_CACHE_CAPACITY"] == "64"
+    monkeypatch.setenv("LRU_CACHE_CAPACITY", "7")
+    require_server()
+    assert os.environ["LRU_CACHE_CAPACITY"] == "7"
