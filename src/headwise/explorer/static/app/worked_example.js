@@ -4,6 +4,7 @@ import { makeAsking, makeSlider } from "./asking.js";
 import { CurveChart } from "./curves.js";
 import { make, makeChoice, makeSelect, makeSvg, pageColour } from "./dom.js";
 import { makeFigure } from "./figure.js";
+import { makeFormula } from "./formula.js";
 import { markPath, styleOf } from "./palette.js";
 import { makeSheet, sheetSvg } from "./sheets.js";
 
@@ -67,13 +68,14 @@ export function mountWorked(root, context) {
     const vector = (row) => (row.length === 1 ? number(row[0], 2) : `(${row.map((one) => number(one, 2)).join(", ")})`);
     const wanted = facts().outputs.map((one) => text(`numbers.out_${one}`));
     const columns = [
-      { name: text("numbers.key") }, { name: text("numbers.value") }, { name: `${text("numbers.score")} ${reply.formula}`, number: (value) => number(value, 4) },
+      { name: text("numbers.key") }, { name: text("numbers.value") }, { name: text("numbers.score"), number: (value) => number(value, 4) },
       { name: text("numbers.weight"), number: (value) => number(value, 4), bar: true }, ...wanted.map((one) => ({ name: text("numbers.part", { name: one }), number: (value) => number(value, 4) })),
     ];
     const rows = reply.keys.map((key, place) => [vector(key), vector(reply.values[place]), reply.scores[0][place], reply.weights[0][place], ...reply.values[place].map((value) => value * reply.weights[0][place])]);
     const foot = [text("numbers.sum"), null, null, reply.weights[0].reduce((sum, one) => sum + one, 0), ...reply.outputs[0]];
     const answer = wanted.map((one, place) => `${one} ${number(reply.outputs[0][place], 4)}`).join(" · ");
     steps.body.replaceChildren(
+      makeFormula(`${text("numbers.score")} = ${reply.formula}`),
       makeSheet({ columns, rows, foot, label: text("numbers.steps") }),
       make("p", { class: "answer" }, text("numbers.answer", { query: vector(reply.queries[0]), answer })),
       ...writeParameters(reply));

@@ -4,6 +4,7 @@ import { makeAsking } from "../asking.js";
 import { CurveChart } from "../curves.js";
 import { make, makeNumber, makeSelect } from "../dom.js";
 import { makeFigure } from "../figure.js";
+import { makeFormula } from "../formula.js";
 import { Matrix } from "../matrix.js";
 import { translators } from "../sentence.js";
 
@@ -43,7 +44,7 @@ function makeSide(context, side, { options, sizes }) {
   const asking = makeAsking(root);
   const picture = makeFigure(context, { name: `positions-${side}`, title: text("positions.table"), caption: "" });
   const curve = makeFigure(context, { name: `distance-${side}`, title: text("positions.curve"), caption: "" });
-  const formula = make("p", { class: "formula" });
+  const formula = make("div", {});
   const origin = make("p", { class: "quiet" });
   root.append(
     makeSelect({ label: text(`positions.${side}`), value: chosen(), options, onChange: (value) => { update({ [side]: value }); ask(); } }),
@@ -63,7 +64,7 @@ function makeSide(context, side, { options, sizes }) {
 
   /** @param {[string, any]} request */
   function draw(request) {
-    formula.replaceChildren(make("code", {}, shown.formula));
+    formula.replaceChildren(makeFormula(shown.formula));
     origin.textContent = text(`positions.origin_${shown.origin}`);
     picture.root.hidden = shown.table === null;
     if (shown.table) {
