@@ -17,6 +17,10 @@ function make(name, ...children) {
 export function makeFormula(text) {
   const box = document.createElement("div");
   box.className = "formula";
+  // A long line scrolls, and what scrolls must be reached with the keyboard.
+  box.tabIndex = 0;
+  box.setAttribute("role", "region");
+  box.setAttribute("aria-label", text);
   for (const line of text.split(/\s{2,}/)) {
     const part = document.createElement("div");
     part.append(makeLine(line));

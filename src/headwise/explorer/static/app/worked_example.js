@@ -95,7 +95,7 @@ export function mountWorked(root, context) {
     const names = Object.keys(reply.parameters);
     if (!names.length) return [];
     const shown = names.map((one) => `${one} = [${reply.parameters[one].map((row) => row.map((value) => number(value, 3)).join(", ")).join("; ")}]`).join("   ");
-    return [make("p", { class: "quiet" }, text(reply.seed === null ? "numbers.parameters_given" : "numbers.parameters_drawn", { seed: reply.seed })), make("p", { class: "formula" }, make("code", {}, shown))];
+    return [make("p", { class: "quiet" }, text(reply.seed === null ? "numbers.parameters_given" : "numbers.parameters_drawn", { seed: reply.seed })), make("p", { class: "parameters" }, make("code", {}, shown))];
   }
 
   /** @param {any} reply @param {[string, any]} request */
