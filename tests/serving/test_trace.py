@@ -82,6 +82,9 @@ def test_leaving_words_out(client: TestClient) -> None:
     assert reply["words"] == ["The", "old", "dog", "saw", "the", "child", "."]
     assert np.shape(reply["changes"]) == (7, len(reply["pieces"]))
     np.testing.assert_allclose(np.sum(reply["changes"], axis=1), reply["totals"], atol=1e-4)
+    error = client.post("/v1/occlude", json={"text": "x y " * 60, "tokens": [7] * 129}).json()["error"]
+    assert error["code"] == "too_long"
+    assert "at most 128 pieces" in error["message"]
     short = client.post("/v1/occlude", json={"text": TEXT, "tokens": [7, 9]}).json()
     assert len(short["pieces"]) == 3
 

@@ -31,6 +31,9 @@ from headwise.serving.schemas_trace import (
 from headwise.serving.state import State
 from headwise.tasks.translator import Translator, on_one_line
 
+MAX_OCCLUDED = 128
+"""Pieces of a sentence, and of its translation, whose words are left out one by one."""
+
 router = APIRouter(tags=["look inside"], responses=REFUSALS)
 
 
@@ -86,6 +89,15 @@ def answer_occlusion(name: str, translator: Translator, body: OccludeBody) -> Oc
     if tokens is None:
         tokens = list(trace_sentence(translator, body.text, beam_settings(TraceBody(text=body.text))).tokens)
     check_prefix(translator, tokens)
+    longest = max(len(source), len(tokens))
+    if longest > MAX_OCCLUDED:
+        # Every word costs a translation read once more: the work grows with the square of the length.
+        raise Refusal(
+            422,
+            "too_long",
+            en=f"words are left out of sentences of at most {MAX_OCCLUDED} pieces, this one or its translation has {longest}; give a shorter one",
+            zh=f"只在最多 {MAX_OCCLUDED} 个词片的句子中逐词去除，该句或其译文有 {longest} 个；请给出更短的句子",
+        )
     found = occlude(translator, source, tokens)
     return OccludeReply(
         model=name,

@@ -8,6 +8,8 @@ import { make, makeChoice, makeSvg, pageColour } from "./dom.js";
 import { makeFigure } from "./figure.js";
 import { Matrix } from "./matrix.js";
 
+const MOST_PIECES = 128; // the server leaves words out of no longer sentences: the work grows with the square
+
 /** A figure that answers for one translation at a time. @param {any} context */
 export function makeOcclusion(context) {
   const { text, number, state, update } = context;
@@ -51,6 +53,15 @@ export function makeOcclusion(context) {
     });
   }
 
+  /** Nothing to show, and why. @param {string} reason */
+  function clear(reason) {
+    choice.replaceChildren();
+    bars.replaceChildren();
+    area.hidden = true;
+    figure.offer({});
+    figure.read(reason);
+  }
+
   return {
     root: figure.root,
     /** @param {any} trace */
@@ -58,6 +69,10 @@ export function makeOcclusion(context) {
       last.abort();
       last = new AbortController();
       const { signal } = last;
+      if (Math.max(trace.source.pieces.length - 1, trace.n_best[0].tokens.length) > MOST_PIECES) {
+        clear(text("occlusion.too_long", { most: MOST_PIECES }));
+        return;
+      }
       asked = ["v1/occlude", { model: trace.model, text: trace.source_text, tokens: trace.n_best[0].tokens }];
       try {
         const reply = await ask(asked[0], asked[1], { signal });
@@ -65,7 +80,7 @@ export function makeOcclusion(context) {
         found = { ...reply, language: trace.source.language };
         draw();
       } catch (problem) {
-        if (!signal.aborted) figure.read(problem.message);
+        if (!signal.aborted) clear(problem.message);
       }
     },
     end() { last.abort(); matrix.end(); },
