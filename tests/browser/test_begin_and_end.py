@@ -43,11 +43,11 @@ def test_a_server_that_is_stopped_at_work_is_explained(visit: Visit, monkeypatch
     begun, over = threading.Event(), threading.Event()
     answer = trace_addresses.answer_trace
 
-    def slow(name: str, translator: Any, body: Any) -> Any:
+    def slow(name: str, translator: Any, body: Any, *, is_over: Any) -> Any:
         if body.text == "wait":
             begun.set()
             over.wait(20)
-        return answer(name, translator, body)
+        return answer(name, translator, body, is_over=is_over)
 
     monkeypatch.setattr(trace_addresses, "answer_trace", slow)
     running = RunningServer(create_app(load_models([f"tiny={BUNDLE}"], device="cpu"), ServerSettings()))

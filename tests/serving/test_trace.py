@@ -9,6 +9,10 @@ from fastapi.testclient import TestClient
 from headwise.explorer import sentence_traces
 from headwise.explorer.tracing import trace_translation
 from headwise.serving.api.page import page_files
+from headwise.serving.api.trace import answer_occlusion, answer_trace
+from headwise.serving.loaded import LoadedModel
+from headwise.serving.orders import Abandoned
+from headwise.serving.schemas_trace import OccludeBody, TraceBody
 from headwise.tasks.translator import Translator
 from tests.explorer.conftest import BUNDLE
 
@@ -105,3 +109,18 @@ def test_every_file_of_the_page_is_served_under_the_policy(client: TestClient) -
 )
 def test_nothing_else_is_served(client: TestClient, name: str) -> None:
     assert client.get(f"/static/{name}").status_code == 404
+
+
+def test_nobody_waits_any_more(models: dict[str, LoadedModel]) -> None:
+    translator = models["tiny"].value
+    asked: list[None] = []
+
+    def is_over() -> bool:
+        asked.append(None)
+        return len(asked) > 3
+
+    with pytest.raises(Abandoned):
+        answer_trace("tiny", translator, TraceBody(text=TEXT), is_over=is_over)
+    assert len(asked) == 4
+    with pytest.raises(Abandoned):
+        answer_occlusion("tiny", translator, OccludeBody(text=TEXT, tokens=[7, 9]), is_over=lambda: True)

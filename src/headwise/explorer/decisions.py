@@ -11,11 +11,13 @@ Tested against: the log-probabilities that the search itself reports, and a hand
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from headwise.decoding.stepping import Stepper
 from headwise.tasks.translator import Translator
 from headwise.text.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES
 
@@ -41,10 +43,9 @@ class Decision:
 
 
 def read_along(
-    translator: Translator, sources: Sequence[Sequence[int]], target: Sequence[int]
+    stepper: Stepper[Any], sources: Sequence[Sequence[int]], target: Sequence[int]
 ) -> Iterator[Float[Tensor, "source vocab"]]:
     """Log-probabilities of the token after each beginning of the target, the empty one first, for every source."""
-    stepper = translator.stepper(attending=False)
     state = stepper.start(sources, width=1, max_length=len(target) + 1)
     for token in (BOS, *target):
         scores, state = stepper.step(state, torch.full((len(sources),), token, device=stepper.device))
@@ -52,12 +53,19 @@ def read_along(
 
 
 def weigh_steps(
-    translator: Translator, source: Sequence[int], target: Sequence[int], *, num_best: int, finished: bool
+    translator: Translator,
+    source: Sequence[int],
+    target: Sequence[int],
+    *,
+    num_best: int,
+    finished: bool,
+    stepper: Stepper[Any] | None = None,
 ) -> tuple[Decision, ...]:
-    """A decision for every token of the target and, if it was `finished`, for its end."""
+    """A decision for every token of the target and, if it was `finished`, for its end; `stepper`: one that can be stopped."""
+    stepper = translator.stepper(attending=False) if stepper is None else stepper
     written = [*target, EOS] if finished else list(target)
     found = []
-    for scores, token in zip(read_along(translator, [source], target), written, strict=False):
+    for scores, token in zip(read_along(stepper, [source], target), written, strict=False):
         found.append(decide(translator, scores[0], token, num_best=num_best))
     return tuple(found)
 

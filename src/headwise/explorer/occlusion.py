@@ -13,11 +13,13 @@ Tested against: one forward pass for each shortened source, and a one-word sente
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from headwise.decoding.stepping import Stepper
 from headwise.explorer.decisions import read_along
 from headwise.explorer.words import Words, group_pieces
 from headwise.tasks.translator import Translator
@@ -44,13 +46,16 @@ class Occlusion:
         return self.changes.sum(axis=1)
 
 
-def occlude(translator: Translator, source: Sequence[int], target: Sequence[int]) -> Occlusion:
-    """Leave out one word of the source after the other."""
+def occlude(
+    translator: Translator, source: Sequence[int], target: Sequence[int], *, stepper: Stepper[Any] | None = None
+) -> Occlusion:
+    """Leave out one word of the source after the other; `stepper`: one that can be stopped."""
+    stepper = translator.stepper(attending=False) if stepper is None else stepper
     words = group_pieces(tuple(translator.tokenizers.source.pieces(source)))
     shortened = [without_word(source, words, number) for number in range(len(words.text))]
     rows = []
     for start in range(0, len(shortened) + 1, SENTENCES_AT_ONCE):
-        rows.append(_log_probabilities(translator, [source, *shortened][start : start + SENTENCES_AT_ONCE], target))
+        rows.append(_log_probabilities(stepper, [source, *shortened][start : start + SENTENCES_AT_ONCE], target))
     table = np.concatenate(rows)
     pieces = (*translator.tokenizers.target.pieces(target), "</s>")
     return Occlusion(words.text, pieces, float(table[0].sum()), table[0] - table[1:])
@@ -62,9 +67,9 @@ def without_word(source: Sequence[int], words: Words, number: int) -> list[int]:
 
 
 def _log_probabilities(
-    translator: Translator, sources: Sequence[Sequence[int]], target: Sequence[int]
+    stepper: Stepper[Any], sources: Sequence[Sequence[int]], target: Sequence[int]
 ) -> NDArray[np.float64]:
     """[source, piece] of the target and its end."""
-    steps = zip(read_along(translator, sources, target), [*target, EOS], strict=True)
+    steps = zip(read_along(stepper, sources, target), [*target, EOS], strict=True)
     columns = [scores[:, token].double() for scores, token in steps]
     return torch.stack(columns, dim=1).cpu().numpy()

@@ -9,11 +9,13 @@ Tested against: the parts it is made of, and its limit.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import decode
 from headwise.decoding.constraints import Phrases
 from headwise.decoding.results import Hypothesis
+from headwise.decoding.stepping import Stepper
 from headwise.errors import UsageError
 from headwise.explorer.decisions import Decision, weigh_steps
 from headwise.explorer.search_trees import SearchTree, grow_tree
@@ -61,20 +63,24 @@ def trace_sentence(
     prefix: Sequence[int] = (),
     maps: MapChoice | None = None,
     num_alternatives: int = 0,
+    stepper: Stepper[Any] | None = None,
 ) -> SentenceTrace:
-    """Translate one sentence, beginning with `prefix` (token ids), and keep what was asked for."""
+    """Translate one sentence, beginning with `prefix` (token ids), and keep what was asked for; `stepper`: one that can be stopped."""
     source = translator.tokenizers.source.encode(text) if text.strip() else []
     if not source:
         raise UsageError("the sentence is empty; give some words", "句子为空；请给出一些词")
     check_prefix(translator, prefix)
     settings = translator.within_positions(settings)  # type: ignore[assignment]
     phrases = Phrases(prefix=tuple(prefix))
-    result = decode(translator.stepper(attending=False), [source], settings, phrases=phrases, traced=True)[0]
+    stepper = translator.stepper(attending=False) if stepper is None else stepper
+    result = decode(stepper, [source], settings, phrases=phrases, traced=True)[0]
     best, decoder = result.best, translator.tokenizers.target
     assert result.trace is not None
     decisions: tuple[Decision, ...] = ()
     if num_alternatives:
-        decisions = weigh_steps(translator, source, best.tokens, num_best=num_alternatives, finished=best.finished)
+        decisions = weigh_steps(
+            translator, source, best.tokens, num_best=num_alternatives, finished=best.finished, stepper=stepper
+        )
     every = () if maps is None else all_maps(translator, source, best.tokens)
     return SentenceTrace(
         text=text,

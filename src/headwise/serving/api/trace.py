@@ -1,6 +1,8 @@
 """`POST /v1/trace`: one sentence with its search, alternatives and attention; `POST /v1/occlude`: what each word is worth."""
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from fastapi import APIRouter
 
@@ -13,6 +15,8 @@ from headwise.explorer.search_trees import Node
 from headwise.explorer.sentence_traces import MapChoice, SentenceTrace, TooManyValuesError, check_prefix, trace_sentence
 from headwise.serving.faults import Refusal
 from headwise.serving.limits import MAX_TOKENS
+from headwise.serving.loaded import LoadedModel
+from headwise.serving.orders import Part
 from headwise.serving.schemas import REFUSALS
 from headwise.serving.schemas_trace import (
     ChoiceReply,
@@ -28,8 +32,11 @@ from headwise.serving.schemas_trace import (
     TraceReply,
     TreeReply,
 )
+from headwise.serving.sentences import WatchedStepper
 from headwise.serving.state import State
 from headwise.tasks.translator import Translator, on_one_line
+
+Answer = TypeVar("Answer")
 
 MAX_OCCLUDED = 128
 """Pieces of a sentence, and of its translation, whose words are left out one by one."""
@@ -41,17 +48,27 @@ router = APIRouter(tags=["look inside"], responses=REFUSALS)
 async def trace(body: TraceBody, state: State) -> TraceReply:
     """One sentence, looked at from all sides."""
     model = state.find(body.model, kind="translator")
-    return await state.work(model.name, answer_trace, model.name, model.value, body)
+    return await _work(state, model, partial(answer_trace, model.name, model.value, body))
 
 
 @router.post("/v1/occlude")
 async def occlude_words(body: OccludeBody, state: State) -> OccludeReply:
     """Leave out each source word in turn and tell how much less probable the translation becomes."""
     model = state.find(body.model, kind="translator")
-    return await state.work(model.name, answer_occlusion, model.name, model.value, body)
+    return await _work(state, model, partial(answer_occlusion, model.name, model.value, body))
 
 
-def answer_trace(name: str, translator: Translator, body: TraceBody) -> TraceReply:
+async def _work(state: State, model: LoadedModel, answer: Callable[..., Answer]) -> Answer:
+    """On the model's worker, until nobody waits any more."""
+
+    def run(parts: Sequence[Part]) -> list[Answer]:
+        return [answer(is_over=lambda: all(part.is_over for part in parts))]
+
+    async with state.server.place(model.name):
+        return (await state.deliver(model.name, [Part(run=run)]))[0]
+
+
+def answer_trace(name: str, translator: Translator, body: TraceBody, *, is_over: Callable[[], bool]) -> TraceReply:
     """The whole reply; runs on the model's worker."""
     check_length(translator, body.text)
     prefix = body.prefix_tokens or (translator.tokenizers.target.encode(body.prefix) if body.prefix.strip() else [])
@@ -65,7 +82,13 @@ def answer_trace(name: str, translator: Translator, body: TraceBody) -> TraceRep
         )
     try:
         found = trace_sentence(
-            translator, body.text, beam_settings(body), prefix=prefix, maps=maps, num_alternatives=body.top
+            translator,
+            body.text,
+            beam_settings(body),
+            prefix=prefix,
+            maps=maps,
+            num_alternatives=body.top,
+            stepper=WatchedStepper(translator.stepper(attending=False), is_over=is_over),
         )
     except TooManyValuesError as error:
         raise Refusal(422, "too_many_values", en=error.en, zh=error.zh) from None
@@ -82,12 +105,17 @@ def beam_settings(body: TraceBody) -> BeamSettings:
     )
 
 
-def answer_occlusion(name: str, translator: Translator, body: OccludeBody) -> OccludeReply:
+def answer_occlusion(
+    name: str, translator: Translator, body: OccludeBody, *, is_over: Callable[[], bool]
+) -> OccludeReply:
+    stepper = WatchedStepper(translator.stepper(attending=False), is_over=is_over)
     check_length(translator, body.text)
     source = translator.tokenizers.source.encode(body.text)
     tokens = body.tokens
     if tokens is None:
-        tokens = list(trace_sentence(translator, body.text, beam_settings(TraceBody(text=body.text))).tokens)
+        tokens = list(
+            trace_sentence(translator, body.text, beam_settings(TraceBody(text=body.text)), stepper=stepper).tokens
+        )
     check_prefix(translator, tokens)
     longest = max(len(source), len(tokens))
     if longest > MAX_OCCLUDED:
@@ -98,7 +126,7 @@ def answer_occlusion(name: str, translator: Translator, body: OccludeBody) -> Oc
             en=f"words are left out of sentences of at most {MAX_OCCLUDED} pieces, this one or its translation has {longest}; give a shorter one",
             zh=f"只在最多 {MAX_OCCLUDED} 个词片的句子中逐词去除，该句或其译文有 {longest} 个；请给出更短的句子",
         )
-    found = occlude(translator, source, tokens)
+    found = occlude(translator, source, tokens, stepper=stepper)
     return OccludeReply(
         model=name,
         words=list(found.words),
