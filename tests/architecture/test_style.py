@@ -184,7 +184,8 @@ def _texts() -> Iterator[Path]:
     folders = ("src", "tests", "docs", "recipes", "benchmarks", "notes", ".ci")
     for folder in folders:
         yield from (path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    yield from (path for path in ROOT.iterdir() if path.is_file())
+    # In a worktree .git is a file that says where the repository is.
+    yield from (path for path in ROOT.iterdir() if path.is_file() and path.name != ".git")
 
 
 def test_no_path_of_this_machine() -> None:

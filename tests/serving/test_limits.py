@@ -69,6 +69,19 @@ def test_one_too_many_is_told_with_the_number(client: TestClient, body: dict[str
     assert str(number) in reply.json()["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ({"text": "a" * (MAX_CHARACTERS + 1)}, "text must have at most 2000 characters, not 2,001"),
+        ({"text": ["a"] * (MAX_TEXTS + 1)}, "text must have at most 32 entries, not 33"),
+        ({"text": ["a", "b" * (MAX_CHARACTERS + 1)]}, "text.1 must have at most 2000 characters, not 2,001"),
+        ({"text": "a", "decoding": {"kind": "beam", "size": MAX_BEAM + 1}}, "decoding.size must be at most 8"),
+    ],
+)
+def test_a_fault_is_told_once_and_by_its_field(client: TestClient, body: dict[str, Any], sentence: str) -> None:
+    assert ask(client, body).json()["error"]["message"] == sentence
+
+
 def test_the_limits_themselves_are_allowed(client: TestClient) -> None:
     assert ask(client, {"text": ["I"] * MAX_TEXTS}).status_code == 200
     assert ask(client, {"text": "I am." + " " * (MAX_CHARACTERS - 5)}).status_code == 200

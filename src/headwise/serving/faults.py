@@ -18,6 +18,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from headwise.errors import HeadwiseError
+from headwise.serving.schemas import UNION_TAGS
 from headwise.settings.problems import REQUIREMENTS
 
 LIBRETRANSLATE = "/translate"
@@ -107,8 +108,8 @@ def describe_field(problem: Any) -> tuple[str, str]:
 
 
 def _place(location: Sequence[Any]) -> str:
-    """`text.3`, without the names pydantic gives to the members of a union."""
-    parts = [str(part) for part in location[1:] if not str(part).startswith(("constrained-", "list[", "str"))]
+    """`text.3`, without the names of the members of a union."""
+    parts = [str(part) for part in location[1:] if part not in UNION_TAGS]
     return ".".join(parts[:4])[:80] or "the body"
 
 

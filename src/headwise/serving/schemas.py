@@ -5,7 +5,7 @@ Unknown fields are refused, numbers are not guessed from texts. Tested: bounds, 
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from headwise.serving.limits import MAX_BEAM, MAX_BEST, MAX_CHARACTERS, MAX_TEXTS, MAX_TOP
 
@@ -23,6 +23,13 @@ class Reply(BaseModel):
 
 
 Text = Annotated[str, Field(max_length=MAX_CHARACTERS)]
+TextOrTexts = Annotated[
+    Annotated[Text, Tag("one")] | Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS), Tag("several")],
+    # Told apart beforehand: whoever sends a text that is too long is not told that it is no list.
+    Discriminator(lambda given: "several" if isinstance(given, list) else "one"),
+]
+UNION_TAGS = frozenset({"one", "several", "greedy", "beam", "sampling"})
+"""How the members of unions are called where a fault is; no field has such a name."""
 ModelName = Annotated[
     str, Field(min_length=1, max_length=64, description="a name of /v1/models; without it the first that fits")
 ]
@@ -96,9 +103,7 @@ class TranslateBody(Body):
         }
     )
 
-    text: Text | Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS)] = Field(
-        description="one text or several; each may hold several sentences and paragraphs"
-    )
+    text: TextOrTexts = Field(description="one text or several; each may hold several sentences and paragraphs")
     model: ModelName | None = None
     decoding: DecodingWish | None = Field(
         default=None, description="how to search; without it as the model's recipe says"

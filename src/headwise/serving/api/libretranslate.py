@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from headwise.serving.admission import admit
 from headwise.serving.faults import Refusal
-from headwise.serving.limits import MAX_BEST, MAX_TEXTS
+from headwise.serving.limits import MAX_BEST
 from headwise.serving.loaded import LoadedModel
-from headwise.serving.schemas import Reply, Text
+from headwise.serving.schemas import Reply, TextOrTexts
 from headwise.serving.sentences import prepare
 from headwise.serving.state import ServerState, State
 from headwise.serving.wishes import choose_settings
@@ -35,7 +35,7 @@ class LibreBody(BaseModel):
         json_schema_extra={"examples": [{"q": "The dog is old.", "source": "en", "target": "de", "format": "text"}]},
     )
 
-    q: Text | Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS)]
+    q: TextOrTexts
     source: Code
     target: Code
     format: Literal["text", "html"] = "text"
