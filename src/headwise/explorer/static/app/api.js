@@ -7,7 +7,8 @@ import { currentLanguage, text } from "./i18n.js";
 import { recall, remember } from "./memory.js";
 
 const REMEMBERED = 12;
-/** @type {Map<string, Promise<any>>} */
+/** @typedef {{answer: Promise<any>, waiting: number, isOver: boolean, stop: () => void}} Asked */
+/** @type {Map<string, Asked>} */
 const answers = new Map();
 const STORED_KEY = "headwise-key";
 
@@ -28,19 +29,45 @@ export function useKey(key) {
 }
 
 /**
- * Ask the server. @param {string} path such as "v1/trace" @param {any} [body] posted as JSON; GET without one
- * @param {{signal?: AbortSignal, fresh?: boolean}} [options] fresh: ask again though the answer is remembered
+ * Ask the server. Whoever asks what is being answered already waits for the same answer.
+ * @param {string} path such as "v1/trace" @param {any} [body] posted as JSON; GET without one
+ * @param {{signal?: AbortSignal, fresh?: boolean}} [options] signal: stop waiting; fresh: ask again though the answer is remembered
  * @returns {Promise<any>}
  */
 export function ask(path, body = undefined, { signal = undefined, fresh = false } = {}) {
   const question = `${path} ${JSON.stringify(body)}`;
   const known = fresh ? undefined : answers.get(question);
-  if (known) return known;
-  const answer = send(path, body, signal);
-  answers.set(question, answer);
-  answer.catch(() => answers.delete(question));
+  return wait(known ?? begin(question, path, body), signal);
+}
+
+/** @param {string} question @param {string} path @param {any} body @returns {Asked} */
+function begin(question, path, body) {
+  const controller = new AbortController();
+  const forget = () => { if (answers.get(question) === asked) answers.delete(question); };
+  const answer = send(path, body, controller.signal);
+  /** @type {Asked} */
+  const asked = { answer, waiting: 0, isOver: false, stop: () => { forget(); controller.abort(); } };
+  answers.set(question, asked);
+  answer.then(() => { asked.isOver = true; }, () => { asked.isOver = true; forget(); });
   while (answers.size > REMEMBERED) answers.delete(answers.keys().next().value);
-  return answer;
+  return asked;
+}
+
+/** The answer, until the asker loses interest; the request itself ends when nobody waits for it any more. @param {Asked} asked @param {AbortSignal} [signal] */
+function wait(asked, signal) {
+  asked.waiting += 1;
+  if (!signal) return asked.answer;
+  return new Promise((resolve, reject) => {
+    const leave = () => {
+      asked.waiting -= 1;
+      // Not at once: a view that leaves may make way for one that asks the same.
+      setTimeout(() => { if (!asked.waiting && !asked.isOver) asked.stop(); }, 0);
+      reject(signal.reason);
+    };
+    if (signal.aborted) { leave(); return; }
+    signal.addEventListener("abort", leave, { once: true });
+    asked.answer.then(resolve, reject).finally(() => signal.removeEventListener("abort", leave));
+  });
 }
 
 let numAsking = 0;
@@ -51,7 +78,7 @@ function count(change) {
   document.documentElement.toggleAttribute("data-asking", numAsking > 0);
 }
 
-/** @param {string} path @param {any} body @param {AbortSignal} [signal] */
+/** @param {string} path @param {any} body @param {AbortSignal} signal */
 async function send(path, body, signal) {
   const headers = { accept: "application/json" };
   if (body !== undefined) headers["content-type"] = "application/json";
@@ -67,7 +94,7 @@ async function send(path, body, signal) {
       return {};
     });
   } catch (problem) {
-    if (signal?.aborted) throw problem;
+    if (signal.aborted) throw problem;
     throw new ApiError(text("shell.unreachable"), { code: "unreachable" });
   } finally {
     // After whoever waits for the answer has drawn it.
