@@ -3,13 +3,18 @@
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
 from headwise.serving.api import trace as trace_addresses
-from tests.browser.conftest import Visit
+from headwise.serving.app import create_app
+from headwise.serving.keys import add_key
+from headwise.serving.limits import ServerSettings
+from headwise.serving.loaded import load_models
+from tests.browser.conftest import BUNDLE, RunningServer, Visit
 
 
 @dataclass
@@ -65,3 +70,67 @@ def test_leaving_a_view_and_coming_back_while_it_works(visit: Visit, gate: Gate)
     watched.settle()
     expect(page.locator(".words.key button").first).to_have_text("wait")
     assert page.locator(".problem:visible").count() == 0
+
+
+def test_a_key_that_is_not_known_can_be_given_again(visit: Visit, tmp_path: Path) -> None:
+    keys = tmp_path / "keys.txt"
+    key = add_key(keys, "alice")
+    running = RunningServer(create_app(load_models([f"tiny={BUNDLE}"], device="cpu"), ServerSettings(keys=keys)))
+    try:
+        watched = visit(at=running.address)
+        watched.allowed = ("Failed to load resource",)
+        watched.show("align?text=wait")
+        page = watched.page
+        for wrong in ("hw_wrong", "hw_again"):
+            page.locator("input[type=password]").fill(wrong)
+            page.get_by_role("button", name="Use it").click()
+            expect(page.get_by_role("alert")).to_contain_text("not known here")
+        assert page.evaluate("sessionStorage.getItem('headwise-key')") == ""
+        page.locator("input[type=password]").fill(key)
+        page.get_by_role("button", name="Use it").click()
+        expect(page.locator(".words.key button").first).to_have_text("wait")
+        page.get_by_role("button", name="Request").first.click()
+        curl, python = page.locator(".code pre").all_inner_texts()
+        assert '-H "Authorization: Bearer $HEADWISE_KEY"' in curl
+        assert key not in curl + python
+        found: dict[str, Any] = {}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("HEADWISE_KEY", key)
+            exec(python, found)
+        assert found["answer"]["source_text"] == "wait"
+        # Taken back while the page is open.
+        page.evaluate("sessionStorage.setItem('headwise-key', 'hw_old')")
+        page.locator("textarea").fill("another")
+        page.get_by_role("button", name="Translate", exact=True).click()
+        expect(page.locator("input[type=password]")).to_be_visible()
+    finally:
+        running.stop()
+
+
+def test_a_slider_asks_when_it_rests_and_too_many_questions_are_explained(visit: Visit) -> None:
+    watched = visit()
+    watched.show("numbers")
+    page = watched.page
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/v1/" in request.url else None)
+    slider = page.locator("input[type=range]").first
+    move = """(input, [values, kinds]) => {
+      for (const value of values) {
+        input.value = value;
+        for (const kind of kinds) input.dispatchEvent(new Event(kind, { bubbles: true }));
+      }
+    }"""
+    slider.evaluate(move, [[50, 51, 52, 53, 54], ["input"]])
+    assert page.locator("output").first.inner_text() == "54.0"
+    expect(page.locator(".answer")).to_contain_text("Query 54.00")
+    assert len(asked) == 2  # the first movement and the last
+    assert "query=" not in page.url
+    slider.evaluate(move, [[55, 56, 57, 58, 59], ["input", "change"]])  # as by a key that is held down
+    expect(page.locator(".answer")).to_contain_text("Query 59.00")
+    assert len(asked) <= 4
+    assert "query=59" in page.url
+    watched.allowed = ("Failed to load resource",)
+    refusal = {"error": {"code": "too_fast", "message": "send several texts", "message_zh": "…"}}
+    page.route("**/v1/attend", lambda route: route.fulfill(status=429, json=refusal, headers={"Retry-After": "7"}))
+    slider.press("ArrowRight")
+    expect(page.locator(".problem")).to_contain_text("Wait 7 s")

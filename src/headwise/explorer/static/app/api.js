@@ -22,10 +22,20 @@ export class ApiError extends Error {
   }
 }
 
-/** The key a guarded server asks for; kept until the tab is closed. @param {string} key */
+/** The key a guarded server asks for; kept until the tab is closed, or "" to forget it. @param {string} key */
 export function useKey(key) {
   remember(STORED_KEY, key, () => sessionStorage);
   answers.clear();
+}
+
+/** A server that asks for a key, or does not know the one it was given. @param {any} problem */
+export const wantsKey = (problem) => problem instanceof ApiError && (problem.status === 401 || problem.status === 403);
+
+let onRefused = (/** @type {ApiError} */ problem) => {};
+
+/** What to do when a request lacked a key that is good. @param {(problem: ApiError) => void} act */
+export function whenRefused(act) {
+  onRefused = act;
 }
 
 /**
@@ -100,35 +110,50 @@ async function send(path, body, signal) {
     // After whoever waits for the answer has drawn it.
     setTimeout(() => count(-1), 0);
   }
-  if (!response.ok) throw explain(response.status, reply);
-  return reply;
+  if (response.ok) return reply;
+  const problem = explain(response, reply);
+  if (wantsKey(problem)) {
+    // Another may have been given meanwhile: that one is kept.
+    if (key && key === recall(STORED_KEY, () => sessionStorage)) useKey("");
+    onRefused(problem);
+  }
+  throw problem;
 }
 
-/** @param {number} status @param {any} reply */
-function explain(status, reply) {
+/** @param {Response} response @param {any} reply */
+function explain({ status, headers }, reply) {
   const error = reply.error ?? {};
+  // What the server says of this is said to programs.
+  if (status === 429) return new ApiError(text("shell.too_fast", { seconds: headers.get("retry-after") ?? 60 }), { status, code: error.code ?? "", details: error });
   const message = (currentLanguage() === "zh" && error.message_zh) || error.message || text("shell.failed", { status });
   return new ApiError(message, { status, code: error.code ?? "", details: error });
 }
 
-/** The same request for a terminal and for a program. @param {string} path @param {any} [body] */
+/** The same request for a terminal and for a program; a key is named, never shown. @param {string} path @param {any} [body] */
 export function describeRequest(path, body = undefined) {
   const address = new URL(path, document.baseURI).href;
+  const hasKey = Boolean(recall(STORED_KEY, () => sessionStorage));
   const quote = (part) => `'${part.replaceAll("'", String.raw`'\''`)}'`;
-  if (body === undefined) {
-    return { curl: `curl ${quote(address)}`, python: `import json, urllib.request\n\nwith urllib.request.urlopen(${JSON.stringify(address)}) as reply:\n    answer = json.load(reply)\n` };
-  }
   const json = JSON.stringify(body, null, 2);
-  const curl = `curl ${quote(address)} \\\n  -H 'content-type: application/json' \\\n  -d ${quote(json)}`;
+  const curl = [
+    `curl ${quote(address)}`,
+    ...(hasKey ? ['-H "Authorization: Bearer $HEADWISE_KEY"'] : []),
+    ...(body === undefined ? [] : ["-H 'content-type: application/json'", `-d ${quote(json)}`]),
+  ].join(" \\\n  ");
+  const headers = [
+    ...(body === undefined ? [] : ['"content-type": "application/json"']),
+    ...(hasKey ? ['"authorization": "Bearer " + os.environ["HEADWISE_KEY"]'] : []),
+  ];
   const python = [
     "import json",
+    ...(hasKey ? ["import os"] : []),
     "import urllib.request",
     "",
-    `body = json.loads(r"""${json}""")`,
+    ...(body === undefined ? [] : [`body = json.loads(r"""${json}""")`]),
     "request = urllib.request.Request(",
     `    ${JSON.stringify(address)},`,
-    "    json.dumps(body).encode(),",
-    '    {"content-type": "application/json"},',
+    ...(body === undefined ? [] : ["    json.dumps(body).encode(),"]),
+    ...(headers.length ? [`    headers={${headers.join(", ")}},`] : []),
     ")",
     "with urllib.request.urlopen(request) as reply:",
     "    answer = json.load(reply)",

@@ -9,7 +9,7 @@
  *     mount(root, context) → a function that ends it (or nothing)
  */
 
-import { ApiError, ask, useKey } from "./api.js";
+import { ask, useKey, wantsKey, whenRefused } from "./api.js";
 import { make, makeSelect } from "./dom.js";
 import { currentLanguage, number, percent, preferredLanguage, text, useLanguage } from "./i18n.js";
 import { chosenTheme, useTheme } from "./theme.js";
@@ -162,7 +162,7 @@ async function loadModels() {
 /** A server that wants a key, or none at all: say so and let the user try again. @param {any} problem */
 function explainStart(problem) {
   const box = make("div", { class: "card" }, make("p", { role: "alert" }, problem.message));
-  if (problem instanceof ApiError && problem.status === 401) {
+  if (wantsKey(problem)) {
     const field = make("input", { type: "password", autocomplete: "off", required: true });
     const form = make("form", { class: "row" }, make("label", { class: "field" }, make("span", {}, text("shell.key")), field), make("button", { class: "main" }, text("shell.use_key")));
     form.addEventListener("submit", (event) => { event.preventDefault(); useKey(field.value); start(); });
@@ -170,6 +170,8 @@ function explainStart(problem) {
   } else {
     box.append(make("button", { class: "main", type: "button", onclick: () => start() }, text("shell.again")));
   }
+  unmount();
+  unmount = () => {};
   main.replaceChildren(box);
 }
 
@@ -177,7 +179,7 @@ async function start() {
   try {
     await loadModels();
   } catch (problem) {
-    explainStart(problem);
+    if (!wantsKey(problem)) explainStart(problem); // that is explained wherever it happens
     return;
   }
   show();
@@ -187,4 +189,5 @@ await useLanguage(preferredLanguage());
 drawSwitches();
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 window.addEventListener("hashchange", show);
+whenRefused(explainStart);
 await start();

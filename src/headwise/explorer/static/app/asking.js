@@ -13,11 +13,13 @@ import { make } from "./dom.js";
 export function makeAsking(busy) {
   const problem = make("p", { class: "problem", role: "alert", hidden: true });
   let last = new AbortController();
+  let isOver = false;
   return {
     problem,
-    end: () => last.abort(),
+    end: () => { isOver = true; last.abort(); },
     /** @param {[string, any?]} request @param {(reply: any) => void} onReply @param {{fresh?: boolean}} [options] */
     async ask(request, onReply, options = {}) {
+      if (isOver) return;
       last.abort();
       last = new AbortController();
       const { signal } = last;
@@ -38,15 +40,35 @@ export function makeAsking(busy) {
   };
 }
 
+const RESTING_MS = 150;
+
 /**
- * A labelled slider that tells its value. `onInput` follows every movement, `onChange` comes when it rests: browsers allow only so many changes of the address.
+ * A labelled slider that tells its value. `onInput` comes with the first movement and when it rests, since a server answers only so many
+ * requests; `onChange` when it is let go: browsers allow only so many changes of the address.
  * @param {{label: string, min: number, max: number, step: number, value: number, format: (value: number) => string, onInput: (value: number) => void, onChange: () => void}} parts
  */
 export function makeSlider({ label, min, max, step, value, format, onInput, onChange }) {
   const shown = make("output", {}, format(value));
   const input = make("input", { type: "range", min, max, step, "aria-label": label });
   input.value = String(value);
-  input.addEventListener("input", () => { shown.textContent = format(Number(input.value)); onInput(Number(input.value)); });
-  input.addEventListener("change", () => onChange());
+  let timer = 0;
+  let moved = -Infinity;
+  let isLetGo = false;
+  const tell = () => {
+    timer = 0;
+    onInput(Number(input.value));
+    if (isLetGo) onChange();
+    isLetGo = false;
+  };
+  input.addEventListener("input", (event) => {
+    shown.textContent = format(Number(input.value));
+    window.clearTimeout(timer);
+    timer = 0;
+    if (event.timeStamp - moved > RESTING_MS) tell();
+    else timer = window.setTimeout(tell, RESTING_MS);
+    moved = event.timeStamp;
+  });
+  // A key that is held down lets go at every step.
+  input.addEventListener("change", () => { if (timer) isLetGo = true; else onChange(); });
   return make("div", { class: "field slider" }, make("span", { class: "slider-name" }, make("span", { "aria-hidden": "true" }, label), shown), input);
 }
