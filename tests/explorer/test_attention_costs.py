@@ -1,6 +1,7 @@
 """Measured costs: ours, and a user's own."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,24 @@ def test_a_users_own_are_found_and_bad_ones_left_out(tmp_path: Path) -> None:
     assert (found["name"], found["shipped"], found["machine"]) == ("a", False, {"device": "cpu"})
     (row,) = found["points"]
     assert (row["forward_seconds"], row["memory_mib"], row["distance"], row["skipped"]) == (0.1, None, None, None)
+
+
+def test_files_that_hold_anything(tmp_path: Path) -> None:
+    huge = "1" + "0" * 400
+    for name, text in (
+        ("huge", f'{{"points": [{{"kernel": "a\\ud800", "length": 7, "memory_mib": {huge}}}, {{"length": {huge}}}]}}'),
+        ("half", '{"machine": {"a\\ud800": "\\ud800"}, "points": []}'),
+        ("deep", "[" * 100_000),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / FILE).write_text(text, encoding="utf-8")
+    (tmp_path / "pipe").mkdir()
+    os.mkfifo(tmp_path / "pipe" / FILE)
+    os.makedirs(os.fsencode(tmp_path) + b"/by\xfftes")
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/by\xfftes/" + FILE.encode())).write_text('{"points": []}')
+    half, large = find_costs(tmp_path)
+    assert (half["name"], half["machine"]) == ("half", {"a?": "?"})
+    assert [(row["kernel"], row["length"], row["memory_mib"]) for row in large["points"]] == [("a?", 7, None)]
 
 
 def test_links_that_lead_out_are_left_alone(tmp_path: Path) -> None:

@@ -118,10 +118,12 @@ def test_runs_are_listed_and_read_as_they_grow(speaking: TestClient, directory: 
     assert after["lines"] == [{"kind": "valid", "step": 4, "loss": 1.5}]
 
 
-@pytest.mark.parametrize("name", ["../served", "/etc", "..", "%2e%2e"])
+@pytest.mark.parametrize("name", ["../served", "/etc", "..", "%2e%2e", "a" * 280, "a/" * 140])
 def test_nothing_outside_the_directory_is_read(speaking: TestClient, name: str) -> None:
     reply = speaking.get("/v1/runs/log", params={"name": name})
-    assert reply.status_code == 422
+    assert reply.status_code == 404
+    assert reply.json()["error"]["code"] == "no_run"
+    assert name not in reply.text
     assert "there is no run" in reply.json()["error"]["message"]
 
 

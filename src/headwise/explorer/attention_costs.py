@@ -8,13 +8,12 @@ Tested against: the table of docs/experiments.md; a file made by the command.
 """
 
 import json
-import math
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from headwise.errors import DataError
-from headwise.storage import read_json
+from headwise.explorer.run_files import is_file_inside, is_sendable, number_of, read_json_inside, text_of
 
 FILE = "attention.json"
 MAX_BYTES, MAX_POINTS, MAX_FILES = 1 << 20, 2000, 16
@@ -31,11 +30,11 @@ def find_costs(root: Path) -> list[dict[str, Any]]:
     """The user's own: attention.json in the directory, one or two below it; what cannot be read is left out."""
     found = []
     for path in sorted([root / FILE, *root.glob(f"*/{FILE}"), *root.glob(f"*/*/{FILE}")])[:MAX_FILES]:
-        if not path.is_file() or not path.resolve().is_relative_to(root.resolve()):
+        if not is_file_inside(root, path) or not is_sendable(path.parent.relative_to(root).as_posix()):
             continue
         try:
-            content = _checked(read_json(path, max_bytes=MAX_BYTES), path)
-        except (DataError, ValueError, OSError):
+            content = _checked(read_json_inside(root, path, max_bytes=MAX_BYTES), path)
+        except (DataError, ValueError, OSError, RecursionError):
             continue
         found.append({"name": path.parent.relative_to(root).as_posix(), "shipped": False, **content})
     return found
@@ -52,21 +51,21 @@ def _checked(content: Any, path: Path) -> dict[str, Any]:
         )
     rows = []
     for point in points:
-        if not isinstance(point, dict) or not isinstance(point.get("length"), int):
+        if not isinstance(point, dict) or not isinstance(number_of(point.get("length")), int):
             continue
-        row: dict[str, Any] = {"kernel": str(point.get("kernel"))[:40], "length": point["length"]}
+        row: dict[str, Any] = {"kernel": text_of(point.get("kernel"), 40), "length": point["length"]}
         row |= {name: _number(point.get(name)) for name in NUMBERS}
-        row |= {name: None if point.get(name) is None else str(point[name])[:200] for name in ("skipped", "remark")}
+        row |= {name: None if point.get(name) is None else text_of(point[name], 200) for name in ("skipped", "remark")}
         rows.append(row)
     machine, conditions = (_facts(content.get(name)) for name in ("machine", "conditions"))
     return {"machine": machine, "conditions": conditions, "points": rows}
 
 
 def _number(value: Any) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if is_number else None
+    number = number_of(value)
+    return None if number is None else float(number)
 
 
 def _facts(value: Any) -> dict[str, str]:
     items = list(value.items())[:20] if isinstance(value, dict) else []
-    return {str(name)[:40]: str(fact)[:160] for name, fact in items}
+    return {text_of(name, 40): text_of(fact, 160) for name, fact in items}

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from headwise.explorer.run_logs import list_runs, read_run
+from headwise.explorer.run_logs import NoRunError, list_runs, read_run
 from headwise.serving.faults import Refusal
 from headwise.serving.schemas import REFUSALS
 from headwise.serving.schemas_language import LogReply, RunReply, RunsReply
@@ -46,4 +46,7 @@ def answer_runs(directory: Path) -> RunsReply:
 
 
 def answer_log(directory: Path, name: str, after: int) -> LogReply:
-    return LogReply(**read_run(directory, name, after=after).as_dict())
+    try:
+        return LogReply(**read_run(directory, name, after=after).as_dict())
+    except NoRunError as error:
+        raise Refusal(404, "no_run", en=error.en, zh=error.zh) from None
