@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from headwise.serving.app import create_app
+from headwise.serving.faults import CaughtBugs
 from headwise.serving.limits import ServerSettings
 from tests.serving.slow import slow_models
 
@@ -111,15 +112,39 @@ def test_a_stopping_server_refuses_new_work_and_says_it_is_not_ready() -> None:
         assert client.get("/healthz").status_code == 200
 
 
-def test_work_runs_a_plain_function_and_its_bug_is_a_500_without_its_words() -> None:
+def test_a_bug_is_a_500_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
+    """This client raises whatever leaves the application, as uvicorn writes it into the log: nothing does."""
     models, _ = slow_models(0.0)
     app = create_app(models, ServerSettings())
-    client = TestClient(app, base_url="http://localhost", raise_server_exceptions=False)
-    with client:
+    with TestClient(app, base_url="http://localhost") as client, caplog.at_level("DEBUG"):
         wait_until_warm(app)
         models["tiny"].value.stepper = lambda *, attending: 1 / 0
         reply = client.post("/v1/translate", json=LONG)
         assert reply.status_code == 500
         assert reply.json()["error"]["code"] == "bug"
         assert "division" not in reply.text
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert "ZeroDivisionError at /v1/translate" in caplog.text
+        assert "division by zero" not in caplog.text
+        assert not any(record.exc_info for record in caplog.records)
+        assert 'status="500"' in client.get("/metrics").text
         assert app.state.server.is_ready
+
+
+def test_a_bug_after_the_first_word_ends_the_reply(caplog: pytest.LogCaptureFixture) -> None:
+    async def break_off(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise ValueError("what was sent")
+
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.disconnect"}
+
+    asyncio.run(CaughtBugs(break_off)({"type": "http", "path": "/"}, receive, send))
+    assert [message["type"] for message in sent] == ["http.response.start"]
+    assert "ValueError" in caplog.text
+    assert "what was sent" not in caplog.text

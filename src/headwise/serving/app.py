@@ -34,7 +34,7 @@ from headwise.serving.api import (
     translate,
 )
 from headwise.serving.door import Door
-from headwise.serving.faults import add_faults
+from headwise.serving.faults import CaughtBugs, add_faults
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.orders import Order, Part
@@ -90,7 +90,10 @@ def create_app(given: Mapping[str, LoadedModel], settings: ServerSettings | None
         app.include_router(router, dependencies=[Depends(require_key)])
     for router in OPEN_ROUTERS:
         app.include_router(router)
+    # Inside the door, which counts the reply and adds its headers, and around it, for its own mistakes.
+    app.add_middleware(CaughtBugs)
     app.add_middleware(Door, settings=server.settings, metrics=server.metrics)
+    app.add_middleware(CaughtBugs)
     return app
 
 

@@ -16,6 +16,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headwise.errors import HeadwiseError
 from headwise.serving.schemas import UNION_TAGS
@@ -46,7 +47,6 @@ def add_faults(app: FastAPI) -> None:
     app.add_exception_handler(HeadwiseError, _explain)
     app.add_exception_handler(RequestValidationError, _explain_fields)
     app.add_exception_handler(HTTPException, _explain_status)
-    app.add_exception_handler(Exception, _explain_bug)
 
 
 def reply(
@@ -119,13 +119,30 @@ async def _explain_status(request: Request, error: Exception) -> JSONResponse:
     return reply(request.scope["path"], error.status_code, code, en=en, zh=zh, headers=error.headers)
 
 
-async def _explain_bug(request: Request, error: Exception) -> JSONResponse:
-    # The kind of the error, never its text: that may hold what was sent.
-    logger.error("%s at %s", type(error).__name__, request.scope["path"])
-    return reply(
-        request.scope["path"],
-        500,
-        "bug",
-        en="the server made a mistake; the operator's log names it",
-        zh="服务器出错；详见运维日志",
-    )
+class CaughtBugs:
+    """A mistake of ours ends here: the client is told that it was one, the log its kind and the address, nobody its text.
+
+    Left to itself it would travel on to uvicorn, which writes the whole of it, and with it what was sent, into the log.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        has_begun = False
+
+        async def watch(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, watch)
+        except Exception as error:
+            logger.error("%s at %s", type(error).__name__, getattr(scope.get("route"), "path", "an unknown address"))
+            if not has_begun:
+                en, zh = "the server made a mistake; the operator's log names it", "服务器出错；详见运维日志"
+                await reply(scope["path"], 500, "bug", en=en, zh=zh)(scope, receive, send)
