@@ -23,7 +23,7 @@ def synthetic(num_pieces: int, num_heads: int) -> dict[str, Any]:
         "scale": float(weights.max()), "bits": 16, "weights": base64.b64encode(numbers.tobytes()).decode(),
     }  # fmt: skip
     return {
-        "model": "tiny", "source_text": "", "target_text": "", "source": side, "target": side, "target_input": side, "prefix_length": 0,
+        "model": "tiny", "source_text": "", "sentences": [], "target_text": "", "source": side, "target": side, "target_input": side, "prefix_length": 0,
         "n_best": [{"tokens": []}], "steps": [], "tree": None, "attention": [{"kind": "cross", "layer": 0, "heads": num_heads}], "maps": [packed],
     }  # fmt: skip
 

@@ -220,3 +220,27 @@ def test_a_server_that_goes_away_is_explained(visit: Visit) -> None:
     problem.wait_for(state="visible")
     assert problem.inner_text().startswith("The server does not answer.")
     assert "headwise explore" in problem.inner_text()
+
+
+def test_several_sentences_are_told_and_offered(visit: Visit) -> None:
+    watched = visit()
+    watched.show(f"align?text={quote('The dog is old. Where is the cat?')}")
+    page = watched.page
+    expect(page.locator(".several")).to_contain_text("2 were given")
+    page.locator(".several button").nth(1).click()
+    watched.settle()
+    assert page.locator("textarea").input_value() == "Where is the cat?"
+    expect(page.locator(".several")).to_be_empty()
+
+
+@pytest.mark.parametrize("view", ["align", "numbers?show=row"])
+def test_no_sentence_and_one_that_is_too_long_are_told(visit: Visit, view: str) -> None:
+    watched = visit(language="zh")
+    watched.show(view)
+    page = watched.page
+    field = page.locator("form.sentence-form :is(textarea, input)")
+    for words, told in (("  ", "还没有句子"), ("a" * 2001, "2,001 个字符，最多读取 2,000 个")):
+        field.fill(words)
+        page.locator("form.sentence-form button.main").click()
+        expect(page.locator(".problem:visible")).to_contain_text(told)
+    assert field.input_value() == "a" * 2001

@@ -43,6 +43,7 @@ def test_a_trace_is_the_librarys(client: TestClient) -> None:
 
 def test_a_prefix_in_words_or_tokens(client: TestClient) -> None:
     words = client.post("/v1/trace", json={"text": TEXT, "prefix": "Die Katze"}).json()
+    assert words["sentences"] == [TEXT]
     assert words["target_text"].startswith("Die Katze")
     tokens = words["n_best"][0]["tokens"][: words["prefix_length"]]
     again = client.post("/v1/trace", json={"text": TEXT, "prefix_tokens": tokens}).json()

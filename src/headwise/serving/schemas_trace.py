@@ -108,6 +108,9 @@ class PresentReply(Reply):
 class TraceReply(Reply):
     model: str
     source_text: str
+    sentences: list[str] = Field(
+        description="of the text, as /v1/translate splits it; where there are several, they were read here as one"
+    )
     target_text: str
     source: SideReply
     target: SideReply = Field(description="as predicted, with its end")

@@ -35,6 +35,7 @@ from headwise.serving.schemas_trace import (
 from headwise.serving.sentences import WatchedStepper
 from headwise.serving.state import State
 from headwise.tasks.translator import Translator, on_one_line
+from headwise.text.splitting import split_text
 
 Answer = TypeVar("Answer")
 
@@ -157,6 +158,7 @@ def _reply(name: str, translator: Translator, body: TraceBody, found: SentenceTr
     return TraceReply(
         model=name,
         source_text=body.text,
+        sentences=list(split_text(body.text, language=source).sentences),
         target_text=on_one_line(found.texts[0]),
         source=SideReply(**pack_side(found.source_pieces, source)),
         target=SideReply(**pack_side(found.target_pieces, target)),

@@ -14,8 +14,14 @@ export function makeAsking(busy) {
   const problem = make("p", { class: "problem", role: "alert", hidden: true });
   let last = new AbortController();
   let isOver = false;
+  /** @param {string} message */
+  const complain = (message) => {
+    problem.textContent = message;
+    problem.hidden = false;
+  };
   return {
     problem,
+    complain,
     end: () => { isOver = true; last.abort(); },
     /** @param {[string, any?]} request @param {(reply: any) => void} onReply @param {{fresh?: boolean}} [options] */
     async ask(request, onReply, options = {}) {
@@ -31,8 +37,7 @@ export function makeAsking(busy) {
         onReply(reply);
       } catch (fault) {
         if (signal.aborted) return;
-        problem.textContent = fault.message;
-        problem.hidden = false;
+        complain(fault.message);
       } finally {
         if (!signal.aborted) busy.removeAttribute("aria-busy");
       }

@@ -4,11 +4,10 @@ import { makeAsking } from "./asking.js";
 import { make, makeChoice, makeSelect, pieceParts, rove } from "./dom.js";
 import { makeFigure } from "./figure.js";
 import { Matrix } from "./matrix.js";
-import { chosenModel, EXAMPLES, languageName, translators } from "./sentence.js";
+import { chosenModel, EXAMPLES, faultOf, languageName, translators } from "./sentence.js";
 import { makeSheet, sheetSvg } from "./sheets.js";
 
 const KINDS = ["cross", "encoder_self", "decoder_self"];
-const MOST_CHARACTERS = 2000;
 const MOST_DIMENSIONS = 64;
 
 /** @param {HTMLElement} root @param {any} context */
@@ -20,7 +19,7 @@ export function mountRow(root, context) {
   let row = null;
   let request = null;
 
-  const field = make("input", { type: "text", maxlength: MOST_CHARACTERS, lang: model.source, dir: "auto", spellcheck: "false" });
+  const field = make("input", { type: "text", lang: model.source, dir: "auto", spellcheck: "false" });
   field.value = state.text || (model.examples?.[0] ?? EXAMPLES[model.source]?.[0] ?? "");
   const form = make("form", { class: "sentence-form" },
     make("label", { class: "field wide" }, make("span", {}, text("sentence.source", { language: languageName(context, model.source) })), field),
@@ -39,7 +38,8 @@ export function mountRow(root, context) {
 
   function ask() {
     const body = { model: model.name, text: field.value.trim(), kind: kind(), head: whole(state.head, 0), query: whole(state.query, 0), ...(state.layer ? { layer: whole(state.layer, 0) } : {}) };
-    if (!body.text) return;
+    const fault = faultOf(context, body.text);
+    if (fault) { asking.complain(fault); return; }
     asking.ask(["v1/row", body], (reply) => { row = reply; request = ["v1/row", body]; draw(); });
   }
 

@@ -39,10 +39,11 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false 
   state.text ||= examples[0] ?? "";
   let last = new AbortController();
 
-  const field = make("textarea", { rows: 2, maxlength: MOST_CHARACTERS, lang: model.source, dir: "auto", spellcheck: "false" });
+  const field = make("textarea", { rows: 2, lang: model.source, dir: "auto", spellcheck: "false" });
   field.value = state.text;
   const button = make("button", { class: "main" }, text("sentence.go"));
   const problem = make("p", { class: "problem", role: "alert", hidden: true });
+  const several = make("div", { class: "several" });
   const forced = make("p", { class: "quiet forced" });
   const target = make("p", { class: "translation", lang: model.target, dir: "auto" });
 
@@ -63,12 +64,12 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false 
       if (signal.aborted) return;
       target.textContent = trace.target_text;
       drawForced(trace);
+      drawSeveral(trace.sentences);
       context.announce(text("sentence.done", { translation: trace.target_text }));
       onTrace(trace, ["v1/trace", body]);
     } catch (fault) {
       if (signal.aborted || onProblem(fault)) return;
-      problem.textContent = fault.message;
-      problem.hidden = false;
+      complain(fault.message);
       target.textContent = "";
     } finally {
       if (!signal.aborted) root.removeAttribute("aria-busy");
@@ -82,15 +83,31 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false 
       make("button", { type: "button", onclick: () => { update({ prefix: "", forced: "", step: "" }); askAgain(); } }, text("sentence.free")),
     ] : []));
   };
-  const go = () => {
-    update({ text: field.value.trim() });
-    if (state.text) askAgain();
+  /** A model reads a sentence at a time: say that more were given, and offer each. @param {string[]} sentences */
+  const drawSeveral = (sentences) => {
+    several.replaceChildren(...(sentences.length > 1 ? [
+      make("p", { role: "status" }, text("sentence.several", { count: sentences.length })),
+      make("div", { class: "chips" }, ...sentences.map((one) => make("button", { type: "button", lang: model.source, onclick: () => { field.value = one; form.requestSubmit(); } }, one))),
+    ] : []));
+  };
+  /** @param {string} message */
+  const complain = (message) => {
+    problem.textContent = message;
+    problem.hidden = false;
+  };
+  /** @param {Record<string, any>} [changes] of the address, if there is a sentence to ask about */
+  const go = (changes = {}) => {
+    const words = field.value.trim();
+    const fault = faultOf(context, words);
+    if (fault) { complain(fault); return; }
+    update({ ...changes, text: words });
+    askAgain();
   };
 
   const form = make("form", { class: "sentence-form" },
     make("label", { class: "field wide" }, make("span", {}, text("sentence.source", { language: languageName(context, model.source) })), field),
     button);
-  form.addEventListener("submit", (event) => { event.preventDefault(); update({ prefix: "", forced: "", only: "", step: "", word: "" }); go(); });
+  form.addEventListener("submit", (event) => { event.preventDefault(); go({ prefix: "", forced: "", only: "", step: "", word: "" }); });
   field.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); form.requestSubmit(); }
   });
@@ -109,9 +126,16 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false 
     makeNumber({ label: text("sentence.alpha"), value: Number(state.alpha || 1), min: 0, max: 2, step: 0.1, onChange: (alpha) => { update({ alpha }); go(); } }));
 
   const root = make("section", { class: "sentence", "aria-label": text("sentence.name") },
-    form, chips, settings, problem,
+    form, chips, settings, problem, several,
     make("div", { class: "translation-box" }, make("span", { class: "quiet" }, text("sentence.target", { language: languageName(context, model.target) })), target, forced));
-  return { root, start: go, again: askAgain, end: () => last.abort(), model, body: makeBody, set: (words) => { field.value = words; } };
+  return { root, start: () => { if (state.text) go(); }, again: askAgain, end: () => last.abort(), model, body: makeBody, set: (words) => { field.value = words; } };
+}
+
+/** What keeps a text from being read, or "". @param {any} context @param {string} words */
+export function faultOf({ text, number }, words) {
+  const count = [...words].length;
+  if (count > MOST_CHARACTERS) return text("sentence.too_long", { count: number(count), most: number(MOST_CHARACTERS) });
+  return count ? "" : text("sentence.empty");
 }
 
 /** How the translation must begin: tokens chosen one by one, or words. @param {any} state */

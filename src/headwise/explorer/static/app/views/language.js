@@ -3,6 +3,7 @@
 import { makeAsking } from "../asking.js";
 import { make, makeNumber, makeSelect, pieceParts } from "../dom.js";
 import { makeFigure } from "../figure.js";
+import { faultOf } from "../sentence.js";
 import { makeSheet, sheetSvg } from "../sheets.js";
 
 export const name = "language";
@@ -11,7 +12,6 @@ const speakers = (models) => models.filter((model) => model.kind === "language_m
 /** @param {any[]} models */
 export const needs = (models) => speakers(models).length > 0;
 
-const MOST_CHARACTERS = 2000;
 const EXAMPLES = {
   en: { first: "the dog is old", second: "the dog old is", beginning: "the dog ____" },
   zh: { first: "判断这个词的词性", second: "判断这个词的磁性", beginning: "判断这个词的____" },
@@ -36,7 +36,7 @@ export function mount(root, context) {
 
 /** @param {any} context @param {string} label @param {string} value */
 function makeLine(context, label, value) {
-  const field = make("input", { type: "text", maxlength: MOST_CHARACTERS, dir: "auto", spellcheck: "false" });
+  const field = make("input", { type: "text", dir: "auto", spellcheck: "false" });
   field.value = value;
   return { field, root: make("label", { class: "field wide" }, make("span", {}, label), field) };
 }
@@ -55,7 +55,8 @@ function mountCompare(context, model) {
 
   function ask() {
     const texts = [first.field.value.trim(), second.field.value.trim()].filter(Boolean);
-    if (!texts.length) return;
+    const fault = texts.length ? texts.map((one) => faultOf(context, one)).find(Boolean) : faultOf(context, "");
+    if (fault) { asking.complain(fault); return; }
     const body = { model: model.name, texts };
     asking.ask(["v1/score", body], (reply) => draw(reply, ["v1/score", body]));
   }
