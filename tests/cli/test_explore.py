@@ -50,6 +50,15 @@ def test_the_demo_is_found_and_runs_are_shown(headwise: Headwise, served: list[A
     assert (models, settings.demo, settings.runs) == (["demo"], Path("runs/demo"), Path("runs"))
 
 
+def test_pairs_that_the_page_trained_are_found_too(headwise: Headwise, served: list[Any]) -> None:
+    shutil.copytree(BUNDLE, "runs/demo-zh-en/model")
+    Path("runs/demo-en-zh").mkdir()  # begun, not finished
+    assert headwise("explore", "--port", 0, "--no-browser").status == 0
+    shutil.copytree(BUNDLE, "runs/demo/model")
+    assert headwise("explore", "--port", 0, "--no-browser").status == 0
+    assert [models for models, _ in served] == [["demo-zh-en"], ["demo", "demo-zh-en"]]
+
+
 def test_given_models_are_opened_and_nothing_is_trained(headwise: Headwise, served: list[Any]) -> None:
     assert headwise("explore", f"one={BUNDLE}", f"other={BUNDLE}", "--port", 0).status == 0
     models, settings = served[0]

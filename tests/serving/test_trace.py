@@ -99,6 +99,8 @@ def test_every_file_of_the_page_is_served_under_the_policy(client: TestClient) -
     assert page.headers["content-type"].startswith("text/html")
     assert "default-src 'none'" in page.headers["content-security-policy"]
     assert "unsafe" not in page.headers["content-security-policy"]
+    head = client.head("/")
+    assert (head.status_code, head.headers["content-length"]) == (200, page.headers["content-length"])
     for name in page_files():
         reply = client.get(f"/static/{name}")
         assert reply.status_code == 200, name

@@ -5,6 +5,7 @@ import sys
 import threading
 import webbrowser
 from pathlib import Path
+from typing import get_args
 
 from headwise.cli.parser import add_computing
 from headwise.cli.serve import add_listening, announce, require_server, server_settings
@@ -46,8 +47,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         nargs="*",
         metavar="MODEL",
         help=say(
-            "bundles or runs, or NAME=DIR (default: the demo in runs/demo)",
-            "模型或运行目录，或 名称=目录（默认：runs/demo 中的演示）",
+            "bundles or runs, or NAME=DIR (default: the demos in runs/demo and runs/demo-XX-YY)",
+            "模型或运行目录，或 名称=目录（默认：runs/demo 与 runs/demo-XX-YY 中的演示）",
         ),
     )
     add_listening(parser)
@@ -57,6 +58,15 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("only say where the page is, open nothing", "只说明页面地址，不打开浏览器"),
     )
     add_computing(parser)
+
+
+def find_demos(directory: Path) -> list[str]:
+    """What `headwise demo` or the page has trained: `directory` and its neighbours named after a pair of languages."""
+    from headwise.serving.training import Pair
+    from headwise.storage import MANIFEST
+
+    places = [directory, *(Path(f"{directory}-{pair}") for pair in get_args(Pair))]
+    return [str(place) for place in places if (place / "model" / MANIFEST).is_file()]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -71,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     given = list(arguments.models)
     if not given:
         settings = settings.model_copy(update={"demo": DEMO})
-        given = [str(DEMO)] if (DEMO / "model").is_dir() else []
+        given = find_demos(DEMO)
     models = load_models(given, device=arguments.device, precision=arguments.precision)
     if settings.port == USUAL_PORT:
         # Somebody else may listen there; a person who only wants to look should not have to care.

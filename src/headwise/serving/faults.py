@@ -108,8 +108,8 @@ def describe_field(problem: Any) -> tuple[str, str]:
 
 
 def _place(location: Sequence[Any]) -> str:
-    """`text.3`, without the names of the members of a union."""
-    parts = [str(part) for part in location[1:] if part not in UNION_TAGS]
+    """`text.3`, without the names of the members of a union; those stand after a field, which may be called the same."""
+    parts = [str(part) for place, part in enumerate(location[1:]) if place == 0 or part not in UNION_TAGS]
     return ".".join(parts[:4])[:80] or "the body"
 
 

@@ -35,12 +35,12 @@ HEADERS = {
 }
 
 
-@router.get("/")
+@router.api_route("/", methods=["GET", "HEAD"])
 async def show_page() -> Response:
     return _answer("index.html")
 
 
-@router.get("/static/{name:path}")
+@router.api_route("/static/{name:path}", methods=["GET", "HEAD"])
 async def send_file(name: str) -> Response:
     return _answer(name)
 

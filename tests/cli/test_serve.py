@@ -1,0 +1,15 @@
+"""`headwise serve`: what its help says of itself."""
+
+import pytest
+
+from headwise.serving.app import create_app
+from tests.cli.conftest import Headwise
+
+ONLY_EXPLORE = {"/v1/demo"}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_help_names_every_address(headwise: Headwise, language: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADWISE_LANG", language)
+    told = headwise("serve", "--help").out
+    assert {path for path in create_app({}).openapi()["paths"] if path not in told} == ONLY_EXPLORE
