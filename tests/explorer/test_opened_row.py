@@ -94,6 +94,19 @@ def test_what_is_not_there_is_refused(translator: Translator, choice: dict[str, 
         open_row(translator, TEXT, **choice)
 
 
+def test_it_is_refused_before_the_model_works(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(*_: object, **__: object) -> None:
+        raise AssertionError("the model was asked")
+
+    monkeypatch.setattr("headwise.explorer.opened_row.decode", work)
+    with pytest.raises(UsageError, match="tokens 601 was asked for; choose 1 to 512"):
+        open_row(translator, "tired " * 600)
+    with pytest.raises(UsageError, match="layer 7 was asked for"):
+        open_row(translator, TEXT, layer=7)
+    with pytest.raises(UsageError, match="query 40 was asked for"):
+        open_row(translator, TEXT, kind="encoder_self", query=40)
+
+
 def test_nothing_and_recurrent_models_are_refused(translator: Translator) -> None:
     with pytest.raises(UsageError, match="the text is empty"):
         open_row(translator, "  ")

@@ -113,7 +113,8 @@ def test_only_what_was_asked_for_is_given_and_not_too_much(
     one = trace_sentence(translator, TEXT, BEAM, maps=MapChoice(("cross",), layers=(0,), heads=(1,)))
     assert [(found.kind, found.layer) for found in one.maps] == [("cross", 0)]
     assert set(one.present) == {("encoder_self", 0, 2), ("decoder_self", 0, 2), ("cross", 0, 2)}
-    assert trace_sentence(translator, TEXT, BEAM, maps=MapChoice(layers=(5,))).maps == ()
+    with pytest.raises(UsageError, match="there is no layer 7; there are"):
+        trace_sentence(translator, TEXT, BEAM, maps=MapChoice(layers=(0, 7)))
     with pytest.raises(UsageError, match="there is no head 2; heads count from 0"):
         trace_sentence(translator, TEXT, BEAM, maps=MapChoice(heads=(0, 2)))
     count = len(one.source_pieces) * len(one.target_pieces)

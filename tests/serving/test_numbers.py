@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 
 import pytest
 from fastapi.testclient import TestClient
@@ -9,7 +10,10 @@ from fastapi.testclient import TestClient
 from headwise.cli.main import main
 from headwise.explorer.opened_row import open_row
 from headwise.explorer.pattern_tables import SMALL, show_pattern
+from headwise.serving.api.numbers import answer_row
 from headwise.serving.loaded import LoadedModel
+from headwise.serving.orders import Abandoned
+from headwise.serving.schemas_views import RowBody
 
 TEXT = "The dog is old."
 
@@ -67,6 +71,26 @@ def test_a_row_is_the_models_own(client: TestClient, models: dict[str, LoadedMod
     assert (found["model"], found["num_heads"] > 1, found["visible"][2]) == ("tiny", True, False)
     assert client.post("/v1/row", json={"text": TEXT, "head": 99}).status_code == 422
     assert client.post("/v1/row", json={"text": TEXT, "model": "nobody"}).status_code == 404
+
+
+def test_a_row_of_too_long_a_sentence_is_refused_at_once(client: TestClient) -> None:
+    start = time.perf_counter()
+    reply = client.post("/v1/row", json={"text": "a" * 2000})
+    assert time.perf_counter() - start < 0.5, "the model was asked first: that took seconds"
+    assert reply.status_code == 422
+    assert "choose 1 to" in reply.json()["error"]["message"]
+
+
+def test_a_row_that_nobody_waits_for_is_not_searched(models: dict[str, LoadedModel]) -> None:
+    asked: list[None] = []
+
+    def is_over() -> bool:
+        asked.append(None)
+        return len(asked) > 3
+
+    with pytest.raises(Abandoned):
+        answer_row("tiny", models["tiny"].value, RowBody(text=TEXT), is_over=is_over)
+    assert len(asked) == 4
 
 
 KINDS = ("sinusoidal", "rotary", "alibi", "t5", "relative", "transformer_xl", "continuous")

@@ -59,6 +59,7 @@ def test_a_prefix_in_words_or_tokens(client: TestClient) -> None:
         ({"text": TEXT, "beam": {"size": 9}}, "bad_request", "beam.size"),
         ({"text": TEXT, "top": 11}, "bad_request", "top"),
         ({"text": TEXT, "maps": {"heads": [2]}}, "not_possible", "there is no head 2"),
+        ({"text": TEXT, "maps": {"layers": [0, 255]}}, "not_possible", "there is no layer 255; there are 1"),
         ({"text": TEXT, "prefix_tokens": [10**6]}, "not_possible", "outside the vocabulary"),
         ({"text": TEXT, "maps": {"kinds": ["all"]}}, "bad_request", "maps.kinds.0"),
     ],

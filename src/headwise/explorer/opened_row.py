@@ -11,7 +11,7 @@ Tested against: the map of the same row (taps.py), the layer's own output, softm
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,9 @@ from torch import Tensor
 from headwise.attention.biases import Bias, VectorBias, dense_bias
 from headwise.attention.masks import Mask
 from headwise.attention.multi_head import MultiHeadAttention
+from headwise.decoding.choices import decode
+from headwise.decoding.constraints import encode_phrases
+from headwise.decoding.stepping import Stepper
 from headwise.errors import UsageError
 from headwise.explorer.traces import AttentionKind
 from headwise.models.encoder_decoder import EncoderDecoder
@@ -106,20 +109,29 @@ def open_row(
     head: int = 0,
     query: int = 0,
     target: str | None = None,
+    stepper: Stepper[Any] | None = None,
 ) -> OpenedRow:
-    """The row of piece number `query`; without a target the model's own translation is read. Layer -1 is the highest."""
+    """The row of piece number `query`; without a target the model's own translation is read. Layer -1 is the highest.
+
+    Whatever can be refused is, before the model does any work; `stepper`: one that can be stopped.
+    """
     model = require_attention(translator)
     source_ids = translator.tokenizers.source.encode(text)
     if not source_ids:
         raise UsageError("the text is empty; give a sentence", "文本为空；请给出一个句子")
-    written = translator([text])[0].text if target is None else target
-    target_ids = translator.tokenizers.target.encode(written)
-    _within("tokens", "词元数", max(len(source_ids), len(target_ids)) + 1, 1, MAX_KEYS)
+    _within("tokens", "词元数", len(source_ids) + 1, 1, min(MAX_KEYS, translator.longest_source.tokens))
     layers = len(model.encoder) if kind == "encoder_self" else len(model.decoder)
     number = layers - 1 if layer == -1 else layer
     _within("layer", "层", number, 0, layers - 1)
     attention = model.attention_layers()[NAMES[kind].format(number)]
     _within("head", "头", head, 0, attention.num_heads - 1)
+    if kind == "encoder_self":
+        _within("query", "查询", query, 0, len(source_ids))
+    if target is None:
+        target_ids = translate(translator, source_ids, stepper=stepper)
+    else:
+        target_ids = translator.tokenizers.target.encode(target)
+    _within("tokens", "词元数", len(target_ids) + 1, 1, MAX_KEYS)
     source, target_tokenizer = translator.tokenizers.source, translator.tokenizers.target
     source_pieces = (*source.pieces(source_ids), "</s>")
     target_input = ("<s>", *target_tokenizer.pieces(target_ids))
@@ -128,6 +140,20 @@ def open_row(
     caught = catch(model, attention, source=[*source_ids, EOS], target=[BOS, *target_ids])
     key_pieces = target_input if kind == "decoder_self" else source_pieces
     return write_out(caught, head=head, query=query, query_pieces=query_pieces, key_pieces=key_pieces)
+
+
+def translate(translator: Translator, source: Sequence[int], *, stepper: Stepper[Any] | None) -> list[int]:
+    """The tokens of the best translation, searched for as the recipe says."""
+    settings = translator.within_positions(translator.recipe.decoding)
+    if stepper is None:
+        stepper = translator.stepper(attending=needs_attention(translator))
+    phrases = encode_phrases(settings, translator.tokenizers.target.encode)
+    return list(decode(stepper, [source], settings, phrases=phrases)[0].best.tokens)
+
+
+def needs_attention(translator: Translator) -> bool:
+    """Whether the search of the recipe looks at the attention itself."""
+    return getattr(translator.recipe.decoding, "coverage_penalty", 0.0) > 0
 
 
 def _within(name: str, zh: str, value: int, low: int, high: int) -> None:

@@ -107,7 +107,15 @@ def all_maps(translator: Translator, source: Sequence[int], target: Sequence[int
 
 def choose_maps(every: Sequence[AttentionMap], choice: MapChoice) -> tuple[AttentionMap, ...]:
     """Those that were asked for, if they are not too many."""
-    found = [one for one in every if one.kind in choice.kinds and (choice.layers is None or one.layer in choice.layers)]
+    found = [one for one in every if one.kind in choice.kinds]
+    num_layers = max((one.layer + 1 for one in found), default=0)
+    absent = [layer for layer in choice.layers or () if found and layer >= num_layers]
+    if absent:
+        raise UsageError(
+            f"there is no layer {absent[0]}; there are {num_layers}, counted from 0",
+            f"没有第 {absent[0]} 层；共有 {num_layers} 层，从 0 开始编号",
+        )
+    found = [one for one in found if choice.layers is None or one.layer in choice.layers]
     missing = [head for head in choice.heads or () if found and head >= min(len(one.weights) for one in found)]
     if missing:
         raise UsageError(

@@ -1,16 +1,19 @@
 """`POST /v1/attend`: attention worked out for numbers one can check by hand; `POST /v1/row`: one row of a loaded model opened up."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fastapi import APIRouter
 
 from headwise.errors import UsageError
 from headwise.explorer.number_tables import NumberTable, Rows, arrange
-from headwise.explorer.opened_row import count_layers, open_row
+from headwise.explorer.opened_row import count_layers, needs_attention, open_row
 from headwise.explorer.worked import EXAMPLES, WorkedAttention, choose_settings, estimate, work_out
 from headwise.explorer.worked_tables import describe_score
+from headwise.serving.orders import Part
 from headwise.serving.schemas import REFUSALS
 from headwise.serving.schemas_views import AttendBody, AttendReply, CurveReply, RowBody, RowReply
+from headwise.serving.sentences import WatchedAttendingStepper, WatchedStepper
 from headwise.serving.state import State
 from headwise.tasks.translator import Translator
 
@@ -27,7 +30,12 @@ async def attend(body: AttendBody, state: State) -> AttendReply:
 async def open_up(body: RowBody, state: State) -> RowReply:
     """q·k, scaling, mask, softmax and weighted sum of one query of a Transformer."""
     model = state.find(body.model, kind="translator")
-    return await state.work(model.name, answer_row, model.name, model.value, body)
+
+    def run(parts: Sequence[Part]) -> list[RowReply]:
+        return [answer_row(model.name, model.value, body, is_over=lambda: all(part.is_over for part in parts))]
+
+    async with state.server.place(model.name):
+        return (await state.deliver(model.name, [Part(run=run)]))[0]
 
 
 def answer_attend(body: AttendBody) -> AttendReply:
@@ -80,7 +88,9 @@ def _curve(worked: WorkedAttention, num_points: int) -> CurveReply | None:
     return CurveReply(queries=queries, outputs=estimate(worked, queries))
 
 
-def answer_row(name: str, translator: Translator, body: RowBody) -> RowReply:
+def answer_row(name: str, translator: Translator, body: RowBody, *, is_over: Callable[[], bool]) -> RowReply:
+    attending = needs_attention(translator)
+    watched = WatchedAttendingStepper if attending else WatchedStepper
     row = open_row(
         translator,
         body.text,
@@ -89,6 +99,7 @@ def answer_row(name: str, translator: Translator, body: RowBody) -> RowReply:
         head=body.head,
         query=body.query,
         target=body.target,
+        stepper=watched(translator.stepper(attending=attending), is_over=is_over),
     )
     counts = count_layers(translator)
     layers = counts[body.kind]
