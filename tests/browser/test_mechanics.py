@@ -1,9 +1,12 @@
 """Attention by numbers, positions, patterns: what stands on the screen is what the server says."""
 
 import json
+import re
 from pathlib import Path
 
+import httpx
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import Visit, Watched
 
@@ -97,7 +100,7 @@ def test_positions_are_read_with_keys_and_saved(visit: Visit, tmp_path: Path) ->
     right = page.locator(".side").nth(1)
     right.locator(".matrix").focus()
     page.keyboard.press("ArrowRight")
-    assert "position 0, column 2: 1.0000" in right.locator(".reading").first.inner_text()
+    assert "position 0, column 1: 1.0000" in right.locator(".reading").first.inner_text()
     with page.expect_download() as saved:
         left.get_by_role("button", name="Save as CSV").last.click()
     saved.value.save_as(tmp_path / "distances.csv")
@@ -130,3 +133,33 @@ def test_patterns_and_costs(visit: Visit) -> None:
     with page.expect_download() as saved:
         costs.get_by_role("button", name="Save as SVG").click()
     assert "<svg" in Path(saved.value.path()).read_text(encoding="utf-8")
+
+
+def test_what_was_measured_is_told_in_the_readers_language(visit: Visit, address: str) -> None:
+    watched = visit(language="zh")
+    watched.show("patterns")
+    notes = watched.page.locator("figure").nth(2).locator("p.quiet")
+    expect(notes.filter(has_text="测得")).to_contain_text("约需 509.0 GiB 内存")
+    told = " ".join(notes.all_inner_texts())
+    assert re.findall(r"\b(?:would|need|heads|compiled|True|False|window|rank|measured)\b", told) == []
+    assert watched.page.locator("figure").nth(2).get_by_text("窗口", exact=True).count() > 0
+    (shipped,) = httpx.get(f"{address}/v1/costs").json()["costs"]
+    texts = httpx.get(f"{address}/static/en.json").json()["patterns"]
+    assert shipped["conditions"]["kernels"] == texts["h200_kernels"]
+    assert {point["remark"] for point in shipped["points"]} == {None, texts["h200_remark"]}
+
+
+def test_bars_around_a_difference_belong_together(visit: Visit) -> None:
+    watched = visit()
+    watched.show("numbers")
+    raised = watched.page.locator(".formula msup").first
+    assert raised.evaluate("one => [one.children[0].localName, one.children[0].textContent]") == ["mrow", "|q−k|"]
+
+
+def test_the_menu_of_a_narrow_page_shows_where_one_is(visit: Visit) -> None:
+    watched = visit(width=390)
+    for view in ("patterns", "align"):
+        watched.show(view)
+        box = watched.page.locator("#views a[aria-current]").bounding_box()
+        assert box is not None
+        assert 0 <= box["x"] <= 390 - box["width"]

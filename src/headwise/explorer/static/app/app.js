@@ -111,7 +111,11 @@ function drawMenu(current, state) {
     if (!links.length) return null;
     return make("div", { class: "group" }, make("h2", {}, text(`shell.group_${group}`)), make("ul", {}, ...links));
   });
+  // On a narrow page the menu is a line to be pushed: to where it was, or to the view that is new.
+  const before = menu.scrollLeft;
   menu.replaceChildren(...groups.filter((group) => group !== null));
+  const link = /** @type {HTMLElement | null} */ (menu.querySelector("[aria-current]"));
+  menu.scrollLeft = link && current !== shown ? link.offsetLeft - (menu.clientWidth - link.offsetWidth) / 2 : before;
 }
 
 function drawSwitches() {

@@ -1,6 +1,6 @@
 /*
  * A formula in one line as people type it, set as mathematics (MathML, which browsers draw and screen readers read):
- * `10000^(2i/dim)` raises, `slope_head` lowers, `√dim` is a root; two spaces begin a new line, everything else stands as it is written.
+ * `10000^(2i/dim)` raises, `slope_head` lowers, `√dim` is a root, `|q − k|` a length; two spaces begin a new line, everything else stands as it is written.
  */
 
 const NAMESPACE = "http://www.w3.org/1998/Math/MathML";
@@ -42,6 +42,11 @@ function makeLine(text) {
       const inner = readRow(token === "(" ? ")" : "]");
       place += 1; // the closing bracket
       return bare ? make("mrow", ...inner) : make("mrow", make("mo", token), ...inner, make("mo", token === "(" ? ")" : "]"));
+    }
+    if (token === "|" && tokens.indexOf("|", place) >= 0) {
+      const inner = readRow("|");
+      place += 1;
+      return make("mrow", make("mo", "|"), ...inner, make("mo", "|"));
     }
     if (token === "√") return make("msqrt", readOne(true));
     if (/^[0-9.]+$/.test(token)) return make("mn", token);

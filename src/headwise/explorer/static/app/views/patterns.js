@@ -16,6 +16,7 @@ const CAUSAL = new Set(["full", "window", "reformer", "linear", "performer"]);
 /** The one number of a kind that can be moved, and where it begins. */
 const SIZES = { window: 4, longformer: 4, bigbird: 4, linformer: 8, reformer: 8, performer: 64 };
 const LENGTH = 64;
+const FACTS = ["device", "precision", "heads", "head_dim", "batch", "causal", "compiled", "kernels"];
 const MEASURES = { both: ["both_seconds", 1000], forward: ["forward_seconds", 1000], memory: ["memory_mib", 1] };
 
 /** @param {HTMLElement} root @param {any} context */
@@ -132,6 +133,19 @@ export function mount(root, context) {
   /** By orders of magnitude, so that small weights are seen too; mixtures may be negative and have colours for both signs. @param {Float64Array} values @returns {{kind: "sequence" | "diverging", scale: "linear" | "log"}} */
   const coloursOf = (values) => (values.some((value) => value < 0) ? { kind: "diverging", scale: "linear" } : { kind: "sequence", scale: "log" });
 
+  /** Kernels that this page knows have a name in its language; others are called as in the file. @param {string} kernel */
+  const nameOf = (kernel) => ([...KINDS, "fused"].includes(kernel) ? text(`patterns.kind_${kernel}`) : kernel);
+  /** A condition of the measurement. @param {string} key @param {string} value @param {boolean} isShipped */
+  function describeFact(key, value, isShipped) {
+    const said = { True: text("patterns.true"), False: text("patterns.false") }[value] ?? (key === "kernels" && isShipped ? text("patterns.h200_kernels") : value);
+    return `${FACTS.includes(key) ? text(`patterns.fact_${key}`) : key} ${said}`;
+  }
+  /** @param {string} reason */
+  function describeSkipped(reason) {
+    const found = /^would need about ([\d.,]+) GiB of memory, ([\d.,]+) are free$/.exec(reason);
+    return found ? text("patterns.needs_memory", { need: found[1], free: found[2] }) : reason;
+  }
+
   /** @param {any[]} costs */
   function drawCost(costs) {
     const source = costs.find((one) => one.name === state.machine) ?? costs[0];
@@ -142,13 +156,13 @@ export function mount(root, context) {
       costs.length > 1 ? makeSelect({ label: text("patterns.machine"), value: source.name, options: costs.map((one) => [one.name, one.shipped ? text("patterns.h200") : one.name]), onChange: (value) => { update({ machine: value }); drawCost(costs); } }) : "");
     const kernels = [...new Set(source.points.map((point) => point.kernel))];
     chart.show({
-      series: kernels.map((kernel) => ({ name: kernel, points: source.points.filter((point) => point.kernel === kernel && point[field] !== null).map((point) => [point.length, point[field] * factor]) })),
+      series: kernels.map((kernel) => ({ name: nameOf(kernel), points: source.points.filter((point) => point.kernel === kernel && point[field] !== null).map((point) => [point.length, point[field] * factor]) })),
       x: { name: text("patterns.tokens"), log: true, base: 2, format: (value) => number(value) }, y: { name: text(`patterns.axis_${measure}`), log: true }, marks: true, height: 380,
     });
     const { gpu, processor, date } = source.machine;
-    const facts = Object.entries(source.conditions).map(([key, value]) => `${key} ${value}`).join("; ");
-    const remarks = [...new Set(source.points.filter((point) => point.remark).map((point) => `${point.kernel}: ${point.remark}.`))];
-    const left = source.points.filter((point) => point.skipped).map((point) => `${point.kernel} ${number(point.length)}: ${point.skipped}`);
+    const facts = Object.entries(source.conditions).map(([key, value]) => describeFact(key, value, source.shipped)).join("; ");
+    const remarks = [...new Set(source.points.filter((point) => point.remark).map((point) => `${nameOf(point.kernel)}: ${source.shipped ? text("patterns.h200_remark") : point.remark}.`))];
+    const left = source.points.filter((point) => point.skipped).map((point) => `${nameOf(point.kernel)} ${number(point.length)}: ${describeSkipped(point.skipped)}`);
     cost.explain(text("patterns.cost_help"));
     notes.textContent = [text("patterns.measured", { machine: gpu ?? processor ?? source.name, date: date ?? "?", facts }), ...remarks, left.length ? text("patterns.left_out", { list: left.join("; ") }) : ""].join(" ");
     cost.read("");

@@ -51,7 +51,7 @@ function makeSide(context, side, { options, sizes }) {
     asking.problem, formula, origin, picture.root, curve.root);
   let shown = null;
   const rowName = (row) => String(shown.first_row + row);
-  const signed = { kind: "diverging", fits: true, label: text("positions.table"), format: (value) => number(value, Number.isInteger(value) ? 0 : 2), onCell: (i, j, value) => picture.read(text(`positions.cell_${shown.rows}`, { row: rowName(i), column: j + 1, value: number(value, 4) })) };
+  const signed = { kind: "diverging", fits: true, label: text("positions.table"), format: (value) => number(value, Number.isInteger(value) ? 0 : 2), onCell: (i, j, value) => picture.read(text(`positions.cell_${shown.rows}`, { row: rowName(i), column: j, value: number(value, 4) })) };
   const table = new Matrix(picture.body, signed);
   const chart = new CurveChart(curve.body, { context, onRead: curve.read, label: text("positions.curve") });
 
@@ -69,7 +69,7 @@ function makeSide(context, side, { options, sizes }) {
     picture.root.hidden = shown.table === null;
     if (shown.table) {
       picture.explain(text(BIAS.has(shown.kind) ? "positions.table_buckets" : `positions.table_${shown.rows}`));
-      const columns = shown.table[0].map((_, place) => ({ text: String(BIAS.has(shown.kind) ? place : place + 1) }));
+      const columns = shown.table[0].map((_, place) => ({ text: String(place) }));
       table.kind = BIAS.has(shown.kind) ? "sequence" : "diverging";
       table.show({ rows: shown.table.map((_, row) => ({ text: rowName(row) })), columns, values: Float64Array.from(shown.table.flat()) });
       picture.read("");

@@ -124,7 +124,7 @@ export function mount(root, context) {
   function drawOverview() {
     const present = SCORES.filter((score) => list.some((run) => run.scores[score] !== undefined));
     const write = (value) => fullNumber(value, language);
-    const columns = [{ name: text("runs.run") }, { name: text("runs.task") }, { name: text("runs.state") }, ...present.map((score) => ({ name: score, number: write }))];
+    const columns = [{ name: text("runs.run") }, { name: text("runs.task") }, { name: text("runs.state") }, ...present.map((score) => ({ name: text(`runs.score_${score.replace(".", "_")}`), number: write }))];
     const rows = list.map((run) => [run.name, [run.task, run.model].filter(Boolean).join(", "), text(run.finished ? "runs.finished" : "runs.unfinished"), ...present.map((score) => run.scores[score] ?? null)]);
     overview.body.replaceChildren(makeSheet({ columns, rows, label: text("runs.all"), chosen: names().indexOf(first()), onRow: (place) => { update({ run: names()[place] }); drawControls(); drawOverview(); look(); } }));
     overview.offer({ table: () => ({ columns: columns.map((column) => column.name), rows: rows.map((row) => row.map((cell) => cell ?? "")) }), svg: () => sheetSvg({ columns, rows }), data: () => list, request: ["v1/runs"] });
