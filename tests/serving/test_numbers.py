@@ -64,6 +64,19 @@ def test_numbers_that_cannot_be_worked_out(client: TestClient, body: dict[str, o
     assert reply.json()["error"]["message_zh"] != reply.json()["error"]["message"]
 
 
+@pytest.mark.parametrize("rows", [[[1.0]], [["password"]], "password", None, {"password": 1}])
+def test_names_that_were_sent_do_not_come_back(client: TestClient, rows: object) -> None:
+    reply = client.post("/v1/attend", json={"example": "waist", "parameters": {"password": rows}, "password": rows})
+    assert reply.status_code == 422
+    assert "password" not in reply.text
+
+
+def test_parameters_of_a_learned_score_are_taken(client: TestClient) -> None:
+    table = [[0.5, 0.0], [0.0, 2.0]]
+    found = ask(client, "/v1/attend", {"example": "two-column", "score": "general", "parameters": {"W": table}})
+    assert found["parameters"]["W"] == table
+
+
 def test_a_row_is_the_models_own(client: TestClient, models: dict[str, LoadedModel]) -> None:
     found = ask(client, "/v1/row", {"text": TEXT, "kind": "decoder_self", "layer": 0, "head": 1, "query": 1})
     own = open_row(models["tiny"].value, TEXT, kind="decoder_self", layer=0, head=1, query=1).as_dict()

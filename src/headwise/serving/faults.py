@@ -3,8 +3,9 @@
     400 not JSON · 401 no key · 403 wrong key · 404, 405 no such address · 413 body too large · 415 not JSON by its header
     422 a field out of bounds, or a wish that cannot be granted · 429 too fast · 503 full or stopping · 504 too long
 
-A message never repeats what was sent: texts are the sender's own, and logs and screens are others'. Errors of the
-library (`headwise.errors`) keep the two sentences they were raised with. `/translate` speaks LibreTranslate's form,
+A message tells numbers that were sent (a layer, a length) and no text: texts are the sender's own, and screens are others'.
+One address is the exception: `/v1/vectors` names the word it does not know, at most 100 letters, to whoever asked about it. The log
+holds neither. Errors of the library (`headwise.errors`) keep the two sentences they were raised with. `/translate` speaks LibreTranslate's form,
 `{"error": "…"}`. Tested: every status, both languages, no input in any reply.
 """
 

@@ -30,6 +30,16 @@ ScoreName = Literal["dot", "scaled_dot", "additive", "concat", "bilinear", "gene
 KernelName = Literal["full", "window", "longformer", "bigbird", "linformer", "reformer", "linear", "performer"]
 
 
+class AttendParameters(Body):
+    """Of a learned score."""
+
+    W_q: Table | None = None
+    W_k: Table | None = None
+    w_v: Table | None = None
+    W: Table | None = None
+    v: Table | None = None
+
+
 class AttendBody(Body):
     model_config = ConfigDict(
         json_schema_extra={
@@ -48,8 +58,8 @@ class AttendBody(Body):
     weights: Literal["softmax", "sparsemax", "entmax", "hard"] = "softmax"
     width: float | None = Field(default=None, ge=0.01, le=1000, description="of the gaussian score")
     scale: float | None = Field(default=None, ge=0.01, le=1000, description="of the cosine score")
-    parameters: dict[Literal["W_q", "W_k", "w_v", "W", "v"], Table] = Field(
-        default_factory=dict, max_length=5, description="of a learned score; what is not given is drawn from the seed"
+    parameters: AttendParameters = Field(
+        default=AttendParameters(), description="of a learned score; what is not given is drawn from the seed"
     )
     seed: int = Field(default=1, ge=0, le=2**31 - 1)
     curve: int = Field(

@@ -4,8 +4,10 @@ import math
 
 from fastapi import APIRouter
 
+from headwise.errors import UsageError
 from headwise.explorer.word_places import place_words, suggest_queries
 from headwise.models.vector_space import VectorSpace
+from headwise.serving.faults import Refusal
 from headwise.serving.schemas import REFUSALS
 from headwise.serving.schemas_language import (
     ContinuationReply,
@@ -18,7 +20,7 @@ from headwise.serving.schemas_language import (
     VectorsReply,
 )
 from headwise.serving.state import State
-from headwise.tasks.language_model import LanguageModel
+from headwise.tasks.language_model import LanguageModel, cut_gap
 
 router = APIRouter(tags=["language"], responses=REFUSALS)
 
@@ -51,6 +53,16 @@ def answer_score(name: str, model: LanguageModel, body: ScoreBody) -> ScoreReply
 
 
 def answer_predict(name: str, model: LanguageModel, body: PredictBody) -> PredictReply:
+    try:
+        cut_gap(body.text)
+    except UsageError:  # it quotes the text, for the command line
+        raise Refusal(
+            422,
+            "gap_not_last",
+            en="the gap stands before other words; a language model reads from left to right and fills in the end: put ____ last, "
+            "or compare whole sentences at /v1/score",
+            zh="空格之后还有别的词；语言模型从左往右读，只能补全结尾：请把 ____ 放在最后，或在 /v1/score 比较完整的句子",
+        ) from None
     found = model.predict(body.text, count=body.count, length=body.length)
     likely = [ContinuationReply(**one.as_dict()) for one in found if math.isfinite(one.log_probability)]
     return PredictReply(model=name, beginning=body.text, predictions=likely)

@@ -60,7 +60,8 @@ def _work(body: AttendBody) -> WorkedAttention:
     keys, values, queries = arrange(tables["keys"], tables["values"], tables["queries"])
     score = body.score or (example.score if example else "scaled_dot")
     parameters = dict(example.parameters.get(score, {})) if example else {}
-    parameters |= {name: NumberTable(_rows(rows, name)) for name, rows in body.parameters.items()}
+    given_parameters = body.parameters.model_dump(exclude_none=True)
+    parameters |= {name: NumberTable(_rows(rows, name)) for name, rows in given_parameters.items()}
     choices = (("width", body.width, "gaussian"), ("scale", body.scale, "cosine"))
     overrides = [f"score.{name}={value!r}" for name, value, kind in choices if value is not None and score == kind]
     settings = choose_settings(score, body.weights, overrides, num_keys=len(keys), parameters=parameters)
