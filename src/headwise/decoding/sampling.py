@@ -4,7 +4,7 @@
 
 Top-k is Fan et al. 2018, top-p (nucleus) Holtzman et al. 2020. The draw is the inverse of the cumulative distribution at
 a uniform number that belongs to (seed, number of the sentence, step, sample): a sentence gets the same output whatever
-else is in its batch. Log-probabilities in the result are the model's own, before temperature and cuts.
+else is in its batch, up to the rounding of the model's own numbers there. Log-probabilities in the result are the model's own, before temperature and cuts.
 Tested by laws (temperature near 0 is greedy, top_k = 1 is greedy, cuts are kept) and by frequencies.
 """
 
