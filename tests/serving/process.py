@@ -33,10 +33,21 @@ sys.exit(main(sys.argv[1:]))
 class ServerProcess:
     """`headwise serve` as a user starts it."""
 
-    def __init__(self, *options: str, model: str = f"tiny={BUNDLE}", log: Path) -> None:
+    def __init__(self, *options: str, model: str = f"tiny={BUNDLE}", log: Path, before: str = "") -> None:
         self.log = log
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "LC_ALL": "C.UTF-8"}
-        command = [sys.executable, "-c", NO_NETWORK, "serve", model, "--port", "0", "--device", "cpu", *options]
+        command = [
+            sys.executable,
+            "-c",
+            before + NO_NETWORK,
+            "serve",
+            model,
+            "--port",
+            "0",
+            "--device",
+            "cpu",
+            *options,
+        ]
         with log.open("wb") as writer:
             self.process = subprocess.Popen(command, stderr=writer, stdout=writer, env=environment, cwd=log.parent)
         self.port = 0

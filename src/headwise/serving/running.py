@@ -1,13 +1,20 @@
 """The process: uvicorn around the application, with its own limits set, and a stop that loses nothing.
 
-On SIGTERM or SIGINT the server stops accepting work (503, `/readyz` says so), finishes what it accepted, and leaves; a second
-signal ends it at once. Tested: a real process under load and a signal.
+On SIGTERM or SIGINT the server stops accepting work (503, `/readyz` says so), finishes what it accepted, and leaves: within the
+deadline of a request and a grace, whoever still reads or computes. A second signal ends it at once. Tested: a real process
+under load and a signal; with a client that does not read and a thread that does not come back.
 """
 
 import asyncio
+import logging
+import os
 import socket
+import sys
+import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import FrameType
+from typing import NoReturn
 
 import uvicorn
 
@@ -22,6 +29,10 @@ from headwise.serving.state import Server
 KEEP_ALIVE_SECONDS = 15
 MAX_CONNECTIONS = 1_024
 BACKLOG = 512
+GRACE_SECONDS = 3.0
+"""Beyond the deadline of the last request, for connections and threads to end."""
+
+logger = logging.getLogger(__name__)
 
 
 class DrainingServer(uvicorn.Server):
@@ -31,17 +42,41 @@ class DrainingServer(uvicorn.Server):
         super().__init__(config)
         self._server = server
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_leaving = threading.Event()
+        self._status = 0
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
+        # A thread of its own, begun beforehand: whatever hangs, it does not, and a signal only has to wake it.
+        threading.Thread(target=self._see_to_the_end, name="headwise-leaving", daemon=True).start()
         await super().serve(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if self._server.is_draining or self._loop is None:
-            super().handle_exit(sig, frame)
-            return
+        if self._status or self._loop is None:
+            self._leave_at_once(128 + sig)
+        self._status = 128 + sig
         self._server.is_draining = True
+        self._is_leaving.set()
         self._loop.call_soon_threadsafe(lambda: asyncio.ensure_future(self._drain(sig)))
+
+    def _see_to_the_end(self) -> None:
+        self._is_leaving.wait()
+        threading.Event().wait(self._server.settings.deadline_seconds + GRACE_SECONDS)
+        logger.warning(
+            say(
+                "some work did not end in time and is given up (a client that does not read, or a computation that hangs)",
+                "有些工作未能按时结束，已放弃（客户端不读取，或计算停滞）",
+            )
+        )
+        self._leave_at_once(self._status)
+
+    def _leave_at_once(self, status: int) -> NoReturn:
+        """Without unwinding: that is what may hang."""
+        if self._server.training is not None:
+            self._server.training.interrupt()
+        with suppress(OSError, RuntimeError, ValueError):  # a signal may come in the middle of a line
+            sys.stderr.flush()
+        os._exit(status)
 
     async def _drain(self, sig: int) -> None:
         until = asyncio.get_running_loop().time() + self._server.settings.deadline_seconds

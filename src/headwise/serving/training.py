@@ -90,10 +90,15 @@ class DemoTraining:
             seconds=round(time.monotonic() - self._began, 1),
         )
 
+    def interrupt(self) -> None:
+        """Have it stop and save, without waiting for that."""
+        if self._process is not None and self.is_going_on:
+            self._process.terminate()
+
     def end(self) -> None:
         """Stop it; what it has learned is kept and gone on with next time."""
         if self._process is not None and self.is_going_on:
-            self._process.terminate()
+            self.interrupt()
             try:
                 self._process.wait(timeout=10)
             except subprocess.TimeoutExpired:

@@ -22,6 +22,8 @@ LINGER_SECONDS = 0.1
 """The thread lingers at most this long, and at most as long as the last batch took."""
 LINGER_GAP = 0.005
 """And only while they keep coming: so long without an arrival ends it."""
+CLOSE_SECONDS = 10.0
+"""A thread that is stuck is left behind; it does not keep the process alive."""
 
 logger = logging.getLogger(__name__)
 
@@ -61,12 +63,12 @@ class Worker:
             self._changed.notify()
 
     def close(self) -> None:
-        """What waits is refused, what is at work is finished."""
+        """What waits is refused, what is at work is finished, if it ends soon."""
         with self._changed:
             self._is_closed = True
             self._changed.notify()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(CLOSE_SECONDS)
 
     def _live(self) -> None:
         while True:
