@@ -47,6 +47,17 @@ def test_bad_keys_files_and_names_are_named_without_their_content(tmp_path: Path
         read_keys(file)
 
 
+def test_keys_that_others_can_write_are_not_believed(tmp_path: Path) -> None:
+    file = tmp_path / "keys.txt"
+    add_key(file, "alice")
+    for mode in (0o666, 0o620):
+        file.chmod(mode)
+        with pytest.raises(UsageError, match="can be written by others"):
+            read_keys(file)
+    file.chmod(0o644)
+    assert list(read_keys(file)) == ["alice"]
+
+
 def test_a_rate_is_a_bucket_that_fills_again() -> None:
     now = [0.0]
     limit = RateLimit(60, clock=lambda: now[0])

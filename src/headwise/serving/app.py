@@ -82,6 +82,7 @@ def create_app(given: Mapping[str, LoadedModel], settings: ServerSettings | None
         description="Translation and language models with their insides on show. 翻译与语言模型，内部可见。",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # a redirect would name the host that was asked for
         lifespan=live,
     )
     app.state.server = server

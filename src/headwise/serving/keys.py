@@ -61,6 +61,11 @@ def read_keys(file: Path) -> dict[str, str]:
             f"{file} is not a file of keys; make one: headwise key NAME --keys {file}",
             f"{file} 不是密钥文件；请生成：headwise key NAME --keys {file}",
         )
+    if os.name == "posix" and file.stat().st_mode & 0o022:
+        raise UsageError(
+            f"{file} can be written by others, who could let themselves in; run: chmod 600 {file}",
+            f"{file} 可被他人写入，他人可借此进入；请运行：chmod 600 {file}",
+        )
     if file.stat().st_size > MAX_FILE_BYTES:
         raise DataError("is too large for a file of keys", "作为密钥文件过大", file=file)
     keys: dict[str, str] = {}
