@@ -22,6 +22,8 @@ from headwise.serving.loaded import LoadedModel
         ("evil.example", 400),
         ("localhost.evil.example", 400),
         ("localhost@evil.example", 400),
+        ("127.0.0.1:8311@evil.example", 400),
+        ("[::1].evil.example", 400),
         ("", 400),
         ("127.0.0.1/../v1", 400),
     ],
@@ -127,3 +129,17 @@ def test_metrics_are_lines_that_prometheus_reads(client: TestClient) -> None:
     values = [int(line.rsplit(" ", 1)[1]) for line in counts]
     assert values == sorted(values)
     assert values[-1] >= 1
+
+
+def test_no_redirect_to_a_host_that_was_asked_for(client: TestClient) -> None:
+    reply = client.get("/v1/models/", follow_redirects=False)
+    assert (reply.status_code, "location" in reply.headers) == (404, False)
+
+
+def test_a_head_has_a_bound(client: TestClient) -> None:
+    for reply in (
+        client.get("/healthz", headers={f"X-{n}": "y" for n in range(4_000)}),
+        client.get("/healthz?" + "a" * 20_000),
+        client.get("/" + "a" * 20_000),
+    ):
+        assert (reply.status_code, reply.json()["error"]["code"]) == (431, "large_head")

@@ -2,11 +2,15 @@
 
 A body is read here, whole and within its bound and its time, so that nothing behind the door ever sees a larger or a half one;
 afterwards the connection is only listened to for the client's leaving. Every reply gets the same cautious headers and is
-counted. Tested: hosts, sizes with and without a declared length, types, slow bodies.
+counted. A reply that is not read to its end within the deadline is cut off, and what it held is free again.
+Tested: hosts, sizes with and without a declared length, types, slow bodies, clients that do not read.
 """
 
 import asyncio
+import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -15,6 +19,10 @@ from headwise.serving.limits import ServerSettings
 from headwise.serving.metrics import Metrics
 
 BODY_SECONDS = 10.0
+CUT_SECONDS = 1.0
+"""Beyond the deadline, so that whoever reads is told of it first."""
+HEAD_BYTES = 16_384
+HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?", re.IGNORECASE)
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -59,6 +67,7 @@ class Door:
     async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             headers = {name.lower(): value for name, value in scope["headers"]}
+            self._check_head(scope)
             self._check_host(headers.get(b"host", b""))
             if scope["method"] in ("POST", "PUT", "PATCH"):
                 receive = await self._read(headers, receive)
@@ -67,7 +76,31 @@ class Door:
             return
         except ConnectionResetError:
             return
-        await self.app(scope, receive, send)
+        with self._cut_when_late(scope):
+            await self.app(scope, receive, send)
+
+    @contextmanager
+    def _cut_when_late(self, scope: Scope) -> Iterator[None]:
+        cut = scope.get("extensions", {}).get("headwise.cut")
+        if cut is None:
+            yield
+            return
+        late = asyncio.get_running_loop().call_later(self.settings.deadline_seconds + CUT_SECONDS, cut["call"])
+        try:
+            yield
+        finally:
+            late.cancel()
+
+    def _check_head(self, scope: Scope) -> None:
+        """The parser bounds a head that comes in pieces only."""
+        headers = sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+        if headers + len(scope.get("raw_path") or b"") + len(scope["query_string"]) > HEAD_BYTES:
+            raise Refusal(
+                431,
+                "large_head",
+                en=f"the head of the request is larger than {HEAD_BYTES:,} bytes; send fewer headers and a shorter address",
+                zh=f"请求头超过 {HEAD_BYTES:,} 字节；请减少请求头、缩短地址",
+            )
 
     def _check_host(self, given: bytes) -> None:
         """A page elsewhere may lead a browser to this machine under a foreign name: such names are not ours."""
@@ -131,8 +164,7 @@ class Door:
         )
 
 
-def _name_of(host: str) -> str:
-    """`name`, `name:port`, `[::1]:port`."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0].lower()
+def _name_of(host: str) -> str | None:
+    """`name`, `name:port`, `[::1]:port`, and nothing else."""
+    found = HOST.fullmatch(host)
+    return None if found is None else (found[1] or found[2]).lower()

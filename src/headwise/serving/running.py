@@ -17,17 +17,19 @@ from types import FrameType
 from typing import NoReturn
 
 import uvicorn
+from fastapi import FastAPI
 
 from headwise.errors import UsageError
 from headwise.language import say
 from headwise.serving.app import create_app
+from headwise.serving.connections import MAX_CONNECTIONS, Connection
+from headwise.serving.door import HEAD_BYTES
 from headwise.serving.keys import read_keys
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.state import Server
 
 KEEP_ALIVE_SECONDS = 15
-MAX_CONNECTIONS = 1_024
 BACKLOG = 512
 GRACE_SECONDS = 3.0
 """Beyond the deadline of the last request, for connections and threads to end."""
@@ -103,18 +105,23 @@ def serve(
         announce(say(f"serving {names} at http://{address}:{port}", f"正在提供 {names}：http://{address}:{port}"))
     else:
         opened(f"http://{address}:{port}/")
-    config = uvicorn.Config(
+    DrainingServer(configure(app), app.state.server).run(sockets=[listening])
+
+
+def configure(app: FastAPI) -> uvicorn.Config:
+    """uvicorn, with every wait and every number bounded."""
+    return uvicorn.Config(
         app,
-        http="h11",  # the parser that bounds what it keeps of a request's head
+        http=Connection,
+        ws="none",
         log_level="warning",
         access_log=False,
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        limit_concurrency=MAX_CONNECTIONS,
-        h11_max_incomplete_event_size=16_384,
+        limit_concurrency=MAX_CONNECTIONS + 2,  # only when none of them is idle
+        h11_max_incomplete_event_size=HEAD_BYTES,
     )
-    DrainingServer(config, app.state.server).run(sockets=[listening])
 
 
 def check_exposure(settings: ServerSettings) -> None:

@@ -1,0 +1,143 @@
+"""Connections that ask nothing, drip, or do not read: they end, and meanwhile others are answered."""
+
+import asyncio
+import http.client
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+
+import pytest
+import uvicorn
+
+from headwise.serving import connections
+from headwise.serving.app import create_app
+from headwise.serving.limits import ServerSettings
+from headwise.serving.loaded import LoadedModel
+from headwise.serving.running import configure, open_socket
+from headwise.serving.state import Server
+from headwise.serving.streaming import HeldResponse
+
+
+class Running:
+    """The server in a thread, on a real socket, with an address that never stops sending."""
+
+    def __init__(self, models: dict[str, LoadedModel]) -> None:
+        settings = ServerSettings(port=0, deadline_seconds=0.5)
+        app = create_app(models, settings)
+        self.state: Server = app.state.server
+
+        async def endless() -> HeldResponse:
+            held = AsyncExitStack()
+            await held.enter_async_context(self.state.place("tiny"))
+            return HeldResponse(_shout(), held)
+
+        app.get("/endless", response_model=None)(endless)
+        self.listening = open_socket(settings)
+        self.port = self.listening.getsockname()[1]
+        self.server = uvicorn.Server(configure(app))
+        self.thread = threading.Thread(target=lambda: self.server.run(sockets=[self.listening]))
+        self.thread.start()
+
+    def connect(self, *, sent: bytes = b"") -> socket.socket:
+        found = socket.create_connection(("127.0.0.1", self.port), timeout=10)
+        found.sendall(sent)
+        return found
+
+    def is_answering(self) -> bool:
+        asking = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        asking.request("GET", "/healthz")
+        status = asking.getresponse().status
+        asking.close()
+        return status == 200
+
+
+async def _shout() -> AsyncIterator[str]:
+    while True:
+        yield "a" * 65_536
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def running(models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.4)
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 7)
+    found = Running(models)
+    try:
+        yield found
+    finally:
+        found.server.should_exit = True
+        found.thread.join(20)
+        assert not found.thread.is_alive()
+
+
+def seconds_until_closed(connection: socket.socket, *, dripping: bytes = b"") -> float:
+    start = time.monotonic()
+    connection.settimeout(0.05)
+    while time.monotonic() - start < 10:
+        try:
+            if dripping:
+                connection.send(dripping)
+            if not connection.recv(4096):
+                break
+        except TimeoutError:
+            continue
+        except OSError:
+            break
+    return time.monotonic() - start
+
+
+@pytest.mark.parametrize(
+    ("sent", "dripping"),
+    [
+        (b"", b""),
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ", b"y"),
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /", b"y"),
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\n", b"y"),
+    ],
+    ids=["idle", "a head that drips", "a second head that drips", "a body that drips after the reply"],
+)
+def test_whoever_does_not_ask_is_closed(running: Running, sent: bytes, dripping: bytes) -> None:
+    with running.connect(sent=sent) as connection:
+        assert 0.2 < seconds_until_closed(connection, dripping=dripping) < 5
+
+
+def test_many_idle_connections_do_not_shut_others_out(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 60.0)
+    idle = [running.connect() for _ in range(23)]
+    assert all(running.is_answering() for _ in range(5))
+    assert seconds_until_closed(idle[0]) < 1  # the longest idle made room
+    assert len(running.server.server_state.connections) <= 8
+    for connection in idle:
+        connection.close()
+
+
+def test_another_machine_has_a_bound_of_its_own(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS_OF_ONE", 2)
+    monkeypatch.setattr(connections, "is_loopback", lambda host: False)
+    first, second, third = (running.connect() for _ in range(3))
+    assert seconds_until_closed(first) < 0.3
+    for connection in (first, second, third):
+        connection.close()
+    assert running.is_answering()
+
+
+def test_a_client_that_does_not_read_gives_its_place_back(running: Running) -> None:
+    with running.connect(sent=b"GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+        until = time.monotonic() + 10
+        while not running.state.num_accepted:
+            assert time.monotonic() < until
+        start = time.monotonic()
+        while running.state.num_accepted:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        assert 0.5 < time.monotonic() - start < 5
+        assert not running.server.server_state.tasks
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_large_head_is_told_so(running: Running, is_whole: bool) -> None:
+    sent = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 20_000 + (b"\r\n\r\n" if is_whole else b"")
+    with running.connect(sent=sent) as connection:
+        assert connection.recv(4096).startswith(b"HTTP/1.1 431 ")
