@@ -11,6 +11,7 @@ holds neither. Errors of the library (`headwise.errors`) keep the two sentences 
 
 import logging
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -20,7 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headwise.errors import HeadwiseError
-from headwise.serving.schemas import UNION_TAGS
+from headwise.serving.schemas import UNION_FIELDS
 from headwise.settings.problems import REQUIREMENTS
 
 LIBRETRANSLATE = "/translate"
@@ -109,8 +110,8 @@ def describe_field(problem: Any) -> tuple[str, str]:
 
 
 def _place(location: Sequence[Any]) -> str:
-    """`text.3`, without the names of the members of a union; those stand after a field, which may be called the same."""
-    parts = [str(part) for place, part in enumerate(location[1:]) if place == 0 or part not in UNION_TAGS]
+    """`text.3`, without the names of the members of a union."""
+    parts = [str(part) for before, part in pairwise(location) if before not in UNION_FIELDS]
     return ".".join(parts[:4])[:80] or "the body"
 
 

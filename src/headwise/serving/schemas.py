@@ -28,8 +28,8 @@ TextOrTexts = Annotated[
     # Told apart beforehand: whoever sends a text that is too long is not told that it is no list.
     Discriminator(lambda given: "several" if isinstance(given, list) else "one"),
 ]
-UNION_TAGS = frozenset({"one", "several", "greedy", "beam", "sampling"})
-"""How the members of unions are called where a fault is; no field has such a name."""
+UNION_FIELDS = frozenset({"text", "q", "decoding"})
+"""After these, where a fault is, stands the name of the union's member."""
 ModelName = Annotated[
     str, Field(min_length=1, max_length=64, description="a name of /v1/models; without it the first that fits")
 ]
