@@ -107,17 +107,18 @@ def test_many_idle_connections_do_not_shut_others_out(running: Running, monkeypa
     monkeypatch.setattr(connections, "HEAD_SECONDS", 60.0)
     idle = [running.connect() for _ in range(23)]
     assert all(running.is_answering() for _ in range(5))
-    assert seconds_until_closed(idle[0]) < 1  # the longest idle made room
+    assert seconds_until_closed(idle[0]) < 5  # the longest idle made room
     assert len(running.server.server_state.connections) <= 8
     for connection in idle:
         connection.close()
 
 
 def test_another_machine_has_a_bound_of_its_own(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 60.0)
     monkeypatch.setattr(connections, "MAX_CONNECTIONS_OF_ONE", 2)
     monkeypatch.setattr(connections, "is_loopback", lambda host: False)
     first, second, third = (running.connect() for _ in range(3))
-    assert seconds_until_closed(first) < 0.3
+    assert seconds_until_closed(first) < 5
     for connection in (first, second, third):
         connection.close()
     assert running.is_answering()

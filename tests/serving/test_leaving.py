@@ -40,7 +40,7 @@ def test_a_second_signal_ends_the_server_at_once(tmp_path: Path) -> None:
         start = time.monotonic()
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(10) == 130
-        assert time.monotonic() - start < 1
+        assert time.monotonic() - start < 5
     assert "Traceback" not in server.log.read_text(encoding="utf-8")
 
 
@@ -50,7 +50,7 @@ def test_what_hangs_is_left_behind_after_the_deadline(tmp_path: Path) -> None:
     with ServerProcess("--deadline", "1", log=tmp_path / "log.txt", before=before) as server, stream(server):
         start = time.monotonic()
         assert server.stop(seconds=20) == 143
-        assert time.monotonic() - start < 6
+        assert time.monotonic() - start < 10
     log = server.log.read_text(encoding="utf-8")
     assert "did not end in time" in log
     assert "Traceback" not in log
