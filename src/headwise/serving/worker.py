@@ -20,8 +20,8 @@ MAX_BATCH_SENTENCES = 64
 MAX_BATCH_TOKENS = 8_192
 LINGER_SECONDS = 0.1
 """The thread lingers at most this long, and at most as long as the last batch took."""
-LINGER_GAP = 0.005
-"""And only while they keep coming: so long without an arrival ends it."""
+LINGER_GAP, LINGER_SHARE = 0.005, 0.05
+"""And only while they keep coming: so long, or so much of the last batch's time, without an arrival ends it."""
 CLOSE_SECONDS = 10.0
 """A thread that is stuck is left behind; it does not keep the process alive."""
 
@@ -112,7 +112,7 @@ class Worker:
         """More may be on their way: those whom the last batch answered."""
         until = time.monotonic() + min(LINGER_SECONDS, self._last_seconds)
         while len(self._waiting) < self._expected and not self._is_closed:
-            left = min(LINGER_GAP, until - time.monotonic())
+            left = min(max(LINGER_GAP, LINGER_SHARE * self._last_seconds), until - time.monotonic())
             if left <= 0 or not self._changed.wait(left):
                 return
 
