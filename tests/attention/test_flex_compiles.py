@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 ONCE = """
 import torch
 from torch._dynamo.testing import CompileCounter
@@ -37,6 +39,7 @@ for kernel, masks in kinds:
 """
 
 
+@pytest.mark.prove
 def test_lengths_share_a_kernel() -> None:
     """In a process of its own: pytest's checks of shapes are no code for a compiler. One tile, one key tile, and all the rest."""
     subprocess.run([sys.executable, "-c", ONCE], check=True, timeout=240)

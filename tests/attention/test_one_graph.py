@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 ONE_GRAPH = """
 import torch
 from headwise.attention.choices import Linear, Linformer, Performer, Reformer, build_attention
@@ -28,6 +30,7 @@ for settings, role in ((Linear(), "encoder"), (Linear(), "decoder"), (Performer(
 """
 
 
+@pytest.mark.prove
 def test_one_graph_for_all_contents() -> None:
     """In a process of its own: pytest's checks of shapes are no code for a compiler."""
     subprocess.run([sys.executable, "-c", ONE_GRAPH], check=True, timeout=240)

@@ -6,6 +6,8 @@ import socket
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.serving.process import ServerProcess
 
 SLOW = """
@@ -44,6 +46,7 @@ def test_a_second_signal_ends_the_server_at_once(tmp_path: Path) -> None:
     assert "Traceback" not in server.log.read_text(encoding="utf-8")
 
 
+@pytest.mark.prove
 def test_what_hangs_is_left_behind_after_the_deadline(tmp_path: Path) -> None:
     """One signal; the only worker never comes back."""
     before = SLOW.replace("SECONDS", "1000")

@@ -33,6 +33,7 @@ def _write(recipe: AnyRecipe, path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.prove
 def test_two_rungs_in_one_table(tmp_path: Path) -> None:
     recipe = _write(tag_recipe(tmp_path, "training.steps=30"), tmp_path / "tags.yaml")
     words = [recipe, "model.kind=word,encoder", "model.dim=16"]
