@@ -10,6 +10,7 @@ from headwise.serving import door
 from headwise.serving.app import create_app
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
+from tests.serving.loops import run_alone
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,7 @@ def test_a_body_that_does_not_come(
 
     headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
     scope = {"type": "http", "method": "POST", "path": "/v1/translate", "headers": headers, "query_string": b""}
-    asyncio.run(app(scope, receive, send))
+    run_alone(app(scope, receive, send))
     assert [message.get("status") for message in sent[:1]] == ([] if status is None else [status])
 
 

@@ -14,6 +14,7 @@ from fastapi.testclient import TestClient
 from headwise.serving.app import create_app
 from headwise.serving.faults import CaughtBugs
 from headwise.serving.limits import ServerSettings
+from tests.serving.loops import run_alone
 from tests.serving.slow import slow_models
 
 LONG = {"text": "The dog is old", "decoding": {"kind": "greedy"}}
@@ -96,7 +97,7 @@ def test_when_the_client_leaves_the_work_stops(streamed: bool) -> None:
             sent = await _call(app, {"text": "I am.", "decoding": {"kind": "greedy"}}, leaves=lambda: False)
             assert sent[0]["status"] == 200
 
-    asyncio.run(scene())
+    run_alone(scene())
 
 
 def test_a_stopping_server_refuses_new_work_and_says_it_is_not_ready() -> None:
@@ -144,7 +145,7 @@ def test_a_bug_after_the_first_word_ends_the_reply(caplog: pytest.LogCaptureFixt
     async def receive() -> Any:
         return {"type": "http.disconnect"}
 
-    asyncio.run(CaughtBugs(break_off)({"type": "http", "path": "/"}, receive, send))
+    run_alone(CaughtBugs(break_off)({"type": "http", "path": "/"}, receive, send))
     assert [message["type"] for message in sent] == ["http.response.start"]
     assert "ValueError" in caplog.text
     assert "what was sent" not in caplog.text

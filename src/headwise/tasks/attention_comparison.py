@@ -85,7 +85,8 @@ class AttentionComparison:
 
 
 def fit_slope(pairs: Sequence[tuple[float, float]]) -> float | None:
-    """Through the logarithms of (size, cost); None from fewer than two points."""
+    """Through the logarithms of (size, cost); None from fewer than two points. A cost that is not above zero was too small to measure."""
+    pairs = [(size, cost) for size, cost in pairs if cost > 0]
     if len(pairs) < 2:
         return None
     sizes, costs = np.log(np.array(pairs, dtype=np.float64)).T
