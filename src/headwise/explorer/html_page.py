@@ -23,7 +23,7 @@ from headwise.explorer.traces import Trace
 from headwise.storage import write_text
 
 LANGUAGES = ("en", "zh")
-SCRIPTS = ("data.js", "links.js", "heat_map.js", "overview.js", "page.js")
+SCRIPTS = ("app/trace.js", "data.js", "links.js", "heat_map.js", "overview.js", "page.js")
 
 
 def write_page(traces: Sequence[Trace], path: Path | str, *, title: str) -> None:

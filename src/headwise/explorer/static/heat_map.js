@@ -39,13 +39,13 @@ function colourOf(colours, value, lowest, largest) {
   return colours[Math.min(255, Math.max(0, Math.round((255 * (value - lowest)) / (largest - lowest))))];
 }
 
-/** The ends of the scale: 0 and the largest weight, or as far below zero as above it. @param {View} view @param {number} [largest] */
+/** The ends of the scale: 0 and the largest weight, or as far below zero as above it. @param {Table} view @param {number} [largest] */
 function endsOf(view, largest = 1e-9) {
   const most = view.weights.reduce((found, weight) => Math.max(found, Math.abs(weight)), largest);
   return { lowest: view.signed ? -most : 0, largest: most };
 }
 
-/** A table as a canvas of one pixel a cell: writing pixels is much faster than drawing squares. @param {HTMLCanvasElement} canvas @param {View} view @param {{lowest: number, largest: number}} ends */
+/** A table as a canvas of one pixel a cell: writing pixels is much faster than drawing squares. @param {HTMLCanvasElement} canvas @param {Table} view @param {{lowest: number, largest: number}} ends */
 function drawPixels(canvas, view, { lowest, largest }) {
   canvas.width = view.columns.length;
   canvas.height = view.rows.length;
@@ -72,7 +72,7 @@ class HeatMap {
     new ResizeObserver(() => { if (area.clientWidth !== this.width) this.draw(); }).observe(area);
   }
 
-  /** @param {View} view */
+  /** @param {Table} view */
   show(view) {
     this.view = view;
     this.cell = { row: -1, column: -1 };

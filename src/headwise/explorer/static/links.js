@@ -37,7 +37,7 @@ class LinkView {
     new ResizeObserver(() => this.drawLines()).observe(area);
   }
 
-  /** Show another table. @param {View} view @param {{query: string, key: string}} names of the two rows of words */
+  /** Show another table. @param {Table} view @param {{query: string, key: string}} names of the two rows of words */
   show(view, names) {
     this.view = view;
     this.pinned = this.active = null;

@@ -18,7 +18,7 @@ function showOverview(area, trace, kind, choice, onChoice, say) {
       const name = `${say("layer_number", { number: map.layer })}, ${say("head_number", { number: head })}`;
       const button = makeElement("button", { type: "button", "aria-label": name, title: name, "aria-pressed": String(chosen) });
       const canvas = /** @type {HTMLCanvasElement} */ (makeElement("canvas", { "aria-hidden": "true" }));
-      const small = makeView(trace, map, { ...choice, head: String(head) });
+      const small = makeTable(trace, [map], { ...choice, head: String(head) });
       drawPixels(canvas, small, endsOf(small, small.signed ? undefined : 1)); // the style sheet enlarges it
       button.append(canvas);
       button.addEventListener("click", () => onChoice(map.layer, String(head)));

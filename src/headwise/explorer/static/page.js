@@ -52,7 +52,7 @@ function formatWeight(value) {
 
 const trace = () => page.traces[choice.trace];
 const currentMap = () => mapsOf(trace(), choice.kind).find((map) => map.layer === choice.layer);
-/** @type {View} what the link view, the heat map and the table show */
+/** @type {Table} what the link view, the heat map and the table show */
 let view;
 
 const linkView = new LinkView(byId("link_area"), readWord, formatWeight);
@@ -142,7 +142,7 @@ function render() {
     byId(`${side}_text`).textContent = trace()[`${side}_text`];
     byId(`${side}_text`).lang = trace()[side].language;
   }
-  view = makeView(trace(), currentMap(), choice);
+  view = makeTable(trace(), [currentMap()], choice);
   byId("signed_note").hidden = !view.signed;
   linkView.show(view, {
     key: say(choice.kind === "decoder_self" ? "looked_at_target" : "looked_at_source"),

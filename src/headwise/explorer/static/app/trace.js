@@ -1,5 +1,5 @@
 /*
- * What /v1/trace gives, and what a picture shows of it: pieces put together into words, marks hidden, heads put together.
+ * What a trace holds (a reply of /v1/trace, or a page in one file), and what a picture shows of it: pieces put together into words, marks hidden, heads put together.
  * Weights travel as whole numbers, weight = low + number · scale / (2^bits − 1), in the order [head][query][key].
  *
  * @typedef {{language: string, pieces: string[], words: string[], word_of_piece: number[], marks: boolean[]}} Side
