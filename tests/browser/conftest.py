@@ -115,6 +115,14 @@ class Watched:
         self.page.wait_for_timeout(40)
         self.page.wait_for_selector("html:not([data-asking]) main :is(h1, [role=alert])")
 
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until something that no selector tells holds."""
+        for _ in range(200):
+            if holds():
+                return
+            self.page.wait_for_timeout(50)
+        assert holds()
+
     @property
     def unforeseen(self) -> list[str]:
         return [problem for problem in self.problems if not any(words in problem for words in self.allowed)]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from headwise.models.vector_space import VectorSpace
 from headwise.randomness import numpy_generator
@@ -124,13 +125,12 @@ def test_a_run_grows_before_ones_eyes(visit: Visit, speaking: str, directory: Pa
     page.wait_for_selector("[role=status].live:has-text('update 4')")
     loss = page.locator("figure", has=page.get_by_role("heading", name="Loss"))
     loss.get_by_role("button", name="Table").click()
-    assert loss.locator("table tbody tr").count() == 4
+    expect(loss.locator("table tbody tr")).to_have_count(4)
     with (directory / "runs" / "first" / "log.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps({"kind": "train", "step": 9, "loss": 0.25, "learning_rate": 0.5}) + "\n")
     page.wait_for_selector("[role=status].live:has-text('update 9')")
-    last = loss.locator("table tbody tr").last.locator("th, td").all_inner_texts()
-    assert last == ["9", "0.2500"]
-    assert page.locator("figure", has=page.get_by_role("heading", name="Learning rate")).is_visible()
+    expect(loss.locator("table tbody tr").last.locator("th, td")).to_have_text(["9", "0.2500"])
+    expect(page.locator("figure", has=page.get_by_role("heading", name="Learning rate"))).to_be_visible()
 
 
 def test_two_runs_over_each_other(visit: Visit, speaking: str) -> None:
@@ -141,9 +141,10 @@ def test_two_runs_over_each_other(visit: Visit, speaking: str) -> None:
     page.get_by_label("Beside it").select_option(other)
     page.wait_for_selector(f".series-names li:has-text('{other}')")
     loss = page.locator("figure", has=page.get_by_role("heading", name="Loss"))
-    assert loss.locator(".series-names li").count() == 2
+    expect(loss.locator(".series-names li")).to_have_count(2)
     loss.locator(".chart").focus()
     page.keyboard.press("Home")
     assert loss.locator(".reading").inner_text().count(" · ") >= 2
-    assert page.locator("figure", has=page.get_by_role("heading", name="All runs")).locator("tbody tr").count() == 2
-    assert "12.5" in page.locator("figure").last.inner_text()
+    table = page.locator("figure", has=page.get_by_role("heading", name="All runs"))
+    expect(table.locator("tbody tr")).to_have_count(2)
+    expect(page.locator("figure").last).to_contain_text("12.5")

@@ -100,7 +100,7 @@ def test_positions_are_read_with_keys_and_saved(visit: Visit, tmp_path: Path) ->
     right = page.locator(".side").nth(1)
     right.locator(".matrix").focus()
     page.keyboard.press("ArrowRight")
-    assert "position 0, column 1: 1.0000" in right.locator(".reading").first.inner_text()
+    expect(right.locator(".reading").first).to_contain_text("position 0, column 1: 1.0000")
     with page.expect_download() as saved:
         left.get_by_role("button", name="Save as CSV").last.click()
     saved.value.save_as(tmp_path / "distances.csv")
@@ -113,7 +113,7 @@ def test_patterns_and_costs(visit: Visit) -> None:
     watched = visit()
     watched.show("patterns")
     page = watched.page
-    assert page.locator(".patterns button").count() == 8
+    expect(page.locator(".patterns button")).to_have_count(8)
     page.locator(".patterns button", has_text="window").click()
     watched.settle()
     own = ask(watched, "v1/patterns", {"kind": "window", "length": 64})
@@ -125,11 +125,11 @@ def test_patterns_and_costs(visit: Visit) -> None:
     page.wait_for_selector(".reading:has-text('190 pairs')")
     page.get_by_label("only earlier tokens").check()
     watched.settle()
-    assert page.locator(".patterns button").count() == 5
+    expect(page.locator(".patterns button")).to_have_count(5)
     costs = page.locator("figure").last
     costs.locator(".chart").focus()
     page.keyboard.press("End")
-    assert "tokens 65,536: fused 68.87 · window 1.727" in costs.locator(".reading").inner_text()
+    expect(costs.locator(".reading")).to_contain_text("tokens 65,536: fused 68.87 · window 1.727")
     with page.expect_download() as saved:
         costs.get_by_role("button", name="Save as SVG").click()
     assert "<svg" in Path(saved.value.path()).read_text(encoding="utf-8")

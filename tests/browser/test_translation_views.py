@@ -108,7 +108,7 @@ def test_the_value_under_the_cursor(visit: Visit, address: str) -> None:
     reply = trace(address, maps={"kinds": ["encoder_self"], "bits": 16})
     value = unpack(reply["maps"][0])[0]
     page.locator(".matrix-body").hover(position={"x": 3, "y": 3})
-    assert page.locator("figure .reading").first.inner_text().endswith(f"{value[0, 0]:.4f}")
+    expect(page.locator("figure .reading").first).to_have_text(re.compile(rf"{value[0, 0]:.4f}$"))
 
 
 def test_steps_and_tree_tell_the_servers_numbers(visit: Visit, address: str) -> None:
@@ -218,8 +218,8 @@ def test_a_server_that_goes_away_is_explained(visit: Visit) -> None:
     watched.page.get_by_role("button", name="Translate", exact=True).click()
     problem = watched.page.locator(".problem")
     problem.wait_for(state="visible")
-    assert problem.inner_text().startswith("The server does not answer.")
-    assert "headwise explore" in problem.inner_text()
+    expect(problem).to_contain_text("The server does not answer.")
+    expect(problem).to_contain_text("headwise explore")
 
 
 def test_several_sentences_are_told_and_offered(visit: Visit) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
 
 from tests.browser.conftest import Visit, Watched
 
@@ -53,9 +54,9 @@ def test_language_and_colours_can_be_changed_and_are_remembered(visit: Visit) ->
     page = watched.page
     page.locator("#switches select").nth(0).select_option("zh")
     page.wait_for_selector("html[lang=zh-CN]")
-    assert page.locator("main h1").inner_text() == "翻译与对齐"
+    expect(page.locator("main h1")).to_have_text("翻译与对齐")
     page.locator("#switches select").nth(1).select_option("dark")
-    assert page.locator("html").get_attribute("data-theme") == "dark"
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     page.reload()
     watched.settle()
     assert page.locator("html").get_attribute("lang") == "zh-CN"
