@@ -16,7 +16,8 @@ often alone in theirs, and look at themselves. A token that others may not see i
 Cost per head, n tokens, r rounds, w = window: 12 n r w d operations (causal 8), n r (2 d + 3 w r) numbers on the way; sorting n log n.
 Full attention takes 4 n² d.
 
-Tested against: the same written out over all pairs; transformers' hash; with one bucket, full attention of shared queries and keys.
+Tested against: the paper's equations position by position; reformer-pytorch where its cuts fall between buckets; transformers' hash; with
+one bucket, full attention of shared queries and keys.
 """
 
 import math
