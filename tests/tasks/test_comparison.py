@@ -1,6 +1,7 @@
 """A comparison with real runs: two that finish, one that fails; done again, changed, stopped; and the words of its table."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,11 +13,14 @@ import pytest
 
 from headwise.errors import UsageError
 from headwise.evaluation.several_seeds import Estimate
+from headwise.storage import write_text
 from headwise.tasks import comparison_runs
 from headwise.tasks.comparison import compare, step_seconds
-from headwise.tasks.comparison_plan import plan_comparison
+from headwise.tasks.comparison_plan import Run, plan_comparison
 from headwise.tasks.comparison_runs import finished_results, last_step
 from headwise.tasks.comparison_table import ComparisonResult, VariantResult, as_markdown
+from headwise.tasks.recipe import write_recipe
+from headwise.training.run_directory import release_lock, take_lock
 from tests.tasks.test_training_run import Watcher
 from tests.tasks.tiny import OVERRIDES
 
@@ -69,6 +73,52 @@ def test_a_finished_run_is_not_repeated(
     again = compare(WORDS, directory=directory)
     assert started == [watched[0].variants[2].name]
     assert again.variants[0].quality == watched[0].variants[0].quality
+
+
+def test_what_another_process_trains_is_waited_for(
+    watched: tuple[ComparisonResult, Watcher], directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A killed comparison leaves a run that trains on. It is let finish, and one that was only stopped is taken over."""
+    words, events, started = WORDS[:-1] + [f"data.train={GOOD}", "model.norm.kind=layer,rms"], Watcher(), []
+    runs = plan_comparison(words, directory=tmp_path)
+    for run in runs:
+        run.directory.mkdir(parents=True)
+    locks = {run.label: take_lock(run.directory) for run in runs}
+
+    def finish(run: Run) -> None:
+        shutil.copytree(watched_runs[0].directory / "translations", run.directory / "translations")
+        shutil.copytree(watched_runs[0].directory / "model", run.directory / "model")
+        write_text(run.directory / "model" / "recipe.yaml", write_recipe(run.recipe))
+
+    def start(run: Run) -> subprocess.Popen[bytes]:
+        started.append(run.label)
+        if len(started) == 1:  # beaten to it: someone took the lock before
+            locks["late"] = take_lock(run.directory)
+            return subprocess.Popen([sys.executable, "-c", "raise SystemExit(2)"])
+        finish(run)
+        return subprocess.Popen([sys.executable, "-c", ""])
+
+    def wait(seconds: float) -> None:
+        """Each round of waiting, something happens elsewhere."""
+        rounds.append(seconds)
+        if len(rounds) == 2:
+            finish(runs[0])
+            release_lock(locks[runs[0].label])
+        elif len(rounds) == 4:
+            release_lock(locks[runs[1].label])
+        elif len(rounds) > 6:
+            release_lock(locks.pop("late", None))
+        time_sleep(0.05)
+
+    rounds: list[float] = []
+    watched_runs, time_sleep = plan_comparison(WORDS, directory=directory), time.sleep
+    monkeypatch.setattr(comparison_runs, "_start", start)
+    monkeypatch.setattr(comparison_runs.time, "sleep", wait)
+    result = compare(words, directory=tmp_path, events=events)
+    assert not result.failed
+    assert started == [runs[1].label, runs[1].label]
+    assert [note for note in events.notes if "another process" in note and "waiting for it" in note] == events.notes
+    assert len(events.notes) == 2
 
 
 def test_another_recipe_is_refused_with_what_differs(

@@ -2,9 +2,10 @@
 
 A process each, because what one run leaves behind (compiled code, cached memory, a device out of memory) must not touch the next
 one's numbers. A finished run is not repeated, one that was cut short goes on from its checkpoint, and a run directory with another
-recipe in it is refused before anything is started. If one fails, the others go on; a signal is passed on, and all of them save.
+recipe in it is refused before anything is started. If one fails, the others go on; a signal is passed on, and all of them save. A comparison that
+is killed cannot pass anything on: what it had started trains on, and the same command waits for it instead of training beside it.
 
-Tested with runs that finish, fail and are stopped, and with a changed recipe.
+Tested with runs that finish, fail, are stopped and are trained by someone else, and with a changed recipe.
 """
 
 import contextlib
@@ -29,6 +30,7 @@ from headwise.tasks.comparison_plan import Run
 from headwise.tasks.events import Events
 from headwise.tasks.recipe import check_recipe as read_recipe
 from headwise.tasks.recipe import complete_recipe, write_recipe
+from headwise.training.run_directory import lock_is_held
 from headwise.training.run_recipe import FILE as RECIPE
 from headwise.training.run_recipe import check_recipe, read_run_recipe
 
@@ -95,16 +97,23 @@ def run_all(runs: Sequence[Run], *, jobs: int, events: Events) -> list[Outcome]:
     waiting = [run for run in runs if run.label not in done]
     failures: dict[str, str] = {}
     working: dict[str, tuple[Run, subprocess.Popen[bytes]]] = {}
-    watch = _Watch(runs, finished=set(done), jobs=jobs)
+    watch, elsewhere = _Watch(runs, finished=set(done), jobs=jobs), _Elsewhere(events)
     try:
         while waiting or working:
-            while waiting and len(working) < jobs:
-                run = waiting.pop(0)
-                working[run.label] = (run, _start(run))
+            for run in elsewhere.leave_out(waiting)[: max(0, jobs - len(working) - elsewhere.count)]:
+                waiting.remove(run)
+                if (results := finished_results(run)) is not None:  # by whom it was waited for
+                    done[run.label] = results
+                    watch.finished.add(run.label)
+                else:
+                    working[run.label] = (run, _start(run))
             time.sleep(POLL_SECONDS)
             for label, (run, process) in list(working.items()):
                 if process.poll() is not None:
                     del working[label]
+                    if process.returncode != 0 and lock_is_held(run.directory):
+                        waiting.insert(0, run)
+                        continue
                     watch.finished.add(label)
                     if (results := finished_results(run)) is not None and process.returncode == 0:
                         done[label] = results
@@ -116,6 +125,28 @@ def run_all(runs: Sequence[Run], *, jobs: int, events: Events) -> list[Outcome]:
         _stop([process for _, process in working.values()])
         raise
     return [Outcome(run, done.get(run.label), failures.get(run.label)) for run in runs]
+
+
+class _Elsewhere:
+    """Runs that another process trains at the moment: each takes the place of one of ours, or times would not be its own."""
+
+    def __init__(self, events: Events) -> None:
+        self.count, self._events, self._told = 0, events, set[str]()
+
+    def leave_out(self, waiting: Sequence[Run]) -> list[Run]:
+        free = [run for run in waiting if not lock_is_held(run.directory)]
+        self.count = len(waiting) - len(free)
+        for run in waiting:
+            if run not in free and run.label not in self._told:
+                self._told.add(run.label)
+                self._events.note(
+                    say(
+                        f"{run.label} is being trained in {run.directory} by another process, as one that a killed comparison left behind; "
+                        "waiting for it (or stop it: this one goes on from its last checkpoint)",
+                        f"{run.label} 正由另一个进程在 {run.directory} 中训练（例如被杀掉的比较留下的）；正在等它完成（也可停止它：本次会从其最后的检查点继续）",
+                    )
+                )
+        return free
 
 
 def _start(run: Run) -> subprocess.Popen[bytes]:
