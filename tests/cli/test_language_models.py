@@ -71,6 +71,34 @@ def test_files_and_standard_input(
     assert headwise("score", "--model", run, "--file", tmp_path / "long.txt").status == 3
 
 
+def test_equally_natural_sentences_have_no_winner(headwise: Headwise, run: Path) -> None:
+    same = ("score", "--model", run, "the dog sleeps", "the cat", "the dog sleeps")
+    assert headwise(*same).out.endswith("equally natural: the dog sleeps and the dog sleeps\n")
+    assert json.loads(headwise(*same, "--json").out)["best"] is None
+
+
+@pytest.mark.parametrize("text", ["", "\n  \n"])
+def test_a_text_without_sentences_is_refused(headwise: Headwise, run: Path, tmp_path: Path, text: str) -> None:
+    (tmp_path / "nothing.txt").write_text(text, encoding="utf-8")
+    for options in ((), ("--summary",), ("--json",)):
+        refused = headwise("score", "--model", run, "--file", tmp_path / "nothing.txt", *options)
+        assert (refused.status, refused.out) == (3, "")
+        assert "nothing.txt: holds no sentence; at least one line with words is needed" in refused.err
+
+
+def test_beginnings_from_a_file(headwise: Headwise, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "beginnings.txt").write_text("the cat ____\n\n", encoding="utf-8")
+    lines = headwise("predict", "--model", run, "--file", tmp_path / "beginnings.txt", "--json").out.splitlines()
+    assert [json.loads(line)["beginning"] for line in lines] == ["the cat ____", ""]
+    assert headwise("predict", "--model", run, "--file", tmp_path / "beginnings.txt", "the").status == 2
+    (tmp_path / "beginnings.txt").write_text("", encoding="utf-8")
+    assert headwise("predict", "--model", run, "--file", tmp_path / "beginnings.txt").status == 3
+    (whole,) = json.loads(headwise("predict", "--model", run, "the cat", "--length", 3, "--top", 1, "--json").out)[
+        "predictions"
+    ]
+    assert (whole["text"], whole["tokens"]) == ("sleeps </s>", ["▁sleeps", "</s>"])
+
+
 def test_next_words(headwise: Headwise, run: Path) -> None:
     said = headwise("predict", "--model", run, "the ____", "--top", 3)
     assert len(said.out.splitlines()) == 5

@@ -6,6 +6,7 @@ import math
 import sys
 
 from headwise.cli.parser import positive
+from headwise.errors import UsageError
 from headwise.language import say
 
 
@@ -15,12 +16,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("the likeliest next words of a beginning", "给定开头，预测下一个词"),
         description=say(
             "The likeliest continuations of a beginning by a language model (a bundle or an ARPA file); a gap (____) may mark the "
-            "end. Without BEGINNING: standard input, one a line.\n\n"
+            "end. Without BEGINNING: --file, or standard input, one a line.\n\n"
             "  headwise predict --model runs/ptb 'the company said it ____'\n"
-            "  headwise predict --model runs/ptb 'the company ____' --length 3 --top 10",
-            "用语言模型（模型目录或 ARPA 文件）给出最可能的后续；可用 ____ 标出结尾的空。不给 BEGINNING 时读标准输入，每行一个。\n\n"
+            "  headwise predict --model runs/ptb 'the company ____' --length 3 --top 10\n"
+            "  headwise predict --model runs/ptb --file beginnings.txt --json",
+            "用语言模型（模型目录或 ARPA 文件）给出最可能的后续；可用 ____ 标出结尾的空。不给 BEGINNING 时读 --file，或标准输入，每行一个。\n\n"
             "  headwise predict --model runs/ptb 'the company said it ____'\n"
-            "  headwise predict --model runs/ptb 'the company ____' --length 3 --top 10",
+            "  headwise predict --model runs/ptb 'the company ____' --length 3 --top 10\n"
+            "  headwise predict --model runs/ptb --file beginnings.txt --json",
         ),
     )
     parser.add_argument("beginnings", nargs="*", metavar="BEGINNING", help=say("text up to the gap", "空之前的文字"))
@@ -30,6 +33,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="DIR",
         help=say("a bundle, run or ARPA file", "模型目录、运行目录或 ARPA 文件"),
     )
+    parser.add_argument("--file", metavar="FILE", help=say("beginnings, one a line", "开头，每行一个"))
     parser.add_argument("--top", type=positive, default=5, metavar="K", help=say("how many", "给出几个"))
     parser.add_argument(
         "--length",
@@ -46,11 +50,15 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from headwise.cli.display import print_table
-    from headwise.tasks.files import read_text_lines
+    from headwise.tasks.files import read_sentences
     from headwise.tasks.language_model import LanguageModel
 
+    if arguments.beginnings and arguments.file is not None:
+        raise UsageError(
+            "beginnings and --file exclude each other; give one of them", "开头与 --file 不能同时使用；请只给其一"
+        )
     model = LanguageModel.load(arguments.model)
-    for beginning in arguments.beginnings or read_text_lines(None):
+    for beginning in arguments.beginnings or read_sentences(arguments.file, keep_blank=True):
         predictions = model.predict(beginning, count=arguments.top, length=arguments.length)
         if arguments.json:
             found = {"beginning": beginning, "predictions": [one.as_dict() for one in predictions]}

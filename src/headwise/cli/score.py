@@ -4,7 +4,7 @@ import argparse
 import json
 import math
 import sys
-from pathlib import Path
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from headwise.errors import UsageError
@@ -12,6 +12,9 @@ from headwise.language import say
 
 if TYPE_CHECKING:
     from headwise.tasks.language_model import LanguageModel, SentenceScore
+
+BLOCK = 256
+"""Lines of a file that are scored at once; what is typed is answered line by line."""
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
@@ -71,16 +74,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _compare(model: "LanguageModel", arguments: argparse.Namespace) -> int:
     scores = model.score(arguments.sentences)
-    best = max(range(len(scores)), key=lambda number: scores[number].total)
+    totals = [score.total for score in scores]
+    best = max(range(len(totals)), key=totals.__getitem__)
+    is_tied = totals.count(totals[best]) > 1
     if arguments.json:
-        result = {"sentences": [score.as_dict() for score in scores], "best": best}
+        result = {"sentences": [score.as_dict() for score in scores], "best": None if is_tied else best}
         sys.stdout.write(json.dumps(result, ensure_ascii=False, indent=2) + "\n")
         return 0
     for score in scores:
         _show(score)
-    if len(scores) > 1:
-        margin = scores[best].total - max(one.total for number, one in enumerate(scores) if number != best)
-        times = f" ({math.exp(margin):,.3g} ×)" if 0 <= margin < 700 else ""
+    if is_tied:
+        tied = say(" and ", " 与 ").join(score.text for score in scores if score.total == totals[best])
+        sys.stdout.write(say(f"equally natural: {tied}\n", f"同样自然：{tied}\n"))
+    elif len(scores) > 1:
+        margin = totals[best] - sorted(totals)[-2]
+        times = f" ({math.exp(margin):,.3g} ×)" if margin < 700 else ""
         sys.stdout.write(say(f"more natural: {scores[best].text}{times}\n", f"更自然：{scores[best].text}{times}\n"))
     return 0
 
@@ -115,13 +123,9 @@ def _show(score: "SentenceScore") -> None:
 
 
 def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
-    from headwise.tasks.files import read_text_lines
+    from headwise.tasks.files import read_sentences
 
-    if arguments.sentences:
-        lines = iter(arguments.sentences)
-    else:
-        lines = read_text_lines(None if arguments.file is None else Path(arguments.file))
-    kept = (line.strip() for line in lines if line.strip())
+    kept = iter(arguments.sentences) if arguments.sentences else read_sentences(arguments.file)
     if arguments.summary:
         result = model.score_text(kept)
         if arguments.json:
@@ -135,12 +139,12 @@ def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
                 )
             )
         return 0
-    for line in kept:
-        (score,) = model.score([line])
-        if arguments.json:
-            sys.stdout.write(json.dumps(score.as_dict(), ensure_ascii=False) + "\n")
-        else:
-            sys.stdout.write(f"{score.total:.4f}\t{score.perplexity:.2f}\t{score.num_unknown}\t{line}\n")
+    while block := list(islice(kept, 1 if arguments.file is None else BLOCK)):
+        for score in model.score(block):
+            if arguments.json:
+                sys.stdout.write(json.dumps(score.as_dict(), ensure_ascii=False) + "\n")
+            else:
+                sys.stdout.write(f"{score.total:.4f}\t{score.perplexity:.2f}\t{score.num_unknown}\t{score.text}\n")
     return 0
 
 

@@ -20,6 +20,21 @@ def read_text_lines(path: Path | None) -> Iterator[str]:
     return _file(find_text_file(path))
 
 
+def read_sentences(path: Path | str | None, *, keep_blank: bool = False) -> Iterator[str]:
+    """Lines without space around them, those that say nothing left out; a text with no line to give is an error, not a silence."""
+    num_found = 0
+    for line in read_text_lines(None if path is None else Path(path)):
+        if keep_blank or line.strip():
+            num_found += 1
+            yield line.strip()
+    if not num_found:
+        raise DataError(
+            "holds no sentence; at least one line with words is needed: give another text",
+            "没有任何句子；至少需要一行有文字：请换一份文本",
+            file=STANDARD_INPUT if path is None else path,
+        )
+
+
 def _file(path: Path) -> Iterator[str]:
     for number, line in enumerate(read_lines(path), start=1):
         if line is None:

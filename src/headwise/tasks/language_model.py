@@ -223,8 +223,10 @@ class LanguageModel:
 
     def _prediction(self, score: float, ids: tuple[int, ...]) -> Prediction:
         pieces = self.tokenizer.pieces(ids)
-        text = self.tokenizer.decode(ids) if all(number > UNKNOWN for number in ids) else " ".join(pieces)
-        return Prediction(text, tuple(pieces), score)
+        words = ids[:-1] if ids[-1] == EOS else ids
+        text = self.tokenizer.decode(words) if UNKNOWN not in words else " ".join(pieces[: len(words)])
+        end = SPECIAL_PIECES[EOS] if ids[-1] == EOS else ""
+        return Prediction(f"{text} {end}".strip(), tuple(pieces), score)
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
