@@ -77,3 +77,14 @@ def test_senses_of_a_word(capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     said = run("senses_of_a_word", tmp_path, capsys=capsys, monkeypatch=monkeypatch).splitlines()
     assert said[0] == "layer 0: 50 % of the senses found"
     assert int(said[2].split()[2]) > 90
+
+
+def test_language_models(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    said = run("language_models", capsys=capsys, monkeypatch=monkeypatch).splitlines()
+    assert [line.split()[0] for line in said] == ["neural_ngram", "recurrent", "decoder_only"]
+    assert all("is -" in line for line in said)
+
+
+def test_read_first(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    said = run("read_first", tmp_path, capsys=capsys, monkeypatch=monkeypatch).splitlines()
+    assert said == ["as it was: encoder.blocks.0", "foul fine"]

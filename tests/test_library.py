@@ -22,3 +22,14 @@ def test_every_name_it_offers_is_there() -> None:
         match="has no attribute 'Translater'; it offers Labeller, LanguageModel, Recipe, Translation, Translator",
     ):
         headwise.Translater  # noqa: B018
+
+
+def test_every_model_is_offered() -> None:
+    from headwise import models
+
+    for name in models.__all__:
+        assert getattr(models, name).__name__ == name
+    with pytest.raises(
+        AttributeError, match="has no attribute 'Bert'; it offers BidirectionalLanguageModel, DecoderOnly"
+    ):
+        models.Bert  # noqa: B018
