@@ -48,6 +48,15 @@ def test_without_a_terminal_a_line_comes_now_and_then(monkeypatch: pytest.Monkey
     assert "\x1b" not in stream.getvalue()
 
 
+def test_the_last_validation_stands_in_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    metrics = {"loss": 2.5, "perplexity": 9.0123, "bleu": 12.34, "chrf": 45.67}
+    with TrainingDisplay() as shown:
+        shown.training(progress(10, phase="finished", metrics=metrics))
+    assert "valid loss 2.500 · valid perplexity 9.012 · valid BLEU 12.3 · valid chrF 45.7 · 4,321" in stream.getvalue()
+
+
 def test_on_a_terminal_a_notice_stands_above_the_live_line(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)

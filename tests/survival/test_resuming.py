@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from headwise.storage import sha256_of
-from headwise.tasks import training_run, translation
+from headwise.tasks import translation, validation
 from headwise.tasks.training_run import train
 from headwise.training.session import TIMINGS
 from tests.tasks.tiny import tiny_recipe
@@ -47,7 +47,7 @@ class Place:
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         loss, evaluate, stream = (
             translation.TranslationTask.loss,
-            training_run.validation_loss,
+            validation.validation_loss,
             translation.PackedPairs.stream,
         )
 
@@ -70,7 +70,7 @@ class Place:
                 yield item
 
         monkeypatch.setattr(translation.TranslationTask, "loss", counted_loss)
-        monkeypatch.setattr(training_run, "validation_loss", counted_validation)
+        monkeypatch.setattr(validation, "validation_loss", counted_validation)
         monkeypatch.setattr(translation.PackedPairs, "stream", counted_stream)
 
 

@@ -79,7 +79,7 @@ def test_a_directory_is_no_recipe(tmp_path: Path) -> None:
     [
         (["text.shared=false"], "tied=all needs one vocabulary for both languages; set text.shared=true", "共用词表"),
         (
-            ["training.keep.best=bleu"],
+            ["training.keep.best=bleu", "evaluation.validation_sentences=0"],
             "set evaluation.validation_sentences, e.g. 500",
             "evaluation.validation_sentences",
         ),

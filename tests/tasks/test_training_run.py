@@ -78,14 +78,6 @@ def test_the_watcher_hears_of_everything(tmp_path: Path) -> None:
     assert "valid" not in summary.results
 
 
-def test_validation_can_translate(tmp_path: Path) -> None:
-    changes = ["training.validate_every=1", "training.steps=1", "evaluation.validation_sentences=3", "data.test=null"]
-    train_tiny(tmp_path / "run", [*changes, "training.keep.best=bleu", "text={kind: words, shared: true}"])
-    lines = (tmp_path / "run" / "log.jsonl").read_text(encoding="utf-8").splitlines()
-    valid = next(line for line in map(json.loads, lines) if line["kind"] == "valid")
-    assert {"loss", "perplexity", "bleu"} <= valid.keys()
-
-
 def test_checking_trains_nothing(tmp_path: Path) -> None:
     summary = check_run(tiny_recipe(), directory=tmp_path / "data")
     assert summary.results == {"pairs": 300, "parameters": summary.results["parameters"]}

@@ -22,6 +22,8 @@ OVERRIDES = (
     "training.precision=fp32",
     "training.compile=off",
     "decoding={kind: greedy, max_length: {factor: 0.5, extra: 3}}",
+    "training.validate_every=null",
+    "evaluation.validation_sentences=0",
 )
 
 

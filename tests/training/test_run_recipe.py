@@ -122,6 +122,18 @@ def test_how_the_end_is_measured_may_change(tmp_path):
         RunDirectory.open(tmp_path, recipe={**changed, "data": {"train": "z", "test": "c"}}, resume=True)
 
 
+def test_what_is_only_shown_while_it_learns_may_change_and_what_chooses_the_weights_may_not(tmp_path):
+    for metric, allowed in (("loss", True), ("bleu", False), ("chrf", False)):
+        recipe = {"training": {"keep": {"best": metric}}, "evaluation": {"validation_sentences": 0}}
+        begin(tmp_path / metric, recipe)
+        watched = {**recipe, "evaluation": {"validation_sentences": 200}}
+        if allowed:
+            RunDirectory.open(tmp_path / metric, recipe=watched, resume=True).close()
+        else:
+            with pytest.raises(UsageError, match=r"evaluation\.validation_sentences: 0 → 200"):
+                RunDirectory.open(tmp_path / metric, recipe=watched, resume=True)
+
+
 def test_another_test_set_is_refused_where_training_was_kept_apart_from_the_old_one(tmp_path):
     recipe = {"data": {"train": "a", "test": ["b"], "filter": {"drop_leaked": True}}}
     begin(tmp_path, recipe)

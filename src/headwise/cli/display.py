@@ -87,7 +87,7 @@ class TrainingDisplay:
         parts = [
             f"{say('step', '步')} {progress.step:,}/{progress.steps:,}",
             f"{say('loss', '损失')} " + ("–" if progress.loss is None else f"{progress.loss:.3f}"),
-            *(f"{say('valid', '验证')} {name} {value:.3f}" for name, value in (progress.metrics or {}).items()),
+            *(_validated(name, value) for name, value in (progress.metrics or {}).items()),
             f"{self._rate:,.0f} {say('tokens/s', '词元/秒')}",
             f"{say('time', '用时')} {clock(progress.seconds)}",
             f"{say('left', '剩余')} {clock(progress.seconds_left)}",
@@ -122,6 +122,19 @@ class TrainingDisplay:
         if self._live is not None:
             self._live.stop()
             self._live = None
+
+
+def _validated(name: str, value: float) -> str:
+    """A number of the last validation."""
+    names = {
+        "loss": say("loss", "损失"),
+        "perplexity": say("perplexity", "困惑度"),
+        "accuracy": say("accuracy", "准确率"),
+        "bleu": "BLEU",
+        "chrf": "chrF",
+    }
+    digits = 1 if name in ("bleu", "chrf") else 3
+    return f"{say('valid', '验证')} {names.get(name, name)} {value:.{digits}f}"
 
 
 def print_description(description: "ModelDescription") -> None:

@@ -8,11 +8,12 @@ alone can only be set beside another, not tested against it.
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from headwise.data.corpora import Pair
 from headwise.data.preparation import read_part
 from headwise.data.splitting import Part
 from headwise.decoding.choices import DecodingSettings
@@ -44,16 +45,20 @@ class TranslatedPart:
         write_text(folder / f"{part}.ref.{self.language}", "".join(f"{line}\n" for line in self.references))
 
 
-def translate_part(
+def translate_part(translator: Translator, recipe: Recipe, part: Part) -> TranslatedPart:
+    """Translate a part of the recipe's data as the recipe says, and score it with intervals."""
+    return translate_pairs(translator, recipe, list(read_part(recipe.data, part)))
+
+
+def translate_pairs(
     translator: Translator,
     recipe: Recipe,
-    part: Part,
+    pairs: Sequence[Pair],
     *,
-    limit: int | None = None,
     decoding: DecodingSettings | None = None,
+    num_resamples: int = 1000,
 ) -> TranslatedPart:
-    """Translate a part of the recipe's data and score it."""
-    pairs = list(islice(read_part(recipe.data, part), limit))
+    """Translate the sources of pairs and score against their targets."""
     began = time.perf_counter()
     hypotheses = [translation.text for translation in translator.stream((pair.source for pair in pairs), decoding)]
     seconds = time.perf_counter() - began
@@ -64,6 +69,6 @@ def translate_part(
         language=recipe.data.target,
         pretokenized=recipe.evaluation.pretokenized,
         lowercase=recipe.evaluation.lowercase,
-        num_resamples=0 if limit is not None else 1000,
+        num_resamples=num_resamples,
     )
     return TranslatedPart(recipe.data.target, tuple(hypotheses), tuple(references), scores, seconds)

@@ -31,15 +31,15 @@ from headwise.tasks.word_vector_recipe import WordVectorRecipe
 from headwise.text.choices import SentencePieceSettings, TextSettings
 from headwise.training.choices import TrainingSettings
 
-METRICS = ("loss", "perplexity", "bleu")
+METRICS = ("loss", "perplexity", "bleu", "chrf")
 """What a validation measures."""
 
 
 class EvaluationSettings(Settings):
     """How the model is measured, while it learns and at the end."""
 
-    validation_sentences: int = Field(default=0, ge=0)
-    """At each validation also translate this many sentences greedily for BLEU; 0 measures the loss alone."""
+    validation_sentences: int = Field(default=200, ge=0, le=1_000_000)
+    """At each validation also translate the first so many sentences greedily, for BLEU and chrF; 0 measures the loss alone."""
     pretokenized: bool = False
     """The text is tokenised already: BLEU counts its tokens as they stand."""
     lowercase: bool = False
@@ -90,10 +90,11 @@ class Recipe(Settings):
                 f"training.keep.best is {self.training.keep.best!r}; validation measures {', '.join(METRICS)}: choose one",
                 f"training.keep.best 为 {self.training.keep.best!r}；验证只度量 {'、'.join(METRICS)}：请选其一",
             )
-        if self.training.keep.best == "bleu" and self.evaluation.validation_sentences == 0:
+        best = self.training.keep.best
+        if best in ("bleu", "chrf") and self.evaluation.validation_sentences == 0:
             raise SettingsError(
-                "training.keep.best=bleu needs translations to score; set evaluation.validation_sentences, e.g. 500",
-                "training.keep.best=bleu 需要译文才能计分；请设 evaluation.validation_sentences，例如 500",
+                f"training.keep.best={best} needs translations to score; set evaluation.validation_sentences, e.g. 500",
+                f"training.keep.best={best} 需要译文才能计分；请设 evaluation.validation_sentences，例如 500",
             )
         return self
 

@@ -11,7 +11,8 @@ others read the prepared data and learn from their share of the rows.
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from headwise.data.batching import Share
 from headwise.data.filtering import FilterReport
 from headwise.data.preparation import PreparedData, open_prepared, prepare_data
 from headwise.data.splitting import Part
-from headwise.decoding.greedy import GreedySettings
 from headwise.language import say
 from headwise.models.choices import build_model
 from headwise.models.translation_model import TranslationModel
@@ -35,8 +35,9 @@ from headwise.tasks.part_scores import translate_part
 from headwise.tasks.preflight import check_lengths, check_start, check_test, explaining_memory, warn_of_small_corpus
 from headwise.tasks.recipe import Recipe, load_translation_recipe, translation_recipe_from
 from headwise.tasks.run_beginning import RunSummary, begin_run
-from headwise.tasks.translation import PackedPairs, RowShape, TranslationTask, validation_loss
+from headwise.tasks.translation import PackedPairs, RowShape, TranslationTask
 from headwise.tasks.translator import Translator
+from headwise.tasks.validation import Validation
 from headwise.training.disk_space import check_room
 from headwise.training.loop import train as run_training
 from headwise.training.precision import choose_device, choose_dtype, name_of
@@ -186,22 +187,13 @@ def _describe_start(recipe: Recipe, prepared: PreparedData, model: TranslationMo
 
 def _evaluation(
     recipe: Recipe, prepared: PreparedData, task: TranslationTask, shape: RowShape, directory: Path
-) -> Callable[[int], Mapping[str, float]] | None:
-    """What the loop calls to validate: the loss, and BLEU of real translations where the recipe asks for it."""
-    valid = prepared.valid
-    if valid is None:
+) -> Validation | None:
+    """What the loop calls to validate; nothing where there is no validation set."""
+    if prepared.valid is None:
         return None
-
-    def evaluate(step: int) -> Mapping[str, float]:
-        metrics = validation_loss(task, valid, shape)
-        if recipe.evaluation.validation_sentences > 0:
-            translator = _translator(recipe, prepared, task.module, directory)
-            limit = recipe.evaluation.validation_sentences
-            translated = translate_part(translator, recipe, "valid", limit=limit, decoding=GreedySettings())
-            metrics["bleu"] = translated.scores.bleu.value
-        return metrics
-
-    return evaluate
+    return Validation(
+        recipe, task, prepared.valid, shape, partial(_translator, recipe, prepared, task.module, directory)
+    )
 
 
 def _translator(recipe: Recipe, prepared: PreparedData, model: TranslationModel, directory: Path) -> Translator:

@@ -209,6 +209,10 @@ class Translator:
         shorter = limit.model_copy(update={"limit": min(limit.limit, known - 1)})
         return settings.model_copy(update={"max_length": shorter})
 
+    def fits(self, text: str) -> bool:
+        """Whether a sentence is short enough to be translated."""
+        return len(self.tokenizers.source.encode(text)) < self.longest_source.tokens
+
     def _check_length(self, num_tokens: int, line: int) -> None:
         """Refuse a sentence before the model sees it: attention's cost grows with the square of its length."""
         if num_tokens > self.longest_source.tokens:

@@ -37,6 +37,7 @@ FREE_TO_CHANGE = (
     "training.recompute",
     "decoding",
     "data.test",
+    "evaluation.validation_sentences",
 )
 # Changes the rounding of sums and nothing else; environment.py says so.
 LAYOUT = "training.parallel"
@@ -105,7 +106,9 @@ def check_recipe(old: Mapping[str, Any], new: Mapping[str, Any], *, file: Path) 
             more_steps = key == "training.steps" and isinstance(was, int) and isinstance(now, int) and now > was
             # Training pairs that stand in the test set were left out: of another test set nobody has looked for them.
             leaking = key.startswith("data.test") and bool(after.get("data.filter.drop_leaked"))
-            free = more_steps or (key.startswith(FREE_TO_CHANGE) and not leaking)
+            # Translations that say which weights are best are part of the training; those that are only shown are not.
+            choosing = key.startswith("evaluation.") and after.get("training.keep.best") in ("bleu", "chrf")
+            free = more_steps or (key.startswith(FREE_TO_CHANGE) and not leaking and not choosing)
             (allowed if free else refused).append(f"  {key}: {was} → {now}")
     if refused:
         raise UsageError(
