@@ -22,16 +22,25 @@ def test_the_page_has_a_model_trained_and_opens_it(
 ) -> None:
     run = tmp_path / "runs" / "demo"
     monkeypatch.setattr(DemoTraining, "command", lambda _: [sys.executable, "-c", PRETEND, str(run), str(BUNDLE)])
-    running = RunningServer(create_app({}, ServerSettings(demo=run)))
+    running = RunningServer(create_app({}, ServerSettings(demo=run, runs=run.parent)))
     try:
         watched = visit(at=running.address)
         watched.show("")
         page = watched.page
         assert page.locator("main h1").inner_text() == "No model yet"
         page.get_by_role("button", name="Train the model").click()
-        expect(page.get_by_role("status").filter(has_text="step 10 of 40")).to_be_visible()
+        expect(page.get_by_role("status").filter(has_text="step 10 of 40")).to_contain_text("loss 2.500")
+        expect(page.get_by_role("status").filter(has_text="step 10 of 40")).to_contain_text("BLEU 12.3")
         assert page.locator("progress").get_attribute("value") == "10"
+        page.get_by_role("link", name="Watch its curves").click()
+        expect(page.locator("[role=status].live")).to_contain_text("demo is at update 10")
+        expect(
+            page.locator("figure", has=page.get_by_role("heading", name="BLEU and chrF")).locator(".chart path")
+        ).not_to_have_count(0)
+        page.go_back()
         (run / "go").touch()
+        expect(page.get_by_role("status").filter(has_text="measured on sentences it never saw")).to_be_visible()
+        (run / "measured").touch()
         expect(page.locator("main h1")).to_have_text("Translate and align")
         watched.settle()
         assert page.locator(".words.query button").count() > 0

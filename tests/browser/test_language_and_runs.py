@@ -118,6 +118,32 @@ def test_a_map_of_words_with_their_cosines(visit: Visit, speaking: str) -> None:
     page.wait_for_selector(".problem:not([hidden]):has-text('is not among the 41 words')")
 
 
+def test_what_is_measured_on_another_scale_has_its_own_figure(visit: Visit, tmp_path: Path) -> None:
+    for place, name in enumerate(("one", "two")):
+        write_run(tmp_path / name, 1, 2)
+        with (tmp_path / name / "log.jsonl").open("a", encoding="utf-8") as log:
+            for step, bleu in ((2, 7.5 + place), (4, 31.25 + place)):
+                line = {"kind": "valid", "step": step, "perplexity": 900 - step, "bleu": bleu, "chrf": 2 * bleu}
+                log.write(json.dumps(line) + "\n")
+    running = RunningServer(create_app({}, ServerSettings(runs=tmp_path)))
+    try:
+        watched = visit(at=running.address)
+        watched.show("runs?run=one&other=two")
+        figure = watched.page.locator("figure", has=watched.page.get_by_role("heading", name="BLEU and chrF"))
+        figure.get_by_role("button", name="Table").click()
+        headings = ["update", "one · BLEU", "one · chrF", "two · BLEU", "two · chrF"]
+        expect(figure.locator("table thead th")).to_have_text(headings)
+        expect(figure.locator("table tbody tr").last.locator("th, td")).to_have_text(
+            ["4", "31.2500", "62.5000", "32.2500", "64.5000"]
+        )
+        expect(figure.locator(".series-names li")).to_have_count(4)
+        perplexity = watched.page.locator("figure", has=watched.page.get_by_role("heading", name="Perplexity"))
+        expect(perplexity.locator(".series-names li")).to_have_count(2)
+        expect(watched.page.get_by_role("heading", name="Accuracy")).to_be_hidden()
+    finally:
+        running.stop()
+
+
 def test_a_run_grows_before_ones_eyes(visit: Visit, speaking: str, directory: Path) -> None:
     watched = visit(at=speaking)
     watched.show("runs?run=first")

@@ -40,7 +40,8 @@ def test_without_a_model_it_offers_to_train_the_demo(headwise: Headwise, served:
     assert answer.status == 0
     assert "the explorer is at http://127.0.0.1:1/" in answer.err
     models, settings = served[0]
-    assert (models, settings.demo, settings.runs) == ([], Path("runs/demo"), None)
+    assert (models, settings.demo, settings.runs) == ([], Path("runs/demo"), Path("runs"))
+    assert not Path("runs").exists()
 
 
 def test_the_demo_is_found_and_runs_are_shown(headwise: Headwise, served: list[Any]) -> None:

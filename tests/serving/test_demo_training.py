@@ -22,9 +22,13 @@ run.mkdir(parents=True)
 (run / "recipe.yaml").write_text("training: {steps: 40}\\n")
 with (run / "log.jsonl").open("w") as log:
     log.write(json.dumps({"kind": "train", "step": 10, "loss": 2.5}) + "\\n")
-    log.write(json.dumps({"kind": "valid", "step": 10}) + "\\n" + '{"kind": "tr')
+    log.write(json.dumps({"kind": "valid", "step": 10, "bleu": 12.34}) + "\\n" + '{"kind": "tr')
     log.flush()
 while not (run / "go").exists():
+    time.sleep(0.01)
+with (run / "log.jsonl").open("a") as log:
+    log.write('ain", "step": 40, "loss": 1.5}\\n')
+while not (run / "measured").exists():
     time.sleep(0.01)
 shutil.copytree(bundle, run / "coming")
 (run / "coming").rename(run / "model")
@@ -58,8 +62,10 @@ def test_it_is_begun_watched_and_loaded(client: TestClient, tmp_path: Path) -> N
     assert client.post("/v1/demo", json={"pair": "en-zh"}).json()["state"] == "training"
     reply = wait_for(client, "training")
     assert (reply["step"], reply["steps"], reply["loss"], reply["model"]) == (10, 40, 2.5, None)
+    assert reply["bleu"] == 12.34
     assert client.post("/v1/demo", json={"pair": "de-en"}).json()["pair"] == "en-zh"  # one at a time
     (tmp_path / "runs" / "demo-en-zh" / "go").touch()
+    (tmp_path / "runs" / "demo-en-zh" / "measured").touch()
     assert wait_for(client, "ready")["model"] == "demo-en-zh"
     assert [model["name"] for model in client.get("/v1/models").json()["models"]] == ["demo-en-zh"]
     assert client.post("/v1/trace", json={"text": "The dog is old."}).status_code == 200

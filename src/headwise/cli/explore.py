@@ -80,7 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_exposure(settings)
     given = list(arguments.models)
     if not given:
-        settings = settings.model_copy(update={"demo": DEMO})
+        # Where the demo will be trained its curves will be, though the directory may not be there yet.
+        settings = settings.model_copy(update={"demo": DEMO, "runs": settings.runs or DEMO.parent})
         given = find_demos(DEMO)
     models = load_models(given, device=arguments.device, precision=arguments.precision)
     if settings.port == USUAL_PORT:

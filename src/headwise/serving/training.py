@@ -5,6 +5,7 @@
 like any other. Tested: the course with a command that only pretends, failures, a second start while one is going on.
 """
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -31,6 +32,8 @@ class TrainingStatus:
     step: int = 0
     steps: int = 0
     loss: float | None = None
+    bleu: float | None = None
+    """Of the last validation."""
     seconds: float = 0.0
     message: str = ""
 
@@ -80,13 +83,15 @@ class DemoTraining:
             return TrainingStatus("absent", self.pair)
         if not self.is_going_on:
             return TrainingStatus("failed", self.pair, message=self._last_words())
-        line = self._last_line()
+        newest = self._newest_lines()
+        line = newest.get("train", {})
         return TrainingStatus(
             "training",
             self.pair,
             step=int(line.get("step", 0)),
             steps=self._steps(),
             loss=line.get("loss"),
+            bleu=newest.get("valid", {}).get("bleu"),
             seconds=round(time.monotonic() - self._began, 1),
         )
 
@@ -113,23 +118,21 @@ class DemoTraining:
         except (HeadwiseError, OSError, KeyError, TypeError, ValueError):
             return 0  # it has only just begun
 
-    def _last_line(self) -> dict[str, Any]:
-        """The newest whole line of training in the log."""
+    def _newest_lines(self) -> dict[str, dict[str, Any]]:
+        """The newest whole line of each kind in the log."""
         try:
             with (self.run / "log.jsonl").open("rb") as log:
                 log.seek(max(0, log.seek(0, 2) - TAIL_BYTES))
                 lines = log.read().decode("utf-8", errors="replace").splitlines(keepends=True)
         except OSError:
             return {}
-        for line in reversed(lines):
-            if line.endswith("\n"):
-                try:
-                    found = json.loads(line)
-                except ValueError:
-                    continue
-                if isinstance(found, dict) and found.get("kind") == "train":
-                    return found
-        return {}
+        newest: dict[str, dict[str, Any]] = {}
+        for line in lines:
+            with contextlib.suppress(ValueError):
+                found = json.loads(line) if line.endswith("\n") else None
+                if isinstance(found, dict):
+                    newest[str(found.get("kind"))] = found
+        return newest
 
     def _last_words(self) -> str:
         assert self._said is not None

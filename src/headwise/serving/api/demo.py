@@ -24,6 +24,7 @@ class DemoReply(Reply):
     step: int
     steps: int
     loss: float | None
+    bleu: float | None
     seconds: float
     message: str
     model: str | None = None

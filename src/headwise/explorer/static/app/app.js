@@ -64,6 +64,7 @@ function makeContext(name, state) {
   const context = {
     name,
     models,
+    server,
     state,
     text,
     number,

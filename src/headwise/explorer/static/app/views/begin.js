@@ -37,12 +37,21 @@ export function mount(root, context) {
       bar.value = status.step;
     }
     const left = status.step ? (status.seconds * (status.steps - status.step)) / status.step : 0;
-    words.textContent = status.step
-      ? text("begin.progress", { step: number(status.step), steps: number(status.steps), loss: number(status.loss, 3), left: clock(left) })
-      : text("begin.preparing");
-    if (!panel.contains(bar)) panel.replaceChildren(make("h2", {}, text("begin.training")), bar, words, make("p", { class: "quiet" }, text("begin.watching")));
+    words.textContent = describe(status, clock(left));
+    if (!panel.contains(bar)) panel.replaceChildren(make("h2", {}, text("begin.training")), bar, words, make("p", { class: "quiet" }, text("begin.watching"), " ", curves(status.pair)));
     timer = window.setTimeout(look, PAUSE);
   }
+
+  /** @param {any} status @param {string} left */
+  function describe(status, left) {
+    if (!status.step) return text("begin.preparing");
+    if (status.step >= status.steps) return text("begin.measuring");
+    const parts = [text("begin.progress", { step: number(status.step), steps: number(status.steps), loss: number(status.loss, 3), left })];
+    return [...parts, ...(status.bleu === null ? [] : [text("begin.bleu", { bleu: number(status.bleu, 1) })])].join(" · ");
+  }
+
+  /** The way to the curves of the run, where runs are shown. @param {string} of */
+  const curves = (of) => (context.server.runs ? make("a", { href: `#/runs?run=${of === "en-de" ? "demo" : `demo-${of}`}` }, text("begin.curves")) : "");
 
   /** Nothing is going on: a button, and the commands. @param {any} status */
   function offer(status) {

@@ -15,14 +15,21 @@ export const needs = (models, server) => Boolean(server?.runs);
 const EVERY_MS = 2000;
 const LIST_EVERY_MS = 10_000;
 const QUIET_SECONDS = 600; // a log that has not grown for so long is no longer called live
-/** Figures, and the fields of a log that they draw: [kind of line, field, name of the line]. */
+/** Figures, and the fields of a log that they draw: [kind of line, field, name of the line]. One scale a figure: what is counted otherwise has its own. */
 const CHARTS = {
   loss: [["train", "loss", "train"], ["valid", "loss", "valid"]],
   rate: [["train", "learning_rate", "rate"]],
   speed: [["train", "tokens_per_second", "speed"]],
-  quality: [["valid", "bleu", "bleu"], ["valid", "perplexity", "perplexity"], ["valid", "accuracy", "accuracy"]],
+  bleu: [["valid", "bleu", "bleu"], ["valid", "chrf", "chrf"]],
+  perplexity: [["valid", "perplexity", "perplexity"]],
+  accuracy: [["valid", "accuracy", "accuracy"]],
 };
+/** Measured now and then, so each measurement is marked. */
+const SPARSE = ["bleu", "perplexity", "accuracy"];
 const SCORES = ["test.bleu", "test.chrf", "test.perplexity", "test.accuracy", "perplexity", "training_seconds", "parameters"];
+
+/** What the list shows of a run: its scores come a while after its model. @param {any} run */
+const shownOf = ({ name: run, finished, scores }) => [run, finished, scores];
 
 /** @param {HTMLElement} root @param {any} context */
 export function mount(root, context) {
@@ -109,11 +116,11 @@ export function mount(root, context) {
         name: runs.length > 1 ? `${run} · ${text(`runs.line_${label}`)}` : text(`runs.line_${label}`), number: place + 2 * part, field: label,
         points: logs.get(run).lines.filter((line) => line.kind === kind && line[field] !== undefined && line[across] !== undefined).map((line) => [line[across], line[field]]),
       }))).filter((one) => one.points.length);
-      figure.root.hidden = series.every((one) => one.points.length < (key === "quality" ? 2 : 1));
+      figure.root.hidden = !series.length;
       if (figure.root.hidden) continue;
       const fields = new Set(series.map((one) => one.field));
       const measure = fields.size === 1 ? text(`runs.line_${[...fields][0]}`) : text(`runs.${key}`);
-      chart.show({ series, x: { name: text(`runs.axis_${across}`) }, y: { name: key === "loss" ? text("runs.loss") : measure, log: state.scale === "log" && key !== "rate" } });
+      chart.show({ series, x: { name: text(`runs.axis_${across}`) }, y: { name: key === "loss" ? text("runs.loss") : measure, log: state.scale === "log" && !["rate", "bleu", "accuracy"].includes(key) }, marks: SPARSE.includes(key) });
       figure.offer({ table: () => chart.sheet(), svg: () => chart.toSvg(), data: () => series, request: [`v1/runs/log?name=${encodeURIComponent(runs[0])}`] });
     }
     const live = runs.filter(isLive);
@@ -132,7 +139,7 @@ export function mount(root, context) {
 
   /** What runs there are; new ones appear while one looks, and the one that the address names is shown as soon as it is there. */
   async function relist() {
-    const before = list.map((run) => `${run.name} ${run.finished}`).join("\n");
+    const before = JSON.stringify(list.map(shownOf));
     const shown = chosen().join("\n");
     try {
       list = (await ask("v1/runs", undefined, { fresh: true })).runs;
@@ -142,7 +149,7 @@ export function mount(root, context) {
       root.removeAttribute("aria-busy");
       return;
     }
-    if (ended || before === list.map((run) => `${run.name} ${run.finished}`).join("\n")) return;
+    if (ended || before === JSON.stringify(list.map(shownOf))) return;
     overview.root.hidden = false;
     drawControls();
     drawOverview();
