@@ -82,8 +82,9 @@ def test_more_weights_than_a_reply_holds_come_layer_by_layer(visit: Visit) -> No
             )
         else:
             reply = synthetic(61, 2)
-            reply["attention"] = [{"kind": "cross", "layer": layer, "heads": 2} for layer in range(3)]
-            reply["maps"][0]["layer"] = asked[-1][0]
+            (kind,) = route.request.post_data_json["maps"]["kinds"]
+            reply["attention"] = [{"kind": kind, "layer": layer, "heads": 2} for layer in range(3)]
+            reply["maps"][0] |= {"layer": asked[-1][0], "kind": kind}
             route.fulfill(json=reply)
 
     watched.page.route("**/v1/trace", answer)
@@ -92,4 +93,7 @@ def test_more_weights_than_a_reply_holds_come_layer_by_layer(visit: Visit) -> No
     watched.page.locator(".controls .field:has(span:text-is('Layer')) select").select_option("2")
     watched.settle()
     assert asked == [None, [0], [2]]
+    watched.page.locator(".controls .field:has(span:text-is('Attention')) select").select_option("encoder_self")
+    watched.settle()
+    assert asked == [None, [0], [2], None, [0]], "another kind is asked for whole first"
     assert watched.page.locator(".problem:not([hidden])").count() == 0

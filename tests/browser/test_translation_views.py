@@ -222,14 +222,15 @@ def test_a_server_that_goes_away_is_explained(visit: Visit) -> None:
     expect(problem).to_contain_text("headwise explore")
 
 
-def test_several_sentences_are_told_and_offered(visit: Visit) -> None:
+@pytest.mark.parametrize("view", ["align?", "numbers?show=row&"])
+def test_several_sentences_are_told_and_offered(visit: Visit, view: str) -> None:
     watched = visit()
-    watched.show(f"align?text={quote('The dog is old. Where is the cat?')}")
+    watched.show(f"{view}text={quote('The dog is old. Where is the cat?')}")
     page = watched.page
     expect(page.locator(".several")).to_contain_text("2 were given")
     page.locator(".several button").nth(1).click()
     watched.settle()
-    assert page.locator("textarea").input_value() == "Where is the cat?"
+    assert page.locator("form.sentence-form :is(textarea, input)").input_value() == "Where is the cat?"
     expect(page.locator(".several")).to_be_empty()
 
 

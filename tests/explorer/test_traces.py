@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headwise.errors import UsageError
-from headwise.explorer.traces import AttentionMap, choose_head
+from headwise.explorer.traces import AttentionMap, choose_head, describe_head, describe_layer
 from tests.explorer.examples import ENGLISH, GERMAN, NUM_HEADS, make_trace, random_weights
 
 
@@ -28,6 +28,11 @@ def test_mean_and_maximum_bound_every_head() -> None:
     np.testing.assert_allclose(
         sum(choose_head(weights, head) for head in range(NUM_HEADS)) / NUM_HEADS, choose_head(weights, "mean")
     )
+
+
+def test_people_count_from_one() -> None:
+    assert (describe_layer(0), describe_head(2)) == (("layer 1", "第 1 层"), ("head 3", "第 3 头"))
+    assert describe_head("mean")[0] == "mean of the heads"
 
 
 @pytest.mark.parametrize("head", [-1, NUM_HEADS, "median"])

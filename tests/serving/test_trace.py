@@ -41,6 +41,12 @@ def test_a_trace_is_the_librarys(client: TestClient) -> None:
     assert trace_translation(translator, TEXT).source_pieces == tuple(reply["source"]["pieces"])
 
 
+@pytest.mark.parametrize("address", ["/v1/trace", "/v1/occlude", "/v1/row"])
+def test_several_sentences_read_as_one_are_told(client: TestClient, address: str) -> None:
+    two = ["The dog is old.", "Where is the cat?"]
+    assert client.post(address, json={"text": " ".join(two)}).json()["sentences"] == two
+
+
 def test_a_prefix_in_words_or_tokens(client: TestClient) -> None:
     words = client.post("/v1/trace", json={"text": TEXT, "prefix": "Die Katze"}).json()
     assert words["sentences"] == [TEXT]

@@ -248,12 +248,12 @@ def print_demo(result: "DemoResult") -> None:
     head = (
         say("the mean of its heads", "各头平均")
         if best.head is None
-        else say(f"head {best.head}", f"第 {best.head} 头")
+        else say(f"head {best.head + 1}", f"第 {best.head + 1} 头")
     )
     sys.stdout.write(
         say(
-            f"Word alignment read off attention: error rate {best.scores.error_rate:.3f} (decoder layer {best.layer}, counted from 0, {head}).\n\n",
-            f"由注意力读出的词对齐：错误率 {best.scores.error_rate:.3f}（解码器第 {best.layer} 层，从 0 数起，{head}）。\n\n",
+            f"Word alignment read off attention: error rate {best.scores.error_rate:.3f} (decoder layer {best.layer + 1}, {head}).\n\n",
+            f"由注意力读出的词对齐：错误率 {best.scores.error_rate:.3f}（解码器第 {best.layer + 1} 层，{head}）。\n\n",
         )
     )
     for shown in result.shown:

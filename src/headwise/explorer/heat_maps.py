@@ -28,7 +28,7 @@ from headwise.explorer.drawing import (
     save_figure,
     write_plainly,
 )
-from headwise.explorer.traces import AttentionKind, HeadChoice, Level, Trace, choose_head, describe_head
+from headwise.explorer.traces import AttentionKind, HeadChoice, Level, Trace, choose_head, describe_head, describe_layer
 from headwise.explorer.words import group_pieces, merge_weights
 
 if TYPE_CHECKING:
@@ -61,7 +61,10 @@ def draw_heat_map(
     head: HeadChoice = "mean",
     level: Level = "word",
 ) -> None:
-    """One map with its words as a PNG about 1200 pixels wide; layer -1 is the highest."""
+    """One map with its words as a PNG about 1200 pixels wide; layer -1 is the highest.
+
+    `layer` and `head` are indices, from 0; the picture names them as people count, from 1.
+    """
     fonts = find_fonts()
     attention = trace.map_of(kind, layer=layer)
     weights, queries, keys = _at_level(trace, kind, attention.weights, level=level)
@@ -81,8 +84,8 @@ def draw_heat_map(
     scale.ax.tick_params(labelsize=9, color=FRAME, labelcolor=MUTED)
     scale.set_label(fonts.say("attention weight", "注意力权重"), color=MUTED, fontsize=10)
     where = fonts.say(
-        f"{KIND_NAMES[kind][0]}, layer {attention.layer}, {describe_head(head)[0]}",
-        f"{KIND_NAMES[kind][1]}，第 {attention.layer} 层，{describe_head(head)[1]}",
+        f"{KIND_NAMES[kind][0]}, {describe_layer(attention.layer)[0]}, {describe_head(head)[0]}",
+        f"{KIND_NAMES[kind][1]}，{describe_layer(attention.layer)[1]}，{describe_head(head)[1]}",
     )
     _finish(figure, trace, where, fonts, caption=explain_missing((rows, columns)), path=Path(path))
 
@@ -143,10 +146,8 @@ def _fill_grid(figure: "Figure | SubFigure", trace: Trace, kind: AttentionKind, 
             if row == len(maps) - 1 and names[1]:
                 axes.set_xticks(range(len(names[1])), names[1], fontsize=6, color=INK, rotation=90)
             if row == 0:
-                axes.set_title(fonts.say(f"head {column}", f"头 {column}"), fontsize=10, color=MUTED)
-        grid[row][0].set_ylabel(
-            fonts.say(f"layer {attention.layer}", f"第 {attention.layer} 层"), fontsize=10, color=MUTED
-        )
+                axes.set_title(fonts.say(*describe_head(column)), fontsize=10, color=MUTED)
+        grid[row][0].set_ylabel(fonts.say(*describe_layer(attention.layer)), fontsize=10, color=MUTED)
     scale = figure.colorbar(image, ax=grid, fraction=0.02, pad=0.015, aspect=40)
     scale.outline.set_edgecolor(FRAME)
     scale.ax.tick_params(labelsize=9, color=FRAME, labelcolor=MUTED)

@@ -37,7 +37,7 @@ from headwise.explorer.drawing import (
     save_figure,
     write_plainly,
 )
-from headwise.explorer.traces import AttentionKind, HeadChoice, Trace, choose_head, describe_head
+from headwise.explorer.traces import AttentionKind, HeadChoice, Trace, choose_head, describe_head, describe_layer
 from headwise.explorer.words import group_pieces, is_mark, is_punctuation, is_wide, merge_weights
 
 if TYPE_CHECKING:
@@ -149,8 +149,9 @@ def draw_pronoun_picture(
     )
     for line, (colour, place, kind, en, zh) in enumerate(kinds):
         if any(item.kind == kind for item in traces[0].maps):
-            layer, which = traces[0].map_of(kind, layer=place.layer).layer, describe_head(place.head)
-            where = fonts.say(f"{en}, layer {layer}, {which[0]}", f"{zh}，第 {layer} 层，{which[1]}")
+            layer = describe_layer(traces[0].map_of(kind, layer=place.layer).layer)
+            which = describe_head(place.head)
+            where = fonts.say(f"{en}, {layer[0]}, {which[0]}", f"{zh}，{layer[1]}，{which[1]}")
             axes.text(MARGIN, height - 46 - 14 * line, where, fontsize=9.5, color=colour)
     missing = [
         label

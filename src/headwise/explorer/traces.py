@@ -121,21 +121,26 @@ class Trace:
         if layer not in by_layer:
             layers = ", ".join(map(str, by_layer))
             raise UsageError(
-                f"there is no {kind!r} map of layer {layer}; choose among the layers {layers}, or -1 for the highest",
-                f"没有第 {layer} 层的 {kind!r} 注意力图；可选的层为 {layers}，或用 -1 表示最高层",
+                f"there is no {kind!r} map of layer {layer}; choose among the layers {layers} (counted from 0 here), or -1 for the highest",
+                f"没有编号 {layer} 的层的 {kind!r} 注意力图；可选的层为 {layers}（此处从 0 数起），或用 -1 表示最高层",
             )
         return by_layer[layer]
 
 
+def describe_layer(layer: int) -> tuple[str, str]:
+    """The name of a layer for people, who count from 1; arguments and data are indices, from 0."""
+    return f"layer {layer + 1}", f"第 {layer + 1} 层"
+
+
 def describe_head(head: HeadChoice) -> tuple[str, str]:
-    """The name of a choice for people, in English and Chinese."""
+    """The name of a choice for people, in English and Chinese, counted from 1."""
     match head:
         case "mean":
             return "mean of the heads", "各头平均"
         case "max":
             return "maximum of the heads", "各头最大"
         case _:
-            return f"head {head}", f"头 {head}"
+            return f"head {head + 1}", f"第 {head + 1} 头"
 
 
 def choose_head(weights: NDArray[np.floating], head: HeadChoice) -> NDArray[np.float64]:
@@ -148,7 +153,7 @@ def choose_head(weights: NDArray[np.floating], head: HeadChoice) -> NDArray[np.f
         return np.take_along_axis(values, strongest, axis=0)[0]
     if not isinstance(head, int) or not 0 <= head < len(values):
         raise UsageError(
-            f"there is no head {head!r}; choose 0 to {len(values) - 1}, 'mean' or 'max'",
-            f"没有注意力头 {head!r}；请选择 0 到 {len(values) - 1}、'mean' 或 'max'",
+            f"there is no head {head!r}; choose 0 to {len(values) - 1} (heads are counted from 0 here), 'mean' or 'max'",
+            f"没有注意力头 {head!r}；请选择 0 到 {len(values) - 1}（此处从 0 数起）、'mean' 或 'max'",
         )
     return values[head]

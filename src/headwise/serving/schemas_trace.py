@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from headwise.serving.limits import MAX_BEAM, MAX_TOKENS, MAX_TOP
-from headwise.serving.schemas import Body, ModelName, Reply, Text
+from headwise.serving.schemas import Body, ModelName, Reply, Sentences, Text
 
 Kind = Literal["encoder_self", "decoder_self", "cross"]
 Number = Annotated[int, Field(ge=0, le=255)]
@@ -21,7 +21,7 @@ class TraceBeam(Body):
 
 
 class TraceMaps(Body):
-    """Which attention weights are wanted; without layers or heads all of them."""
+    """Which attention weights are wanted, layers and heads as indices from 0; without them all."""
 
     kinds: list[Kind] = Field(default=["cross"], min_length=1, max_length=3)
     layers: Annotated[list[Number], Field(min_length=1, max_length=64)] | None = None
@@ -108,9 +108,7 @@ class PresentReply(Reply):
 class TraceReply(Reply):
     model: str
     source_text: str
-    sentences: list[str] = Field(
-        description="of the text, as /v1/translate splits it; where there are several, they were read here as one"
-    )
+    sentences: Sentences
     target_text: str
     source: SideReply
     target: SideReply = Field(description="as predicted, with its end")
@@ -137,6 +135,7 @@ class OccludeBody(Body):
 
 class OccludeReply(Reply):
     model: str
+    sentences: Sentences
     words: list[str] = Field(description="of the source; each was left out once")
     pieces: list[str] = Field(description="of the translation, with its end")
     log_probability: float = Field(description="of the translation, nothing left out")

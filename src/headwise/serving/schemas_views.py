@@ -17,7 +17,7 @@ from headwise.positions.choices import (
     Sinusoidal,
     TransformerXL,
 )
-from headwise.serving.schemas import Body, ModelName, Reply, Text
+from headwise.serving.schemas import Body, ModelName, Reply, Sentences, Text
 
 MAX_ROWS, MAX_COLUMNS = 64, 16
 MAX_LENGTH, MAX_DIM = 256, 256
@@ -104,6 +104,7 @@ class RowBody(Body):
 
 class RowReply(Reply):
     model: str
+    sentences: Sentences
     kind: str
     layer: int
     head: int

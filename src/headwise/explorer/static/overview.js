@@ -12,10 +12,10 @@
 function showOverview(area, trace, kind, choice, onChoice, say) {
   const rows = mapsOf(trace, kind).map((map) => {
     const row = makeElement("div", { class: "grid_row" });
-    row.append(makeElement("span", {}, say("layer_number", { number: map.layer })));
+    row.append(makeElement("span", {}, say("layer_number", { number: map.layer + 1 })));
     for (let head = 0; head < map.shape[0]; head += 1) {
       const chosen = map.layer === choice.layer && String(head) === choice.head;
-      const name = `${say("layer_number", { number: map.layer })}, ${say("head_number", { number: head })}`;
+      const name = `${say("layer_number", { number: map.layer + 1 })}, ${say("head_number", { number: head + 1 })}`;
       const button = makeElement("button", { type: "button", "aria-label": name, title: name, "aria-pressed": String(chosen) });
       const canvas = /** @type {HTMLCanvasElement} */ (makeElement("canvas", { "aria-hidden": "true" }));
       const small = makeTable(trace, [map], { ...choice, head: String(head) });

@@ -1,6 +1,7 @@
 /*
  * The page: what is chosen, the two languages, the two themes, and who must be redrawn when something changes.
- * The choice is kept in the address after "#", so that a link shows what its sender saw.
+ * The choice is kept in the address after "#", so that a link shows what its sender saw. Layers and heads are indices there, from 0, and
+ * counted from 1 where people read them.
  */
 
 /** @type {{title: string, traces: Trace[]}} */
@@ -101,8 +102,8 @@ function fillControls() {
   const kinds = KINDS.filter((kind) => mapsOf(trace(), kind).length);
   choice.kind = fillSelect("kind", kinds.map((kind) => [kind, say(kind)]), choice.kind);
   const layers = mapsOf(trace(), choice.kind).map((map) => map.layer);
-  choice.layer = Number(fillSelect("layer", layers.map((layer) => [String(layer), String(layer)]), String(choice.layer)));
-  const heads = Array.from({ length: currentMap().shape[0] }, (_, head) => [String(head), String(head)]);
+  choice.layer = Number(fillSelect("layer", layers.map((layer) => [String(layer), String(layer + 1)]), String(choice.layer)));
+  const heads = Array.from({ length: currentMap().shape[0] }, (_, head) => [String(head), String(head + 1)]);
   choice.head = fillSelect("head", [...heads, ["max", say("max")], ["mean", say("mean")]], choice.head);
   byId("level").value = choice.level;
   byId("hide_marks").checked = choice.hideMarks;
@@ -169,7 +170,7 @@ function change(changed) {
 /** Hand the link view over as a file. */
 function saveSvg() {
   const address = URL.createObjectURL(new Blob([linkView.toSvgText()], { type: "image/svg+xml" }));
-  const link = makeElement("a", { href: address, download: `attention-${choice.kind}-layer-${choice.layer}-head-${choice.head}.svg` });
+  const link = makeElement("a", { href: address, download: `attention-${choice.kind}-layer-${choice.layer + 1}-head-${Number.isNaN(Number(choice.head)) ? choice.head : Number(choice.head) + 1}.svg` });
   link.click();
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }

@@ -16,6 +16,7 @@ from headwise.serving.schemas_views import AttendBody, AttendReply, CurveReply, 
 from headwise.serving.sentences import WatchedAttendingStepper, WatchedStepper
 from headwise.serving.state import State
 from headwise.tasks.translator import Translator
+from headwise.text.splitting import split_text
 
 router = APIRouter(tags=["attention"], responses=REFUSALS)
 
@@ -107,6 +108,7 @@ def answer_row(name: str, translator: Translator, body: RowBody, *, is_over: Cal
     facts: dict[str, Any] = row.as_dict()
     return RowReply(
         model=name,
+        sentences=list(split_text(body.text, language=translator.source_language).sentences),
         kind=body.kind,
         layer=layers - 1 if body.layer == -1 else body.layer,
         head=body.head,

@@ -130,6 +130,7 @@ def answer_occlusion(
     found = occlude(translator, source, tokens, stepper=stepper)
     return OccludeReply(
         model=name,
+        sentences=list(split_text(body.text, language=translator.source_language).sentences),
         words=list(found.words),
         pieces=list(found.pieces),
         log_probability=round(found.log_probability, 6),

@@ -4,7 +4,7 @@ import { makeAsking } from "./asking.js";
 import { make, makeChoice, makeSelect, pieceParts, rove } from "./dom.js";
 import { makeFigure } from "./figure.js";
 import { Matrix } from "./matrix.js";
-import { chosenModel, EXAMPLES, faultOf, languageName, translators } from "./sentence.js";
+import { chosenModel, EXAMPLES, faultOf, languageName, tellSeveral, translators } from "./sentence.js";
 import { makeSheet, sheetSvg } from "./sheets.js";
 
 const KINDS = ["cross", "encoder_self", "decoder_self"];
@@ -27,7 +27,8 @@ export function mountRow(root, context) {
   form.addEventListener("submit", (event) => { event.preventDefault(); update({ text: field.value.trim(), query: "" }); ask(); });
   const controls = make("div", { class: "row controls" });
   const words = make("div", { class: "words key", role: "group", "aria-label": text("numbers.choose_query") });
-  const panel = make("div", { class: "panel" }, form, controls, make("div", {}, make("p", { class: "quiet" }, text("numbers.choose_query")), words));
+  const several = make("div", { class: "several" });
+  const panel = make("div", { class: "panel" }, form, several, controls, make("div", {}, make("p", { class: "quiet" }, text("numbers.choose_query")), words));
   const asking = makeAsking(root);
   const steps = makeFigure(context, { name: "opened-row", title: text("numbers.row"), caption: "" });
   const product = makeFigure(context, { name: "product", title: text("numbers.product"), caption: text("numbers.product_help") });
@@ -40,7 +41,12 @@ export function mountRow(root, context) {
     const body = { model: model.name, text: field.value.trim(), kind: kind(), head: whole(state.head, 0), query: whole(state.query, 0), ...(state.layer ? { layer: whole(state.layer, 0) } : {}) };
     const fault = faultOf(context, body.text);
     if (fault) { asking.complain(fault); return; }
-    asking.ask(["v1/row", body], (reply) => { row = reply; request = ["v1/row", body]; draw(); });
+    asking.ask(["v1/row", body], (reply) => {
+      row = reply;
+      request = ["v1/row", body];
+      tellSeveral(several, context, { sentences: row.sentences, language: model.source, onChoice: (one) => { field.value = one; form.requestSubmit(); } });
+      draw();
+    });
   }
 
   function draw() {

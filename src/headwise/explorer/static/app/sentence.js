@@ -83,13 +83,7 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false 
       make("button", { type: "button", onclick: () => { update({ prefix: "", forced: "", step: "" }); askAgain(); } }, text("sentence.free")),
     ] : []));
   };
-  /** A model reads a sentence at a time: say that more were given, and offer each. @param {string[]} sentences */
-  const drawSeveral = (sentences) => {
-    several.replaceChildren(...(sentences.length > 1 ? [
-      make("p", { role: "status" }, text("sentence.several", { count: sentences.length })),
-      make("div", { class: "chips" }, ...sentences.map((one) => make("button", { type: "button", lang: model.source, onclick: () => { field.value = one; form.requestSubmit(); } }, one))),
-    ] : []));
-  };
+  const drawSeveral = (sentences) => tellSeveral(several, context, { sentences, language: model.source, onChoice: (one) => { field.value = one; form.requestSubmit(); } });
   /** @param {string} message */
   const complain = (message) => {
     problem.textContent = message;
@@ -129,6 +123,14 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false 
     form, chips, settings, problem, several,
     make("div", { class: "translation-box" }, make("span", { class: "quiet" }, text("sentence.target", { language: languageName(context, model.target) })), target, forced));
   return { root, start: () => { if (state.text) go(); }, again: askAgain, end: () => last.abort(), model, body: makeBody, set: (words) => { field.value = words; } };
+}
+
+/** A model reads a sentence at a time: say that more were given, and offer each. @param {HTMLElement} area @param {any} context @param {{sentences: string[], language: string, onChoice: (sentence: string) => void}} given */
+export function tellSeveral(area, { text }, { sentences, language, onChoice }) {
+  area.replaceChildren(...(sentences.length > 1 ? [
+    make("p", { role: "status" }, text("sentence.several", { count: sentences.length })),
+    make("div", { class: "chips" }, ...sentences.map((one) => make("button", { type: "button", lang: language, onclick: () => onChoice(one) }, one))),
+  ] : []));
 }
 
 /** What keeps a text from being read, or "". @param {any} context @param {string} words */

@@ -61,7 +61,7 @@ export function mount(root, context) {
   function drawControls() {
     const choose = (key) => (value) => { update({ [key]: value }); draw(); };
     controls.replaceChildren(
-      makeSelect({ label: text("trace.kind"), value: kind(), options: KINDS.map((one) => [one, text(`trace.${one}`)]), onChange: (value) => { update({ kind: value, layer: "", head: "" }); sentence.again(); } }),
+      makeSelect({ label: text("trace.kind"), value: kind(), options: KINDS.map((one) => [one, text(`trace.${one}`)]), onChange: (value) => { update({ kind: value, layer: "", head: "", only: "" }); sentence.again(); } }),
       state.only ? makeSelect({ label: text("trace.layer"), value: state.only, options: trace.attention.filter((one) => one.kind === kind()).map(({ layer }) => [String(layer), text("trace.layer_number", { layer: layer + 1 })]), onChange: (only) => { update({ only, layer: only }); sentence.again(); } }) : "",
       makeChoice({ label: text("trace.level"), value: choice().level, options: [["word", text("trace.word")], ["piece", text("trace.piece")]], onChange: choose("level") }),
       makeChoice({ label: text("heads.scale"), value: state.scale || "linear", options: [["linear", text("heads.linear")], ["log", text("heads.log")]], onChange: choose("scale") }),
