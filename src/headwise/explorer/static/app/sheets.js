@@ -16,19 +16,22 @@ function written(column, cell) {
   return typeof cell === "number" && column.number ? column.number(cell) : String(cell);
 }
 
+/** Whether a column holds words: they begin at the left, numbers end at the right. @param {Row[]} rows @param {number} place */
+const holdsWords = (rows, place) => place === 0 || (rows.length > 0 && rows.every((row) => typeof row[place] === "string"));
+
 /**
  * @param {{columns: Column[], rows: Row[], label: string, chosen?: number, onRow?: (row: number) => void, rowLabel?: (row: number) => string, language?: string, foot?: Row}} parts
  *     onRow: the first cell of a row is a button; foot: a last row that sums up
  */
 export function makeSheet({ columns, rows, label, chosen = -1, onRow = undefined, language = undefined, foot = undefined }) {
-  const head = make("tr", {}, ...columns.map((column) => make("th", { scope: "col" }, column.name)));
+  const head = make("tr", {}, ...columns.map((column, place) => make("th", { scope: "col", class: holdsWords(rows, place) ? "wordy" : null }, column.name)));
   const body = rows.map((row, number) => make("tr", { class: number === chosen ? "chosen" : null }, ...row.map((cell, place) => {
     const words = written(columns[place], cell);
     if (place === 0) {
       const name = make("span", { lang: language, dir: "auto" }, ...pieceParts(words));
       return make("th", { scope: "row" }, onRow ? make("button", { type: "button", class: "cell", "aria-pressed": String(number === chosen), onclick: () => onRow(number) }, name) : name);
     }
-    const td = make("td", { class: columns[place].bar ? "barred" : null });
+    const td = make("td", { class: columns[place].bar ? "barred" : holdsWords(rows, place) ? "wordy" : null });
     if (columns[place].bar && typeof cell === "number") {
       const bar = make("span", { class: "share-fill", "aria-hidden": "true" });
       bar.style.width = `${(100 * Math.min(Math.max(cell, 0), 1)).toFixed(2)}%`;
@@ -58,7 +61,7 @@ export function sheetSvg({ columns, rows, foot = undefined }) {
     if (number > 0 && columns[place].bar && typeof value === "number") {
       svg.append(makeSvg("rect", { x: starts[place], y: y + 3, height: LINE - 6, width: Math.max(0, Math.min(value, 1)) * (widths[place] - 8), fill: pageColour("--accent-soft") }));
     }
-    const end = place > 0;
+    const end = !holdsWords(rows, place);
     svg.append(makeSvg("text", {
       x: end ? starts[place] + widths[place] - 12 : starts[place], y: y + 18, "text-anchor": end ? "end" : "start",
       fill: pageColour(number === 0 ? "--muted" : "--ink"), "font-weight": number === 0 || place === 0 ? 600 : 400,

@@ -18,9 +18,9 @@ const QUIET_SECONDS = 600; // a log that has not grown for so long is no longer 
 /** Figures, and the fields of a log that they draw: [kind of line, field, name of the line]. One scale a figure: what is counted otherwise has its own. */
 const CHARTS = {
   loss: [["train", "loss", "train"], ["valid", "loss", "valid"]],
+  bleu: [["valid", "bleu", "bleu"], ["valid", "chrf", "chrf"]],
   rate: [["train", "learning_rate", "rate"]],
   speed: [["train", "tokens_per_second", "speed"]],
-  bleu: [["valid", "bleu", "bleu"], ["valid", "chrf", "chrf"]],
   perplexity: [["valid", "perplexity", "perplexity"]],
   accuracy: [["valid", "accuracy", "accuracy"]],
 };
