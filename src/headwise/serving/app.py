@@ -8,6 +8,7 @@ Tested through every address.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -17,6 +18,7 @@ from fastapi import APIRouter, Depends, FastAPI
 
 import headwise
 from headwise.decoding.choices import DecodingSettings
+from headwise.errors import HeadwiseError
 from headwise.serving.admission import require_key
 from headwise.serving.api import (
     demo,
@@ -99,15 +101,34 @@ def create_app(given: Mapping[str, LoadedModel], settings: ServerSettings | None
 
 
 async def warm_up(server: Server) -> None:
-    """Each translator translates once, on its own worker."""
+    """Each translator translates once, on its own worker. One that cannot ends the server: it would refuse for ever."""
     for name, model in server.models.items():
         if isinstance(model.value, Translator):
             settings = choose_settings(model.value.recipe.decoding, None, n_best=1)
             part = Part(run=partial(_translate_once, model.value, settings))
-            order = Order([part], deadline=asyncio.get_running_loop().time() + WARM_UP_SECONDS)
+            order = Order([part], deadline=time.monotonic() + WARM_UP_SECONDS)
             server.workers[name].put(order)
-            await asyncio.wrap_future(order.future)
+            try:
+                async with asyncio.timeout(WARM_UP_SECONDS):
+                    await asyncio.wrap_future(order.future)
+            except Exception as error:  # whatever it was, it would be the same for every client
+                server.fail(_explain(name, error))
+                return
     server.is_warm = True
+
+
+def _explain(name: str, error: Exception) -> HeadwiseError:
+    if isinstance(error, TimeoutError):
+        en, zh = f"no answer in {WARM_UP_SECONDS:g} seconds", f"{WARM_UP_SECONDS:g} 秒内没有结果"
+    elif isinstance(error, HeadwiseError):
+        en, zh = error.en, error.zh
+    else:
+        en = zh = f"{type(error).__name__}: {str(error).strip()[:300]}"
+    return HeadwiseError(
+        f"the model {name} could not translate a first sentence ({en}), so the server stops; try the same with `headwise translate`, "
+        "or another --device or --precision",
+        f"模型 {name} 未能翻译第一个句子（{zh}），服务器停止；请用 `headwise translate` 试一试，或换 --device、--precision",
+    )
 
 
 def _translate_once(translator: Translator, settings: DecodingSettings, parts: Sequence[Part]) -> list[Any]:

@@ -49,6 +49,7 @@ class DrainingServer(uvicorn.Server):
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
+        self._server.on_failure = lambda: setattr(self, "should_exit", True)
         # A thread of its own, begun beforehand: whatever hangs, it does not, and a signal only has to wake it.
         threading.Thread(target=self._see_to_the_end, name="headwise-leaving", daemon=True).start()
         await super().serve(sockets)
@@ -106,6 +107,8 @@ def serve(
     else:
         opened(f"http://{address}:{port}/")
     DrainingServer(configure(app), app.state.server).run(sockets=[listening])
+    if app.state.server.failure is not None:
+        raise app.state.server.failure
 
 
 def configure(app: FastAPI) -> uvicorn.Config:

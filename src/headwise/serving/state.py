@@ -9,6 +9,7 @@ worker that belongs to no model. Tested: bounds, deadline, leaving, draining.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 
 from fastapi import Depends, Request
 
+from headwise.errors import HeadwiseError
 from headwise.serving.faults import Refusal
 from headwise.serving.keys import KeyRing, RateLimit, read_keys
 from headwise.serving.limits import ServerSettings
@@ -27,6 +29,8 @@ from headwise.serving.training import DemoTraining
 from headwise.serving.worker import Worker, WorkerDied
 
 Result = TypeVar("Result")
+
+logger = logging.getLogger(__name__)
 
 
 class Work(Protocol):
@@ -53,6 +57,9 @@ class Server:
         self.metrics = Metrics()
         self.training = None if settings.demo is None else DemoTraining(settings.demo)
         self.is_warm = self.is_draining = False
+        self.failure: HeadwiseError | None = None
+        """Why it cannot serve at all."""
+        self.on_failure: Callable[[], None] = lambda: logger.error("%s", self.failure)
         self.num_accepted = 0
         """Requests that were given a place and are not answered yet."""
 
@@ -63,6 +70,11 @@ class Server:
     def start(self) -> None:
         for worker in self.workers.values():
             worker.start()
+
+    def fail(self, reason: HeadwiseError) -> None:
+        """Nothing can be served; whoever runs the process is told, and ends it."""
+        self.failure = reason
+        self.on_failure()
 
     def add(self, model: LoadedModel) -> None:
         """One more, while the others are at work."""

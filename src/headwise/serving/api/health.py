@@ -18,4 +18,6 @@ async def is_ready(state: State, response: Response) -> StatusReply:
     if state.server.is_ready:
         return StatusReply(status="ready")
     response.status_code = 503
+    if state.server.failure is not None:
+        return StatusReply(status="broken")
     return StatusReply(status="stopping" if state.server.is_draining else "starting")
