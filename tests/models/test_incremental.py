@@ -1,10 +1,13 @@
 """Step by step equals at once, through every rearrangement a search may ask for."""
 
+import random
+
 import pytest
 import torch
 from torch import Tensor
 
 from headwise.errors import UsageError
+from headwise.models import incremental as module
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.incremental import IncrementalDecoder
 from tests.models.test_encoder_decoder import VARIANTS, VOCAB, make
@@ -91,3 +94,25 @@ def test_more_steps_than_were_asked_for_are_refused(generator: torch.Generator) 
         _, state = decoder.step(state, torch.tensor([5]))
     with pytest.raises(UsageError, match="the cache has room for 3 positions and 4 are needed"):
         decoder.step(state, torch.tensor([5]))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_sources_of_like_length_are_encoded_together_and_come_out_the_same(
+    variant: str, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "GROUP_ROWS", 2)
+    decoder = IncrementalDecoder(make(variant, generator))
+    together, _ = decoder.step(decoder.start(SOURCES, width=1, max_length=3), torch.ones(5, dtype=torch.long))
+    torch.testing.assert_close(together, at_once(decoder.model, SOURCES, [[1]] * 5), atol=1e-5, rtol=1e-5)
+
+
+def test_groups_hold_every_source_once_and_fill_little() -> None:
+    lengths = [random.Random(number).randint(1, 97) for number in range(101)]
+    groups = module.group_lengths(lengths)
+    assert sorted(number for group in groups for number in group) == list(range(101))
+    assert len(groups) > 1
+    assert all(len(group) >= module.GROUP_ROWS for group in groups)
+    filled = sum(len(group) * max(lengths[number] for number in group) for group in groups)
+    assert filled < 0.7 * len(lengths) * max(lengths)
+    assert len(module.group_lengths([7] * 101)) == 1
+    assert len(module.group_lengths(lengths[: 2 * module.GROUP_ROWS - 1])) == 1

@@ -25,6 +25,7 @@ from headwise.models.fixed_step import FixedDecoder
 from headwise.models.room import Room, fingerprint, round_length, round_sentences
 
 PAD, EOS = 0, 2
+GROUP_ROWS, GROUP_GAIN = 16, 0.2
 MAX_ROOMS = 8
 """Rooms kept; the one that was not used for longest makes way."""
 MAX_SHARE = 0.25
@@ -72,7 +73,7 @@ class IncrementalDecoder:
         tokens = torch.tensor(padded, device=self.device)
         positions = torch.arange(longest, device=self.device).expand(len(sources), longest)
         segment = (positions < torch.tensor(lengths, device=self.device)[:, None]).long()
-        memory = self.model.encode(tokens, segment=segment, position=positions)
+        memory = self._encode(tokens, segment, positions, lengths)
         same_length = min(lengths) == longest
         real = None if same_length else segment.bool()
         caches = [
@@ -81,6 +82,22 @@ class IncrementalDecoder:
         ]
         keys_values = [block.cross_attention.keys_values(memory) for block in self.model.decoder]
         return DecodingState(caches, keys_values, _cross_mask(real), real, width)
+
+    def _encode(self, tokens: Tensor, segment: Tensor, position: Tensor, lengths: Sequence[int]) -> Tensor:
+        """The encoded sources. On a CPU, where filling costs as much as words, those of like length go together."""
+        groups = group_lengths(lengths) if tokens.device.type == "cpu" else [range(len(lengths))]
+        if len(groups) == 1:
+            return self.model.encode(tokens, segment=segment, position=position)
+        memory: Tensor | None = None
+        for group in groups:
+            longest = lengths[group[0]]
+            here = tuple(table[list(group), :longest] for table in (tokens, segment, position))
+            encoded = self.model.encode(here[0], segment=here[1], position=here[2])
+            if memory is None:
+                memory = encoded.new_zeros((*tokens.shape, encoded.shape[-1]))
+            memory[list(group), :longest] = encoded
+        assert memory is not None
+        return memory
 
     @torch.no_grad()
     def step(
@@ -149,6 +166,23 @@ class IncrementalDecoder:
         """How the last step looked at the source (mean over the last layer's heads); needs `attending`."""
         assert state.attention is not None, "build the decoder with attending=True"
         return state.attention
+
+
+def group_lengths(lengths: Sequence[int]) -> list[Sequence[int]]:
+    """Numbers of the sources, longest first, in the groups that are encoded together.
+
+    A group ends where the next source is so much shorter that filling it up would cost more than GROUP_GAIN of the group; a group
+    has at least GROUP_ROWS rows, or its products would no longer be worth starting.
+    """
+    order = sorted(range(len(lengths)), key=lambda number: -lengths[number])
+    groups: list[Sequence[int]] = []
+    first = 0
+    for end in range(GROUP_ROWS, len(order) - GROUP_ROWS + 1):
+        is_enough = end - first >= GROUP_ROWS
+        if is_enough and lengths[order[end]] <= (1 - GROUP_GAIN) * lengths[order[first]]:
+            groups.append(order[first:end])
+            first = end
+    return [*groups, order[first:]]
 
 
 def _cross_mask(real: Tensor | None) -> Mask:
