@@ -63,3 +63,19 @@ def test_every_tensor_is_made_on_the_steppers_device(fake, improvise, sources, s
 
     with torch.device("meta"):
         assert decode(Placed(improvise), sources, settings, phrases=phrases) == expected
+
+
+@pytest.mark.parametrize("kind", ["greedy", "beam", "sampling"])
+def test_whoever_asks_is_told_of_short_sentences_before_the_long_ones_end(fake, spell, kind):
+    """Told early = returned in the end, under the numbers of the batch that was given, empty sources counted."""
+    settings = pydantic.TypeAdapter(DecodingSettings).validate_python({"kind": kind})
+    settings = settings.model_copy(update={"temperature": 1e-4} if kind == "sampling" else {})
+    sources = [(5,), (), (6, 7, 8, 9, 5, 6, 7, 8, 9, 6, 7), (8, 9), (9,)]
+    stepper = fake(spell)
+    told: dict[int, tuple[object, int]] = {}
+    results = decode(
+        stepper, sources, settings, tell=lambda number, found: told.update({number: (found, stepper.num_steps)})
+    )
+    assert sorted(told) == [0, 3, 4]
+    assert {number: found for number, (found, _) in told.items()} == {number: results[number] for number in told}
+    assert all(steps < stepper.num_steps for _, steps in told.values())

@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from headwise.decoding.greedy import GreedySettings
+from headwise.decoding.length import LengthLimit
+from headwise.decoding.results import SearchResult
 from headwise.serving.loaded import LoadedModel
+from headwise.serving.orders import Order
+from headwise.serving.sentences import Found, Search, prepare
 from tests.serving.conftest import BUNDLE
 
 KNOWN = (BUNDLE.parent / "translations.tsv").read_text(encoding="utf-8").splitlines()
@@ -97,3 +102,21 @@ def test_a_stream_ends_in_the_plain_answer(client: TestClient, search: dict[str,
 def test_a_stream_of_too_much_is_refused_before_it_begins(client: TestClient) -> None:
     reply = client.post("/v1/translate", json={"text": "xy" * 900, "stream": True})
     assert reply.status_code == 422
+
+
+def test_a_short_sentence_does_not_wait_for_a_long_one(client: TestClient, models: dict[str, LoadedModel]) -> None:
+    translator = models["tiny"].value
+    decoding = GreedySettings(max_length=LengthLimit(factor=3, extra=0, limit=200))
+    prepared = prepare(translator, [*["a"] * 3, "a b c d e f " * 9], decoding, split=False)
+    orders = [Order([part], deadline=1e12) for part in prepared.parts]
+    done: list[bool] = []
+
+    class Looking(Search):
+        def _read(self, result: SearchResult) -> tuple[Found, ...]:
+            done.append(orders[0].future.done())
+            return super()._read(result)
+
+    answers = Looking(translator, decoding)(prepared.parts)
+    assert done[-1]
+    assert not done[0]
+    assert orders[0].future.result(0) == [answers[0]]

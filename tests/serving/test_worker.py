@@ -179,3 +179,19 @@ def test_the_thread_lingers_for_those_it_answered_before(worker: Worker, monkeyp
     for order in second:
         order.future.result(10)
     assert [len(batch) for batch in run.batches] == [4, 4]
+
+
+def test_who_was_answered_early_is_not_answered_again(worker: Worker) -> None:
+    """A batch that answers one part, fails, and is answered part by part."""
+
+    def run(parts: Sequence[Part]) -> list[Any]:
+        if len(parts) > 1 and parts[0].order is not None:
+            parts[0].order.deliver(parts[0], "early")
+            raise ValueError
+        return ["late"] * len(parts)
+
+    go = hold(worker)
+    order = Order([Part(run=run, key=1) for _ in range(3)], deadline=LATER)
+    worker.put(order)
+    go.set()
+    assert order.future.result(10) == ["early", "late", "late"]

@@ -26,7 +26,7 @@ from headwise.decoding.constraints import Constraints, Phrases, SearchSettings
 from headwise.decoding.length import AverageLength, LengthPenalty, StopRule, limit_for, penalize_coverage
 from headwise.decoding.lineage import Lineage
 from headwise.decoding.required import RequiredPhrases
-from headwise.decoding.results import SearchResult
+from headwise.decoding.results import SearchResult, Tell
 from headwise.decoding.rounds import Rules, enter_room, run_rounds
 from headwise.decoding.selection import Beam, select
 from headwise.decoding.stepping import (
@@ -71,6 +71,7 @@ def search_beams(
     *,
     phrases: Sequence[Phrases],
     traced: bool = False,
+    tell: Tell | None = None,
 ) -> list[SearchResult]:
     """The `num_best` best hypotheses of each non-empty source; `phrases` holds one entry per source."""
     if settings.coverage_penalty and not isinstance(stepper, AttendingStepper):
@@ -97,7 +98,7 @@ def search_beams(
             if num_done == len(beam.alive):
                 break
             if num_done and pays_to_compact(num_done, len(beam.alive)):
-                tokens, index = beam.compact(tokens, index)
+                tokens, index = beam.compact(tokens, index, tell=tell)
         beam.advance(tokens, index)
         # On the CPU it costs nothing to see that every row stays where it is, and then no cache need be touched.
         stays = device.type == "cpu" and torch.equal(index, torch.arange(len(scores), device=device))
@@ -187,11 +188,15 @@ class _Beam:
         penalty = penalize_coverage(self.coverage, real, beta=self.settings.coverage_penalty)
         return penalty.view(len(self.alive), -1).gather(1, candidates.parent)
 
-    def compact(self, tokens: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:
+    def compact(self, tokens: Tensor, index: Tensor, *, tell: Tell | None = None) -> tuple[Tensor, Tensor]:
         """Let the sentences that are done go; the tokens and old rows of the others."""
         size = self.settings.size
         gone, kept = torch.nonzero(self.done)[:, 0], torch.nonzero(~self.done)[:, 0]
         self.lineage.retire(self.alive[gone], self.beam.finished.select(gone))
+        if tell is not None:
+            for number, hypotheses in self.lineage.read_last(num_best=self.settings.num_best):
+                if hypotheses:
+                    tell(number, SearchResult(hypotheses))
         self.alive, self.beam = self.alive[kept], self.beam.select(kept)
         self.source_lengths = self.source_lengths[kept]
         self.constraints.keep(kept)

@@ -16,7 +16,7 @@ from pydantic import Field
 from headwise.decoding.beam import BeamSettings, search_beams
 from headwise.decoding.constraints import Phrases
 from headwise.decoding.greedy import GreedySettings, search_greedily
-from headwise.decoding.results import EMPTY_RESULT, SearchResult
+from headwise.decoding.results import EMPTY_RESULT, SearchResult, Tell
 from headwise.decoding.sampling import SamplingSettings, sample
 from headwise.decoding.stepping import State, Stepper
 from headwise.errors import UsageError
@@ -34,11 +34,12 @@ def decode(
     phrases: Phrases | Sequence[Phrases] | None = None,
     sentence_numbers: Sequence[int] | None = None,
     traced: bool = False,
+    tell: Tell | None = None,
 ) -> list[SearchResult]:
     """Decode one batch, all sources together; results come in the order of the sources.
 
     `phrases` are the wishes of all sentences or of each; `sentence_numbers` (0, 1, … if not given) name the sentences to
-    the random generator; `traced` keeps the tree of a beam search.
+    the random generator; `traced` keeps the tree of a beam search; `tell` is told of sentences that are done before the others.
     """
     wishes = _spread_phrases(settings, phrases, len(sources))
     numbers = range(len(sources)) if sentence_numbers is None else sentence_numbers
@@ -57,6 +58,7 @@ def decode(
             phrases=[wishes[i] for i in filled],
             sentence_numbers=[numbers[i] for i in filled],
             traced=traced,
+            tell=None if tell is None else lambda i, result: tell(filled[i], result),
         )
         for i, result in zip(filled, found, strict=True):
             results[i] = result
@@ -71,14 +73,15 @@ def _search(
     phrases: Sequence[Phrases],
     sentence_numbers: Sequence[int],
     traced: bool,
+    tell: Tell | None,
 ) -> list[SearchResult]:
     match settings:
         case GreedySettings():
-            return search_greedily(stepper, sources, settings, phrases=phrases)
+            return search_greedily(stepper, sources, settings, phrases=phrases, tell=tell)
         case BeamSettings():
-            return search_beams(stepper, sources, settings, phrases=phrases, traced=traced)
+            return search_beams(stepper, sources, settings, phrases=phrases, traced=traced, tell=tell)
         case SamplingSettings():
-            return sample(stepper, sources, settings, phrases=phrases, sentence_numbers=sentence_numbers)
+            return sample(stepper, sources, settings, phrases=phrases, sentence_numbers=sentence_numbers, tell=tell)
 
 
 def _spread_phrases(

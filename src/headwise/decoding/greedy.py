@@ -15,7 +15,7 @@ from headwise.decoding.constraints import Phrases, SearchSettings
 from headwise.decoding.length import limit_for
 from headwise.decoding.path_rounds import GreedyRounds, search_key
 from headwise.decoding.paths import follow_paths
-from headwise.decoding.results import SearchResult
+from headwise.decoding.results import SearchResult, Tell
 from headwise.decoding.rounds import Rules, enter_room, run_rounds
 from headwise.decoding.stepping import State, Stepper
 
@@ -31,6 +31,7 @@ def search_greedily(
     settings: GreedySettings,
     *,
     phrases: Sequence[Phrases],
+    tell: Tell | None = None,
 ) -> list[SearchResult]:
     """The most probable token at every step, for each non-empty source; `phrases` holds one entry per source."""
     limits = [limit_for(settings.max_length, len(source)) for source in sources]
@@ -44,5 +45,5 @@ def search_greedily(
     def choose(scores: Tensor, step: int, sentences: Tensor) -> Tensor:
         return scores.argmax(-1)
 
-    paths = follow_paths(stepper, sources, choose, settings=settings, phrases=phrases, width=1)
+    paths = follow_paths(stepper, sources, choose, settings=settings, phrases=phrases, width=1, tell=tell)
     return [SearchResult(tuple(hypotheses)) for hypotheses in paths]

@@ -6,6 +6,7 @@ back once, at the end, from each finished hypothesis (its last step, slot and to
 Tested through beam search against exhaustive enumeration.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -92,13 +93,25 @@ class Lineage:
         """The hypotheses of every sentence, best first."""
         tables = self._read_steps()
         results: list[tuple[Hypothesis, ...]] = [()] * self.num_sentences
-        for sentences, finished in self._finished:
-            numbers = sentences.cpu().numpy()
-            parent, token, value = (table[:, numbers] for table in tables)
-            found = trace_back((parent, token, value), finished, num_best=num_best)
-            for number, hypotheses in zip(numbers.tolist(), found, strict=True):
+        for retired in self._finished:
+            for number, hypotheses in _read_retired(tables, *retired, num_best=num_best):
                 results[number] = hypotheses
         return results
+
+    def read_last(self, *, num_best: int) -> Iterator[tuple[int, tuple[Hypothesis, ...]]]:
+        """Numbers and hypotheses of the sentences that were the last to retire."""
+        return _read_retired(self._read_steps(), *self._finished[-1], num_best=num_best)
+
+
+Tables = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def _read_retired(
+    tables: Tables, sentences: Tensor, finished: Finished, *, num_best: int
+) -> Iterator[tuple[int, tuple[Hypothesis, ...]]]:
+    numbers = sentences.cpu().numpy()
+    parent, token, value = (table[:, numbers] for table in tables)
+    return zip(numbers.tolist(), trace_back((parent, token, value), finished, num_best=num_best), strict=True)
 
 
 def trace_back(

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from headwise.decoding.constraints import Constraints, Phrases, SearchSettings
 from headwise.decoding.length import limit_for
-from headwise.decoding.results import Hypothesis
+from headwise.decoding.results import Hypothesis, SearchResult, Tell
 from headwise.decoding.stepping import BOS, EOS, State, Stepper, pays_to_compact, steps_between_checks
 from headwise.errors import UsageError
 
@@ -38,6 +38,7 @@ def follow_paths(
     settings: SearchSettings,
     phrases: Sequence[Phrases],
     width: int,
+    tell: Tell | None = None,
 ) -> list[list[Hypothesis]]:
     """`width` hypotheses for each (non-empty) source."""
     refuse_required(settings, phrases)
@@ -64,12 +65,23 @@ def follow_paths(
                 break
             if num_done and pays_to_compact(num_done, len(alive)):
                 kept = torch.nonzero(~done)[:, 0]
+                if tell is not None:
+                    _tell_of(alive[done], steps, tell, limits=limits, width=width)
                 index = (kept[:, None] * width + torch.arange(width, device=device)).reshape(-1)
                 alive, tokens, ended = alive[kept], tokens[index], ended[index]
                 constraints.keep(kept)
                 state = stepper.reorder(state, index)
         constraints.advance(tokens, index=index)
-    return _collect(steps, limits=limits, width=width)
+    return read_paths(*_read_steps(steps, num_sentences=len(limits), width=width), limits=limits)
+
+
+def _tell_of(sentences: Tensor, steps: Sequence[_Step], tell: Tell, *, limits: Sequence[int], width: int) -> None:
+    """Those that leave are done, whatever the others still write."""
+    numbers = sentences.tolist()
+    tokens, values = _read_steps(steps, num_sentences=len(limits), width=width)
+    found = read_paths(tokens[:, numbers], values[:, numbers], limits=[limits[number] for number in numbers])
+    for number, hypotheses in zip(numbers, found, strict=True):
+        tell(number, SearchResult(tuple(hypotheses)))
 
 
 def refuse_required(settings: SearchSettings, phrases: Sequence[Phrases]) -> None:
@@ -81,8 +93,9 @@ def refuse_required(settings: SearchSettings, phrases: Sequence[Phrases]) -> Non
         )
 
 
-def _collect(steps: Sequence[_Step], *, limits: Sequence[int], width: int) -> list[list[Hypothesis]]:
-    shape = (len(steps), len(limits), width)
+def _read_steps(steps: Sequence[_Step], *, num_sentences: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens and log-probabilities by [step, sentence, row]."""
+    shape = (len(steps), num_sentences, width)
     tokens, values = np.full(shape, EOS, dtype=np.int64), np.zeros(shape)
     first = 0
     # Steps with the same sentences are read in one go: every read from a device waits for it.
@@ -93,7 +106,7 @@ def _collect(steps: Sequence[_Step], *, limits: Sequence[int], width: int) -> li
         chosen = torch.stack([step.log_probabilities.view(-1, width) for step in group])
         values[here, sentences] = chosen.double().cpu().numpy()
         first += len(group)
-    return read_paths(tokens, values, limits=limits)
+    return tokens, values
 
 
 def read_paths(tokens: np.ndarray, values: np.ndarray, *, limits: Sequence[int]) -> list[list[Hypothesis]]:

@@ -8,6 +8,7 @@ and a score, which is what hypotheses are ordered by: log p after the length and
 Tested through every search, by recomputing both numbers from the per-token log-probabilities.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -61,6 +62,9 @@ class SearchResult:
     def best(self) -> Hypothesis:
         return self.hypotheses[0]
 
+
+Tell = Callable[[int, SearchResult], None]
+"""Is told the number and the result of sentences that are done while others go on; all results are returned in the end as well."""
 
 EMPTY_RESULT = SearchResult((Hypothesis((), 0.0, 0.0, (), finished=True),))
 """What an empty source gives: an empty line stays an empty line and no model is asked."""

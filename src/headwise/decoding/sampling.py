@@ -20,7 +20,7 @@ from torch import Tensor
 from headwise.decoding.constraints import Phrases, SearchSettings
 from headwise.decoding.length import limit_for
 from headwise.decoding.paths import follow_paths
-from headwise.decoding.results import SearchResult
+from headwise.decoding.results import SearchResult, Tell
 from headwise.decoding.stepping import State, Stepper
 from headwise.randomness import numpy_generator
 
@@ -46,6 +46,7 @@ def sample(
     *,
     phrases: Sequence[Phrases],
     sentence_numbers: Sequence[int],
+    tell: Tell | None = None,
 ) -> list[SearchResult]:
     """`num_samples` drawn hypotheses for each non-empty source; `sentence_numbers` name the sentences to the generator."""
     longest = max(limit_for(settings.max_length, len(source)) for source in sources)
@@ -56,7 +57,9 @@ def sample(
     def choose(scores: Tensor, step: int, sentences: Tensor) -> Tensor:
         return draw_tokens(scores, uniform[sentences, step].reshape(-1), settings)
 
-    paths = follow_paths(stepper, sources, choose, settings=settings, phrases=phrases, width=settings.num_samples)
+    paths = follow_paths(
+        stepper, sources, choose, settings=settings, phrases=phrases, width=settings.num_samples, tell=tell
+    )
     return [SearchResult(tuple(hypotheses)) for hypotheses in paths]
 
 

@@ -1,0 +1,89 @@
+"""Every model of the lineage under one roof: `from headwise.models import NgramModel, RecurrentLanguageModel, EncoderDecoder`.
+
+A name is looked up when it is asked for, so that counting words does not wait for torch, and one model not for the others.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headwise.models.choices import (
+        DecoderOnlySettings,
+        DecoderSettings,
+        EncoderDecoderSettings,
+        StackSettings,
+        build_language_model,
+        build_model,
+    )
+    from headwise.models.decoder_only import DecoderOnly
+    from headwise.models.elmo import BidirectionalLanguageModel, ElmoEncoder
+    from headwise.models.encoder_decoder import EncoderDecoder
+    from headwise.models.labeller import Labeller, build_labeller
+    from headwise.models.masked_language_model import MaskedLanguageModel, build_masked_language_model
+    from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
+    from headwise.models.ngram import NgramModel, NgramSettings, TokenStream, count_ngrams, estimate
+    from headwise.models.recurrent_choices import RecurrentTranslatorSettings
+    from headwise.models.recurrent_language_model import RecurrentLanguageModel, RecurrentSettings
+    from headwise.models.recurrent_translator import RecurrentTranslator
+    from headwise.models.sentence_encoder import SentenceEncoder
+    from headwise.models.vector_space import VectorSpace
+
+__all__ = [
+    "BidirectionalLanguageModel",
+    "DecoderOnly",
+    "DecoderOnlySettings",
+    "DecoderSettings",
+    "ElmoEncoder",
+    "EncoderDecoder",
+    "EncoderDecoderSettings",
+    "Labeller",
+    "MaskedLanguageModel",
+    "NeuralNgram",
+    "NeuralNgramSettings",
+    "NgramModel",
+    "NgramSettings",
+    "RecurrentLanguageModel",
+    "RecurrentSettings",
+    "RecurrentTranslator",
+    "RecurrentTranslatorSettings",
+    "SentenceEncoder",
+    "StackSettings",
+    "TokenStream",
+    "VectorSpace",
+    "build_labeller",
+    "build_language_model",
+    "build_masked_language_model",
+    "build_model",
+    "count_ngrams",
+    "estimate",
+]
+
+_HOMES = {
+    "choices": (
+        "DecoderOnlySettings",
+        "DecoderSettings",
+        "EncoderDecoderSettings",
+        "StackSettings",
+        "build_language_model",
+        "build_model",
+    ),
+    "decoder_only": ("DecoderOnly",),
+    "elmo": ("BidirectionalLanguageModel", "ElmoEncoder"),
+    "encoder_decoder": ("EncoderDecoder",),
+    "labeller": ("Labeller", "build_labeller"),
+    "masked_language_model": ("MaskedLanguageModel", "build_masked_language_model"),
+    "neural_ngram": ("NeuralNgram", "NeuralNgramSettings"),
+    "ngram": ("NgramModel", "NgramSettings", "TokenStream", "count_ngrams", "estimate"),
+    "recurrent_choices": ("RecurrentTranslatorSettings",),
+    "recurrent_language_model": ("RecurrentLanguageModel", "RecurrentSettings"),
+    "recurrent_translator": ("RecurrentTranslator",),
+    "sentence_encoder": ("SentenceEncoder",),
+    "vector_space": ("VectorSpace",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"headwise.models.{module}"), name)
+    raise AttributeError(f"module 'headwise.models' has no attribute {name!r}; it offers {', '.join(__all__)}")

@@ -34,13 +34,16 @@ class Part:
         return self.order is not None and self.order.is_over
 
 
+_NOTHING = object()
+
+
 class Order:
     """The parts of a request, in order, and how far they are."""
 
     def __init__(self, parts: Sequence[Part], *, deadline: float) -> None:
         self.parts, self.deadline = parts, deadline
         self.future: Future[list[Any]] = Future()
-        self._results: list[Any] = [None] * len(parts)
+        self._results: list[Any] = [_NOTHING] * len(parts)
         self._left = len(parts)
         self._is_gone = False
         for place, part in enumerate(parts):
@@ -58,6 +61,9 @@ class Order:
         self._is_gone = True
 
     def deliver(self, part: Part, result: Any) -> None:
+        """Once; whoever was answered before the rest of a batch is not answered again with it."""
+        if self._results[part.place] is not _NOTHING:
+            return
         self._results[part.place] = result
         self._left -= 1
         if self._left == 0:

@@ -33,6 +33,10 @@ UNION_FIELDS = frozenset({"text", "q", "decoding"})
 ModelName = Annotated[
     str, Field(min_length=1, max_length=64, description="a name of /v1/models; without it the first that fits")
 ]
+Sentences = Annotated[
+    list[str],
+    Field(description="of the text, as /v1/translate splits it; where there are several, they were read here as one"),
+]
 
 
 class ErrorBody(Reply):

@@ -18,6 +18,7 @@ from torch import Tensor
 from headwise.decoding.choices import DecodingSettings, decode
 from headwise.decoding.constraints import Phrases, check_phrases, encode_phrases
 from headwise.decoding.length import limit_for
+from headwise.decoding.results import SearchResult
 from headwise.decoding.stepping import AttendingStepper, Room, RoomyStepper, Stepper
 from headwise.serving.faults import Refusal
 from headwise.serving.limits import MAX_SENTENCES, MAX_TOKENS
@@ -150,21 +151,31 @@ class Search:
         kind = WatchedAttendingStepper if attending else WatchedStepper
         stepper = kind(inner, is_over=lambda: all(part.is_over for part in parts), watch=self.watch)
         sentences: list[Sentence] = [part.argument for part in parts]
+        told: dict[int, tuple[Found, ...]] = {}
+
+        def tell(number: int, result: SearchResult) -> None:
+            """Short sentences do not wait for the long ones of their batch, and their clients ask again meanwhile."""
+            told[number] = self._read(result)
+            order = parts[number].order
+            if order is not None:
+                order.deliver(parts[number], told[number])
+
         results = decode(
             stepper,
             [sentence.ids for sentence in sentences],
             self.settings,
             phrases=[sentence.phrases for sentence in sentences],
             sentence_numbers=[sentence.number for sentence in sentences],
+            tell=tell,
         )
+        return [told.get(number) or self._read(result) for number, result in enumerate(results)]
+
+    def _read(self, result: SearchResult) -> tuple[Found, ...]:
         write = self.translator.tokenizers.target.decode
-        return [
-            tuple(
-                Found(on_one_line(write(one.tokens)), one.score, one.log_probability, is_whole=one.finished)
-                for one in result.hypotheses
-            )
-            for result in results
-        ]
+        return tuple(
+            Found(on_one_line(write(one.tokens)), one.score, one.log_probability, is_whole=one.finished)
+            for one in result.hypotheses
+        )
 
 
 class WatchedStepper:

@@ -3,7 +3,7 @@
     batch = the oldest part + parts of equal key, nearest in length, up to `sentences` and `tokens` (padding counted)
 
 While a batch is computed the next one gathers in the queue by itself, so an idle server answers at once and a busy one in
-full batches. Clients that wait for their answers come back right after it: if fewer wait than were there a batch ago, the
+full batches. A search may deliver what is done before the rest (`sentences.py`). Clients that wait for their answers come back right after it: if fewer wait than were there a batch ago, the
 thread lingers while they keep coming. Without that, 64 clients were answered in batches of 32: twice the steps. A batch that fails is answered part by part, so
 that one request cannot spoil another's. Whatever kills the thread costs the batch at hand and nothing else.
 Tested: joining, order, budget, leaving, deadlines, failures, a killed thread.
@@ -87,8 +87,9 @@ class Worker:
         while (batch := self._next()) is not None:
             self._at_work = batch
             start = time.monotonic()
-            self._answer(batch)
+            # Some are answered before the batch ends and come back meanwhile: they are not to be counted twice.
             self._expected = min(MAX_BATCH_SENTENCES, len(batch) + len(self._waiting))
+            self._answer(batch)
             self._last_seconds = time.monotonic() - start
             self._at_work = ()
 
