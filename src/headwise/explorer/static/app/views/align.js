@@ -99,8 +99,9 @@ export function mount(root, context) {
   function describe({ side, place: at }) {
     const [here, there] = side === "query" ? [table.rows, table.columns] : [table.columns, table.rows];
     const weights = there.map((item, other) => ({ item, weight: side === "query" ? weightAt(table, at, other) : weightAt(table, other, at) }));
-    const best = weights.sort((one, other) => other.weight - one.weight).slice(0, 3);
-    const list = best.map(({ item, weight }) => `“${item.text}” ${number(weight, 2)}`).join(", ");
+    // Up to three, but none that would be written as 0.00 beside the first.
+    const best = weights.sort((one, other) => other.weight - one.weight).slice(0, 3).filter(({ weight }, rank) => rank === 0 || weight >= 0.005);
+    const list = best.map(({ item, weight }) => `“${item.text}” ${number(weight, 2)}`).join(text("shell.separator"));
     const hidden = side === "query" && table.hidden[at] > 0.0005 ? ` ${text("trace.hidden", { share: percent(table.hidden[at]) })}` : "";
     return text(side === "query" ? "trace.looks_at" : "trace.seen_by", { word: here[at].text, list }) + hidden;
   }

@@ -125,7 +125,7 @@ export function mount(root, context) {
     }
     const live = runs.filter(isLive);
     const last = logs.get(runs[0])?.lines.at(-1);
-    status.textContent = [live.length ? text("runs.live", { list: live.join(", ") }) : text("runs.ended"), last ? text("runs.last_step", { run: runs[0], step: last.step }) : ""].join(" ");
+    status.textContent = [live.length ? text("runs.live", { list: live.join(text("shell.separator")) }) : text("runs.ended"), last ? text("runs.last_step", { run: runs[0], step: last.step }) : ""].join(" ");
   }
 
   function drawOverview() {
