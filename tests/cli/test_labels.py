@@ -33,6 +33,7 @@ def test_a_tag_for_each_word(headwise: Headwise, folder: Path) -> None:
     assert said.out == "I/P saw/V a/D saw/N\n"
     answer = json.loads(headwise("tag", "--model", folder / "tags", "I saw", "--json").out)
     assert answer["tags"] == ["P", "V"]
+    assert headwise("tag", "--model", folder / "tags", "").out == "\n"
 
 
 def test_measuring(headwise: Headwise, folder: Path) -> None:
@@ -42,6 +43,12 @@ def test_measuring(headwise: Headwise, folder: Path) -> None:
         headwise("classify", "--model", folder / "reviews", "--measure", folder / "reviews.tsv", "--json").out
     )
     assert found["macro_f1"] == 1.0
+    (folder / "slashed.txt").write_text("I/P saw/V a/D saw/N\n", encoding="utf-8")
+    corpus = f"{{path: {folder}/slashed.txt, kind: slashed}}"
+    assert "accuracy 100.00 % of 4" in headwise("tag", "--model", folder / "tags", "--measure", corpus).out
+    for wrong in (folder / "slashed.txt", "{path: x.txt, kind: unheard}", "{path"):
+        refused = headwise("tag", "--model", folder / "tags", "--measure", wrong)
+        assert (refused.status, "Traceback" in refused.err) == (2, False)
 
 
 def test_what_cannot_be_asked(headwise: Headwise, folder: Path) -> None:
@@ -56,3 +63,7 @@ def test_what_cannot_be_asked(headwise: Headwise, folder: Path) -> None:
     assert bad.status == 3
     assert "bad.tsv:1" in bad.err
     assert headwise("doctor", folder / "reviews").status == 0
+    (folder / "empty.txt").write_text("", encoding="utf-8")
+    for command, model in (("classify", "reviews"), ("tag", "tags")):
+        refused = headwise(command, "--model", folder / model, "--file", folder / "empty.txt")
+        assert (refused.status, "empty.txt: holds no sentence" in refused.err) == (3, True)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from headwise.data.batching import Share
-from headwise.data.labelled_rows import LabelledRows, LabelledTokens, rows_in_order
+from headwise.data.labelled_rows import LabelledRows, LabelledTokens, pack_rows, rows_in_order
 from headwise.errors import CheckpointError
 
 LENGTHS = np.random.default_rng(3).integers(1, 11, size=31)
@@ -71,3 +71,7 @@ def test_processes_put_together_are_one() -> None:
 def test_a_cursor_of_something_else() -> None:
     with pytest.raises(CheckpointError, match="is no place in the data; epoch and row are needed"):
         next(_rows().stream({"epoch": 0, "chunk": 0}))
+
+
+def test_sentences_without_words_fill_a_row_of_nothing() -> None:
+    assert pack_rows(np.array([0, 0]), np.arange(2), 7) == [[0, 1]]

@@ -5,7 +5,6 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwise.errors import UsageError
@@ -28,8 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--measure",
         metavar="CORPUS",
         help=say(
-            "labelled text (.tsv, .csv, .conllu or known:NAME): accuracy and a table of classes",
-            "带标签的文本（.tsv、.csv、.conllu 或 known:名称）：给出准确率与各类别表",
+            "labelled text (.tsv, .csv, .conllu, known:NAME, or a corpus as in a recipe: '{path: x.txt, kind: slashed}'): accuracy and "
+            "a table of classes",
+            "带标签的文本（.tsv、.csv、.conllu、known:名称，或按配方写法：'{path: x.txt, kind: slashed}'）：给出准确率与各类别表",
         ),
     )
     parser.add_argument(
@@ -68,11 +68,11 @@ def run_labelling(arguments: argparse.Namespace, *, tags: bool, show: Callable[[
 
 
 def _lines(arguments: argparse.Namespace) -> Iterator[str]:
-    from headwise.tasks.files import read_text_lines
+    from headwise.tasks.files import read_sentences
 
     if arguments.texts:
         return iter(arguments.texts)
-    return read_text_lines(None if arguments.file is None else Path(arguments.file))
+    return read_sentences(arguments.file, keep_blank=True)
 
 
 def _show_scores(scores: "LabelScores", *, as_json: bool) -> None:

@@ -64,7 +64,7 @@ def pack_rows(lengths: np.ndarray, order: np.ndarray, row_tokens: int) -> list[l
     room = 0
     for number, length in zip(order.tolist(), lengths[order].tolist(), strict=True):
         assert length <= row_tokens, "sentences are cut before they are packed"
-        if length > room:
+        if length > room or not rows:
             rows.append([])
             room = row_tokens
         rows[-1].append(number)

@@ -21,6 +21,7 @@ from headwise.data.labelled_rows import LabelledTokens, RowBatch, rows_in_order
 from headwise.errors import DataError, UsageError
 from headwise.evaluation.labelling import LabelScores, score_labels
 from headwise.models.labeller import Labeller as LabelModel
+from headwise.settings import read_yaml
 from headwise.tasks.arguments import require_path, require_texts
 from headwise.tasks.label_bundle import LabelBundle, load_label_bundle
 from headwise.tasks.label_data import LabelForm
@@ -94,13 +95,15 @@ class Labeller:
         return answers
 
     def measure(self, corpus: str) -> LabelScores:
-        """Accuracy on labelled text: a file (.tsv, .csv, .conllu) or known:NAME."""
+        """Accuracy on labelled text: a file (.tsv, .csv, .conllu), known:NAME, or a corpus as a recipe writes it in braces."""
         try:
-            found = parse_labels(corpus)
+            found = parse_labels(read_yaml(corpus) if corpus.startswith("{") else corpus)
         except ValueError as error:
             raise UsageError(
-                f"{corpus!r} is no labelled text; give a .tsv, .csv or .conllu file, or known:NAME",
-                f"{corpus!r} 不是带标签的文本；请给出 .tsv、.csv、.conllu 文件，或 known:名称",
+                f"{corpus!r} is no labelled text; give a .tsv, .csv or .conllu file, known:NAME, or a corpus as in a recipe, e.g. "
+                "'{path: x.txt, kind: slashed}'",
+                f"{corpus!r} 不是带标签的文本；请给出 .tsv、.csv、.conllu 文件、known:名称，或按配方写法，例如 "
+                "'{path: x.txt, kind: slashed}'",
             ) from error
         examples = list(read_labelled(found, language=self.bundle.recipe.data.language, shape=self.form.shape))
         if not examples:
