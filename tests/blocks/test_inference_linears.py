@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from headwise.blocks.half_linear import HalfLinear
 from headwise.blocks.int8_linear import FbgemmLinear, IntegerLinear, quantize_rows
-from headwise.blocks.packed_linear import PackedLinear
+from headwise.blocks.packed_linear import PackedLinear, round_rows
 from headwise.blocks.trial import MakeLinear, quantized_engine, refusal_of
 from headwise.errors import UsageError
 
@@ -39,6 +39,18 @@ def test_packed_is_the_same_product(bias: bool, generator: torch.Generator) -> N
     with torch.no_grad():
         torch.testing.assert_close(packed(x), linear(x), atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(packed(x[1, :1]), linear(x[1, :1]), atol=1e-5, rtol=1e-5)
+
+
+@needs(PACKED)
+def test_rows_are_filled_up_to_few_numbers_and_nobody_sees_it(generator: torch.Generator) -> None:
+    linear, _ = make(generator)
+    packed = PACKED(linear.weight, linear.bias)
+    x = torch.randn(4_099, 37, generator=generator)
+    with torch.no_grad():
+        for num_rows in (0, 1, 7, 8, 9, 63, 65, 131, 1_025, 4_097):
+            torch.testing.assert_close(packed(x[:num_rows]), linear(x[:num_rows]), atol=1e-5, rtol=1e-5)
+    assert len({round_rows(number) for number in range(1, 8_192)}) < 90
+    assert all(number <= round_rows(number) <= 1.5 * number for number in range(1, 8_192) if number not in (9, 10))
 
 
 @needs(PACKED_BF16)

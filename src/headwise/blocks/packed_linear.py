@@ -7,12 +7,27 @@ A decoding step of one sentence multiplies one row with every weight of the deco
 instead of 1.6, and in 0.17 ms as bf16. The layout is made by torch's own operators, which its compiler uses for the
 same purpose; they are not public, so they are tried before anything relies on them (trial.py).
 
-Not differentiable; the layer it is made from is left alone. Tested against: nn.Linear.
+oneDNN compiles a product for every number of rows it meets and keeps it, some 0.4 MB each; batches of a server have all numbers. So rows
+are filled up to one of few numbers: 90 MiB less for the pocket model after 8,000 sentences in batches of all sizes, and 3 % faster,
+for compiling takes time, too (base size: 2 % slower).
+
+Not differentiable; the layer it is made from is left alone. Tested against: nn.Linear, for every number of rows.
 """
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
+
+STEPS = ((8, 1), (64, 8), (1024, 32), (4096, 128))
+"""Up to so many rows, filled up to a multiple of so many."""
+LARGE_STEP = 512
+
+
+def round_rows(num_rows: int) -> int:
+    """The next number of rows for which there is a product."""
+    step = next((step for most, step in STEPS if num_rows <= most), LARGE_STEP)
+    return -(-num_rows // step) * step
 
 
 class PackedLinear(nn.Module):
@@ -27,4 +42,11 @@ class PackedLinear(nn.Module):
         self._multiply = torch.ops.mkldnn._linear_pointwise.default
 
     def forward(self, x: Float[Tensor, "*batch input"]) -> Float[Tensor, "*batch output"]:
-        return self._multiply(x.to(self.dtype), self.packed, self.bias, "none", [], "").float()
+        x = x.to(self.dtype)
+        num_rows = x.numel() // x.shape[-1]
+        missing = round_rows(num_rows) - num_rows
+        if not missing:
+            return self._multiply(x, self.packed, self.bias, "none", [], "").float()
+        filled = functional.pad(x.reshape(num_rows, -1), (0, 0, 0, missing))
+        y = self._multiply(filled, self.packed, self.bias, "none", [], "")[:num_rows]
+        return y.view(*x.shape[:-1], -1).float()
