@@ -23,6 +23,7 @@ from headwise.serving.faults import Refusal
 from headwise.serving.keys import KeyRing, RateLimit, read_keys
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
+from headwise.serving.mailbox import Mailbox, settle
 from headwise.serving.metrics import Metrics
 from headwise.serving.orders import Order, Part
 from headwise.serving.training import DemoTraining
@@ -60,6 +61,7 @@ class Server:
         self.failure: HeadwiseError | None = None
         """Why it cannot serve at all."""
         self.on_failure: Callable[[], None] = lambda: logger.error("%s", self.failure)
+        self._mailbox: Mailbox | None = None
         self.num_accepted = 0
         """Requests that were given a place and are not answered yet."""
 
@@ -70,6 +72,12 @@ class Server:
     def start(self) -> None:
         for worker in self.workers.values():
             worker.start()
+
+    def mailbox(self, loop: asyncio.AbstractEventLoop) -> Mailbox:
+        """Where workers leave word for those who wait on this loop."""
+        if self._mailbox is None or self._mailbox.loop is not loop:
+            self._mailbox = Mailbox(loop)
+        return self._mailbox
 
     def fail(self, reason: HeadwiseError) -> None:
         """Nothing can be served; whoever runs the process is told, and ends it."""
@@ -159,16 +167,20 @@ class ServerState:
             order.leave()
 
     async def _wait(self, order: Order, *, watch_client: bool) -> list[Any]:
-        answer = asyncio.ensure_future(asyncio.wrap_future(order.future))
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[None] = loop.create_future()
+        mailbox = self.server.mailbox(loop)
+        order.future.add_done_callback(lambda _: mailbox.post(ended))
+        late = loop.call_later(order.deadline - time.monotonic(), settle, ended)
         # A stream listens for the client itself, and only one may.
-        left = asyncio.ensure_future(self._client_leaves() if watch_client else asyncio.Event().wait())
+        left = asyncio.ensure_future(self._client_leaves()) if watch_client else None
+        if left is not None:
+            left.add_done_callback(lambda _: settle(ended))
         try:
-            await asyncio.wait(
-                {answer, left}, timeout=order.deadline - time.monotonic(), return_when=asyncio.FIRST_COMPLETED
-            )
-            if answer.done():
-                return answer.result()
-            if left.done():
+            await ended
+            if order.future.done():
+                return order.future.result()
+            if left is not None and left.done():
                 raise Refusal(499, "left", en="the client left", zh="客户端已离开")
             raise Refusal(
                 504,
@@ -182,8 +194,9 @@ class ServerState:
                 503, "interrupted", en="the work was interrupted; send it again", zh="处理被中断；请重发", retry_after=1
             ) from None
         finally:
-            left.cancel()
-            answer.cancel()
+            late.cancel()
+            if left is not None:
+                left.cancel()
 
     async def _client_leaves(self) -> None:
         while (await self.request.receive())["type"] != "http.disconnect":
