@@ -180,3 +180,20 @@ def test_tables_that_do_not_fit_are_refused(run: Path, tmp_path: Path) -> None:
 def test_a_sentence_too_long_for_an_argument(run: Path) -> None:
     with pytest.raises(UsageError, match="a sentence of 1,048,576 characters is longer"):
         LanguageModel.load(run).score(["x" * (1 << 20)])
+
+
+def test_a_search_ends_when_nothing_can_overtake(run: Path) -> None:
+    model = headwise.LanguageModel.load(run)
+    endless, long = (model.predict("the", count=2, length=length) for length in (10**9, 40))
+    assert endless == long
+    assert all(one.tokens[-1] == "</s>" for one in endless)
+
+
+def test_more_continuations_than_there_is_room_for(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = headwise.LanguageModel.load(run)
+    monkeypatch.setattr("headwise.tasks.language_model.MAX_CANDIDATES", 5 * model.tokenizer.size)
+    assert len(model.predict("the", count=7)) == 7
+    with pytest.raises(
+        UsageError, match="the 7 likeliest continuations of several tokens are more than can be weighed"
+    ):
+        model.predict("the", count=7, length=2)

@@ -33,6 +33,8 @@ from headwise.text.words import WordTokenizer
 GAP = re.compile(r"_{2,}|＿+|…+|\.{3,}")
 """What marks the word to be filled in: ____ (or ＿, …)."""
 MIN_BEAM = 16
+MAX_CANDIDATES = 1 << 27
+"""Continuations weighed at once: beginnings times words of the vocabulary, about 1.5 GB of numbers."""
 BLOCK = 1 << 14
 
 
@@ -210,8 +212,11 @@ class LanguageModel:
         running: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
         finished: list[tuple[float, tuple[int, ...]]] = []
         for _ in range(length):
-            if not running:
+            finished = sorted(finished, reverse=True)[:count]
+            # A continuation only loses by going on: what is behind all that have ended stays there.
+            if not running or (len(finished) == count and finished[-1][0] >= max(running)[0]):
                 break
+            self._require_room(len(running), count)
             rows = self.model.next_words([[*prefix, *words] for _, words in running])
             scores = rows.astype(np.float64) + np.array([[score] for score, _ in running])
             best = np.argpartition(scores, -min(width, scores.size), axis=None)[-width:]
@@ -220,6 +225,16 @@ class LanguageModel:
             finished += [one for one in grown if one[1][-1] == EOS]
             running = [one for one in grown if one[1][-1] != EOS]
         return [self._prediction(*one) for one in sorted([*finished, *running], reverse=True)[:count]]
+
+    def _require_room(self, num_running: int, count: int) -> None:
+        most = max(1, MAX_CANDIDATES // self.tokenizer.size)
+        if num_running > most:
+            raise UsageError(
+                f"the {count:,} likeliest continuations of several tokens are more than can be weighed at once ({most:,} with "
+                f"{self.tokenizer.size:,} words); ask for fewer, or for one token each",
+                f"要找 {count:,} 个由多个词元组成的最可能后续，超出一次能比较的数量（词表 {self.tokenizer.size:,} 个词时为 {most:,}）；"
+                "请少要一些，或每个只取一个词元",
+            )
 
     def _prediction(self, score: float, ids: tuple[int, ...]) -> Prediction:
         pieces = self.tokenizer.pieces(ids)
