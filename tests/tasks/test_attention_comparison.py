@@ -97,6 +97,16 @@ def test_what_would_not_fit_is_left_out_with_the_reason(tmp_path: Path, monkeypa
     assert "one run would take about 36 s" in str(will_not_fit(1024, slow, CONDITIONS))
 
 
+def test_a_picture_needs_something_to_show(tmp_path: Path) -> None:
+    """The exact kernel alone has a distance of zero, which no logarithm shows; and where all is left out there is nothing."""
+    exact: dict[str, AttentionSettings] = {"fused": Fused()}
+    result = compare_attention(exact, lengths=(512,), conditions=CONDITIONS, directory=tmp_path, measure=fake)
+    result = replace(result, points=tuple(replace(point, distance=0.0) for point in result.points))
+    assert [path.name for path in draw_attention_comparison(result)] == ["attention.png"]
+    nothing = replace(result, points=(Point("fused", 512, skipped="it does not fit"),))
+    assert draw_attention_comparison(nothing) == ()
+
+
 def test_a_second_call_goes_on(tmp_path: Path) -> None:
     asked: list[tuple[str, int]] = []
 

@@ -3,14 +3,14 @@
 Both axes are logarithmic: a power of the length is a straight line, and its steepness is the exponent. The grey guides start where
 the cheapest kernel does.
 
-Tested: the pictures are written, with points that are missing too.
+Tested: the pictures are written, with points that are missing too, and none where nothing was measured.
 """
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwise.explorer.comparison_plots import dress, style
-from headwise.explorer.drawing import MUTED, Fonts, find_fonts, new_figure, save_figure
+from headwise.explorer.drawing import MUTED, Fonts, find_fonts, new_figure, save_figure, write_plainly
 from headwise.tasks.attention_comparison import AttentionComparison
 
 if TYPE_CHECKING:
@@ -25,16 +25,18 @@ WHAT = (
 
 
 def draw_attention_comparison(result: AttentionComparison) -> tuple[Path, ...]:
-    """One picture of four panels beside the table."""
+    """One picture of four panels beside the table; none where nothing could be measured."""
+    if all(getattr(point, what) is None for point in result.points for what, *_ in WHAT):
+        return ()
     fonts = find_fonts()
-    figure = new_figure(height=7.2)
+    figure = new_figure(height=7.6)
     panels = list(figure.subplots(2, 2).flat)
     for axes, (what, en, zh) in zip(panels, WHAT, strict=True):
         _draw(axes, result, what, fonts.say(en, zh), fonts)
     handles, labels = panels[0].get_legend_handles_labels()
-    if handles:
-        panels[0].legend(handles, labels, fontsize=7, frameon=False, ncols=2)
+    legend = figure.legend(handles, labels, loc="outside lower center", fontsize=8, frameon=False, ncols=5)
     dress(figure, panels, fonts)
+    write_plainly(legend.get_texts(), fonts)
     path = result.directory / "attention.png"
     save_figure(figure, path)
     return (path,)
@@ -49,7 +51,8 @@ def _draw(axes: "Axes", result: AttentionComparison, what: str, title: str, font
         axes.plot(*(zip(*known, strict=True) if known else ((), ())), stroke, marker=".", color=colour, label=name)
         lowest += known[:1]
     axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
+    if lowest:  # a distance of zero has no logarithm
+        axes.set_yscale("log")
     # Plain numbers: powers as matplotlib writes them need its own little typesetting, which text from users must not reach.
     axes.set_xticks(
         result.lengths, [f"{length // 1024}k" if length >= 1024 else str(length) for length in result.lengths]
