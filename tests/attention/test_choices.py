@@ -49,3 +49,33 @@ def test_windows_over_the_source_stand_in_cross_attention_only(role: Any) -> Non
     settings = check_settings(Full, {"window": {"kind": "local_m"}})
     with pytest.raises(SettingsError, match=rf"local_m was given to the {role}.*cross_attention.*kind=window"):
         build_attention(settings, dim=6, num_heads=2, dropout_rate=0.0, role=role)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "bound"),
+    [
+        ("score", {"kind": "gaussian", "width": 1e-30}, "score.width: must be at least 1e-06"),
+        ("score", {"kind": "cosine", "scale": 1e-30}, "score.scale: must be at least 1e-06"),
+        ("weights", {"kind": "hard", "temperature": 1e-300}, "weights.temperature: must be at least 1e-06"),
+        ("window", {"kind": "local_p", "deviation": 1e-300}, "window.deviation: must be at least 1e-06"),
+    ],
+)
+def test_numbers_that_vanish_in_float32_are_refused(path: str, value: dict[str, Any], bound: str) -> None:
+    """Their squares or inverses would be 0 or infinite, and weights no numbers."""
+    with pytest.raises(SettingsError, match=bound):
+        check_settings(Full, {path: value})
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"kind": "window", "left": 10**23},
+        {"kind": "longformer", "width": 10**23},
+        {"kind": "longformer", "num_global": 10**23},
+        {"kind": "longformer", "num_global": 0, "dilation": 10**23},
+        {"kind": "bigbird", "block": 10**23},
+    ],
+)
+def test_numbers_beyond_those_of_tensors_are_refused(data: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="less than or equal to 1073741824"):
+        TypeAdapter(AttentionSettings).validate_python(data)

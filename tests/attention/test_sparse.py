@@ -188,3 +188,29 @@ def test_two_sequences_and_hidden_futures_are_refused(kind: str) -> None:
         kernel(q, k, k, Mask())
     with pytest.raises(MaskError, match=r"attention\.kind=window or fused in a decoder"):
         kernel(q, q, q, causal())
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        BigBirdAttention(10**9),
+        BigBirdAttention(10**9, 1, 10**9, 10**9),
+        BigBirdAttention(7, num_random_blocks=10**6),
+        BigBirdAttention(7, num_global_blocks=10**6),
+        LongformerAttention(4, num_global=10**9),
+        LongformerAttention(10**9, num_global=0),
+    ],
+    ids=str,
+)
+def test_a_pattern_larger_than_the_row_is_full_attention_and_costs_no_more(kernel: SparseAttention) -> None:
+    """Blocks and tokens that are not there are not laid out: a billion of them would be a billion columns."""
+    q, k, v = (torch.randn(BATCH, HEADS, TIME, HEAD_DIM, generator=torch_generator(name)) for name in "qkv")
+    for name in ("all", "packed"):
+        mask = masks()[name]
+        torch.testing.assert_close(kernel(q, k, v, mask), FullAttention()(q, k, v, mask))
+
+
+def test_dilation_beyond_the_row_leaves_everyone_to_himself() -> None:
+    q, k, v = (torch.randn(BATCH, HEADS, TIME, HEAD_DIM, generator=torch_generator(name)) for name in "qkv")
+    kernel = LongformerAttention(8, num_global=0, dilation=10**9)
+    torch.testing.assert_close(kernel(q, k, v, Mask()), v)

@@ -137,3 +137,11 @@ def test_a_flood_of_problems_is_counted() -> None:
     with pytest.raises(SettingsError, match=r"91 problems(?s:.*)… and 61 more$") as caught:
         check_settings(Drawing, {f"key{number}": 1 for number in range(90)})
     assert len(str(caught.value).splitlines()) == 32
+
+
+def test_true_is_no_number() -> None:
+    with pytest.raises(SettingsError, match=r"size: must be a whole number, not 'true'"):
+        check_settings(Drawing, {"size": True})
+    with pytest.raises(SettingsError, match=r"shape\.radius: must be a number, not 'false'"):
+        check_settings(Drawing, {"size": 3, "shape": {"kind": "circle", "radius": False}})
+    assert check_settings(Drawing, {"size": 3, "filled": False}).filled is False

@@ -17,7 +17,7 @@ sentences do not begin where blocks do. Encoder only: random and last blocks dep
 Tested against: transformers' BigBirdBlockSparseAttention given its random blocks; attention/full.py under the same pattern.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -110,6 +110,8 @@ class BigBirdAttention(SparseAttention):
 
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
         only_self_attention(self.kind, mask, num_queries, num_keys)
+        if (fitting := self._fit(num_keys)) != self:
+            return fitting.plan(mask, num_queries, num_keys, device)
         sentences = find_sentences(mask, num_keys, device, kind=self.kind)
         block = (torch.arange(num_keys, device=device) - sentences.start) // self.block
         count = _num_blocks(sentences.end - sentences.start, self.block)
@@ -127,6 +129,13 @@ class BigBirdAttention(SparseAttention):
             return Plan(pattern, layout, WideRows(self.block, self._targets(sentences), is_global))
         rows = WideRows(num_keys, self._global_tokens(num_keys, device), is_global, is_shared=True)
         return Plan(RowPattern(self, num_keys), layout, rows)
+
+    def _fit(self, length: int) -> "BigBirdAttention":
+        """The same pattern for rows of this length, without blocks that are not there: they would be laid out and hidden again."""
+        block = min(self.block, max(1, length))
+        count = -(-length // block)
+        num_global, num_random = min(self.num_global_blocks, 2 * count), min(self.num_random_blocks, count)
+        return replace(self, block=block, num_global_blocks=num_global, num_random_blocks=num_random)
 
     def random_blocks(self, block: Int[Tensor, "*place"], count: Int[Tensor, "*place"]) -> Int[Tensor, "*place random"]:
         """For a block of a sentence of `count` blocks, the blocks it looks at by chance; −1 where too few are left."""

@@ -53,8 +53,8 @@ class Window(Settings):
     """Neighbours only: cost grows with the length, not with its square."""
 
     kind: Literal["window"] = "window"
-    left: int = Field(256, ge=0)
-    right: int = Field(256, ge=0)
+    left: int = Field(256, ge=0, le=1 << 30)
+    right: int = Field(256, ge=0, le=1 << 30)
     """Tokens seen before and after one's own; a decoder sees none after, whatever stands here."""
 
     @model_validator(mode="after")
@@ -72,10 +72,10 @@ class Longformer(Settings):
     """A window, and global tokens at the head of every sentence that see and are seen by all. Encoder only."""
 
     kind: Literal["longformer"] = "longformer"
-    width: int = Field(512, ge=2, multiple_of=2)
+    width: int = Field(512, ge=2, le=1 << 30, multiple_of=2)
     """Two-sided: half of it before one's own token, half after."""
-    num_global: int = Field(1, ge=0)
-    dilation: int = Field(1, ge=1)
+    num_global: int = Field(1, ge=0, le=1 << 30)
+    dilation: int = Field(1, ge=1, le=1 << 30)
     """Look at every so-manieth token, that many times as far."""
 
     @model_validator(mode="after")
@@ -94,11 +94,11 @@ class BigBird(Settings):
     """Neighbouring blocks, random ones, and global ones at both ends of a sentence. Encoder only."""
 
     kind: Literal["bigbird"] = "bigbird"
-    block: int = Field(64, ge=1)
+    block: int = Field(64, ge=1, le=1 << 30)
     num_window_blocks: Literal[1, 3, 5, 7, 9] = 3
-    num_global_blocks: int = Field(2, ge=0)
+    num_global_blocks: int = Field(2, ge=0, le=1 << 30)
     """Half of them at the beginning of a sentence, half at its end."""
-    num_random_blocks: int = Field(3, ge=0)
+    num_random_blocks: int = Field(3, ge=0, le=1 << 30)
 
 
 class Linear(Settings):

@@ -13,7 +13,7 @@ Cost for n tokens: n · (window + 2 · num_global) pairs. Encoder only: in a dec
 Tested against: transformers' LongformerSelfAttention with copied weights; attention/full.py under the same pattern.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -74,7 +74,12 @@ class LongformerAttention(SparseAttention):
 
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
         only_self_attention(self.kind, mask, num_queries, num_keys)
-        reach = min(self.window // 2, num_keys) * self.dilation
+        # What lies outside the row would be laid out and hidden again.
+        longest = max(1, num_keys)
+        if self.num_global > longest or self.dilation > longest:
+            fitting = replace(self, num_global=min(self.num_global, longest), dilation=min(self.dilation, longest))
+            return fitting.plan(mask, num_queries, num_keys, device)
+        reach = min(self.window // 2, -(-num_keys // self.dilation)) * self.dilation
         sentences = find_sentences(mask, num_keys, device, kind=self.kind)
         time = torch.arange(num_keys, device=device)
         is_global = time - sentences.start < self.num_global

@@ -49,7 +49,7 @@ class BilinearSettings(Settings):
 
 class CosineSettings(Settings):
     kind: Literal["cosine"] = "cosine"
-    scale: float = Field(default=10.0, gt=0, le=1e6, allow_inf_nan=False)
+    scale: float = Field(default=10.0, ge=1e-6, le=1e6, allow_inf_nan=False)
     """How sharply the angle counts, to begin with: 1 / temperature."""
 
 
@@ -61,7 +61,7 @@ class LocationSettings(Settings):
 
 class GaussianSettings(Settings):
     kind: Literal["gaussian"] = "gaussian"
-    width: float | None = Field(default=None, gt=0, le=1e6, allow_inf_nan=False)
+    width: float | None = Field(default=None, ge=1e-6, le=1e6, allow_inf_nan=False)
     """How far a key counts, to begin with; null: dim^¼, as sharp as scaled_dot."""
 
 
@@ -96,7 +96,7 @@ class HardSettings(Settings):
     kind: Literal["hard"] = "hard"
     gradient: Literal["straight_through", "gumbel"] = "straight_through"
     """Whose gradient it learns by: the softmax's, or that of a drawn softmax."""
-    temperature: float = Field(default=1.0, gt=0, le=1e6, allow_inf_nan=False)
+    temperature: float = Field(default=1.0, ge=1e-6, le=1e6, allow_inf_nan=False)
     """Of that softmax."""
 
 
@@ -115,7 +115,7 @@ class LocalPredictiveSettings(Settings):
     kind: Literal["local_p"] = "local_p"
     half_width: int = Field(default=10, ge=1, le=1_000_000)
     """Luong's D: keys on each side of the centre."""
-    deviation: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    deviation: float | None = Field(default=None, ge=1e-6, le=1e6, allow_inf_nan=False)
     """σ of the Gaussian; null: half_width / 2."""
 
 

@@ -5,7 +5,7 @@ Tested against: recipes with several mistakes, each of which must be named in wo
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import pydantic
 
@@ -22,8 +22,8 @@ class Settings(pydantic.BaseModel):
 
     @pydantic.model_validator(mode="before")
     @classmethod
-    def _fill_kinds(cls, data: Any) -> Any:
-        """`text: {size: 500}` means the default's kind: who changes one value need not repeat the choice."""
+    def _read_parts(cls, data: Any) -> Any:
+        """`text: {size: 500}` means the default's kind: who changes one value need not repeat the choice. And true is no number."""
         if not isinstance(data, Mapping):
             return data
         filled = dict(data)
@@ -31,7 +31,14 @@ class Settings(pydantic.BaseModel):
             part, kind = data.get(name), getattr(field.default, "kind", None)
             if isinstance(part, Mapping) and "kind" not in part and isinstance(kind, str):
                 filled[name] = {"kind": kind, **part}
+            if isinstance(part, bool) and _is_number(field.annotation):
+                filled[name] = str(part).lower()  # pydantic would read `left: true` as 1; a word it refuses
         return filled
+
+
+def _is_number(annotation: Any) -> bool:
+    members = get_args(annotation) or (annotation,)
+    return bool not in members and (int in members or float in members)
 
 
 MAX_SHOWN = 30
