@@ -71,6 +71,15 @@ def test_more_buckets_than_tokens_leave_everyone_to_himself() -> None:
     assert torch.allclose(HashedAttention(64, num_buckets=4096, num_rounds=1, window=2)(q, q, v, Mask()), v)
 
 
+def test_a_bucket_size_beyond_the_row_costs_no_more_than_the_row() -> None:
+    """65,536 places to either side would be four billion scores a block."""
+    q, v = (torch.randn(1, 1, 31, 8, generator=torch_generator(name)) for name in "qv")
+    outputs = [
+        HashedAttention(8, num_buckets=2, num_rounds=2, window=window)(q, q, v, Mask()) for window in (31, 65536)
+    ]
+    torch.testing.assert_close(*outputs)
+
+
 def test_in_a_decoder_steps_equal_the_whole() -> None:
     layer = build_attention(
         Reformer(num_buckets=2, num_rounds=2, bucket_size=3), dim=12, num_heads=3, dropout_rate=0.0, role="decoder"

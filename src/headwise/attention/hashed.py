@@ -144,7 +144,8 @@ class HashedAttention(nn.Module):
         return same & near & (theirs[..., -1] == 1)[..., None, :]
 
     def _blocks(self, x: Tensor, filling: int = 0) -> Tensor:
-        return F.pad(x, (0, 0, 0, -x.shape[-2] % self.window), value=filling).unflatten(-2, (-1, self.window))
+        size = max(1, min(self.window, x.shape[-2]))
+        return F.pad(x, (0, 0, 0, -x.shape[-2] % size), value=filling).unflatten(-2, (-1, size))
 
     def _buckets(self, q: Float[Tensor, "batch head time head_dim"]) -> Int[Tensor, "batch head round time"]:
         if self.num_buckets == 1:
