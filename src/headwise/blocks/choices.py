@@ -20,7 +20,7 @@ class Layer(Settings):
     kind: Literal["layer"] = "layer"
     place: Literal["before", "after"] = "before"
     """Before the sub-layer (pre-norm) or after it (post-norm, the original paper)."""
-    epsilon: float = Field(default=1e-5, gt=0)
+    epsilon: float = Field(default=1e-5, ge=1e-20, le=1)
 
 
 class Rms(Settings):
@@ -29,7 +29,7 @@ class Rms(Settings):
     kind: Literal["rms"] = "rms"
     place: Literal["before", "after"] = "before"
     """Before the sub-layer (pre-norm) or after it (post-norm)."""
-    epsilon: float = Field(default=1e-6, gt=0)
+    epsilon: float = Field(default=1e-6, ge=1e-20, le=1)
 
 
 class Power(Settings):
@@ -38,7 +38,7 @@ class Power(Settings):
     kind: Literal["power"] = "power"
     place: Literal["before", "after"] = "before"
     """Before the sub-layer (pre-norm) or after it (post-norm)."""
-    epsilon: float = Field(default=1e-5, gt=0)
+    epsilon: float = Field(default=1e-5, ge=1e-20, le=1)
     decay: float = Field(default=0.9, gt=0, lt=1)
     """How much of the running statistics a batch leaves."""
     warmup: int = Field(default=4000, ge=0)
@@ -51,7 +51,7 @@ class Batch(Settings):
     kind: Literal["batch"] = "batch"
     place: Literal["before", "after"] = "before"
     """Before the sub-layer (pre-norm) or after it (post-norm)."""
-    epsilon: float = Field(default=1e-5, gt=0)
+    epsilon: float = Field(default=1e-5, ge=1e-20, le=1)
     momentum: float = Field(default=0.1, gt=0, le=1)
     """How much of a batch joins the running statistics."""
 
