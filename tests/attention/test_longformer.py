@@ -8,11 +8,12 @@ from transformers.models.longformer.modeling_longformer import LongformerSelfAtt
 
 from headwise.attention.choices import Longformer, build_attention
 from headwise.attention.longformer import LongformerAttention, LongformerMultiHead
-from headwise.attention.masks import Mask, padding, segments
+from headwise.attention.masks import Mask, causal, padding, segments
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.attention.taps import tap_attention
 from headwise.blocks.initialization import initialize
 from headwise.errors import SettingsError
+from headwise.positions.alibi import AlibiRelation
 from headwise.randomness import torch_generator
 
 BATCH, TIME, HEADS, DIM, WINDOW = 2, 48, 3, 21, 8
@@ -111,3 +112,23 @@ def test_packed_sentences_are_as_alone_in_rows_shorter_than_a_block(length: int,
     for part in (slice(0, length // 3), slice(length // 3, length)):
         alone = x[:, part].clone()
         assert torch.allclose(packed[:, part], layer(alone, alone, Mask()), atol=1e-12)
+
+
+@pytest.mark.parametrize("position", [None, "alibi"])
+def test_a_decoder_has_it_without_global_tokens(position: str | None) -> None:
+    """Every third of the tokens before: all at once is what it is step by step, and a later word changes nothing before it."""
+    settings = Longformer(width=4, num_global=0, dilation=3)
+    relation = None if position is None else AlibiRelation(2)
+    layer = build_attention(settings, dim=6, num_heads=2, dropout_rate=0.0, role="decoder", relation=relation)
+    x = torch.randn(2, 17, 6, generator=torch_generator("words"))
+    whole = layer(x, x, causal())
+    cache = layer.make_cache(max_length=17, num_rows=2, like=x)
+    steps = torch.cat([layer.step(x[:, time : time + 1], cache) for time in range(17)], dim=1)
+    torch.testing.assert_close(steps, whole)
+    seen = layer.weights(x, x, causal())[0, 0, 12].nonzero()[:, 0].tolist()
+    assert seen == [6, 9, 12]
+
+
+def test_with_global_tokens_a_decoder_is_refused_with_both_ways_out() -> None:
+    with pytest.raises(SettingsError, match=r"kind=window or kind=fused there, or attention\.num_global=0"):
+        build_attention(Longformer(), dim=6, num_heads=2, dropout_rate=0.0, role="decoder")

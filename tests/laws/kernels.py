@@ -119,6 +119,15 @@ KERNELS: tuple[Row, ...] = (
         unbroken=True,
     ),
     Row(
+        "longformer/dilated",  # without global tokens: in a decoder too
+        lambda rate: LongformerAttention(4, num_global=0, dilation=2, dropout_rate=rate, block=2),
+        exact=lambda length: LongformerAttention(2 * length, num_global=0, block=3),
+        refuses=("causal_offset",),
+        order_free=False,
+        square_only=True,
+        unbroken=True,
+    ),
+    Row(
         "bigbird",
         lambda rate: BigBirdAttention(1, num_random_blocks=1, dropout_rate=rate),
         exact=lambda length: BigBirdAttention(length),

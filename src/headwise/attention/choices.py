@@ -69,7 +69,7 @@ class Window(Settings):
 
 
 class Longformer(Settings):
-    """A window, and global tokens at the head of every sentence that see and are seen by all. Encoder only."""
+    """A window, and global tokens at the head of every sentence that see and are seen by all; in a decoder without them."""
 
     kind: Literal["longformer"] = "longformer"
     width: int = Field(512, ge=2, le=1 << 30, multiple_of=2)
@@ -187,7 +187,11 @@ def _build(
             _looks_back(left, role)
             return MultiHeadAttention(dim, num_heads, WindowAttention(left, right, dropout_rate), relation=relation)
         case Longformer():
-            _needs_a_whole_sequence(settings.kind, role)
+            if settings.num_global > 0:
+                _needs_a_whole_sequence(
+                    settings.kind, role, ", or attention.num_global=0", "，或设 attention.num_global=0"
+                )
+            _needs_one_line(settings.kind, role)
             near = LongformerAttention(settings.width, settings.num_global, settings.dilation, dropout_rate)
             if settings.num_global == 0:
                 return MultiHeadAttention(dim, num_heads, near, relation=relation)
@@ -256,15 +260,15 @@ def _looks_back(left: int, role: Role) -> None:
         )
 
 
-def _needs_a_whole_sequence(kind: str, role: Role) -> None:
+def _needs_a_whole_sequence(kind: str, role: Role, way: str = "", way_zh: str = "") -> None:
     """Global tokens look ahead, so nothing may still be unwritten."""
     _needs_one_line(kind, role)
     if role == "decoder":
         raise SettingsError(
             f"attention.kind={kind} stands in model.decoder.attention, where later tokens are not written yet, but its global "
-            "tokens look ahead; use kind=window or kind=fused there",
+            f"tokens look ahead; use kind=window or kind=fused there{way}",
             f"attention.kind={kind} 出现在 model.decoder.attention；那里后面的词元尚未写出，而它的全局词元会向后看；"
-            "请在该处使用 kind=window 或 kind=fused",
+            f"请在该处使用 kind=window 或 kind=fused{way_zh}",
         )
 
 

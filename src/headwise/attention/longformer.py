@@ -8,7 +8,8 @@ the task (the paper's classifier uses the first one), here the first `num_global
 two-sided size of the paper. With dilation d a local query looks at every d-th token, d times as far; the paper does so only in its
 language models, which have no global tokens, and so does this file.
 
-Cost for n tokens: n · (window + 2 · num_global) pairs. Encoder only: in a decoder the paper uses a plain window (window.py).
+Cost for n tokens: n · (window + 2 · num_global) pairs. In a decoder, where nobody may see everything, there are no global tokens either; a
+query then looks back only, and of what was written the last window/2 · d tokens are remembered.
 
 Tested against: transformers' LongformerSelfAttention with copied weights; attention/full.py under the same pattern.
 """
@@ -22,12 +23,14 @@ from torch import Tensor, nn
 
 from headwise.attention.biases import Bias
 from headwise.attention.cache import Cache
-from headwise.attention.gathered import Layout, fitting_block
-from headwise.attention.masks import Mask, number_zero
+from headwise.attention.full import FullAttention
+from headwise.attention.gathered import Layout, causal_offset, fitting_block
+from headwise.attention.masks import Causal, Mask, explicit, number_zero
 from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.attention.sentences import Sentences, find_sentences
 from headwise.attention.sparse import Form, Plan, SparseAttention, as_given, dense_by_pairs, only_self_attention
 from headwise.attention.wide_rows import WideRows
+from headwise.attention.window import WindowCache, bias_of_last
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +76,9 @@ class LongformerAttention(SparseAttention):
     form: Form = "auto"
 
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
-        only_self_attention(self.kind, mask, num_queries, num_keys)
+        is_causal = any(isinstance(part, Causal) for part in mask.parts)
+        looks_ahead = self.num_global > 0 or causal_offset(mask) != 0
+        only_self_attention(self.kind, mask, num_queries, num_keys, looks_ahead=looks_ahead)
         # What lies outside the row would be laid out and hidden again.
         longest = max(1, num_keys)
         if self.num_global > longest or self.dilation > longest:
@@ -85,7 +90,7 @@ class LongformerAttention(SparseAttention):
         is_global = time - sentences.start < self.num_global
         block = self.block or fitting_block(2 * reach // self.dilation)
         # A sentence that begins in a block has its global tokens in the block or just after it.
-        right = max(reach, self.num_global - 1)
+        right = 0 if is_causal else max(reach, self.num_global - 1)
         layout = Layout(num_queries, num_keys, block, reach, right, device, step=self.dilation)
         pattern = LongformerPattern(is_global if sentences.is_packed else None, self.num_global, reach, self.dilation)
         if self.num_global == 0:
@@ -95,6 +100,25 @@ class LongformerAttention(SparseAttention):
             rows = WideRows(num_keys, time[None, None, : self.num_global], is_global, is_shared=True)
             return Plan(pattern, layout, rows)
         return Plan(pattern, layout, WideRows(block, self._targets(sentences, block), is_global))
+
+    def make_cache(self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor) -> Cache:
+        num_kept = min(self.window // 2 * self.dilation + 1, max_length)
+        return WindowCache(like.new_empty((2, 2 * num_kept, num_rows, num_heads, head_dim)), num_kept)
+
+    def step(
+        self,
+        q: Float[Tensor, "row head 1 head_dim"],
+        k: Float[Tensor, "row head 1 head_dim"],
+        v: Float[Tensor, "row head 1 head_dim"],
+        cache: Cache,
+        *,
+        bias: Bias | None = None,
+    ) -> Float[Tensor, "row head 1 head_dim"]:
+        assert isinstance(cache, WindowCache)
+        keys, values = cache.append(k, v)
+        num_kept = keys.shape[2]
+        near = torch.arange(1 - num_kept, 1, device=q.device) % self.dilation == 0
+        return FullAttention()(q, keys, values, explicit(near[None, None, None]), bias=bias_of_last(bias, num_kept))
 
     def _targets(self, sentences: Sentences, block: int) -> Int[Tensor, "#batch key_block target"]:
         """The global tokens of the sentence that reaches into a block from before, and all that stand in or just after it."""

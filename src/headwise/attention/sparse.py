@@ -170,9 +170,9 @@ def dense_by_pairs(
     return table.expand(num_batch, num_heads, num_queries, num_keys)
 
 
-def only_self_attention(kind: str, mask: Mask, num_queries: int, num_keys: int) -> None:
+def only_self_attention(kind: str, mask: Mask, num_queries: int, num_keys: int, *, looks_ahead: bool = True) -> None:
     """Refuse what a pattern of sentences does not mean: two sequences, or a future that is hidden."""
-    if any(isinstance(part, Causal) for part in mask.parts):
+    if looks_ahead and any(isinstance(part, Causal) for part in mask.parts):
         raise MaskError(
             f"attention.kind={kind} was given a causal mask, but its global tokens look ahead; "
             "use attention.kind=window or fused in a decoder",

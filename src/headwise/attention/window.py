@@ -71,7 +71,7 @@ class WindowAttention(SparseAttention):
     ) -> Float[Tensor, "row head 1 head_dim"]:
         assert isinstance(cache, WindowCache)
         keys, values = cache.append(k, v)
-        return FullAttention()(q, keys, values, Mask(), bias=None if bias is None else _last(bias, keys.shape[2]))
+        return FullAttention()(q, keys, values, Mask(), bias=bias_of_last(bias, keys.shape[2]))
 
 
 class WindowCache:
@@ -104,8 +104,10 @@ class WindowCache:
         self.store = store
 
 
-def _last(bias: Bias, num_kept: int) -> Tensor | DistanceBias:
+def bias_of_last(bias: Bias | None, num_kept: int) -> Tensor | DistanceBias | None:
     """The bias of the keys that are still in sight, which are the last ones."""
+    if bias is None:
+        return None
     if isinstance(bias, DistanceBias):
         return DistanceBias(bias.table, bias.first, offset=num_kept - 1)
     assert not isinstance(bias, VectorBias), "fitting.py"
