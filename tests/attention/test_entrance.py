@@ -4,9 +4,11 @@ import pytest
 import torch
 
 from headwise.attention import attend
+from headwise.attention.entrance import check_mask
 from headwise.attention.full import FullAttention
-from headwise.attention.masks import Mask, causal
-from headwise.errors import UsageError
+from headwise.attention.masks import Mask, causal, explicit, padding, segments
+from headwise.attention.widths import built_width
+from headwise.errors import MaskError, UsageError
 from headwise.randomness import torch_generator
 from tests.laws.kernels import HEAD_DIM, KERNELS, Row
 
@@ -67,3 +69,44 @@ def test_nothing_gives_nothing(row: Row) -> None:
         assert output.eq(0).all()
         output.sum().backward()
         assert q.grad is not None
+
+
+@pytest.mark.parametrize("row", KERNELS, ids=lambda row: row.name)
+def test_masks_that_do_not_fit_are_refused(row: Row) -> None:
+    q, k, v = draw(7, 7, 7)
+    ones, numbers = torch.ones(2, 5, dtype=torch.bool), torch.ones(2, 5, dtype=torch.long)
+    for mask, needed in (
+        (padding(ones), r"padding\(…\) has the shape \[2, 5\], and \[2, 7\] is needed"),
+        (causal() & padding(torch.ones(3, 7, dtype=torch.bool)), r"padding.*\[3, 7\], and \[2, 7\]"),
+        (segments(numbers, numbers), r"segments\(…\) has the shape \[2, 5\]"),
+        (explicit(torch.ones(1, 1, 5, 5, dtype=torch.bool)), r"explicit.*\[1, 1, 5, 5\], and \[2, 3, 7, 7\]"),
+    ):
+        with pytest.raises(MaskError, match=needed):
+            attend(q, k, v, kernel=row.build(0.0), mask=mask)
+
+
+def test_a_table_is_no_mask() -> None:
+    with pytest.raises(UsageError, match=r"the mask is a Tensor.*write explicit\(table\)"):
+        check_mask(torch.ones(1, 1, 7, 7), (1, 1, 7, 7))
+
+
+@pytest.mark.parametrize("row", KERNELS, ids=lambda row: row.name)
+def test_heads_of_another_width_are_refused_or_computed(row: Row) -> None:
+    q, k, v = draw(7, 7, 7)
+    with pytest.raises(UsageError, match="queries have 0 numbers a head"):
+        attend(q[..., :0], k[..., :0], v, kernel=row.build(0.0))
+    kernel = row.build(0.0)
+    if built_width(kernel) is None:
+        assert attend(q[..., :3], q[..., :3], v, kernel=kernel).isfinite().all()
+        return
+    with pytest.raises(UsageError, match=rf"queries have 3 numbers a head, and {HEAD_DIM} are needed by \w+Attention"):
+        attend(q[..., :3], k[..., :3], v, kernel=kernel)
+
+
+@pytest.mark.parametrize("row", [row for row in KERNELS if not row.shared], ids=lambda row: row.name)
+def test_a_batch_of_one_is_for_all(row: Row) -> None:
+    q, k, v = (x.double() for x in draw(7, 7, 7))
+    one, kernel = q[:1, :1], row.build(0.0)
+    whole = attend(one.expand_as(q).contiguous(), k, v, kernel=kernel)
+    torch.testing.assert_close(attend(one, k, v, kernel=kernel), whole)
+    assert attend(q[:, :0], k[:, :0], v[:, :0], kernel=kernel).shape == (2, 0, 7, VALUE_DIM)

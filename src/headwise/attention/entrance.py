@@ -4,7 +4,7 @@
     attend(q, k, v, kernel=WindowAttention(64, 64), mask=causal())  any kernel, any mask
 
 Inside a model queries, keys and values come from its own projections: shapes fit and numbers are finite, and asking would make a GPU wait. Tensors of
-one's own can be anything. Here their shapes must fit each other, all must be of one kind and on one device, and every number must be one, small
+one's own can be anything. Here their shapes must fit each other, the mask and the kernel, all must be of one kind and on one device, and every number must be one, small
 enough for its products to stay in float32: hidden ones too, since a weight of zero does not silence a NaN (0 × NaN = NaN). Where there is nothing
 (no batch, no queries, no keys) the answer is nothing, or zeros.
 
@@ -16,11 +16,12 @@ from torch import Tensor
 
 from headwise.attention.biases import Bias
 from headwise.attention.fused import FusedAttention
-from headwise.attention.masks import Mask
+from headwise.attention.masks import Explicit, Mask, Padding, Segments
 from headwise.attention.multi_head import Kernel
 from headwise.attention.scores import LARGEST
 from headwise.attention.shapes import check_shapes
-from headwise.errors import UsageError
+from headwise.attention.widths import built_width
+from headwise.errors import MaskError, UsageError
 
 
 def attend(
@@ -33,9 +34,58 @@ def attend(
     check_shapes(q, k, v)
     for name, x in named.items():
         _check_numbers(name, x)
-    if 0 in (q.shape[0], q.shape[2], k.shape[2]):
+    kernel, mask = FusedAttention() if kernel is None else kernel, Mask() if mask is None else mask
+    _check_width(kernel, q)
+    batch, heads = (_common(q.shape[axis], k.shape[axis], v.shape[axis]) for axis in (0, 1))
+    q, k, v = (x.expand(batch, heads, -1, -1) for x in (q, k, v))  # a batch of one is for all
+    check_mask(mask, (batch, heads, q.shape[2], k.shape[2]))
+    if 0 in (batch, heads, q.shape[2], k.shape[2]):
         return v.new_zeros(*q.shape[:3], v.shape[3]) + 0 * (q.sum() + k.sum() + v.sum())  # with a gradient: of zero
-    return (FusedAttention() if kernel is None else kernel)(q, k, v, Mask() if mask is None else mask, bias=bias)
+    return kernel(q, k, v, mask, bias=bias)
+
+
+def _common(*sizes: int) -> int:
+    return next((size for size in sizes if size != 1), 1)
+
+
+def _check_width(kernel: Kernel, q: Tensor) -> None:
+    width = built_width(kernel)
+    if q.shape[3] == 0 or width not in (None, q.shape[3]):
+        needed, needed_zh = ("at least 1", "至少 1") if width is None else (str(width), str(width))
+        raise UsageError(
+            f"queries have {q.shape[3]} numbers a head, and {needed} are needed by {type(kernel).__name__}; "
+            "give vectors of that width, or build the kernel for this one",
+            f"查询每头有 {q.shape[3]} 个数，而 {type(kernel).__name__} 需要 {needed_zh} 个；请给出该宽度的向量，或按此宽度建立核",
+        )
+
+
+def check_mask(mask: object, sizes: tuple[int, int, int, int]) -> None:
+    """Refuse a mask that is none, or is not made for (batch, heads, queries, keys)."""
+    if not isinstance(mask, Mask):
+        raise UsageError(
+            f"the mask is a {type(mask).__name__}, and a mask of headwise.attention.masks is needed; write explicit(table) for a table "
+            "[batch, head, query, key] of what may be looked at, padding(real), causal() or several joined by &",
+            f"掩码是 {type(mask).__name__}，而需要 headwise.attention.masks 的掩码；可见性表 [batch, head, query, key] 请写 explicit(table)，"
+            "或用 padding(real)、causal()，多个以 & 相连",
+        )
+    batch, heads, queries, keys = sizes
+    for part in mask.parts:
+        found: list[tuple[str, Tensor, tuple[int, ...]]] = []
+        match part:
+            case Padding(real=real):
+                found = [("padding", real, (batch, keys))]
+            case Segments(query=query, key=key):
+                found = [("segments", query, (batch, queries)), ("segments", key, (batch, keys))]
+            case Explicit(allowed=allowed):
+                found = [("explicit", allowed, (batch, heads, queries, keys))]
+        for name, table, needed in found:
+            fits = table.ndim == len(needed) and table.shape[-1] == needed[-1]
+            if not fits or any(size not in (1, full) for size, full in zip(table.shape, needed, strict=True)):
+                raise MaskError(
+                    f"the mask {name}(…) has the shape {list(table.shape)}, and {list(needed)} is needed for these queries and keys; "
+                    "make it of the same batch and lengths",
+                    f"掩码 {name}(…) 的形状为 {list(table.shape)}，而这些查询与键需要 {list(needed)}；请使批与长度一致",
+                )
 
 
 def _check_kind(named: dict[str, Tensor]) -> None:
