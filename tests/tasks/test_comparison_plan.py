@@ -79,3 +79,11 @@ def test_slips_are_refused() -> None:
         plan("model.dim=16,32,")
     with pytest.raises(UsageError, match="a seed is given twice"):
         plan("model.dim=16,32", seeds=(1, 1))
+
+
+def test_a_model_that_cannot_be_is_refused_before_any_is_trained() -> None:
+    with pytest.raises(
+        UsageError, match=r"variant linformer: attention\.kind=linformer stands in model\.decoder\.attention"
+    ):
+        plan_comparison(["pocket", "model.decoder.attention.kind=fused,linformer"], directory=Path("nowhere"))
+    assert not Path("nowhere").exists()

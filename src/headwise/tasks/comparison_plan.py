@@ -16,9 +16,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from headwise.errors import SettingsError, UsageError
+import torch
+
+from headwise.errors import HeadwiseError, SettingsError, UsageError
 from headwise.settings import read_yaml
 from headwise.tasks.label_recipe import LabelRecipe
+from headwise.tasks.planned_step import Subject
 from headwise.tasks.recipe import Recipe, load_recipe
 
 MAX_RUNS = 1000
@@ -79,6 +82,7 @@ def plan_comparison(words: Sequence[str], *, seeds: Sequence[int] = (), director
             place = directory / "runs" / file_name(name) / f"seed-{own.training.seed}"
             runs.append(Run(name, own.training.seed, own, place))
     _check_same_question(runs)
+    _check_models({run.variant: run.recipe for run in runs})
     return runs
 
 
@@ -92,6 +96,17 @@ def _load(name: str, overrides: Sequence[str]) -> Recipe | LabelRecipe:
             "`headwise compare lineage`",
         )
     return recipe
+
+
+def _check_models(variants: Mapping[str, Recipe | LabelRecipe]) -> None:
+    """Models that cannot be are refused before the first is trained: each is built, without memory for its weights."""
+    for name, recipe in variants.items():
+        if isinstance(recipe, Recipe):
+            try:
+                with torch.device("meta"):
+                    Subject.of(recipe).module()
+            except HeadwiseError as error:
+                raise UsageError(f"variant {name}: {error.en}", f"变体 {name}：{error.zh}") from error
 
 
 def _check_same_question(runs: Sequence[Run]) -> None:
