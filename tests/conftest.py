@@ -1,10 +1,14 @@
-"""What every test runs under: checked tensor shapes, English messages, few threads, seeds that follow the test's name.
+"""What every test runs under: checked tensor shapes, English messages, few threads, seeds that follow the test's name, and no
+way out of this machine (S11): whatever would connect to another one fails.
 
 jaxtyping and beartype check the shapes and types in every signature of the packages below, under pytest only: the
 hook must be set before those packages are first imported, so it stands at the top of this file.
 """
 
+import ipaddress
+import sys
 from collections.abc import Iterator
+from typing import Any
 
 from jaxtyping import install_import_hook
 
@@ -20,6 +24,17 @@ from headwise.randomness import seed_from, torch_generator  # noqa: E402
 
 # Tests are small: a second thread costs more in waiting than it gives, most of all on a busy machine.
 torch.set_num_threads(1)
+
+
+def _stay_here(event: str, arguments: tuple[Any, ...]) -> None:
+    """Python asks before every connection it makes, whoever wants it."""
+    if event == "socket.connect" and isinstance(arguments[1], tuple):
+        host = str(arguments[1][0])
+        if host != "localhost" and not ipaddress.ip_address(host.split("%")[0]).is_loopback:
+            raise AssertionError(f"a test tried to reach {host}")
+
+
+sys.addaudithook(_stay_here)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """The library from outside: what `import headwise` offers."""
 
+import socket
 import subprocess
 import sys
 
@@ -33,3 +34,9 @@ def test_every_model_is_offered() -> None:
         AttributeError, match="has no attribute 'Bert'; it offers BidirectionalLanguageModel, DecoderOnly"
     ):
         models.Bert  # noqa: B018
+
+
+def test_no_test_can_leave_this_machine() -> None:
+    """S11: the suite itself runs without a network (tests/conftest.py)."""
+    with socket.socket() as asking, pytest.raises(AssertionError, match=r"tried to reach 192\.0\.2\.1"):
+        asking.connect(("192.0.2.1", 80))

@@ -120,8 +120,10 @@ def test_abandoned_work_ends_quietly(worker: Worker) -> None:
     assert order.future.result(10) == [1]
 
 
-def test_a_killed_worker_costs_the_batch_at_hand_and_nothing_else(worker: Worker) -> None:
-    """S6: killed in the middle of 64 requests."""
+@pytest.mark.parametrize("number", [0, *(pytest.param(n, marks=pytest.mark.prove) for n in range(1, 20))])
+def test_a_killed_worker_costs_the_batch_at_hand_and_nothing_else(worker: Worker, number: int) -> None:
+    """S6: killed in the middle of 64 requests; 20 times at full length."""
+    time.sleep(0.003 * number)
     began = threading.Event()
 
     def spin(parts: Sequence[Part]) -> list[Any]:
