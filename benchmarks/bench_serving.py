@@ -10,7 +10,9 @@ base-size with random weights and pieces of the pocket corpus (its outputs go to
 
 The floor: the sentences must be computed, so (1) is the ceiling of (2); HTTP itself is paid by other threads, and on a machine whose
 cores the model fills it is paid by the model: C cores, T threads of the model, and for each request h seconds of Python leave at
-most min(1, (C - T) / (rate · h)) of the rate. p99 cannot be below the time of the longest sentence's batch.
+most min(1, (C - T) / (rate · h)) of the rate. Under one interpreter's lock it is stricter for a model whose steps are mostly Python: m seconds a sentence in
+sorted batches, m' in batches as they come, and h under the same lock leave m / (m' + h); for the demo's model 1.24 / (1.39 + 1.05) = 0.51 at one sentence a
+request. At eight a request more wait than a batch holds, so like lengths are joined, and h is shared: 1.24 / (1.24 + 0.13) = 0.90. p99 cannot be below the time of the longest sentence's batch.
 How far we are: docs/experiments.md.
 """
 
