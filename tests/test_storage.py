@@ -77,9 +77,9 @@ def test_a_link_out_of_the_directory_is_refused(thing: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "other"}, "describes a 'other' of format 1; a 'thing' of format at most 1 is needed"),
-        ({"format": 2}, "describes a 'thing' of format 2"),
-        ({"format": "1"}, "describes a 'thing' of format 1"),
+        ({"kind": "other"}, "describes a 'other', a 'thing' is needed"),
+        ({"format": 2}, "has format 2, at most 1 can be read"),
+        ({"format": "1"}, "has format 1, at most 1"),
         ({"files": []}, "a required entry is missing"),
         ({"files": {"../x": {"bytes": 1, "sha256": ""}}}, "names '../x', which lies outside"),
         ({"files": {"x" * 500_000: {}}}, r"names 'x{80}', which lies outside"),

@@ -141,12 +141,16 @@ def verify_directory(directory: Path, *, kind: str) -> Mapping[str, Any]:
             file=directory / MANIFEST,
         )
     version = manifest.get("format")
-    if manifest["kind"] != kind or type(version) is not int or not 1 <= version <= FORMAT_VERSION:
+    if manifest["kind"] != kind:
         raise CheckpointError(
-            f"describes a {manifest['kind']!r} of format {manifest.get('format')}; a {kind!r} of format at most "
-            f"{FORMAT_VERSION} is needed; give another directory or update headwise",
-            f"描述的是 {manifest['kind']!r}（格式 {manifest.get('format')}），需要 {kind!r}（格式不高于 {FORMAT_VERSION}）；"
-            "请换目录或升级 headwise",
+            f"describes a {str(manifest['kind'])[:80]!r}, a {kind!r} is needed; give the directory of one",
+            f"描述的是 {str(manifest['kind'])[:80]!r}，这里需要 {kind!r}；请换成那种目录",
+            file=directory / MANIFEST,
+        )
+    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
+        raise CheckpointError(
+            f"has format {str(version)[:80]}, at most {FORMAT_VERSION} can be read; update headwise or give another directory",
+            f"格式为 {str(version)[:80]}，最高可读 {FORMAT_VERSION}；请升级 headwise 或换目录",
             file=directory / MANIFEST,
         )
     root = directory.resolve()
