@@ -83,7 +83,8 @@ def test_more_weights_than_a_reply_holds_come_layer_by_layer(visit: Visit) -> No
         else:
             reply = synthetic(61, 2)
             (kind,) = route.request.post_data_json["maps"]["kinds"]
-            reply["attention"] = [{"kind": kind, "layer": layer, "heads": 2} for layer in range(3)]
+            kinds = ("cross", "encoder_self")
+            reply["attention"] = [{"kind": one, "layer": layer, "heads": 2} for one in kinds for layer in range(3)]
             reply["maps"][0] |= {"layer": asked[-1][0], "kind": kind}
             route.fulfill(json=reply)
 

@@ -1,11 +1,16 @@
 """A coroutine in a thread of its own: a browser driven from the same process keeps its event loop in the main one."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 
 def run_alone(scene: Coroutine[Any, Any, Any]) -> Any:
+    return call_alone(lambda: asyncio.run(scene))
+
+
+def call_alone(function: Callable[[], Any]) -> Any:
+    """The same for a function that begins a loop itself."""
     with ThreadPoolExecutor(1) as threads:
-        return threads.submit(asyncio.run, scene).result()
+        return threads.submit(function).result()

@@ -11,6 +11,7 @@ from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.running import serve
 from headwise.tasks.translator import Translator
+from tests.serving.loops import call_alone
 
 
 def wait_until_ready(client: TestClient) -> None:
@@ -28,7 +29,9 @@ def test_it_says_that_it_lives_and_when_it_is_ready(client: TestClient) -> None:
 
 def test_models_are_listed_with_their_languages(client: TestClient) -> None:
     listed = client.get("/v1/models").json()["models"]
-    assert listed == [{"name": "tiny", "kind": "translator", "source": "en", "target": "de"}]
+    assert listed == [
+        {"name": "tiny", "kind": "translator", "source": "en", "target": "de", "architecture": "encoder_decoder"}
+    ]
 
 
 def test_a_translation_is_that_of_the_library(client: TestClient, models: dict[str, LoadedModel]) -> None:
@@ -60,7 +63,7 @@ def test_a_model_that_cannot_translate_ends_the_server_with_a_sentence(
 
     monkeypatch.setattr(Translator, "__call__", fail)
     with pytest.raises(HeadwiseError, match=f"tiny could not translate a first sentence .*{said}.* the server stops"):
-        serve(models, ServerSettings(port=0), announce=lambda line: None)
+        call_alone(lambda: serve(models, ServerSettings(port=0), announce=lambda line: None))
 
 
 def test_a_server_that_is_broken_says_so(

@@ -140,6 +140,7 @@ class ModelReply(Reply):
     kind: Literal["translator", "language_model", "word_vectors", "classifier", "tagger"]
     source: str | None = None
     target: str | None = None
+    architecture: str | None = Field(default=None, description="of a translator: encoder_decoder or recurrent")
 
 
 class ModelsReply(Reply):

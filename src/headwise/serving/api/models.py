@@ -14,5 +14,8 @@ async def list_models(state: State) -> ModelsReply:
     found = []
     for model in state.models.values():
         source, target = model.languages or (model.language, None)
-        found.append(ModelReply(name=model.name, kind=model.kind, source=source, target=target))
+        architecture = model.value.recipe.model.kind if model.kind == "translator" else None
+        found.append(
+            ModelReply(name=model.name, kind=model.kind, source=source, target=target, architecture=architecture)
+        )
     return ModelsReply(models=found, runs=state.settings.runs is not None)

@@ -4,7 +4,7 @@ import { makeAsking } from "./asking.js";
 import { make, makeChoice, makeSelect, pieceParts, rove } from "./dom.js";
 import { makeFigure } from "./figure.js";
 import { Matrix } from "./matrix.js";
-import { chosenModel, EXAMPLES, faultOf, languageName, tellSeveral, translators } from "./sentence.js";
+import { chosenModel, EXAMPLES, faultOf, languageName, tellSeveral, transformers } from "./sentence.js";
 import { makeSheet, sheetSvg } from "./sheets.js";
 
 const KINDS = ["cross", "encoder_self", "decoder_self"];
@@ -13,7 +13,7 @@ const MOST_DIMENSIONS = 64;
 /** @param {HTMLElement} root @param {any} context */
 export function mountRow(root, context) {
   const { state, text, number, update } = context;
-  const model = chosenModel(context);
+  const model = chosenModel(context, transformers);
   const kind = () => (KINDS.includes(state.kind) ? state.kind : "cross");
   const whole = (value, otherwise) => (/^\d{1,3}$/.test(value ?? "") ? Number(value) : otherwise);
   let row = null;
@@ -59,7 +59,7 @@ export function mountRow(root, context) {
   function drawControls() {
     const numbers = (count) => Array.from({ length: count }, (_, place) => place);
     controls.replaceChildren(
-      translators(context.models).length > 1 ? makeSelect({ label: text("sentence.model"), value: model.name, options: translators(context.models).map((one) => [one.name, one.name]), onChange: (name) => context.open("numbers", { show: "row", model: name, text: "" }) }) : "",
+      transformers(context.models).length > 1 ? makeSelect({ label: text("sentence.model"), value: model.name, options: transformers(context.models).map((one) => [one.name, one.name]), onChange: (name) => context.open("numbers", { show: "row", model: name, text: "" }) }) : "",
       makeChoice({ label: text("trace.kind"), value: kind(), options: KINDS.map((one) => [one, text(`trace.${one}`)]), onChange: (value) => { update({ kind: value, layer: "", head: "", query: "" }); ask(); } }),
       makeSelect({ label: text("trace.layer"), value: String(row.layer), options: numbers(row.num_layers).map((one) => [String(one), text("trace.layer_number", { layer: one + 1 })]), onChange: (layer) => { update({ layer }); ask(); } }),
       makeSelect({ label: text("trace.head"), value: String(row.head), options: numbers(row.num_heads).map((one) => [String(one), text("trace.head_number", { head: one + 1 })]), onChange: (head) => { update({ head }); ask(); } }));

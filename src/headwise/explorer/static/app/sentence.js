@@ -21,9 +21,12 @@ export const EXAMPLES = {
 /** The models that translate. @param {any[]} models */
 export const translators = (models) => models.filter((model) => model.kind === "translator");
 
-/** The model the address names, or the first that translates. @param {any} context */
-export function chosenModel(context) {
-  const all = translators(context.models);
+/** Those whose layers are made of attention: the others attend from the translation to the source alone. @param {any[]} models */
+export const transformers = (models) => translators(models).filter((model) => model.architecture !== "recurrent");
+
+/** The model the address names, or the first that translates. @param {any} context @param {(models: any[]) => any[]} [among] */
+export function chosenModel(context, among = translators) {
+  const all = among(context.models);
   return all.find((model) => model.name === context.state.model) ?? all[0];
 }
 

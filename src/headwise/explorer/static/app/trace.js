@@ -12,6 +12,12 @@
 
 export const KINDS = ["cross", "encoder_self", "decoder_self"];
 
+/** The kinds of attention a model has: a recurrent one looks from the translation to the source alone. @param {any} trace */
+export const kindsOf = (trace) => KINDS.filter((kind) => trace.attention.some((one) => one.kind === kind));
+
+/** Whether the kind that was asked for is none of the model's, which has others. @param {any} trace */
+export const isOtherKind = (trace) => trace.maps.length === 0 && trace.attention.length > 0;
+
 /** The side whose pieces look (rows). @param {any} trace @param {string} kind @returns {Side} */
 export const querySide = (trace, kind) => (kind === "encoder_self" ? trace.source : trace.target);
 

@@ -6,7 +6,7 @@ import { LinkPicture } from "../links.js";
 import { makeOcclusion } from "../occlusion.js";
 import { makePronoun } from "../pronoun.js";
 import { makeSentence, translators } from "../sentence.js";
-import { makeTable, mapsOf, weightAt } from "../trace.js";
+import { isOtherKind, kindsOf, makeTable, mapsOf, weightAt } from "../trace.js";
 
 export const name = "align";
 
@@ -33,7 +33,15 @@ export function mount(root, context) {
   });
   const sentence = makeSentence(context, {
     wants: () => ({ maps: { kinds: [state.kind || "cross"], bits: 16 } }),
-    onTrace: (next, asked) => { trace = next; request = asked; drawControls(); draw(); drawPronoun(); occlusion.show(trace); },
+    onTrace: (next, asked) => {
+      if (isOtherKind(next)) { update({ kind: kindsOf(next)[0], layer: "", head: "", word: "" }); sentence.again(); return; }
+      trace = next;
+      request = asked;
+      drawControls();
+      draw();
+      drawPronoun();
+      occlusion.show(trace);
+    },
   });
   const occlusion = makeOcclusion(context);
   const pronoun = make("div", {});
@@ -61,7 +69,7 @@ export function mount(root, context) {
     const { layer, head } = place();
     const choose = (key) => (value) => { update({ [key]: value, word: "" }); draw(); };
     controls.replaceChildren(
-      makeSelect({ label: text("trace.kind"), value: state.kind || "cross", options: ["cross", "encoder_self", "decoder_self"].map((kind) => [kind, text(`trace.${kind}`)]), onChange: (kind) => { update({ kind, layer: "", head: "", word: "" }); sentence.again(); } }),
+      makeSelect({ label: text("trace.kind"), value: state.kind || "cross", options: kindsOf(trace).map((kind) => [kind, text(`trace.${kind}`)]), onChange: (kind) => { update({ kind, layer: "", head: "", word: "" }); sentence.again(); } }),
       makeSelect({ label: text("trace.layer"), value: layer, options: [...layers().map((map) => [String(map.layer), text("trace.layer_number", { layer: map.layer + 1 })]), ["all", text("trace.all_layers")]], onChange: choose("layer") }),
       makeSelect({ label: text("trace.head"), value: head, options: [["mean", text("trace.mean")], ["max", text("trace.max")], ...layers()[0].heads.map((one) => [String(one), text("trace.head_number", { head: one + 1 })])], onChange: choose("head") }),
       makeChoice({ label: text("trace.level"), value: state.level || "word", options: [["word", text("trace.word")], ["piece", text("trace.piece")]], onChange: choose("level") }),

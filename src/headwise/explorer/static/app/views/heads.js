@@ -5,7 +5,7 @@ import { make, makeCheck, makeChoice, makeSelect, makeSvg, pageColour } from "..
 import { makeFigure } from "../figure.js";
 import { Matrix } from "../matrix.js";
 import { makeSentence, translators } from "../sentence.js";
-import { KINDS, makeTable, mapsOf } from "../trace.js";
+import { isOtherKind, KINDS, kindsOf, makeTable, mapsOf } from "../trace.js";
 
 export const name = "heads";
 
@@ -33,7 +33,12 @@ export function mount(root, context) {
   });
   const sentence = makeSentence(context, {
     wants: () => ({ maps: { kinds: [kind()], bits: 16, ...(state.only ? { layers: [Number(state.only)] } : {}) } }),
-    onTrace: (next, asked) => { trace = next; request = asked; draw(); },
+    onTrace: (next, asked) => {
+      if (isOtherKind(next)) { update({ kind: kindsOf(next)[0], layer: "", head: "", only: "" }); sentence.again(); return; }
+      trace = next;
+      request = asked;
+      draw();
+    },
     onProblem: (problem) => {
       // A long sentence: one layer at a time.
       if (problem.code !== "too_many_values" || state.only) return false;
@@ -47,12 +52,14 @@ export function mount(root, context) {
 
   function draw() {
     const start = performance.now();
-    drawControls();
     note.hidden = !state.only;
+    large.root.hidden = !trace.maps.length;
     if (!trace.maps.length) {
+      controls.replaceChildren();
       grid.body.replaceChildren(make("p", {}, text("trace.no_attention")));
       return;
     }
+    drawControls();
     drawGrid();
     drawLarge();
     performance.measure("headwise-heads", { start });
@@ -61,7 +68,7 @@ export function mount(root, context) {
   function drawControls() {
     const choose = (key) => (value) => { update({ [key]: value }); draw(); };
     controls.replaceChildren(
-      makeSelect({ label: text("trace.kind"), value: kind(), options: KINDS.map((one) => [one, text(`trace.${one}`)]), onChange: (value) => { update({ kind: value, layer: "", head: "", only: "" }); sentence.again(); } }),
+      makeSelect({ label: text("trace.kind"), value: kind(), options: kindsOf(trace).map((one) => [one, text(`trace.${one}`)]), onChange: (value) => { update({ kind: value, layer: "", head: "", only: "" }); sentence.again(); } }),
       state.only ? makeSelect({ label: text("trace.layer"), value: state.only, options: trace.attention.filter((one) => one.kind === kind()).map(({ layer }) => [String(layer), text("trace.layer_number", { layer: layer + 1 })]), onChange: (only) => { update({ only, layer: only }); sentence.again(); } }) : "",
       makeChoice({ label: text("trace.level"), value: choice().level, options: [["word", text("trace.word")], ["piece", text("trace.piece")]], onChange: choose("level") }),
       makeChoice({ label: text("heads.scale"), value: state.scale || "linear", options: [["linear", text("heads.linear")], ["log", text("heads.log")]], onChange: choose("scale") }),

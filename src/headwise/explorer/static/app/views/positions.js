@@ -6,7 +6,7 @@ import { make, makeNumber, makeSelect } from "../dom.js";
 import { makeFigure } from "../figure.js";
 import { makeFormula } from "../formula.js";
 import { Matrix } from "../matrix.js";
-import { translators } from "../sentence.js";
+import { transformers } from "../sentence.js";
 
 export const name = "positions";
 export const needs = () => true;
@@ -18,7 +18,7 @@ const BIAS = new Set(["alibi", "t5"]);
 /** @param {HTMLElement} root @param {any} context */
 export function mount(root, context) {
   const { state, text, update } = context;
-  const own = translators(context.models).map((model) => `model:${model.name}`);
+  const own = transformers(context.models).map((model) => `model:${model.name}`);
   const options = [...KINDS.map((kind) => [kind, text(`positions.kind_${kind}`)]), ...own.map((key) => [key, text("positions.of_model", { model: key.slice(6) })])];
   const bounded = (key, otherwise, low, high) => { const given = Number(state[key]); return given >= low && given <= high ? Math.round(given) : otherwise; };
   const sizes = () => ({ length: bounded("length", 48, 8, 256), dim: 2 * Math.round(bounded("dim", 64, 8, 256) / 2), heads: bounded("heads", 4, 1, 16) });
