@@ -29,7 +29,7 @@ test: .venv/test-ready  ## every check: format, lint, types, import contract, te
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 prove: .venv/test-ready  ## the long proofs
 	$(BIN)/python -m pytest -m prove

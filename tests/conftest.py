@@ -37,6 +37,11 @@ def _stay_here(event: str, arguments: tuple[Any, ...]) -> None:
 sys.addaudithook(_stay_here)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A browser is driven by greenlets, after which `ast.parse` can fail in the same process (CPython issue 106905): it comes last."""
+    items.sort(key=lambda item: "browser" in item.path.parts)
+
+
 @pytest.fixture
 def generator(request: pytest.FixtureRequest) -> torch.Generator:
     """Random numbers that depend on the test's name alone."""
