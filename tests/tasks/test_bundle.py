@@ -120,7 +120,7 @@ def test_a_file_that_is_not_listed_is_not_trusted(copy: Path) -> None:
 @pytest.mark.parametrize("value", [-1, 0, True, "1", 99])
 def test_formats_that_never_were_are_refused(copy: Path, value: object) -> None:
     change_manifest(copy, "format", value)
-    with pytest.raises(CheckpointError, match="of format"):
+    with pytest.raises(CheckpointError, match="has format"):
         load_bundle(copy)
 
 
