@@ -18,6 +18,7 @@ from headwise.serving.loaded import LoadedModel
 from headwise.serving.running import configure, open_socket
 from headwise.serving.state import Server
 from headwise.serving.streaming import HeldResponse
+from tests.serving.loops import run_alone
 
 
 class Running:
@@ -142,3 +143,23 @@ def test_a_large_head_is_told_so(running: Running, is_whole: bool) -> None:
     sent = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 20_000 + (b"\r\n\r\n" if is_whole else b"")
     with running.connect(sent=sent) as connection:
         assert connection.recv(4096).startswith(b"HTTP/1.1 431 ")
+
+
+def test_small_writes_leave_at_once() -> None:
+    """Head and body of a reply are two writes: with Nagle's algorithm the second waits until the client confirms the first, 40 ms later."""
+    accepted: list[int] = []
+
+    async def scene() -> None:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            found = writer.get_extra_info("socket")
+            accepted.append(found.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        listening = open_socket(ServerSettings(port=0))
+        async with await asyncio.start_server(answer, sock=listening):
+            reader, writer = await asyncio.open_connection(*listening.getsockname())
+            await reader.read()
+            writer.close()
+
+    run_alone(scene())
+    assert accepted == [1]
