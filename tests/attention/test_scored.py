@@ -39,6 +39,7 @@ for data in (
 """
 
 
+@pytest.mark.prove
 def test_one_graph_for_all_contents() -> None:
     """In a process of its own: pytest's checks of shapes are no code for a compiler."""
     subprocess.run([sys.executable, "-c", ONE_GRAPH], check=True, timeout=240)

@@ -142,7 +142,14 @@ def test_typical_batches_are_as_the_whole_on_both_sides() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["training", "decoding", "cpu_decoding", "packing", pytest.param("waiting", marks=pytest.mark.prove), "linear"],
+    [
+        "training",
+        "decoding",
+        pytest.param("cpu_decoding", marks=pytest.mark.prove),
+        "packing",
+        pytest.param("waiting", marks=pytest.mark.prove),
+        "linear",
+    ],
 )
 def test_benchmarks_run(name: str, tmp_path: Path) -> None:
     module = importlib.import_module(f"bench_{name}")

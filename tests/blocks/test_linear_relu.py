@@ -1,6 +1,7 @@
 import subprocess
 import sys
 
+import pytest
 import torch
 import torch.nn.functional as F
 
@@ -43,6 +44,7 @@ torch.testing.assert_close(*gradients)
 """
 
 
+@pytest.mark.prove
 def test_it_compiles_into_one_graph_backward_included():
     """A compiler that has to stop at every feed-forward part loses more than it gains. Without pytest's checks of shapes."""
     subprocess.run([sys.executable, "-c", ONE_GRAPH], check=True, timeout=120)

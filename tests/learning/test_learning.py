@@ -13,7 +13,7 @@ LEARNED = {"position": {"kind": "learned", "max_length": 32}, "embedding": {"tie
 
 @pytest.mark.parametrize(
     ("task", "changes", "packed"),
-    [("copy", {}, False), ("reverse", AFTER, False), ("sort", MODERN, True)],
+    [("copy", {}, False), pytest.param("reverse", AFTER, False, marks=pytest.mark.prove), ("sort", MODERN, True)],
     ids=["copy", "reverse_norm_after", "sort_modern_packed"],
 )
 def test_a_small_model_learns(task: str, changes: dict, packed: bool) -> None:

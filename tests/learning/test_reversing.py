@@ -56,7 +56,9 @@ def reversed_share(model: TranslationModel, *, length: int, steps: int, rate: fl
     return sum(list(one.best.tokens) == words[::-1] for words, one in zip(fresh, found, strict=True)) / len(fresh)
 
 
-@pytest.mark.parametrize(("kind", "cell"), [("luong", "lstm"), ("bahdanau", "gru")])
+@pytest.mark.parametrize(
+    ("kind", "cell"), [pytest.param("luong", "lstm", marks=pytest.mark.prove), ("bahdanau", "gru")]
+)
 def test_attention_learns_to_reverse_short_strings(kind: str, cell: str) -> None:
     model = make({"kind": kind}, dim=48, cell=cell)
     assert reversed_share(model, length=5, steps=150, rate=1e-2) >= 0.95

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 ONE_GRAPH = """
 import torch
 from headwise.data.packing import NAMES, PackedBatch
@@ -24,6 +26,7 @@ for training, half in ((False, True), (True, False)):
 """
 
 
+@pytest.mark.prove
 def test_the_loss_is_one_graph():
     """In a process of its own: pytest's checks of shapes are no code for a compiler."""
     subprocess.run([sys.executable, "-c", ONE_GRAPH], check=True, timeout=240)
