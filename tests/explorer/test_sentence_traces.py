@@ -52,11 +52,11 @@ def test_rank_and_entropy_of_a_known_distribution(translator: Translator) -> Non
     size = translator.tokenizers.target.size
     scores = torch.full((size,), float("-inf"))
     scores[[7, 9, EOS]] = torch.tensor([0.5, 0.25, 0.25]).log()
-    found = decide(translator, scores, 9, num_best=2)
+    found = decide(translator.tokenizers.target, scores, 9, num_best=2)
     assert found.rank == 2
     assert found.entropy == pytest.approx(1.5 * math.log(2))
     assert found.best[0].token == 7
-    assert spell(translator, EOS) == "</s>"
+    assert spell(translator.tokenizers.target, EOS) == "</s>"
 
 
 def test_a_forced_beginning_is_kept_and_weighed_as_the_model_sees_it(translator: Translator) -> None:

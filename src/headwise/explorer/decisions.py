@@ -19,7 +19,7 @@ from torch import Tensor
 
 from headwise.decoding.stepping import Stepper
 from headwise.tasks.translator import Translator
-from headwise.text.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES
+from headwise.text.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES, Tokenizer
 
 
 @dataclass(frozen=True)
@@ -66,29 +66,29 @@ def weigh_steps(
     written = [*target, EOS] if finished else list(target)
     found = []
     for scores, token in zip(read_along(stepper, [source], target), written, strict=False):
-        found.append(decide(translator, scores[0], token, num_best=num_best))
+        found.append(decide(translator.tokenizers.target, scores[0], token, num_best=num_best))
     return tuple(found)
 
 
-def decide(translator: Translator, scores: Float[Tensor, "vocab"], token: int, *, num_best: int) -> Decision:
+def decide(tokenizer: Tokenizer, scores: Float[Tensor, "vocab"], token: int, *, num_best: int) -> Decision:
     """One distribution and the token that was taken from it."""
     offered = scores.clone()
     offered[[PAD, BOS]] = float("-inf")  # no search may write these
     values, tokens = offered.topk(min(num_best, len(offered) - 2))
-    best = [_choice(translator, *pair) for pair in zip(tokens.tolist(), values.tolist(), strict=True)]
+    best = [_choice(tokenizer, *pair) for pair in zip(tokens.tolist(), values.tolist(), strict=True)]
     entropy = -(scores.exp() * scores).nansum()
     return Decision(
-        _choice(translator, token, float(scores[token])),
+        _choice(tokenizer, token, float(scores[token])),
         rank=1 + int((offered > scores[token]).sum()),
         entropy=max(0.0, float(entropy)),
         best=tuple(best),
     )
 
 
-def spell(translator: Translator, token: int) -> str:
-    """The piece of a target token, special ones by their marks."""
-    return SPECIAL_PIECES[token] if token < len(SPECIAL_PIECES) else translator.tokenizers.target.pieces([token])[0]
+def spell(tokenizer: Tokenizer, token: int) -> str:
+    """The piece of a token, special ones by their marks."""
+    return SPECIAL_PIECES[token] if token < len(SPECIAL_PIECES) else tokenizer.pieces([token])[0]
 
 
-def _choice(translator: Translator, token: int, log_probability: float) -> Choice:
-    return Choice(token, spell(translator, token), log_probability)
+def _choice(tokenizer: Tokenizer, token: int, log_probability: float) -> Choice:
+    return Choice(token, spell(tokenizer, token), log_probability)

@@ -140,7 +140,10 @@ class ModelReply(Reply):
     kind: Literal["translator", "language_model", "word_vectors", "classifier", "tagger"]
     source: str | None = None
     target: str | None = None
-    architecture: str | None = Field(default=None, description="of a translator: encoder_decoder or recurrent")
+    architecture: str | None = Field(
+        default=None,
+        description="of a translator: encoder_decoder or recurrent; of a language model that attends: decoder_only",
+    )
 
 
 class ModelsReply(Reply):

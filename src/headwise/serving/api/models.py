@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter
 
+from headwise.explorer.text_traces import attends
 from headwise.serving.schemas import REFUSALS, ModelReply, ModelsReply
 from headwise.serving.state import State
 
@@ -14,7 +15,11 @@ async def list_models(state: State) -> ModelsReply:
     found = []
     for model in state.models.values():
         source, target = model.languages or (model.language, None)
-        architecture = model.value.recipe.model.kind if model.kind == "translator" else None
+        architecture = None
+        if model.kind == "translator":
+            architecture = model.value.recipe.model.kind
+        elif model.kind == "language_model" and attends(model.value):
+            architecture = "decoder_only"
         found.append(
             ModelReply(name=model.name, kind=model.kind, source=source, target=target, architecture=architecture)
         )

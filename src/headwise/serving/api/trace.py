@@ -8,25 +8,23 @@ from fastapi import APIRouter
 
 from headwise.decoding.beam import BeamSettings
 from headwise.decoding.length import AverageLength, LengthLimit, WuLength
-from headwise.explorer.decisions import Choice, Decision, spell
+from headwise.explorer.decisions import spell
 from headwise.explorer.occlusion import occlude
 from headwise.explorer.packing import pack_map, pack_side
 from headwise.explorer.search_trees import Node
-from headwise.explorer.sentence_traces import MapChoice, SentenceTrace, TooManyValuesError, check_prefix, trace_sentence
+from headwise.explorer.sentence_traces import SentenceTrace, check_prefix, trace_sentence
 from headwise.serving.faults import Refusal
 from headwise.serving.limits import MAX_TOKENS
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.orders import Part
 from headwise.serving.schemas import REFUSALS
 from headwise.serving.schemas_trace import (
-    ChoiceReply,
     HypothesisReply,
     NodeReply,
     OccludeBody,
     OccludeReply,
     PresentReply,
     SideReply,
-    StepReply,
     TraceBody,
     TraceMaps,
     TraceReply,
@@ -34,6 +32,7 @@ from headwise.serving.schemas_trace import (
 )
 from headwise.serving.sentences import WatchedStepper
 from headwise.serving.state import State
+from headwise.serving.text_traces import answer_text, map_choice, step_reply, too_many_refused
 from headwise.tasks.translator import Translator, on_one_line
 from headwise.text.splitting import split_text
 
@@ -47,7 +46,13 @@ router = APIRouter(tags=["look inside"], responses=REFUSALS)
 
 @router.post("/v1/trace")
 async def trace(body: TraceBody, state: State) -> TraceReply:
-    """One sentence, looked at from all sides."""
+    """One sentence, looked at from all sides; of a language model, one text as it reads it."""
+    named = None if body.model is None else state.find(body.model)
+    others = [one for one in state.models.values() if one.kind == "translator"]
+    if named is None and not others:  # no translator at all: a language model is looked into
+        named = next((one for one in state.models.values() if one.kind == "language_model"), None)
+    if named is not None and named.kind == "language_model":
+        return await _work(state, named, partial(answer_text, named.name, named.value, body, named.language or ""))
     model = state.find(body.model, kind="translator")
     return await _work(state, model, partial(answer_trace, model.name, model.value, body))
 
@@ -73,26 +78,16 @@ def answer_trace(name: str, translator: Translator, body: TraceBody, *, is_over:
     """The whole reply; runs on the model's worker."""
     check_length(translator, body.text)
     prefix = body.prefix_tokens or (translator.tokenizers.target.encode(body.prefix) if body.prefix.strip() else [])
-    maps = None
-    if body.maps is not None:
-        layers, heads = body.maps.layers, body.maps.heads
-        maps = MapChoice(
-            tuple(body.maps.kinds),
-            None if layers is None else tuple(layers),
-            None if heads is None else tuple(dict.fromkeys(heads)),
-        )
-    try:
+    with too_many_refused():
         found = trace_sentence(
             translator,
             body.text,
             beam_settings(body),
             prefix=prefix,
-            maps=maps,
+            maps=map_choice(body.maps),
             num_alternatives=body.top,
             stepper=WatchedStepper(translator.stepper(attending=False), is_over=is_over),
         )
-    except TooManyValuesError as error:
-        raise Refusal(422, "too_many_values", en=error.en, zh=error.zh) from None
     return _reply(name, translator, body, found, num_forced=len(prefix))
 
 
@@ -166,7 +161,7 @@ def _reply(name: str, translator: Translator, body: TraceBody, found: SentenceTr
         target_input=SideReply(**pack_side(found.target_input_pieces, target)),
         prefix_length=num_forced,
         n_best=_hypotheses(translator, found),
-        steps=[_step(decision) for decision in found.decisions],
+        steps=[step_reply(decision) for decision in found.decisions],
         tree=_tree(translator, found) if body.tree else None,
         attention=[PresentReply(kind=kind, layer=layer, heads=heads) for kind, layer, heads in found.present],
         maps=[pack_map(one, heads=heads, bits=wish.bits) for one in found.maps],
@@ -191,20 +186,6 @@ def _hypotheses(translator: Translator, found: SentenceTrace) -> list[Hypothesis
 def _tree(translator: Translator, found: SentenceTrace) -> TreeReply:
     def pack(node: Node) -> dict[str, Any]:
         numbers = {key: round(getattr(node, key), 6) for key in ("log_probability", "total", "score")}
-        return {**vars(node), **numbers, "piece": spell(translator, node.token)}
+        return {**vars(node), **numbers, "piece": spell(translator.tokenizers.target, node.token)}
 
     return TreeReply(nodes=[NodeReply(**pack(node)) for node in found.tree.nodes], leaves=list(found.tree.leaves))
-
-
-def _step(decision: Decision) -> StepReply:
-    def pack(choice: Choice) -> ChoiceReply:
-        return ChoiceReply(
-            token=choice.token, piece=choice.piece, log_probability=max(-1e9, round(choice.log_probability, 6))
-        )
-
-    return StepReply(
-        chosen=pack(decision.chosen),
-        rank=decision.rank,
-        entropy=round(decision.entropy, 6),
-        best=[pack(choice) for choice in decision.best],
-    )

@@ -1,5 +1,5 @@
 /*
- * The head of every view of a translation: the sentence, examples, the search, and one request to /v1/trace for all views.
+ * The head of every view of a translation (or of a text that a language model reads): the sentence, examples, the search, and one request to /v1/trace for all views.
  *
  *     const sentence = makeSentence(context, {wants: (state) => ({maps: {kinds: ["cross"]}}), onTrace: (trace, request) => …});
  */
@@ -24,6 +24,12 @@ export const translators = (models) => models.filter((model) => model.kind === "
 /** Those whose layers are made of attention: the others attend from the translation to the source alone. @param {any[]} models */
 export const transformers = (models) => translators(models).filter((model) => model.architecture !== "recurrent");
 
+/** Whether a model reads one text and translates nothing: the text then stands where a translation would. @param {any} model */
+export const readsOnly = (model) => model.kind === "language_model";
+
+/** Those that attend: translators, and language models that are Transformers. @param {any[]} models */
+export const attending = (models) => models.filter((model) => model.kind === "translator" || (readsOnly(model) && model.architecture === "decoder_only"));
+
 /** The model the address names, or the first that translates. @param {any} context @param {(models: any[]) => any[]} [among] */
 export function chosenModel(context, among = translators) {
   const all = among(context.models);
@@ -32,19 +38,20 @@ export function chosenModel(context, among = translators) {
 
 /**
  * @param {any} context
- * @param {{wants: (state: any) => Record<string, any>, onTrace: (trace: any, request: [string, any]) => void, onProblem?: (problem: any) => boolean}} parts
- *     wants: what this view needs of the trace besides the sentence; onProblem: true if the view asked again by itself
+ * @param {{wants: (state: any) => Record<string, any>, onTrace: (trace: any, request: [string, any]) => void, onProblem?: (problem: any) => boolean, among?: (models: any[]) => any[]}} parts
+ *     wants: what this view needs of the trace besides the sentence; onProblem: true if the view asked again by itself; among: the models it can show
  */
-export function makeSentence(context, { wants, onTrace, onProblem = () => false }) {
+export function makeSentence(context, { wants, onTrace, onProblem = () => false, among = translators }) {
   const { state, text, update } = context;
-  const model = chosenModel(context);
+  const model = chosenModel(context, among);
+  const isReader = readsOnly(model);
   const examples = model.examples?.length ? model.examples : EXAMPLES[model.source] ?? [];
   state.text ||= examples[0] ?? "";
   let last = new AbortController();
 
   const field = make("textarea", { rows: 2, lang: model.source, dir: "auto", spellcheck: "false" });
   field.value = state.text;
-  const button = make("button", { class: "main" }, text("sentence.go"));
+  const button = make("button", { class: "main" }, text(isReader ? "sentence.read" : "sentence.go"));
   const problem = make("p", { class: "problem", role: "alert", hidden: true });
   const several = make("div", { class: "several" });
   const forced = make("p", { class: "quiet forced" });
@@ -52,23 +59,27 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false 
 
   /** @param {string} words @param {string} [kind] of attention, if that is all that is wanted */
   const makeBody = (words, kind) => ({
-    model: model.name, text: words, beam: { size: Number(state.beam || 4), alpha: Number(state.alpha || 1) },
+    model: model.name, text: words, ...(isReader ? {} : { beam: { size: Number(state.beam || 4), alpha: Number(state.alpha || 1) } }),
     ...(kind ? { maps: { kinds: [kind], bits: 16 } } : {}),
   });
   const askAgain = async () => {
     last.abort();
     last = new AbortController();
     const { signal } = last;
-    const body = { ...makeBody(state.text), ...beginning(state), ...wants(state) };
+    const body = { ...makeBody(state.text), ...(isReader ? {} : beginning(state)), ...wants(state) };
     problem.hidden = true;
     root.setAttribute("aria-busy", "true");
     try {
       const trace = await ask("v1/trace", body, { signal });
       if (signal.aborted) return;
-      target.textContent = trace.target_text;
-      drawForced(trace);
-      drawSeveral(trace.sentences);
-      context.announce(text("sentence.done", { translation: trace.target_text }));
+      if (isReader) {
+        context.announce(text("sentence.has_read"));
+      } else {
+        target.textContent = trace.target_text;
+        drawForced(trace);
+        drawSeveral(trace.sentences);
+        context.announce(text("sentence.done", { translation: trace.target_text }));
+      }
       onTrace(trace, ["v1/trace", body]);
     } catch (fault) {
       if (signal.aborted || onProblem(fault)) return;
@@ -102,7 +113,7 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false 
   };
 
   const form = make("form", { class: "sentence-form" },
-    make("label", { class: "field wide" }, make("span", {}, text("sentence.source", { language: languageName(context, model.source) })), field),
+    make("label", { class: "field wide" }, make("span", {}, isReader ? text("sentence.text") : text("sentence.source", { language: languageName(context, model.source) })), field),
     button);
   form.addEventListener("submit", (event) => { event.preventDefault(); go({ prefix: "", forced: "", only: "", step: "", word: "" }); });
   field.addEventListener("keydown", (event) => {
@@ -113,18 +124,19 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false 
     make("span", { class: "quiet", "aria-hidden": "true" }, text("sentence.examples")),
     ...examples.map((example) => make("button", { type: "button", lang: model.source, onclick: () => { field.value = example; form.requestSubmit(); } }, example)));
 
+  const nameOf = (one) => (readsOnly(one) ? `${one.name} (${text("sentence.language_model")})` : `${one.name} (${one.source} → ${one.target})`);
   const settings = make("div", { class: "row" },
-    translators(context.models).length > 1 ? makeSelect({
+    among(context.models).length > 1 ? makeSelect({
       label: text("sentence.model"), value: model.name,
-      options: translators(context.models).map((one) => [one.name, `${one.name} (${one.source} → ${one.target})`]),
+      options: among(context.models).map((one) => [one.name, nameOf(one)]),
       onChange: (name) => context.open(context.name, { model: name, text: "", prefix: "", forced: "" }),
     }) : null,
-    makeNumber({ label: text("sentence.size"), value: Number(state.beam || 4), min: 1, max: 8, step: 1, onChange: (beam) => { update({ beam }); go(); } }),
-    makeNumber({ label: text("sentence.alpha"), value: Number(state.alpha || 1), min: 0, max: 2, step: 0.1, onChange: (alpha) => { update({ alpha }); go(); } }));
+    ...(isReader ? [] : [makeNumber({ label: text("sentence.size"), value: Number(state.beam || 4), min: 1, max: 8, step: 1, onChange: (beam) => { update({ beam }); go(); } }),
+    makeNumber({ label: text("sentence.alpha"), value: Number(state.alpha || 1), min: 0, max: 2, step: 0.1, onChange: (alpha) => { update({ alpha }); go(); } })]));
 
   const root = make("section", { class: "sentence", "aria-label": text("sentence.name") },
-    form, chips, settings, problem, several,
-    make("div", { class: "translation-box" }, make("span", { class: "quiet" }, text("sentence.target", { language: languageName(context, model.target) })), target, forced));
+    form, examples.length ? chips : null, settings, problem, several,
+    isReader ? null : make("div", { class: "translation-box" }, make("span", { class: "quiet" }, text("sentence.target", { language: languageName(context, model.target) })), target, forced));
   return { root, start: () => { if (state.text) go(); }, again: askAgain, end: () => last.abort(), model, body: makeBody, set: (words) => { field.value = words; } };
 }
 

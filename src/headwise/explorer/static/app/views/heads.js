@@ -4,7 +4,7 @@ import { drawPixels, largestOf } from "../colours.js";
 import { make, makeCheck, makeChoice, makeSelect, makeSvg, pageColour } from "../dom.js";
 import { makeFigure } from "../figure.js";
 import { Matrix } from "../matrix.js";
-import { makeSentence, translators } from "../sentence.js";
+import { attending, makeSentence, readsOnly } from "../sentence.js";
 import { isOtherKind, KINDS, kindsOf, makeTable, mapsOf } from "../trace.js";
 
 export const name = "heads";
@@ -13,12 +13,14 @@ export const name = "heads";
 const hue = (table) => (table.signed ? "diverging" : "sequence");
 
 /** @param {any[]} models */
-export const needs = (models) => translators(models).length > 0;
+export const needs = (models) => attending(models).length > 0;
 
 /** @param {HTMLElement} root @param {any} context */
 export function mount(root, context) {
-  const { state, text, number, update } = context;
-  const kind = () => (KINDS.includes(state.kind) ? state.kind : "cross");
+  const { state, text, number, percent, update } = context;
+  const kind = () => (readsOnly(sentence.model) ? "decoder_self" : KINDS.includes(state.kind) ? state.kind : "cross");
+  /** What a kind is called: a language model has no source. @param {string} one */
+  const nameOf = (one) => text(readsOnly(sentence.model) ? "trace.text_self" : `trace.${one}`);
   const choice = () => ({ level: state.level || "word", hideMarks: state.marks === "hide" });
   let trace = null;
   let request = null;
@@ -32,6 +34,7 @@ export function mount(root, context) {
     onCell: (row, column, value) => large.read(text("heads.cell", { row: shown.rows[row].text, column: shown.columns[column].text, value: number(value, 4) })),
   });
   const sentence = makeSentence(context, {
+    among: attending,
     wants: () => ({ maps: { kinds: [kind()], bits: 16, ...(state.only ? { layers: [Number(state.only)] } : {}) } }),
     onTrace: (next, asked) => {
       if (isOtherKind(next)) { update({ kind: kindsOf(next)[0], layer: "", head: "", only: "" }); sentence.again(); return; }
@@ -68,12 +71,13 @@ export function mount(root, context) {
   function drawControls() {
     const choose = (key) => (value) => { update({ [key]: value }); draw(); };
     controls.replaceChildren(
-      makeSelect({ label: text("trace.kind"), value: kind(), options: kindsOf(trace).map((one) => [one, text(`trace.${one}`)]), onChange: (value) => { update({ kind: value, layer: "", head: "", only: "" }); sentence.again(); } }),
+      makeSelect({ label: text("trace.kind"), value: kind(), options: kindsOf(trace).map((one) => [one, nameOf(one)]), onChange: (value) => { update({ kind: value, layer: "", head: "", only: "" }); sentence.again(); } }),
       state.only ? makeSelect({ label: text("trace.layer"), value: state.only, options: trace.attention.filter((one) => one.kind === kind()).map(({ layer }) => [String(layer), text("trace.layer_number", { layer: layer + 1 })]), onChange: (only) => { update({ only, layer: only }); sentence.again(); } }) : "",
       makeChoice({ label: text("trace.level"), value: choice().level, options: [["word", text("trace.word")], ["piece", text("trace.piece")]], onChange: choose("level") }),
       makeChoice({ label: text("heads.scale"), value: state.scale || "linear", options: [["linear", text("heads.linear")], ["log", text("heads.log")]], onChange: choose("scale") }),
       makeCheck({ label: text("trace.hide_marks"), checked: choice().hideMarks, onChange: (hide) => choose("marks")(hide ? "hide" : "") }),
-      make("button", { type: "button", onclick: () => context.open("align") }, text("heads.test")),
+      // Words are left out of what is translated; a text that is only read has no such test.
+      readsOnly(sentence.model) ? "" : make("button", { type: "button", onclick: () => context.open("align") }, text("heads.test")),
     );
   }
 
@@ -129,9 +133,10 @@ export function mount(root, context) {
     shown = makeTable(trace, [map], { head: String(head), ...choice() });
     matrix.kind = shown.signed ? "diverging" : "sequence";
     matrix.show({ rows: shown.rows, columns: shown.columns, values: shown.weights }, { scale: state.scale, kind: hue(shown) });
-    const where = text("heads.where", { layer: map.layer + 1, head: head + 1, kind: text(`trace.${map.kind}`) });
-    large.explain(`${where} ${text("heads.large_help")}`);
-    large.read(text("heads.point"));
+    const where = text("heads.where", { layer: map.layer + 1, head: head + 1, kind: nameOf(map.kind) });
+    large.explain(`${where} ${text(readsOnly(sentence.model) ? "heads.reader_help" : "heads.large_help")}`);
+    const hidden = shown.hidden.reduce((sum, share) => sum + share, 0) / Math.max(shown.hidden.length, 1);
+    large.read(hidden > 0.0005 ? text("heads.hidden", { share: percent(hidden) }) : text("heads.point"));
     large.offer({
       table: () => ({ columns: [text("trace.corner"), ...shown.columns.map((item) => item.text)], rows: shown.rows.map((item, i) => [item.text, ...shown.columns.map((_, j) => matrix.valueAt(i, j))]) }),
       svg: () => matrix.toSvg(),

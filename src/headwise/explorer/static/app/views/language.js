@@ -3,7 +3,7 @@
 import { makeAsking } from "../asking.js";
 import { make, makeNumber, makeSelect, pieceParts } from "../dom.js";
 import { makeFigure } from "../figure.js";
-import { faultOf } from "../sentence.js";
+import { attending, faultOf } from "../sentence.js";
 import { makeSheet, sheetSvg } from "../sheets.js";
 
 export const name = "language";
@@ -46,7 +46,8 @@ function mountCompare(context, model) {
   const { state, text, number, update } = context;
   const first = makeLine(context, text("language.first"), state.first ?? examplesOf(model).first);
   const second = makeLine(context, text("language.second"), state.second ?? examplesOf(model).second);
-  const form = make("form", { class: "panel" }, make("div", { class: "row stretch" }, first.root, second.root), make("button", { class: "main" }, text("language.compare")));
+  const form = make("form", { class: "panel" }, make("div", { class: "row stretch" }, first.root, second.root), make("div", { class: "row" }, make("button", { class: "main" }, text("language.compare")),
+      attending([model]).length ? make("button", { type: "button", onclick: () => context.open("heads", { model: model.name, text: first.field.value.trim() }) }, text("language.heads")) : null));
   const figure = makeFigure(context, { name: "compared", title: text("language.compared"), caption: text("language.compared_help") });
   const root = make("section", { class: "view-part", "aria-label": text("language.compared") });
   const asking = makeAsking(root);
