@@ -5,13 +5,19 @@
 - capture      the replayed update leaves the same weights, bit for bit, as the same kernels launched one by one (3 plain updates,
                then 5 replays with a new dropout seed each), with one batch, and with two accumulated (without dropout: a replay
                has one seed for both)
+- unrecorded   an update that waits for the device runs plainly after the attempt, dropout and all, and one beside which another thread takes
+               pinned memory is recorded all the same
+- flex         window, Longformer and BigBird over several lengths by one kernel, outputs and gradients as the chunked form's
 - compiled     the compiled loss in bf16 is the plain loss in bf16 to 1e-3, and in fp32 to 1e-5 (dropout off)
 - linear_relu  the fused map and its gradients against the two operations in float64
 """
 
+import functools
 import itertools
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import harness  # noqa: F401  (puts the package on the path)
 import torch
@@ -20,9 +26,14 @@ from bench_training import pack
 from sizes import SIZES, build_ours
 from synthetic import draw_pairs
 
+from headwise.attention.bigbird import BigBirdAttention
+from headwise.attention.longformer import LongformerAttention
+from headwise.attention.masks import everything, segments
+from headwise.attention.window import WindowAttention
 from headwise.blocks.linear_relu import linear_relu
 from headwise.data.packing import PackedBatch
 from headwise.tasks.translation import TranslationTask
+from headwise.training.capture import CapturedUpdate
 from headwise.training.choices import TrainingSettings
 from headwise.training.compilation import Compilation
 from headwise.training.updates import Updater
@@ -61,6 +72,49 @@ def check_capture(supply: list[PackedBatch]) -> tuple[bool, str]:
     return good, "; ".join(numbers)
 
 
+def check_unrecorded(supply: list[PackedBatch]) -> tuple[bool, str]:
+    total = torch.zeros((), device=GPU)
+
+    def learn(batches: Sequence[torch.Tensor], *, waits: bool) -> None:
+        total.add_(F.dropout(batches[0], 0.5).mean())
+        if waits:
+            total.item()
+
+    def take_memory() -> None:
+        while not done.is_set():
+            torch.empty(1 << 20).pin_memory()
+
+    done, batch = threading.Event(), [torch.ones(1000, device=GPU)]
+    plain = CapturedUpdate(functools.partial(learn, waits=True), GPU, insist=False)
+    for _ in range(7):
+        plain(batch)
+    beside = threading.Thread(target=take_memory)
+    beside.start()
+    recorded = CapturedUpdate(functools.partial(learn, waits=False), GPU, insist=True)
+    for _ in range(7):
+        recorded(batch)
+    done.set()
+    beside.join()
+    mean = total.item() / 14
+    return abs(mean - 1) < 0.1, f"mean after dropout {mean:.3f} in 7 plain and 7 recorded updates"
+
+
+def check_flex(supply: list[PackedBatch]) -> tuple[bool, str]:
+    worst, kernels = (
+        0.0,
+        (WindowAttention(16, 8), WindowAttention(40, 3), LongformerAttention(64), BigBirdAttention(16)),
+    )
+    for kernel, length, packed in itertools.product(kernels, (100, 300, 777, 1024), (False, True)):
+        run = (torch.arange(length, device=GPU) // 67 + 1).expand(2, length)
+        mask = segments(run, run) if packed else everything()
+        views = [torch.randn(2, 3, length, 32, device=GPU, requires_grad=True) for _ in range(3)]
+        outputs = [replace(kernel, form=form)(*views, mask) for form in ("flex", "chunked")]
+        slope = torch.randn_like(outputs[0])
+        found = [(output, *torch.autograd.grad(output, views, slope)) for output in outputs]
+        worst = max(worst, *(float((a - b).abs().max()) for a, b in zip(*found, strict=True)))
+    return worst < 1e-2, f"largest difference {worst:.1e} of outputs and gradients, four lengths, packed and not"
+
+
 def check_compiled(supply: list[PackedBatch]) -> tuple[bool, str]:
     task = TranslationTask(build_ours(SIZE).to(GPU).eval(), 0.1)
     compiled = torch.compile(task.loss, dynamic=False)
@@ -93,6 +147,8 @@ def main() -> int:
     supply = [batch.to(GPU) for batch in itertools.islice(pack(pairs, SIZE, tokens=TOKENS), 5)]
     checks: dict[str, Callable[[list[PackedBatch]], tuple[bool, str]]] = {
         "capture": check_capture,
+        "unrecorded": check_unrecorded,
+        "flex": check_flex,
         "compiled": check_compiled,
         "linear_relu": check_linear_relu,
     }

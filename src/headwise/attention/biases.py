@@ -19,6 +19,12 @@ from headwise.attention.masks import lookup
 from headwise.errors import UsageError
 
 
+def entry_at(table: Float[Tensor, "head distance"], head: Tensor, column: Tensor) -> Tensor:
+    """Single entries; a column past either end is the one at that end."""
+    size = table.shape[1]  # meets tensors alone, as torch puts no expression of sizes into a fused kernel (flex.py)
+    return table[head, (column.clamp(min=0) - size).clamp(max=-1) + size]
+
+
 @dataclass(frozen=True, eq=False)
 class DistanceBias:
     """`table[head, d − first]` for the distance d = key − query; a distance past either end takes the value at that end."""
@@ -31,8 +37,7 @@ class DistanceBias:
 
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         """The bias of single pairs; the tables of numbers broadcast, and so does the answer."""
-        column = (key - query - self.offset - self.first).clamp(0, self.table.shape[1] - 1)
-        return self.table[head, column]
+        return entry_at(self.table, head, key - query - self.offset - self.first)
 
     def dense(self, num_queries: int, num_keys: int) -> Float[Tensor, "1 head query key"]:
         column = distance_columns(

@@ -37,7 +37,8 @@ class RowPattern:
     """A row that is one sentence of `length` tokens: all is arithmetic, and no table is asked."""
 
     kernel: "BigBirdAttention"
-    length: int
+    length: Int[Tensor, ""]
+    """A tensor, as fused kernels are compiled anew for other plain numbers (flex.py)."""
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -64,7 +65,7 @@ class BigBirdPattern:
 
     block: Int[Tensor, "#batch time"]
     is_global: Bool[Tensor, "#batch time"]
-    random: Int[Tensor, "#batch time random"]
+    random: tuple[Int[Tensor, "#batch time"], ...]
     """The random blocks of each token's block; −1 for none."""
     reach: int
 
@@ -78,8 +79,8 @@ class BigBirdPattern:
         distance = other - own
         seen = (distance >= -self.reach) & (distance <= self.reach)
         seen = seen | self.is_global[row, query] | self.is_global[row, key]
-        for number in range(self.random.shape[2]):
-            seen = seen | (other == self.random[row, query, number])
+        for chosen in self.random:
+            seen = seen | (other == chosen[row, query])
         return seen
 
     def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch 1 query key"]:
@@ -116,7 +117,7 @@ class BigBirdAttention(SparseAttention):
         block = (torch.arange(num_keys, device=device) - sentences.start) // self.block
         count = _num_blocks(sentences.end - sentences.start, self.block)
         is_global = (block < self.num_first) | (block >= count - self.num_last)
-        pattern = BigBirdPattern(block, is_global, self.random_blocks(block, count), self.reach)
+        pattern = BigBirdPattern(block, is_global, self.random_blocks(block, count).unbind(-1), self.reach)
         # In a packed row blocks of queries and blocks of a sentence are out of step by up to a block.
         wider = self.block - 1 if sentences.is_packed else 0
         near = self.reach * self.block + wider
@@ -128,7 +129,7 @@ class BigBirdAttention(SparseAttention):
         if sentences.is_packed:
             return Plan(pattern, layout, WideRows(self.block, self._targets(sentences), is_global))
         rows = WideRows(num_keys, self._global_tokens(num_keys, device), is_global, is_shared=True)
-        return Plan(RowPattern(self, num_keys), layout, rows)
+        return Plan(RowPattern(self, torch.full((), num_keys, device=device)), layout, rows)
 
     def _fit(self, length: int) -> "BigBirdAttention":
         """The same pattern for rows of this length, without blocks that are not there: they would be laid out and hidden again."""
@@ -190,8 +191,9 @@ class BigBirdAttention(SparseAttention):
 
     def _random_tokens(self, sentences: Sentences, pattern: BigBirdPattern, token: Tensor, is_new: Tensor) -> Tensor:
         start, end = _of(sentences.start, token)[..., None], _of(sentences.end, token)[..., None]
-        row = torch.arange(pattern.random.shape[0], device=token.device)[:, None]
-        block = pattern.random[row, token]
+        row = torch.arange(pattern.block.shape[0], device=token.device)[:, None]
+        chosen = [column[row, token] for column in pattern.random]
+        block = torch.stack(chosen, -1) if chosen else token[..., None][..., :0]
         place = block[..., None] * self.block + torch.arange(self.block, device=token.device)
         place = start + place.flatten(-2)
         exists = (block >= 0).repeat_interleave(self.block, dim=-1) & (place < end) & is_new[..., None]

@@ -25,14 +25,17 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
-from headwise.attention.biases import Bias, bias_at
+from headwise.attention.biases import Bias, DistanceBias, bias_at, entry_at
 from headwise.attention.gathered import Layout
 from headwise.attention.masks import Mask
 
 TILE = 128
-# torch stops compiling a function after 8 variants (kinds of masks, types, gradients or none), and would then compute all n² pairs without a
-# word; with fullgraph it raises. Lengths are no variants.
+# torch stops compiling a function after 8 variants (kinds of masks, their numbers, types, gradients or none), and would then compute all n²
+# pairs without a word; with fullgraph it raises. Lengths are no variants.
 MAX_VARIANTS = 128
+Pair = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+Lists = tuple[Tensor, Tensor, Tensor | None, Tensor | None]
+Score = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +74,33 @@ def attend_flex(
     bias: Bias | None = None,
 ) -> Float[Tensor, "batch head query value_dim"]:
     """A query that sees nothing gives zeros."""
-    score = None if bias is None else functools.partial(_add_bias, bias)
     if torch.compiler.is_compiling() or q.device.type == "cpu":
+        score = None if bias is None else functools.partial(_add_bias, bias)
         output = flex_attention(q, k, v, score_mod=score, block_mask=table.tiles)
-    else:
-        with torch._dynamo.config.patch(recompile_limit=MAX_VARIANTS):
-            output = _compiled()(q, k, v, score_mod=score, block_mask=table.tiles)
+        assert isinstance(output, Tensor)
+        return output
+    return attend_compiled(_compiled(), q, k, v, table, bias=bias)
+
+
+def attend_compiled(
+    compiled: Callable[..., Any], q: Tensor, k: Tensor, v: Tensor, table: FlexTable, *, bias: Bias | None = None
+) -> Tensor:
+    """By one kernel for all lengths: `compiled` comes from `compile_flex`.
+
+    Sizes are symbols, and the plain numbers of a mask (a window's width, a block) constants, as torch cannot put an expression of symbols
+    into a mask, and a division by a constant is cheaper. So what follows the length is a tensor or a size, never a plain number.
+    """
+    score: Score | None = None if bias is None else functools.partial(_add_bias, bias)
+    if isinstance(bias, DistanceBias):
+        first = torch.full((), bias.first + bias.offset, device=q.device)
+        score = functools.partial(_add_distance, bias.table, first)
+    tiles = table.tiles
+    keys = (tiles.kv_num_blocks, tiles.kv_indices, tiles.full_kv_num_blocks, tiles.full_kv_indices)
+    assert tiles.q_num_blocks is not None
+    assert tiles.q_indices is not None
+    queries = (tiles.q_num_blocks, tiles.q_indices, tiles.full_q_num_blocks, tiles.full_q_indices)
+    with torch._dynamo.config.patch(recompile_limit=MAX_VARIANTS, specialize_int=True):
+        output = compiled(q, k, v, score, tiles.mask_mod, (keys, queries))
     assert isinstance(output, Tensor)
     return output
 
@@ -87,12 +111,25 @@ def _compiled() -> Callable[..., Any]:
 
 
 def compile_flex(backend: str | Callable[..., Any] = "inductor") -> Callable[..., Any]:
-    """One kernel for all lengths: sizes are symbols. Rows of a single tile are compiled apart, as torch treats sizes of one as fixed."""
-    return torch.compile(flex_attention, dynamic=True, fullgraph=True, backend=backend)
+    """One kernel for all lengths. Rows of a single tile are compiled apart, as torch treats sizes of one as fixed."""
+    return torch.compile(_attend, dynamic=True, fullgraph=True, backend=backend)
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, score: Score | None, may_look: Pair, lists: tuple[Lists, Lists]) -> Any:
+    """The tiles are put together here, so that their lengths are the symbols of q and k."""
+    keys, queries = lists
+    tiles = BlockMask((q.shape[2], k.shape[2]), *keys, *queries, (TILE, TILE), may_look)
+    return flex_attention(q, k, v, score_mod=score, block_mask=tiles)
 
 
 def _add_bias(bias: Bias, score: Tensor, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
     return score + bias_at(bias, batch, head, query, key)
+
+
+def _add_distance(
+    table: Tensor, first: Tensor, score: Tensor, batch: Tensor, head: Tensor, query: Tensor, key: Tensor
+) -> Tensor:
+    return score + entry_at(table, head, key - query - first)
 
 
 def _num_tiles(length: int) -> int:

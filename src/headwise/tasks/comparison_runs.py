@@ -179,10 +179,11 @@ def _stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 def _reason(run: Run, status: int) -> str:
-    """The last thing a failed run said."""
+    """What a failed run said of it: an error in our words, else the exception a traceback ends with, else the last line."""
     lines = run.log_file.read_text(encoding="utf-8", errors="replace").splitlines()
     marks = ("headwise: error: ", "headwise: 错误: ")
     said = [line[len(mark) :] for line in lines for mark in marks if line.startswith(mark)]
+    said = said or [line for line in lines if re.match(r"[\w.]+(Error|Exception|Failure|Failed): ", line)]
     said = said or [line.strip() for line in lines if line.strip()]
     text = said[-1] if said else say("it said nothing", "没有任何说明")
     if status < 0:

@@ -8,7 +8,8 @@ Recording does not run anything. The first updates run plainly, on a stream of t
 allocated and chosen when the recording begins; each update is done exactly once, either way. Dropout stays right: a replay
 takes seed and position from torch's generator as plain code would.
 
-Tested on a GPU: the replayed update gives the same weights, bit for bit, as the plain one (tests/training/test_capture.py).
+Tested on a GPU: the replayed update gives the same weights, bit for bit, as the plain one, and
+one that cannot be recorded goes on plainly (benchmarks/check_gpu.py).
 """
 
 import logging
@@ -56,14 +57,18 @@ class CapturedUpdate:
         recorded = map_tensors(list(batches), torch.clone)
         self._places = _tensors(recorded)
         graph = torch.cuda.CUDAGraph()
+        generator = torch.cuda.default_generators[self._stream.device_index]
+        before = generator.clone_state()
         try:
-            with torch.cuda.graph(graph, stream=self._stream):
+            # What other threads do meanwhile (the next batch goes to pinned memory) is not recorded, and must not end the recording.
+            with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
                 self._update(recorded)
         except RuntimeError as error:
             if self._insist:
                 raise
             # Something in the model waits for the device: it works, but not as a recording.
             self._num_plain_left = math.inf
+            generator.graphsafe_set_state(before)  # the one that was recorded with believes that it still is
             reason = str(error).partition("\n")[0]
             logger.warning(
                 say(
