@@ -62,7 +62,7 @@ def test_every_rule_is_used() -> None:
         *map(make, VARIANTS),
         RecurrentStack("gru", 7, [5]),
         NeuralNgram(NeuralNgramSettings(), size=7),
-        build_sentence_encoder(WordRung(letters=7), vocabulary_size=5),
+        build_sentence_encoder(WordRung(letters=7, pairs=5), vocabulary_size=5),
         ElmoEncoder(ElmoRung()),
     ]
     names = [name for model in models for name, _ in model.named_parameters()]

@@ -7,7 +7,7 @@ from headwise.attention.choices import Linear, Window
 from headwise.blocks.choices import Power, Rms
 from headwise.errors import SettingsError
 from headwise.models.labeller import build_labeller, mean_of_segments
-from headwise.models.sentence_encoder import EncoderRung, HalfEmbedding, RungSettings, WindowRung, WordRung
+from headwise.models.sentence_encoder import EncoderRung, RungSettings, WindowRung, WordRung
 from headwise.positions.choices import Relative, Rotary
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
@@ -119,13 +119,3 @@ def test_dropped_words_are_shown_as_unknown_while_training() -> None:
 def test_heads_that_do_not_divide() -> None:
     with pytest.raises(SettingsError, match="heads=5 does not divide dim=128"):
         check_settings(EncoderRung, {"heads": 5})
-
-
-def test_the_second_sentence_of_a_pair_begins_at_an_inner_start() -> None:
-    halves = HalfEmbedding(5)
-    tokens = torch.tensor([[1, 7, 8, 1, 9, 1, 7, 1, 8, 0]])
-    position = torch.tensor([[0, 1, 2, 3, 4, 0, 1, 2, 3, 0]])
-    found = halves(tokens, position)[0]
-    second = [3, 4, 7, 8]
-    for place in range(10):
-        assert torch.equal(found[place], halves.halves.weight[int(place in second)])

@@ -106,6 +106,20 @@ def test_a_sentence_longer_than_a_row_is_tagged_whole(tmp_path: Path) -> None:
     assert len(Labeller.load(tmp_path / "run")([words])[0].labels) == 27
 
 
+@pytest.mark.parametrize("spelling", ["affixes", "runs"])
+def test_an_unseen_word_is_classified_by_its_letters(tmp_path: Path, spelling: str) -> None:
+    """In a bag of words and their letters, words that were never seen still remind of others."""
+    model = {"kind": "word", "dim": 16, "letters": 997, "spelling": spelling, "pairs": 997}
+    train(review_recipe(tmp_path, f"model={json.dumps(model)}"), run=tmp_path / "run")
+    labeller = Labeller.load(tmp_path / "run")
+    assert [answer.labels for answer in labeller(["goodly", "badly", "very good", "bad"])] == [
+        ("yes",),
+        ("no",),
+        ("yes",),
+        ("no",),
+    ]
+
+
 def test_resumed_is_uninterrupted(reviews: Path, tmp_path: Path) -> None:
     class Stopping(Silence):
         def training(self, progress: Progress) -> None:
@@ -166,8 +180,8 @@ def test_labels_and_splits_that_are_not_there(tmp_path: Path) -> None:
 def test_recipes_that_cannot_be(tmp_path: Path, override: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         tag_recipe(tmp_path, override)
-    with pytest.raises(SettingsError, match="reads the letters of words that are tagged"):
-        review_recipe(tmp_path, "model.letters=64")
+    with pytest.raises(SettingsError, match=r"reads the letters of whole words, but text\.kind=characters cuts"):
+        review_recipe(tmp_path, "model.letters=64", "text={kind: characters}")
     with pytest.raises(SettingsError, match=r"norm\.kind=power counts every batch; use"):
         review_recipe(tmp_path, "model.norm.kind=power", "training.freeze=[output.*]")
     with pytest.raises(SettingsError, match=r"norm\.kind=power would count its batch twice"):

@@ -63,7 +63,7 @@ def _zeros(weight: Tensor, generator: torch.Generator) -> None:
 # Queries, keys and values start smaller (gain 1/√2), as if they were one matrix of thrice the width: fairseq's choice,
 # which trains deep post-norm stacks more evenly.
 TABLE: tuple[tuple[str, Rule], ...] = (
-    (r"(.*\.)?endings\.weight", _zeros),  # an ending that is never seen in training says nothing
+    (r"(.*\.)?(endings|together)\.weight", _zeros),  # an ending or a pair that is never seen in training says nothing
     (r"(.*\.)?(table|halves)\.weight", _normal_by_dim),
     (r"output\.weight", _normal_by_dim),
     (r".*\.((global_)?query|value)\.weight", _xavier(1, 1 / math.sqrt(2))),

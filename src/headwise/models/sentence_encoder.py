@@ -1,6 +1,6 @@
 """Words to vectors, three rungs of one ladder: a word alone, a word with its neighbours, a word in its whole sentence.
 
-    x = √dim · E[word] (+ letters)                          the look-up every rung begins with
+    x = √dim · E[word] (+ letters, pairs)                   the look-up every rung begins with (token_features.py)
     word       x                                            two "saw" are the same vector
     window     x + narrow(relu(widen([x₋ₙ … x … xₙ])))      a fully connected net over 2n + 1 words: what stands farther is not seen
     encoder    blocks of self-attention                     any kernel, any positions, any norm
@@ -11,7 +11,6 @@ A rung never looks over the end of its sentence, though rows hold several (`segm
 Tested against: one word = the same everywhere; a window sees its neighbours and no further; packed rows = sentences one by one.
 """
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -39,19 +38,26 @@ from headwise.blocks.encoder_block import EncoderBlock
 from headwise.blocks.normalization import TokenNorm, apply_norm
 from headwise.blocks.residual import Residual
 from headwise.errors import SettingsError
+from headwise.models.token_features import HalfEmbedding, LetterEmbedding, PairEmbedding
 from headwise.positions.choices import PositionSettings, Sinusoidal, build_positions, build_relations
 from headwise.settings import Settings
 
-BOS, UNKNOWN = 1, 3
+UNKNOWN = 3
 
 
 class _Words(Settings):
     dim: int = Field(default=128, ge=2, le=65536, multiple_of=2)
     """Width of every layer."""
     letters: int = Field(default=0, ge=0, le=10_000_000)
-    """Rows for what a word's letters tell (endings, beginnings, shape); 0: the word alone. For tagging."""
+    """Rows for what a word's letters tell; 0: the word alone."""
+    spelling: Literal["affixes", "runs"] = "affixes"
+    """What is read of the letters: endings, beginnings and shape, or every run of three to six letters."""
+    pairs: int = Field(default=0, ge=0, le=10_000_000)
+    """Rows for what two neighbouring words say together; 0: none."""
     word_dropout: Rate = 0.0
     """Share of the words that are shown as unknown while training, so that the rest of the sentence and the letters are used."""
+    letter_dropout: Rate = 0.0
+    """Share of the words whose letters are not looked at while training."""
     dropout: DropoutSettings = DropoutSettings()
     pooling: Literal["mean", "first"] = "mean"
     """What stands for a text that gets one label: the mean over its tokens, or its first token, <s>."""
@@ -125,8 +131,8 @@ class ElmoRung(_Words):
                 f"hidden={self.hidden} is narrower than dim/2={self.dim // 2}, to which it is projected; set hidden={self.dim // 2} or more",
                 f"hidden={self.hidden} 小于其投影宽度 dim/2={self.dim // 2}；请设 hidden={self.dim // 2} 或更大",
             )
-        if self.letters > 0 or self.word_dropout > 0:
-            name = "letters" if self.letters > 0 else "word_dropout"
+        if self.letters > 0 or self.word_dropout > 0 or self.pairs > 0:
+            name = "letters" if self.letters > 0 else "pairs" if self.pairs > 0 else "word_dropout"
             raise SettingsError(
                 f"{name} is set, but kind=elmo reads every word by its letters already and has no unknown words; leave {name} at 0",
                 f"设置了 {name}，但 kind=elmo 已按字母读取每个词，没有未知词；请将 {name} 保持为 0",
@@ -136,18 +142,6 @@ class ElmoRung(_Words):
 
 TokenRung = WordRung | WindowRung | EncoderRung
 RungSettings = Annotated[TokenRung | ElmoRung, Field(discriminator="kind")]
-
-
-class LetterEmbedding(nn.Module):
-    """The sum of the vectors of a word's endings, beginnings and shape."""
-
-    def __init__(self, num_rows: int, dim: int) -> None:
-        super().__init__()
-        self.endings = nn.Embedding(num_rows + 1, dim)
-
-    def forward(self, affixes: Int[Tensor, "row time affix"]) -> Float[Tensor, "row time dim"]:
-        found = self.endings(affixes) * (affixes != 0)[..., None]
-        return found.sum(2) * math.sqrt(self.endings.embedding_dim / affixes.shape[2])
 
 
 class Neighbours(nn.Module):
@@ -172,21 +166,6 @@ class Neighbours(nn.Module):
         return x + self.narrow(drop(hidden, self.dropout_rate, training=self.training))
 
 
-class HalfEmbedding(nn.Module):
-    """One vector for the first sentence of a pair, another for the second, which begins at an <s> that is not the first token."""
-
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.halves = nn.Embedding(2, dim)
-
-    def forward(
-        self, tokens: Int[Tensor, "row time"], position: Int[Tensor, "row time"]
-    ) -> Float[Tensor, "row time dim"]:
-        inner = ((tokens == BOS) & (position > 0)).long().cumsum(1)
-        start = torch.arange(tokens.shape[1], device=tokens.device) - position
-        return self.halves((inner - inner.gather(1, start)).clamp(0, 1))
-
-
 class SentenceEncoder(nn.Module):
     """Parts are handed in by `build_sentence_encoder`."""
 
@@ -197,6 +176,7 @@ class SentenceEncoder(nn.Module):
         *,
         embedding: TokenEmbedding,
         letters: LetterEmbedding | None,
+        pairs: PairEmbedding | None,
         halves: HalfEmbedding | None,
         neighbours: Neighbours | None,
         blocks: list[EncoderBlock],
@@ -204,7 +184,8 @@ class SentenceEncoder(nn.Module):
         word_dropout: float,
     ) -> None:
         super().__init__()
-        self.embedding, self.letters, self.halves, self.neighbours = embedding, letters, halves, neighbours
+        self.embedding, self.letters, self.pairs, self.halves = embedding, letters, pairs, halves
+        self.neighbours = neighbours
         # torch's list is a sequence of blocks to its users but not to the type checker.
         self.blocks = nn.ModuleList(blocks)  # type: ignore[assignment]
         self.norm = norm
@@ -220,15 +201,18 @@ class SentenceEncoder(nn.Module):
         affixes: Int[Tensor, "row time affix"] | None = None,
     ) -> Float[Tensor, "row time dim"]:
         """A vector for each token; segments number the sentences of a row from 1, 0 is filling."""
+        shown = tokens
         if self.training and self.word_dropout > 0:
             hidden = torch.rand(tokens.shape, device=tokens.device) < self.word_dropout
-            tokens = torch.where(hidden & (tokens > UNKNOWN), UNKNOWN, tokens)
+            shown = torch.where(hidden & (tokens > UNKNOWN), UNKNOWN, tokens)
         length = tokens.shape[1]
-        x = self.embedding(tokens, position, length=length)
+        x = self.embedding(shown, position, length=length)
+        if self.pairs is not None:  # a hidden word takes its pair along; what follows it still says what stood there
+            x = x + self.pairs(tokens, position) * (shown == tokens)[..., None]
         if self.letters is not None and affixes is not None:
             x = x + drop(self.letters(affixes), self.embedding.dropout_rate, training=self.training)
         if self.halves is not None:
-            x = x + self.halves(tokens, position)
+            x = x + self.halves(shown, position)
         if self.neighbours is not None:
             x = self.neighbours(x, segment)
         mask = segments(segment, segment).ignoring_blind()
@@ -257,7 +241,8 @@ def build_sentence_encoder(settings: TokenRung, *, vocabulary_size: int) -> Sent
     table = nn.Embedding(vocabulary_size, settings.dim)
     return SentenceEncoder(
         embedding=TokenEmbedding(table, positions, scaled=True, dropout_rate=settings.dropout.embedding),
-        letters=LetterEmbedding(settings.letters, settings.dim) if settings.letters else None,
+        letters=LetterEmbedding(settings.letters, settings.dim, settings.letter_dropout) if settings.letters else None,
+        pairs=PairEmbedding(settings.pairs, settings.dim) if settings.pairs else None,
         halves=HalfEmbedding(settings.dim) if isinstance(settings, EncoderRung) and settings.halves else None,
         neighbours=neighbours,
         blocks=blocks,

@@ -25,7 +25,7 @@ from headwise.text.tokenizer import Tokenizer
 from headwise.weights import Weights, put_weights, read_tensors, weights_of
 
 TASKS = ("masked_language", "bidirectional_language", "classification", "tagging")
-FREE = ("dropout", "word_dropout", "pooling", "start_from", "letters")
+FREE = ("dropout", "word_dropout", "pooling", "start_from", "letters", "spelling", "letter_dropout", "pairs")
 """Settings of a model that may differ: they shape no weight of the encoder, or none that is taken over."""
 PREFIX = "encoder."
 
@@ -47,9 +47,9 @@ class Start:
         put_weights({name: target[name] for name in shared}, shared, file=self.file)
 
     def put_into(self, encoder: nn.Module) -> None:
-        """Every weight the two encoders have in common; letters are learnt anew where they are new."""
+        """Every weight the two encoders have in common; letters and pairs are learnt anew where they are new."""
         target, source = weights_of(encoder), dict(self.weights)
-        for name in [name for name in target.keys() | source.keys() if name.startswith("letters.")]:
+        for name in [name for name in target.keys() | source.keys() if name.startswith(("letters.", "pairs."))]:
             if name not in target or name not in source or target[name].shape != source[name].shape:
                 target.pop(name, None)
                 source.pop(name, None)

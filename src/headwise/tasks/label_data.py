@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Literal
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from headwise.tasks.events import Events
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.text.affixes import affix_ids
 from headwise.text.choices import learn_tokenizer
+from headwise.text.letter_runs import run_ids
 from headwise.text.letters import BEGIN_WORD, letters_of, spell_words
 from headwise.text.tokenizer import BOS, Tokenizer
 from headwise.text.words import WordTokenizer
@@ -36,6 +38,7 @@ class LabelForm:
     shape: Shape
     row_tokens: int
     letters: int
+    spelling: Literal["affixes", "runs"] = "affixes"
     spelled: bool = False
     """Each word with its letters, for encoders that read those (ELMo)."""
 
@@ -43,7 +46,9 @@ class LabelForm:
     def of(recipe: LabelRecipe, tokenizer: Tokenizer, labels: tuple[str, ...]) -> "LabelForm":
         model = recipe.model
         spelled = isinstance(model, ElmoRung)
-        return LabelForm(tokenizer, labels, recipe.shape, recipe.data.row_tokens, model.letters, spelled)
+        return LabelForm(
+            tokenizer, labels, recipe.shape, recipe.data.row_tokens, model.letters, model.spelling, spelled
+        )
 
     def encode(
         self, words: Sequence[tuple[str, ...]], labels: Sequence[tuple[str, ...]] | None = None
@@ -61,17 +66,21 @@ class LabelForm:
         wanted = np.zeros(offsets[-1], dtype=np.int32)
         if targets is not None:
             wanted[offsets[:-1]] = [given[0] for given in targets]
-        letters = self._spell_texts(texts) if self.spelled else None
+        letters = self._spell_texts(texts) if self.spelled or self.letters else None
         return LabelledTokens(np.fromiter(chain.from_iterable(rows), np.int32, offsets[-1]), wanted, offsets, letters)
 
     def _spell_texts(self, texts: Sequence[str]) -> np.ndarray:
-        """The letters of each token: of <s>, of the words as they stand."""
+        """The letters of each token, or what they tell: of <s>, of the words as they stand."""
         assert isinstance(self.tokenizer, WordTokenizer), "the recipe checks it"
+        beginning = BEGIN_WORD if self.spelled else (0,) * len(self._features("a"))
         rows = []
         for text in texts:
             words = text.lower().split() if self.tokenizer.lowercase else text.split()
-            rows += [(BEGIN_WORD, *map(letters_of, words))[: self.row_tokens]]
-        return np.array(list(chain.from_iterable(rows)), dtype=np.int16)
+            rows += [(beginning, *map(letters_of if self.spelled else self._features, words))[: self.row_tokens]]
+        return np.array(list(chain.from_iterable(rows)), dtype=np.int16 if self.spelled else np.int32)
+
+    def _features(self, word: str) -> tuple[int, ...]:
+        return run_ids(word, self.letters) if self.spelling == "runs" else affix_ids(word, self.letters)
 
     def _encode_words(self, words: Sequence[tuple[str, ...]], targets: list[list[int]] | None) -> LabelledTokens:
         tokenizer = self.tokenizer
@@ -82,7 +91,7 @@ class LabelForm:
         wanted = np.zeros(len(flat), dtype=np.int32)
         if targets is not None:
             wanted[:] = np.fromiter(chain.from_iterable(targets), np.int32, len(flat))
-        letters = np.array([affix_ids(word, self.letters) for word in flat], np.int32) if self.letters else None
+        letters = np.array([self._features(word) for word in flat], np.int32) if self.letters else None
         if self.spelled:
             letters = spell_words(folded)
         cuts, end = [0], 0

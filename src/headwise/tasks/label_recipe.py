@@ -42,11 +42,11 @@ class LabelRecipe(Settings):
                 f"task=tagging gives each word a tag, but text.kind={self.text.kind} cuts words into pieces; set text.kind=words",
                 f"task=tagging 为每个词给出标注，而 text.kind={self.text.kind} 会把词切开；请设 text.kind=words",
             )
-        if self.task == "classification" and self.model.letters > 0:
+        if self.model.letters > 0 and self.text.kind != "words":
             raise SettingsError(
-                "model.letters reads the letters of words that are tagged; for classification set it to 0, or use "
-                "text.kind=sentencepiece to see inside words",
-                "model.letters 读取待标注词的字母；分类时请设为 0，或用 text.kind=sentencepiece 看到词的内部",
+                f"model.letters reads the letters of whole words, but text.kind={self.text.kind} cuts them; set text.kind=words, or "
+                "model.letters=0",
+                f"model.letters 读取整词的字母，而 text.kind={self.text.kind} 会把词切开；请设 text.kind=words，或 model.letters=0",
             )
         if isinstance(self.model, ElmoRung) and self.text.kind != "words":
             raise SettingsError(

@@ -41,9 +41,10 @@ def shape(word: str) -> str:
 @lru_cache(maxsize=1 << 18)
 def affix_ids(word: str, buckets: int) -> tuple[int, ...]:
     """Rows of the features, 1 … buckets; 0 for none. The same on every machine."""
-    return tuple(_row(name, buckets) if name else 0 for name in affixes(word))
+    return tuple(row_of(name, buckets) if name else 0 for name in affixes(word))
 
 
-def _row(name: str, buckets: int) -> int:
+def row_of(name: str, buckets: int) -> int:
+    """The row a name is hashed into, 1 … buckets."""
     digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") % buckets + 1

@@ -62,4 +62,4 @@ def rate_scales(module: nn.Module, decay: float) -> dict[str, float]:
 def _depth(name: str, top: int) -> int:
     if block := _BLOCK.search(name):
         return int(block[1]) + 1
-    return 0 if any(part in name for part in ("embedding", "letters", "characters")) else top
+    return 0 if any(part in name for part in ("embedding", "letters", "pairs", "characters")) else top
