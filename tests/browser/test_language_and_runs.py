@@ -95,6 +95,32 @@ def test_two_sentences_token_by_token(visit: Visit, speaking: str, directory: Pa
     assert page.get_by_label("Beginning of a sentence").input_value() == "dogs bark ____"
 
 
+def test_a_piece_that_begins_no_word_goes_on_with_the_last(visit: Visit, speaking: str) -> None:
+    watched = visit(at=speaking)
+    page = watched.page
+    found = [("ged", ["ged"]), ("barks", ["▁bark", "s"]), ("!", ["!"]), ("</s>", ["</s>"]), ("狗", ["狗"])]
+    predictions = [
+        {"text": text, "tokens": tokens, "log_probability": -1.0, "probability": 0.1} for text, tokens in found
+    ]
+    reply = {"model": "spoken", "beginning": "dog ____", "predictions": predictions}
+    page.route("**/v1/predict", lambda route: route.fulfill(json=reply))
+    for row, (shown, taken) in enumerate(
+        [
+            ("…ged", "dogged ____"),
+            ("barks", "dog barks ____"),
+            ("!", "dog! ____"),
+            ("</s>", "dog ____"),
+            ("狗", "dog狗 ____"),
+        ]
+    ):
+        watched.show(f"language?beginning=dog+____&row={row}")
+        button = page.locator(".sheet tbody button").nth(row)
+        assert button.inner_text() == shown
+        button.click()
+        watched.settle()
+        assert page.get_by_label("Beginning of a sentence").input_value() == taken
+
+
 def test_a_map_of_words_with_their_cosines(visit: Visit, speaking: str) -> None:
     watched = visit(at=speaking)
     watched.show("vectors?words=word3,+word5+-+word7&count=5")
@@ -104,6 +130,11 @@ def test_a_map_of_words_with_their_cosines(visit: Visit, speaking: str) -> None:
     own = [[one["word"], f"{one['cosine']:.3f}"] for query in reply["queries"] for one in query["nearest"]]
     assert shown == own
     assert page.locator(".chart svg path").count() == len(reply["words"])
+    # Names are drawn after every point, so that none covers them; those asked for come last of all.
+    assert page.locator(".chart svg text ~ path").count() == 0
+    assert page.locator(".chart svg text").last.text_content() in [
+        one["word"] for one in reply["words"] if one["asked"]
+    ]
     page.locator(".chart").focus()
     page.keyboard.press("ArrowRight")
     assert page.locator(".reading").first.inner_text().startswith("word3")
@@ -149,6 +180,8 @@ def test_a_run_grows_before_ones_eyes(visit: Visit, speaking: str, directory: Pa
     watched.show("runs?run=first")
     page = watched.page
     page.wait_for_selector("[role=status].live:has-text('update 4')")
+    ticks = page.evaluate("import('/static/ticks.js').then((all) => all.linearTicks(20, 800, 3))")
+    assert ticks == [250, 500, 750]  # 500 alone would tell no distance
     loss = page.locator("figure", has=page.get_by_role("heading", name="Loss"))
     loss.get_by_role("button", name="Table").click()
     expect(loss.locator("table tbody tr")).to_have_count(4)

@@ -43,6 +43,10 @@ def test_every_view_is_clean(visit: Visit, language: str, theme: str, width: int
         assert page.locator("#views a[aria-current=page]").count() == 1
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{view} is wider than the window"
         assert page.locator("main .problem:not([hidden])").count() == 0, view
+        for figure in page.locator("figure:visible").all():
+            offered = figure.locator(".tools button").all_inner_texts()
+            assert set(offered) >= {"SVG", "PNG", "CSV", "JSON"}, (view, figure.get_attribute("aria-label"), offered)
+            assert figure.locator(".tools [aria-expanded]").count() == 2
         for button in page.locator(".tools [aria-expanded]").all():
             button.click()
         check_accessible(watched, view)

@@ -97,6 +97,7 @@ export class CurveChart {
       const line = this.size.height + 8 + place * 18;
       const style = styleOf(one.number, Boolean(this.chart.marks));
       svg.append(makeSvg("path", { d: `M${left} ${line}H${left + 26}`, stroke: style.colour, "stroke-width": 2, "stroke-dasharray": style.dashes || null }),
+        ...(this.chart.marks ? [makeMark(style, left + 13, line)] : []),
         makeSvg("text", { x: left + 34, y: line + 4, fill: colour.ink }, one.name));
     });
     return svg;
@@ -136,9 +137,7 @@ export class CurveChart {
       "stroke-width": 2, "stroke-dasharray": style.dashes || null, "stroke-linejoin": "round",
     });
     if (!this.chart.marks && one.points.length > 1) return [line];
-    const filled = style.mark !== "cross";
-    const marks = at.map(([x, y]) => makeSvg("path", { d: markPath(style.mark, x, y, 3.6), fill: filled ? style.colour : "none", stroke: style.colour, "stroke-width": filled ? 0 : 1.6 }));
-    return [line, ...marks];
+    return [line, ...at.map(([x, y]) => makeMark(style, x, y))];
   }
 
   drawLegend() {
@@ -148,7 +147,7 @@ export class CurveChart {
       const style = styleOf(one.number, Boolean(this.chart.marks));
       const sample = makeSvg("svg", { width: 28, height: 12, "aria-hidden": "true" },
         makeSvg("path", { d: "M1 6H27", stroke: style.colour, "stroke-width": 2, "stroke-dasharray": style.dashes || null }),
-        marks ? makeSvg("path", { d: markPath(style.mark, 14, 6, 3.6), fill: style.mark === "cross" ? "none" : style.colour, stroke: style.colour }) : null);
+        marks ? makeMark(style, 14, 6) : null);
       return make("li", {}, sample, make("span", {}, one.name));
     }));
   }
@@ -227,4 +226,10 @@ export class CurveChart {
       rows: this.places.map((place) => [String(place), ...series.map((one) => this.valueAt(one, place) ?? "")]),
     };
   }
+}
+
+/** The mark of a line at a point; a cross is drawn, the others are filled. @param {{colour: string, mark: string}} style @param {number} x @param {number} y */
+function makeMark({ colour, mark }, x, y) {
+  const isFilled = mark !== "cross";
+  return makeSvg("path", { d: markPath(mark, x, y, 3.6), fill: isFilled ? colour : "none", stroke: colour, "stroke-width": isFilled ? 0 : 1.6 });
 }

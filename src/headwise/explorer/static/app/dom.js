@@ -109,6 +109,16 @@ export function pieceParts(piece) {
   return piece.startsWith("▁") ? [make("span", { class: "word-start" }, "▁"), piece.slice(1)] : [piece];
 }
 
+/** The same in a drawing. @param {string} words @returns {(Node | string)[]} */
+export function pieceSpans(words) {
+  return words.split(/(▁)/).filter(Boolean).map((part) => (part === "▁" ? makeSvg("tspan", { "fill-opacity": 0.4 }, part) : part));
+}
+
+/** Words in which `backticks` mark what is typed. @param {string} words @returns {(Node | string)[]} */
+export function codeParts(words) {
+  return words.split("`").map((part, place) => (place % 2 ? make("code", {}, part) : part));
+}
+
 const ICONS = {
   first: "M6 5v14M19 5 9 12l10 7z", back: "M16 5 6 12l10 7z", play: "M8 5l11 7-11 7z", pause: "M8 5v14M16 5v14", forward: "M8 5l10 7-10 7z", last: "M18 5v14M5 5l10 7-10 7z",
 };

@@ -8,12 +8,15 @@
  */
 
 import { colourName, drawPixels, largestOf, rampBytes, scaleEnds, shade } from "./colours.js";
-import { make, makeSvg, pageColour } from "./dom.js";
+import { make, makeSvg, pageColour, pieceSpans } from "./dom.js";
 
 const FAMILY = 'Inter, "Segoe UI", system-ui, "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';
-const LABEL_FONT = `13px ${FAMILY}`;
+/** Leaning names of narrow columns stand close. @param {number} size of a cell */
+const labelFont = (size) => `${size < 20 ? 12 : 13}px ${FAMILY}`;
 const WIDE = /^[\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]+$/;
 const LONGEST_LABEL = 120;
+const SEAMED = 12; // cells from this size on are drawn apart
+const PALE = 0.35; // the mark of a word's beginning
 const MOST_SQUARES = 4096; // in a saved SVG; beyond these the cells are one embedded picture
 const SMALLEST = { few: 16, many: 6, all: 1 };
 const FITTING_HEIGHT = 460;
@@ -69,7 +72,7 @@ export class Matrix {
   /** Names get what they need, the cells share the rest of the width. */
   measure() {
     const pen = this.top.getContext("2d");
-    pen.font = LABEL_FONT;
+    pen.font = labelFont(Infinity);
     const { rows, columns } = this.numbers;
     const widest = (items) => Math.ceil(Math.min(LONGEST_LABEL, items.reduce((most, item) => Math.max(most, pen.measureText(item.text).width), 0)));
     this.width = this.frame.clientWidth;
@@ -105,7 +108,7 @@ export class Matrix {
     style(this.frame, { gridTemplateColumns: `${this.leftWidth}px ${width + Math.max(this.lean, 8)}px` });
     style(this.pixels, { width: `${width}px`, height: `${height}px` });
     style(this.body, { width: `${width}px`, height: `${height}px`, backgroundSize: `${this.size}px ${this.height}px` });
-    this.body.classList.toggle("seams", this.size >= 12);
+    this.body.classList.toggle("seams", this.size >= SEAMED);
     this.body.style.setProperty("--cell-width", `${this.size}px`);
     this.body.style.setProperty("--cell-height", `${this.height}px`);
     this.drawLeft(this.prepare(this.left, this.leftWidth, height));
@@ -126,7 +129,7 @@ export class Matrix {
     Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
     const pen = canvas.getContext("2d");
     pen.setTransform(density, 0, 0, density, 0, 0);
-    pen.font = LABEL_FONT;
+    pen.font = labelFont(this.size);
     pen.fillStyle = pageColour("--ink");
     pen.textBaseline = "middle";
     return pen;
@@ -135,9 +138,9 @@ export class Matrix {
   /** Names that would overlap are left out: every k-th stays. @param {CanvasRenderingContext2D} pen */
   drawLeft(pen) {
     const every = this.everyRow;
-    pen.textAlign = "right";
+    const last = this.height * this.numbers.rows.length;
     this.numbers.rows.forEach((item, row) => {
-      if (row % every === 0) pen.fillText(item.text, this.leftWidth - 7, Math.max(8, (row + 0.5) * this.height), LONGEST_LABEL);
+      if (row % every === 0) write(pen, item.text, this.leftWidth - 7, Math.min(Math.max(8, (row + 0.5) * this.height), last - 7), "right");
     });
   }
 
@@ -150,14 +153,15 @@ export class Matrix {
       if (this.isUpright) {
         pen.textAlign = "center";
         const lines = WIDE.test(item.text) ? [...item.text].slice(0, 6) : [item.text];
+        pen.globalAlpha = item.text === "▁" ? PALE : 1;
         lines.forEach((line, k) => pen.fillText(line, x, this.topHeight - 11 - (lines.length - 1 - k) * 15, 30));
+        pen.globalAlpha = 1;
         return;
       }
       pen.save();
-      pen.textAlign = "left";
       pen.translate(x, this.topHeight - 7);
       pen.rotate(-Math.PI / 4);
-      pen.fillText(item.text, 0, 0, LONGEST_LABEL);
+      write(pen, item.text, 0, 0, "left");
       pen.restore();
     });
   }
@@ -197,7 +201,7 @@ export class Matrix {
   /** The picture by itself. @returns {SVGElement} */
   toSvg() {
     const { rows, columns, values } = this.numbers;
-    const [width, height] = [this.leftWidth + this.size * columns.length + Math.max(this.lean, 12), this.topHeight + this.height * rows.length + 8];
+    const [width, height] = [this.leftWidth + this.size * columns.length + Math.max(this.lean, 12), this.topHeight + this.height * rows.length + 40];
     const svg = makeSvg("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}`, "font-family": FAMILY, "font-size": 13 });
     svg.append(makeSvg("rect", { width, height, fill: pageColour("--surface") }));
     const ink = pageColour("--ink");
@@ -205,14 +209,46 @@ export class Matrix {
       svg.append(makeSvg("image", { x: this.leftWidth, y: this.topHeight, width: this.size * columns.length, height: this.height * rows.length, preserveAspectRatio: "none", href: this.pixels.toDataURL() }));
     } else {
       const bytes = rampBytes(this.kind);
-      rows.forEach((_, i) => columns.forEach((__, j) => svg.append(makeSvg("rect", { x: this.leftWidth + j * this.size, y: this.topHeight + i * this.height, width: this.size - 1, height: this.height - 1, fill: colourName(bytes, shade(this.valueAt(i, j), this.how.largest, this.how)) }))));
+      const seam = this.size >= SEAMED ? 1 : 0;
+      const cells = makeSvg("g", { "shape-rendering": "crispEdges" });
+      rows.forEach((_, i) => columns.forEach((__, j) => cells.append(makeSvg("rect", { x: this.leftWidth + j * this.size, y: this.topHeight + i * this.height, width: this.size - seam, height: this.height - seam, fill: colourName(bytes, shade(this.valueAt(i, j), this.how.largest, this.how)) }))));
+      svg.append(cells);
     }
-    rows.filter((_, i) => i % this.everyRow === 0).forEach((item, k) => { const i = k * this.everyRow; svg.append(makeSvg("text", { x: this.leftWidth - 7, y: this.topHeight + (i + 0.5) * this.height + 4.5, "text-anchor": "end", fill: ink }, item.text)); });
+    rows.filter((_, i) => i % this.everyRow === 0).forEach((item, k) => { const i = k * this.everyRow; svg.append(makeSvg("text", { x: this.leftWidth - 7, y: this.topHeight + (i + 0.5) * this.height + 4.5, "text-anchor": "end", fill: ink }, ...pieceSpans(item.text))); });
     columns.forEach((item, j) => {
       if (j % this.everyColumn !== 0) return;
       const [x, y] = [this.leftWidth + (j + 0.5) * this.size, this.topHeight - 7];
-      svg.append(makeSvg("text", { x, y, fill: ink, ...(this.isUpright ? { "text-anchor": "middle" } : { transform: `rotate(-45 ${x} ${y})` }) }, item.text));
+      svg.append(makeSvg("text", { x, y, fill: ink, ...(this.isUpright ? { "text-anchor": "middle" } : { transform: `rotate(-45 ${x} ${y})` }) }, ...pieceSpans(item.text)));
     });
+    svg.append(...this.scaleSvg(height - 22));
     return svg;
   }
+
+  /** What the colours of a saved picture stand for. @param {number} y */
+  scaleSvg(y) {
+    const [low, high] = scaleEnds(this.how.largest, this.how, this.format);
+    const bytes = rampBytes(this.kind);
+    const start = 12 + 7.4 * low.length;
+    const steps = Array.from({ length: 32 }, (_, step) => makeSvg("rect", { x: start + 4 * step, y, width: 4.2, height: 9, fill: colourName(bytes, Math.round((255 * step) / 31)) }));
+    const word = (x, words, anchor) => makeSvg("text", { x, y: y + 9, "font-size": 12, "text-anchor": anchor, fill: pageColour("--muted") }, words);
+    return [word(start - 6, low, "end"), ...steps, word(start + 134, high, "start")];
+  }
+}
+
+/** A name, the marks of words' beginnings paler than the rest. @param {CanvasRenderingContext2D} pen @param {string} words @param {number} x @param {number} y @param {"left" | "right"} align */
+function write(pen, words, x, y, align) {
+  const whole = pen.measureText(words).width;
+  pen.textAlign = align;
+  if (!words.includes("▁") || whole > LONGEST_LABEL) {
+    pen.fillText(words, x, y, LONGEST_LABEL);
+    return;
+  }
+  pen.textAlign = "left";
+  let at = align === "right" ? x - whole : x;
+  for (const part of words.split(/(▁)/)) {
+    pen.globalAlpha = part === "▁" ? PALE : 1;
+    pen.fillText(part, at, y);
+    at += pen.measureText(part).width;
+  }
+  pen.globalAlpha = 1;
 }

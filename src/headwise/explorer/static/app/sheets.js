@@ -5,7 +5,7 @@
  * @typedef {(string | number | null)[]} Row
  */
 
-import { make, makeSvg, pageColour, pieceParts } from "./dom.js";
+import { make, makeSvg, pageColour, pieceParts, pieceSpans } from "./dom.js";
 
 const FONT = 'Inter, "Segoe UI", system-ui, "Noto Sans", "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';
 const LINE = 26;
@@ -47,7 +47,7 @@ export function makeSheet({ columns, rows, label, chosen = -1, onRow = undefined
 
 /** @param {{columns: Column[], rows: Row[], foot?: Row}} sheet @returns {SVGElement} */
 export function sheetSvg({ columns, rows, foot = undefined }) {
-  const all = [columns.map((column) => column.name), ...[...rows, ...(foot ? [foot] : [])].map((row) => row.map((cell, place) => written(columns[place], cell)))];
+  const all = [columns.map((column) => column.name), ...rows.map((row) => row.map((cell, place) => written(columns[place], cell))), ...(foot ? [foot.map((cell, place) => (cell === null ? "" : written(columns[place], cell)))] : [])];
   // Full-width characters take twice the room.
   const length = (words) => [...words].reduce((sum, letter) => sum + (letter.charCodeAt(0) > 0x2e7f ? 2 : 1), 0);
   const widths = columns.map((_, place) => 22 + 7.4 * all.reduce((most, row) => Math.max(most, length(row[place])), 4));
@@ -65,7 +65,7 @@ export function sheetSvg({ columns, rows, foot = undefined }) {
     svg.append(makeSvg("text", {
       x: end ? starts[place] + widths[place] - 12 : starts[place], y: y + 18, "text-anchor": end ? "end" : "start",
       fill: pageColour(number === 0 ? "--muted" : "--ink"), "font-weight": number === 0 || place === 0 ? 600 : 400,
-    }, words));
+    }, ...pieceSpans(words)));
   }));
   return svg;
 }

@@ -5,10 +5,14 @@ export function linearTicks(low, high, count) {
   if (!(high > low)) return [low];
   const rough = (high - low) / Math.max(count, 1);
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((unit) => unit * power).find((unit) => unit >= rough * 0.999);
-  const ticks = [];
-  for (let place = Math.ceil(low / step - 1e-9); place * step <= high + step * 1e-9; place += 1) ticks.push(Number((place * step).toPrecision(12)));
-  return ticks;
+  const steps = [1, 2, 2.5, 5, 10].map((unit) => unit * power);
+  const largest = steps.findIndex((step) => step >= rough * 0.999);
+  for (let which = largest; ; which -= 1) {
+    const ticks = [];
+    const step = steps[which];
+    for (let place = Math.ceil(low / step - 1e-9); place * step <= high + step * 1e-9; place += 1) ticks.push(Number((place * step).toPrecision(12)));
+    if (ticks.length > 1 || which === 0) return ticks; // one number alone tells no distance
+  }
 }
 
 /** Powers of a base, thinned to at most `count`; of few decades also their double and fivefold. @param {number} low @param {number} high @param {number} count @param {number} [base] */

@@ -57,6 +57,8 @@ export class WordPoints {
     const svg = makeSvg("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}`, "font-family": FONT, "font-size": 13, "aria-hidden": "true" });
     svg.append(makeSvg("rect", { width, height, rx: 6, fill: pageColour("--surface") }));
     const taken = [];
+    const names = [];
+    const dots = this.points.map((point) => { const [x, y] = this.at(point); return [x - 4, y - 4, x + 4, y + 4]; });
     const order = this.points.map((_, place) => place).sort((one, other) => this.rank(other) - this.rank(one));
     for (const place of order) {
       const point = this.points[place];
@@ -64,10 +66,11 @@ export class WordPoints {
       const style = styleOf(point.asked ? 1 : 0);
       const chosen = place === this.place;
       svg.append(makeSvg("path", { d: markPath(point.asked ? "diamond" : "circle", x, y, chosen ? 6.5 : 4), fill: style.colour, stroke: chosen ? pageColour("--ink") : "none", "stroke-width": 1.5 }));
-      const label = this.free(point.word, x, y, width, height, taken, chosen || point.asked);
+      const label = this.free(point.word, x, y, { width, height, taken, dots, must: chosen || point.asked });
       if (!label) continue;
-      svg.append(makeSvg("text", { x: label.x.toFixed(1), y: label.y.toFixed(1), fill: point.asked ? style.colour : pageColour("--ink"), "font-weight": point.asked || chosen ? 650 : 400, stroke: pageColour("--surface"), "stroke-width": 3, "paint-order": "stroke" }, point.word));
+      names.push(makeSvg("text", { x: label.x.toFixed(1), y: label.y.toFixed(1), fill: point.asked ? style.colour : pageColour("--ink"), "font-weight": point.asked || chosen ? 650 : 400, stroke: pageColour("--surface"), "stroke-width": 3, "paint-order": "stroke" }, point.word));
     }
+    svg.append(...names.reverse()); // above every point, the words asked for above the others
     return svg;
   }
 
@@ -76,17 +79,20 @@ export class WordPoints {
     return (place === this.place ? 2 : 0) + (this.points[place].asked ? 1 : 0);
   }
 
-  /** The first of six places beside a point that covers no earlier name. @param {string} word @param {number} x @param {number} y @param {number} width @param {number} height @param {number[][]} taken @param {boolean} must */
-  free(word, x, y, width, height, taken, must) {
+  /** The first of six places beside a point that covers no earlier name; one that covers no point either, if there is one. @param {string} word @param {number} x @param {number} y @param {{width: number, height: number, taken: number[][], dots: number[][], must: boolean}} room */
+  free(word, x, y, { width, height, taken, dots, must }) {
     const wide = 6 + [...word].reduce((sum, letter) => sum + (letter.charCodeAt(0) > 0x2e7f ? 13.5 : 7.4), 0);
     const spots = [[x + 8, y + 4], [x - 6 - wide, y + 4], [x - wide / 2, y - 9], [x - wide / 2, y + 18], [x + 6, y - 8], [x + 6, y + 16]];
-    for (const [left, base] of spots) {
-      const box = [left, base - 12, left + wide, base + 4];
-      const inside = box[0] >= 0 && box[2] <= width && box[1] >= 0 && box[3] <= height;
-      if (inside && !taken.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3])) {
-        taken.push(box);
-        return { x: left, y: base };
-      }
+    const boxes = spots.map(([left, base]) => [left, base - 12, left + wide, base + 4]);
+    const covers = (box, other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3];
+    const isInside = (box) => box[0] >= 0 && box[2] <= width && box[1] >= 0 && box[3] <= height;
+    const open = boxes.filter((box) => isInside(box) && !taken.some((other) => covers(box, other)));
+    const clear = open.find((box) => !dots.some((dot) => covers(box, dot)));
+    // A neighbour's name waits until its point is chosen; what was asked for is always named.
+    const found = clear ?? (must ? open[0] : undefined);
+    if (found) {
+      taken.push(found);
+      return { x: found[0], y: found[3] - 4 };
     }
     return must ? { x: Math.max(0, Math.min(x + 8, width - wide)), y: Math.max(12, y + 4) } : null;
   }

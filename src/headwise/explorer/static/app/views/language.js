@@ -108,10 +108,10 @@ function mountPredict(context, model) {
     asking.ask(["v1/predict", body], (reply) => draw(reply, ["v1/predict", body]));
   }
 
-  /** Put a continuation in place of the gap and ask again. @param {string} words */
-  function take(words) {
+  /** Put a continuation in place of the gap and ask again; a piece that begins no word goes on with the last one. @param {any} prediction */
+  function take({ text: words, tokens }) {
     const before = beginning.field.value.replace(/\s*(_{2,}|＿+|…+|\.{3,})\s*[.。]?\s*$/u, "");
-    const space = /[\u2e80-\u9fff]$/u.test(before) || !before ? "" : " ";
+    const space = /[\u2e80-\u9fff]$/u.test(before) || !before || !tokens[0].startsWith("▁") ? "" : " ";
     beginning.field.value = `${before}${space}${words} ____`;
     update({ beginning: beginning.field.value });
     ask();
@@ -120,9 +120,11 @@ function mountPredict(context, model) {
   /** @param {any} reply @param {[string, any]} request */
   function draw(reply, request) {
     const columns = [{ name: text("language.next") }, { name: "log p", number: (value) => number(value, 4) }, { name: text("language.probability"), number: (value) => percent(value, 2), bar: true }];
-    const rows = reply.predictions.map((one) => [one.text, one.log_probability, one.probability]);
+    // A piece that begins no word goes on with the last one, and says so.
+    const goesOn = ({ tokens }) => /^[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{N}]/u.test(tokens[0]);
+    const rows = reply.predictions.map((one) => [goesOn(one) ? `…${one.text}` : one.text, one.log_probability, one.probability]);
     const ends = (place) => reply.predictions[place].tokens.includes("</s>");
-    figure.body.replaceChildren(makeSheet({ columns, rows, label: text("language.predicted"), onRow: (place) => { if (!ends(place)) take(rows[place][0]); } }));
+    figure.body.replaceChildren(makeSheet({ columns, rows, label: text("language.predicted"), onRow: (place) => { if (!ends(place)) take(reply.predictions[place]); } }));
     const total = rows.reduce((sum, row) => sum + row[2], 0);
     figure.read(text("language.covered", { count: rows.length, share: percent(total) }));
     figure.offer({ table: () => ({ columns: columns.map((column) => column.name), rows }), svg: () => sheetSvg({ columns, rows }), data: () => reply, request });

@@ -4,7 +4,7 @@ import { ask } from "../api.js";
 import { makeAsking, makeSlider } from "../asking.js";
 import { drawPixels, largestOf } from "../colours.js";
 import { CurveChart } from "../curves.js";
-import { make, makeCheck, makeChoice, makeSelect, makeSvg, pageColour } from "../dom.js";
+import { codeParts, make, makeCheck, makeChoice, makeSelect, makeSvg, pageColour } from "../dom.js";
 import { makeFigure } from "../figure.js";
 import { Matrix } from "../matrix.js";
 
@@ -160,11 +160,12 @@ export function mount(root, context) {
       x: { name: text("patterns.tokens"), log: true, base: 2, format: (value) => number(value) }, y: { name: text(`patterns.axis_${measure}`), log: true }, marks: true, height: 380,
     });
     const { gpu, processor, date } = source.machine;
-    const facts = Object.entries(source.conditions).map(([key, value]) => describeFact(key, value, source.shipped)).join("; ");
-    const remarks = [...new Set(source.points.filter((point) => point.remark).map((point) => `${nameOf(point.kernel)}: ${source.shipped ? text("patterns.h200_remark") : point.remark}.`))];
-    const left = source.points.filter((point) => point.skipped).map((point) => `${nameOf(point.kernel)} ${number(point.length)}: ${describeSkipped(point.skipped)}`);
+    const facts = Object.entries(source.conditions).map(([key, value]) => describeFact(key, value, source.shipped)).join(text("patterns.separator"));
+    const remarks = [...new Set(source.points.filter((point) => point.remark).map((point) => text("patterns.remark", { kernel: nameOf(point.kernel), remark: source.shipped ? text("patterns.h200_remark") : point.remark })))];
+    const left = source.points.filter((point) => point.skipped).map((point) => text("patterns.left_one", { kernel: nameOf(point.kernel), length: number(point.length), reason: describeSkipped(point.skipped) }));
     cost.explain(text("patterns.cost_help"));
-    notes.textContent = [text("patterns.measured", { machine: gpu ?? processor ?? source.name, date: date ?? "?", facts }), ...remarks, left.length ? text("patterns.left_out", { list: left.join("; ") }) : ""].join(" ");
+    const told = [text("patterns.measured", { machine: gpu ?? processor ?? source.name, date: date ?? "?", facts }), ...remarks, left.length ? text("patterns.left_out", { list: left.join(text("patterns.separator")) }) : ""];
+    notes.replaceChildren(...codeParts(told.join(" ")));
     cost.read("");
     cost.offer({ table: () => chart.sheet(), svg: () => chart.toSvg(), data: () => source, request: ["v1/costs"] });
   }

@@ -2,7 +2,7 @@
 
 import { ask } from "../api.js";
 import { CurveChart } from "../curves.js";
-import { make, makeCheck, makeSelect } from "../dom.js";
+import { codeParts, make, makeCheck, makeSelect } from "../dom.js";
 import { makeFigure } from "../figure.js";
 import { makeSheet, sheetSvg } from "../sheets.js";
 import { fullNumber } from "../ticks.js";
@@ -24,6 +24,7 @@ const CHARTS = {
   perplexity: [["valid", "perplexity", "perplexity"]],
   accuracy: [["valid", "accuracy", "accuracy"]],
 };
+const TASKS = ["translation", "language_modeling", "masked_language", "bidirectional_language", "word_vectors", "classification", "tagging"];
 /** Measured now and then, so each measurement is marked. */
 const SPARSE = ["bleu", "perplexity", "accuracy"];
 const SCORES = ["test.bleu", "test.chrf", "test.perplexity", "test.accuracy", "perplexity", "training_seconds", "parameters"];
@@ -128,11 +129,14 @@ export function mount(root, context) {
     status.textContent = [live.length ? text("runs.live", { list: live.join(text("shell.separator")) }) : text("runs.ended"), last ? text("runs.last_step", { run: runs[0], step: last.step }) : ""].join(" ");
   }
 
+  /** Tasks that this page knows have a name in its language; others are called as in the recipe. @param {string | null} task */
+  const taskOf = (task) => (TASKS.includes(task) ? text(`runs.task_${task}`) : task);
+
   function drawOverview() {
     const present = SCORES.filter((score) => list.some((run) => run.scores[score] !== undefined));
     const write = (value) => fullNumber(value, language);
     const columns = [{ name: text("runs.run") }, { name: text("runs.task") }, { name: text("runs.state") }, ...present.map((score) => ({ name: text(`runs.score_${score.replace(".", "_")}`), number: write }))];
-    const rows = list.map((run) => [run.name, [run.task, run.model].filter(Boolean).join(", "), text(run.finished ? "runs.finished" : "runs.unfinished"), ...present.map((score) => run.scores[score] ?? null)]);
+    const rows = list.map((run) => [run.name, [taskOf(run.task), run.model].filter(Boolean).join(text("runs.separator")), text(run.finished ? "runs.finished" : "runs.unfinished"), ...present.map((score) => run.scores[score] ?? null)]);
     overview.body.replaceChildren(makeSheet({ columns, rows, label: text("runs.all"), chosen: names().indexOf(first()), onRow: (place) => { update({ run: names()[place] }); drawControls(); drawOverview(); look(); } }));
     overview.offer({ table: () => ({ columns: columns.map((column) => column.name), rows: rows.map((row) => row.map((cell) => cell ?? "")) }), svg: () => sheetSvg({ columns, rows }), data: () => list, request: ["v1/runs"] });
   }
@@ -160,7 +164,7 @@ export function mount(root, context) {
   relist().then(() => {
     if (ended || list.length || !problem.hidden) return;
     root.removeAttribute("aria-busy");
-    status.textContent = text("runs.empty");
+    status.replaceChildren(...codeParts(text("runs.empty")));
     overview.root.hidden = true;
     figures.forEach((one) => { one.figure.root.hidden = true; });
   });

@@ -1,6 +1,6 @@
 /* Decoding, step by step: what the model might have written at each place, and what follows if it had. */
 
-import { make, makeIcon, makeSvg, pageColour, pieceParts } from "../dom.js";
+import { make, makeIcon, makeSvg, pageColour, pieceParts, pieceSpans } from "../dom.js";
 import { makeFigure } from "../figure.js";
 import { makeSentence, translators } from "../sentence.js";
 import { groupsOf, makeTable, mapsOf } from "../trace.js";
@@ -130,7 +130,9 @@ export function mount(root, context) {
         "aria-label": `${place + 1}: ${one.chosen.piece} ${percent(Math.exp(one.chosen.log_probability), 1)}`, onclick: () => { stop(); show(place + 1); },
       }, make("span", { class: "column-track" }, fill), make("span", { class: "column-name", lang: trace.target.language }, ...pieceParts(one.chosen.piece)));
     });
-    course.body.replaceChildren(make("div", { class: "columns-chart", tabindex: "0", role: "group", "aria-label": text("steps.course") }, ...bars));
+    const chart = make("div", { class: "columns-chart", tabindex: "0", role: "group", "aria-label": text("steps.course") }, ...bars);
+    course.body.replaceChildren(chart);
+    chart.scrollLeft = bars[step - 1].offsetLeft - (chart.clientWidth - bars[step - 1].offsetWidth) / 2;
     const total = trace.n_best[0].log_probability;
     course.read(text("steps.total", { total: number(total, 3), perplexity: number(Math.exp(-total / trace.steps.length), 3) }));
     course.offer({
@@ -167,7 +169,7 @@ function barsAsSvg(choices, chosen) {
   choices.forEach((one, place) => {
     const [y, share] = [10 + 26 * place, Math.exp(one.log_probability)];
     svg.append(
-      makeSvg("text", { x: 130, y: y + 14, "text-anchor": "end", fill: pageColour("--ink") }, one.piece),
+      makeSvg("text", { x: 130, y: y + 14, "text-anchor": "end", fill: pageColour("--ink") }, ...pieceSpans(one.piece)),
       makeSvg("rect", { x: 140, y, width: Math.max(1, 290 * share), height: 18, rx: 3, fill: pageColour(one.token === chosen.token ? "--warm" : "--accent") }),
       makeSvg("text", { x: 148 + 290 * share, y: y + 14, fill: pageColour("--muted") }, `${(100 * share).toFixed(2)} %`),
     );
@@ -182,7 +184,7 @@ function courseAsSvg(steps) {
     const [x, share] = [20 + 30 * place, Math.exp(chosen.log_probability)];
     svg.append(
       makeSvg("rect", { x, y: 130 - 120 * share, width: 22, height: 120 * share, rx: 3, fill: pageColour("--accent") }),
-      makeSvg("text", { x: x + 15, y: 142, "text-anchor": "end", transform: `rotate(-60 ${x + 15} 142)`, fill: pageColour("--ink") }, chosen.piece),
+      makeSvg("text", { x: x + 15, y: 142, "text-anchor": "end", transform: `rotate(-60 ${x + 15} 142)`, fill: pageColour("--ink") }, ...pieceSpans(chosen.piece)),
     );
   });
   return svg;

@@ -1,8 +1,9 @@
 /* The beam tree: every continuation the search weighed; what was kept, finished, let go; and the n best. */
 
-import { make, makeCheck, makeSvg, pageColour, rove } from "../dom.js";
+import { make, makeCheck, makeSvg, pageColour, pieceSpans, rove } from "../dom.js";
 import { makeFigure } from "../figure.js";
 import { makeSentence, translators } from "../sentence.js";
+import { sheetSvg } from "../sheets.js";
 import { layOut } from "../tree_layout.js";
 
 export const name = "tree";
@@ -47,7 +48,7 @@ export function mount(root, context) {
     figure.read(text("tree.summary", { weighed: number(trace.tree.nodes.length), steps: Math.max(...trace.tree.nodes.map((node) => node.step)), finished: trace.tree.nodes.filter((node) => node.fate === "finished").length }));
     figure.offer({
       table: () => ({
-        columns: ["#", "parent", "step", "piece", "log p", "total", "score", "fate"],
+        columns: ["#", text("tree.parent"), text("tree.step"), text("tree.piece"), "log p", text("tree.total"), text("tree.score"), text("tree.fate")],
         rows: trace.tree.nodes.map((node) => [node.number, node.parent, node.step, node.piece, node.log_probability, node.total, node.score, text(`tree.${node.fate}`)]),
       }),
       svg: () => drawSvg(false),
@@ -123,17 +124,16 @@ export function mount(root, context) {
     const body = make("tbody", {}, ...rows);
     rove(body);
     best.body.replaceChildren(make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": text("tree.best") }, make("table", { class: "wide-table" }, make("thead", {}, make("tr", {}, ...columns.map((column, place) => make("th", { scope: "col", class: place === 1 ? "words-cell" : null }, column)))), body)));
-    best.offer({ table: () => ({ columns, rows: lines }), data: () => trace.n_best, request });
+    best.offer({
+      table: () => ({ columns, rows: lines }),
+      svg: () => sheetSvg({ columns: columns.map((column) => ({ name: column, number: (value) => (Number.isInteger(value) ? String(value) : number(value, 4)) })), rows: lines }),
+      data: () => trace.n_best,
+      request,
+    });
   }
 
   sentence.start();
   return () => sentence.end();
-}
-
-/** The mark of a word's beginning is paler than the word. @param {string} piece */
-function pieceSpans(piece) {
-  if (!piece.startsWith("▁")) return [piece];
-  return [makeSvg("tspan", { "fill-opacity": 0.4 }, "▁"), piece.slice(1)];
 }
 
 /** What the boxes mean. @param {(key: string) => string} text */

@@ -60,7 +60,7 @@ export function mount(root, context) {
     near.body.replaceChildren(make("div", { class: "neighbours" }, ...reply.queries.map((one) => make("div", {}, make("h3", { dir: "auto" }, one.query),
       makeSheet({ columns, rows: one.nearest.map((other) => [other.word, other.cosine]), label: text("vectors.near_of", { query: one.query }), onRow: (place) => { field.value = `${field.value}, ${one.nearest[place].word}`; update({ words: field.value }); ask(); } })))));
     const flat = reply.queries.flatMap((one) => one.nearest.map((other) => [one.query, other.word, other.cosine]));
-    const names = [{ name: text("vectors.words") }, ...columns];
+    const names = [{ name: text("vectors.asked") }, ...columns];
     near.offer({ table: () => ({ columns: names.map((column) => column.name), rows: flat }), svg: () => sheetSvg({ columns: names, rows: flat }), data: () => reply.queries, request });
   }
 
