@@ -8,8 +8,10 @@ LSTM and Transformer all answer through `TokenModel`, so they can be compared.
 """
 
 import math
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -26,7 +28,7 @@ from headwise.models.ngram import NgramModel
 from headwise.models.ngram.arpa import is_arpa, read_arpa
 from headwise.tasks.arguments import require_path, require_texts
 from headwise.tasks.language_bundle import load_language_bundle
-from headwise.text.tokenizer import EOS, SPECIAL_PIECES, UNKNOWN, Tokenizer
+from headwise.text.tokenizer import EOS, SPECIAL_PIECES, UNKNOWN, FlatTokenizer, Tokenizer
 from headwise.text.vocabulary import Vocabulary
 from headwise.text.words import WordTokenizer
 
@@ -36,6 +38,8 @@ MIN_BEAM = 16
 MAX_CANDIDATES = 1 << 27
 """Continuations weighed at once: beginnings times words of the vocabulary, about 1.5 GB of numbers."""
 BLOCK = 1 << 14
+PART = 1 << 11
+"""Lines of a block that are scored together: their arrays stay in the processor's cache."""
 
 
 class TokenModel(Protocol):
@@ -56,6 +60,15 @@ class StreamModel(Protocol):
 
     def score_running(self, text: NDArray[np.int64]) -> NDArray[np.float32]:
         """Log-probabilities of every token of one text but the first, from all before it."""
+        ...
+
+
+@runtime_checkable
+class FlatModel(Protocol):
+    """A model that can also score many sentences in one array, in several threads at once."""
+
+    def score_flat(self, tokens: NDArray[np.int32], lengths: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Log-probabilities of every token of every sentence and of its end, in a row."""
         ...
 
 
@@ -186,6 +199,8 @@ class LanguageModel:
         """A text of any length, without its single tokens; `continuous`: each line after all lines before it, as one text."""
         if continuous:
             return self._score_continuous(lines)
+        if isinstance(self.tokenizer, FlatTokenizer) and isinstance(self.model, FlatModel):
+            return _score_flat(self.tokenizer, self.model, lines)
         predictions, unknown, total = 0, 0, 0.0
         for block in _blocks(lines):
             encoded = self.tokenizer.encode_batch(block)
@@ -242,6 +257,24 @@ class LanguageModel:
         text = self.tokenizer.decode(words) if UNKNOWN not in words else " ".join(pieces[: len(words)])
         end = SPECIAL_PIECES[EOS] if ids[-1] == EOS else ""
         return Prediction(f"{text} {end}".strip(), tuple(pieces), score)
+
+
+def _score_flat(tokenizer: FlatTokenizer, model: FlatModel, lines: Iterable[str]) -> TextScore:
+    """Parts of a block each in a thread: numbers are looked up and asked for outside the interpreter."""
+
+    def score_part(part: list[str]) -> tuple[int, int, float]:
+        tokens, lengths = tokenizer.encode_flat(part)
+        scores = model.score_flat(tokens, lengths)
+        return len(scores), int((tokens == UNKNOWN).sum()), float(scores.sum(dtype=np.float64))
+
+    predictions, unknown, total = 0, 0, 0.0
+    tokenizer.encode_flat([])  # what it needs is made once, before several threads ask
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as threads:
+        for block in _blocks(lines):
+            parts = [block[first : first + PART] for first in range(0, len(block), PART)]
+            for more, strangers, score in threads.map(score_part, parts):
+                predictions, unknown, total = predictions + more, unknown + strangers, total + score
+    return TextScore(predictions, unknown, total)
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:

@@ -9,7 +9,10 @@ Law (tests/text): where `reversible` is true, `decode(encode(line)) == line` for
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 PAD = 0
 BOS = 1
@@ -49,4 +52,13 @@ class Tokenizer(Protocol):
 
     def save(self, directory: Path) -> None:
         """Write the tokenizer's files into an existing directory."""
+        ...
+
+
+@runtime_checkable
+class FlatTokenizer(Protocol):
+    """A tokenizer that can also write many lines into one array."""
+
+    def encode_flat(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The ids of all lines in a row, and how many each line has."""
         ...

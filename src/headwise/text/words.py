@@ -10,11 +10,16 @@ Tested against: decode(encode(x)) == " ".join(x.split()) when all words are know
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from headwise.errors import DataError
 from headwise.text.tokenizer import NUM_SPECIAL, SPECIAL_PIECES, UNKNOWN, UNKNOWN_TEXT, WORD_START
 from headwise.text.vocabulary import Vocabulary, load_vocabulary, most_frequent
+from headwise.text.word_finder import WordFinder
 
 
 class WordTokenizer:
@@ -35,6 +40,14 @@ class WordTokenizer:
         find = self.vocabulary.ids.get
         lines = (text.lower().split() if self.lowercase else text.split() for text in texts)
         return [[find(word, UNKNOWN) for word in line] for line in lines]
+
+    def encode_flat(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The ids of all lines in one array, and how many each line has: several times faster than lists."""
+        return self._finder.find(texts)
+
+    @cached_property
+    def _finder(self) -> WordFinder:
+        return WordFinder(self.vocabulary.ids, lowercase=self.lowercase)
 
     def decode(self, ids: Sequence[int]) -> str:
         kept = (number for number in ids if number >= UNKNOWN)

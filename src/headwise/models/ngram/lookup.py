@@ -9,6 +9,8 @@ hashing), its highest bits, is the slot to look at, and a slot that is taken sen
 Tested against: numpy.searchsorted, on keys that are there, that are not, and that all fall into one slot.
 """
 
+import threading
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,6 +34,7 @@ class KeyIndex:
         self._numbers = (first, second)
         self._slots: Ids | None = None
         self._records = keys[:0]
+        self._building = threading.Lock()
         self._bits = max(4, int(2 * max(1, len(keys)) - 1).bit_length())
 
     def find(self, wanted: Keys) -> Ids:
@@ -60,9 +63,13 @@ class KeyIndex:
         return found, first.take(found, mode="wrap"), second.take(found, mode="wrap")
 
     def build(self) -> None:
-        """Enter all keys: those that meet an empty slot take it, the others go on to the next. Once is enough."""
-        if self._slots is not None or len(self.keys) == 0:
-            return
+        """The table, once, whichever thread comes first."""
+        with self._building:
+            if self._slots is None and len(self.keys) > 0:
+                self._fill()
+
+    def _fill(self) -> None:
+        """Enter all keys: those that meet an empty slot take it, the others go on to the next."""
         slots = np.full(1 << self._bits, ABSENT, dtype=np.int32)
         mask = (1 << self._bits) - 1
         places = np.arange(len(self.keys), dtype=np.int32)

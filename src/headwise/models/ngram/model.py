@@ -49,6 +49,11 @@ class NgramModel:
         ends = np.cumsum([len(sentence) + 1 for sentence in sentences])
         return np.split(scores, ends[:-1]) if len(sentences) else []
 
+    def score_flat(self, tokens: NDArray[np.int32], lengths: NDArray[np.int64]) -> Floats:
+        """The same for the tokens of all sentences in a row, in one array; an end after each sentence."""
+        stream = TokenStream.of(tokens, lengths)
+        return self.score_stream(stream)[stream.places > 0]
+
     def score_stream(self, stream: TokenStream) -> Floats:
         """One log-probability for every token of a text; that of `<s>` means nothing."""
         result = np.empty(len(stream.tokens), dtype=np.float32)
