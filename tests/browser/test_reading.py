@@ -70,7 +70,38 @@ def test_hidden_marks_are_told_and_a_hostile_word_is_a_word(visit: Visit, readin
     expect(page.get_by_role("alert")).to_contain_text("was trained to read 12 at once")
 
 
-def test_beside_a_translator_it_is_one_more_model_of_this_view_alone(visit: Visit) -> None:
+def test_a_text_is_read_step_by_step_and_written_on_by_hand(visit: Visit, reading: str) -> None:
+    watched = visit(at=reading)
+    watched.show(f"steps?text={TEXT}")
+    page = watched.page
+    expect(page.locator(".where")).to_have_text("step 7 of 7")
+    expect(page.locator(".look")).to_have_count(7)
+    page.get_by_role("button", name="First step").click()
+    expect(page.locator(".look")).to_have_text("</s>1.00")
+    (step,) = ask(watched, "v1/trace", {"text": "the", "top": 8})["steps"][:1]  # type: ignore[index]
+    shown = page.locator(".option .bar-share").all_inner_texts()
+    assert shown[: len(step["best"])] == [f"{100 * np.exp(one['log_probability']):.2f} %" for one in step["best"]]
+    piece = next(one["piece"] for one in step["best"] if one["piece"] not in ("▁the", "</s>", "<unk>"))
+    page.get_by_role("button", name=f"{piece},").click()
+    watched.settle()
+    assert page.locator("textarea").input_value() == piece.removeprefix("▁")
+    expect(page.locator(".where")).to_have_text("step 2 of 2")
+    check_accessible(watched, "steps")
+
+
+def test_one_of_its_rows_opened_up(visit: Visit, reading: str) -> None:
+    watched = visit(at=reading)
+    watched.show(f"numbers?show=row&text={TEXT}&layer=1&head=1&query=3")
+    page = watched.page
+    body = {"text": TEXT.replace("+", " "), "layer": 1, "head": 1, "query": 3}
+    row = ask(watched, "v1/row", body)
+    cells_ = [line.split("\t") for line in page.locator(".sheet").first.locator("tbody tr").all_inner_texts()]
+    assert [float(line[-1]) for line in cells_] == [round(weight, 4) for weight in row["weights"]]  # type: ignore[attr-defined]
+    assert [line[3] for line in cells_] == [""] * 4 + ["hidden"] * 3
+    check_accessible(watched, "numbers")
+
+
+def test_beside_a_translator_it_is_one_more_model_of_what_can_show_it(visit: Visit) -> None:
     models = {
         **load_models([f"tiny={BUNDLE}"], device="cpu"),
         "gpt": LoadedModel("gpt", "language_model", make_reader(), language="en"),
@@ -85,7 +116,7 @@ def test_beside_a_translator_it_is_one_more_model_of_this_view_alone(visit: Visi
         expect(page.get_by_role("button", name="Read", exact=True)).to_be_visible()
         kinds = page.locator(".controls .field:has(span:text-is('Attention')) option")
         expect(kinds).to_have_text(["text → what came before"])
-        page.get_by_role("link", name="Step by step").click()
+        page.get_by_role("link", name="Beam tree").click()
         watched.settle()
         expect(page.get_by_role("button", name="Translate", exact=True)).to_be_visible()
     finally:

@@ -7,7 +7,7 @@ import pytest
 
 from headwise.errors import UsageError
 from headwise.explorer.sentence_traces import MapChoice
-from headwise.explorer.text_traces import attends, longest_text, trace_text
+from headwise.explorer.text_traces import attends, longest_text, open_text_row, trace_text
 from headwise.tasks.language_model import LanguageModel
 from tests.explorer.reading import make_reader
 from tests.serving.test_language import ARPA
@@ -43,6 +43,22 @@ def test_every_place_looks_back_with_all_its_attention() -> None:
     np.testing.assert_array_equal(other.weights, found.maps[0].weights)
     shorter = trace_text(make_reader(), "the old dog", maps=MapChoice(layers=(1,))).maps[0]
     np.testing.assert_allclose(shorter.weights, other.weights[:, :4, :4], atol=1e-6)
+
+
+def test_an_opened_row_is_that_of_the_map() -> None:
+    model = make_reader()
+    found = trace_text(model, TEXT, maps=MapChoice())
+    for layer, head, query in ((0, 0, 0), (1, 1, 3), (-1, 1, 6)):
+        row = open_text_row(model, TEXT, layer=layer, head=head, query=query)
+        np.testing.assert_allclose(row.weights, found.maps[layer].weights[head, query], atol=1e-6)
+        assert (row.query_pieces, row.key_pieces) == (found.predicted_pieces, found.read_pieces)
+        assert row.visible == [key <= query for key in range(7)]
+        assert row.is_softmax
+        np.testing.assert_allclose(np.array(row.weights) @ np.array(row.values), row.output, atol=1e-5)
+        np.testing.assert_allclose(np.array(row.keys) @ np.array(row.q), row.products, atol=1e-5)
+    for wish, words in (({"layer": 3}, "layer 3"), ({"head": 2}, "head 2"), ({"query": 7}, "query 7")):
+        with pytest.raises(UsageError, match=words):
+            open_text_row(model, TEXT, **wish)
 
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:

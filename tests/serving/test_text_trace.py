@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from headwise.explorer import sentence_traces
 from headwise.explorer.sentence_traces import MapChoice
-from headwise.explorer.text_traces import trace_text
+from headwise.explorer.text_traces import open_text_row, trace_text
 from headwise.serving.app import create_app
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
@@ -44,6 +44,18 @@ def test_a_text_is_traced_as_the_library_does(reading: TestClient) -> None:
     for packed, one in zip(reply["maps"], own.maps, strict=True):
         numbers = np.frombuffer(base64.b64decode(packed["weights"]), "<u2").reshape(packed["shape"])
         np.testing.assert_allclose(numbers * packed["scale"] / 65535, one.weights[[1]], atol=1e-4)
+
+
+def test_a_row_is_opened_up_as_the_library_does(reading: TestClient) -> None:
+    body = {"model": "gpt", "text": TEXT, "kind": "decoder_self", "head": 1, "query": 4}
+    reply = reading.post("/v1/row", json=body).json()
+    own = open_text_row(make_reader(), TEXT, head=1, query=4)
+    assert reply["weights"] == pytest.approx(own.weights)
+    assert (reply["layer"], reply["num_layers"], reply["num_heads"]) == (2, 3, 2)
+    for wish in ({"target": "der"}, {"kind": "cross"}):
+        refused = reading.post("/v1/row", json={**body, **wish})
+        assert refused.status_code == 422
+        assert "a language model has no source and no translation" in refused.json()["error"]["message"]
 
 
 def test_without_a_name_the_translator_is_asked_and_where_there_is_none_the_language_model(reading: TestClient) -> None:

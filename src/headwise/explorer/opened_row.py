@@ -11,7 +11,7 @@ Tested against: the map of the same row (taps.py), the layer's own output, softm
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,25 +119,30 @@ def open_row(
     source_ids = translator.tokenizers.source.encode(text)
     if not source_ids:
         raise UsageError("the text is empty; give a sentence", "文本为空；请给出一个句子")
-    _within("tokens", "词元数", len(source_ids) + 1, 1, min(MAX_KEYS, translator.longest_source.tokens))
+    check_within("tokens", "词元数", len(source_ids) + 1, 1, min(MAX_KEYS, translator.longest_source.tokens))
     layers = len(model.encoder) if kind == "encoder_self" else len(model.decoder)
     number = layers - 1 if layer == -1 else layer
-    _within("layer", "层", number, 0, layers - 1)
+    check_within("layer", "层", number, 0, layers - 1)
     attention = model.attention_layers()[NAMES[kind].format(number)]
-    _within("head", "头", head, 0, attention.num_heads - 1)
+    check_within("head", "头", head, 0, attention.num_heads - 1)
     if kind == "encoder_self":
-        _within("query", "查询", query, 0, len(source_ids))
+        check_within("query", "查询", query, 0, len(source_ids))
     if target is None:
         target_ids = translate(translator, source_ids, stepper=stepper)
     else:
         target_ids = translator.tokenizers.target.encode(target)
-    _within("tokens", "词元数", len(target_ids) + 1, 1, MAX_KEYS)
+    check_within("tokens", "词元数", len(target_ids) + 1, 1, MAX_KEYS)
     source, target_tokenizer = translator.tokenizers.source, translator.tokenizers.target
     source_pieces = (*source.pieces(source_ids), "</s>")
     target_input = ("<s>", *target_tokenizer.pieces(target_ids))
     query_pieces = source_pieces if kind == "encoder_self" else (*target_input[1:], "</s>")
-    _within("query", "查询", query, 0, len(query_pieces) - 1)
-    caught = catch(model, attention, source=[*source_ids, EOS], target=[BOS, *target_ids])
+    check_within("query", "查询", query, 0, len(query_pieces) - 1)
+    device = model.output.weight.device
+    source_row, target_row = (
+        torch.tensor([[*source_ids, EOS]], device=device),
+        torch.tensor([[BOS, *target_ids]], device=device),
+    )
+    caught = catch(attention, lambda: model.attention_maps(source_row, target_row))
     key_pieces = target_input if kind == "decoder_self" else source_pieces
     return write_out(caught, head=head, query=query, query_pieces=query_pieces, key_pieces=key_pieces)
 
@@ -156,7 +161,7 @@ def needs_attention(translator: Translator) -> bool:
     return getattr(translator.recipe.decoding, "coverage_penalty", 0.0) > 0
 
 
-def _within(name: str, zh: str, value: int, low: int, high: int) -> None:
+def check_within(name: str, zh: str, value: int, low: int, high: int) -> None:
     if not low <= value <= high:
         raise UsageError(
             f"{name} {value} was asked for; choose {low} to {high}", f"{zh}为 {value}；请选择 {low} 到 {high}"
@@ -164,8 +169,8 @@ def _within(name: str, zh: str, value: int, low: int, high: int) -> None:
 
 
 @torch.inference_mode()
-def catch(model: EncoderDecoder, layer: MultiHeadAttention, *, source: list[int], target: list[int]) -> Caught:
-    """One pass over a finished pair; the layer asked about leaves what it was given."""
+def catch(layer: MultiHeadAttention, read: Callable[[], object]) -> Caught:
+    """One pass over what was written; the layer asked about leaves what it was given."""
     found: list[Caught] = []
 
     def look(_: Any, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> None:
@@ -183,8 +188,7 @@ def catch(model: EncoderDecoder, layer: MultiHeadAttention, *, source: list[int]
 
     handle = layer.register_forward_pre_hook(look, with_kwargs=True)
     try:
-        device = model.output.weight.device
-        model.attention_maps(torch.tensor([source], device=device), torch.tensor([target], device=device))
+        read()
     finally:
         handle.remove()
     return found[0]

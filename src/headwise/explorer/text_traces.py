@@ -8,7 +8,9 @@ Nothing is searched for. The text w₁ … wₘ is read once, from what every te
 so rows are named by what they predict and columns by what was read: the `decoder_self` maps of a translation (traces.py).
 n-grams and recurrent models attend to nothing and are refused. A Transformer was trained on so many tokens at once: no more are read.
 
-Tested against: the log-probabilities of `LanguageModel.score`, rows that sum to one and look at nothing ahead.
+One row can be opened up to its last number, as in a translation (`open_text_row`).
+
+Tested against: the log-probabilities of `LanguageModel.score`, rows that sum to one and look at nothing ahead, the opened row.
 """
 
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ import torch
 from headwise.attention.taps import tap_attention
 from headwise.errors import UsageError
 from headwise.explorer.decisions import Decision, decide
+from headwise.explorer.opened_row import MAX_KEYS, OpenedRow, catch, check_within, write_out
 from headwise.explorer.sentence_traces import MapChoice, choose_maps
 from headwise.explorer.traces import AttentionKind, AttentionMap
 from headwise.models.decoder_only import DecoderOnly
@@ -59,17 +62,11 @@ def trace_text(
     model: LanguageModel, text: str, *, maps: MapChoice | None = None, num_alternatives: int = 0
 ) -> TextTrace:
     """Read one text and keep what was asked for."""
-    reader = model.model
-    if not isinstance(reader, NeuralTokenModel) or not isinstance(reader.network, DecoderOnly):
-        raise UsageError(
-            "this language model attends to nothing; give one whose recipe has model.kind: decoder_only",
-            "该语言模型没有注意力；请给出配方中 model.kind 为 decoder_only 的模型",
-        )
+    first, network = require_reader(model)
     tokens = model.tokenizer.encode(text.strip())
     check_text(model, tokens)
-    network, read = reader.network, [reader.first, *tokens]
     with tap_attention({} if maps is None else network.attention_layers()) as tapped:
-        hidden = network(torch.tensor([read], device=reader.device))[0]
+        hidden = network(torch.tensor([[first, *tokens]], device=network.output.weight.device))[0]
     scores = network.logits(hidden).float().log_softmax(-1)
     predicted = [*tokens, EOS]
     every = tuple(
@@ -84,13 +81,42 @@ def trace_text(
     return TextTrace(
         text=text,
         tokens=tuple(tokens),
-        read_pieces=(SPECIAL_PIECES[reader.first], *pieces),
+        read_pieces=(SPECIAL_PIECES[first], *pieces),
         predicted_pieces=(*pieces, SPECIAL_PIECES[EOS]),
         log_probabilities=tuple(scores[range(len(predicted)), predicted].tolist()),
         decisions=tuple(decisions),
         maps=() if maps is None else choose_maps(every, maps),
         present=tuple((one.kind, one.layer, len(one.weights)) for one in every),
     )
+
+
+def require_reader(model: LanguageModel) -> tuple[int, DecoderOnly]:
+    """What every text begins with, and the Transformer that reads it."""
+    reader = model.model
+    if not isinstance(reader, NeuralTokenModel) or not isinstance(reader.network, DecoderOnly):
+        raise UsageError(
+            "this language model attends to nothing; give one whose recipe has model.kind: decoder_only",
+            "该语言模型没有注意力；请给出配方中 model.kind 为 decoder_only 的模型",
+        )
+    return reader.first, reader.network
+
+
+def open_text_row(model: LanguageModel, text: str, *, layer: int = -1, head: int = 0, query: int = 0) -> OpenedRow:
+    """Every number of one place of a text in one head (opened_row.py): the one that predicts piece number `query`. Layer -1 is the highest."""
+    first, network = require_reader(model)
+    tokens = model.tokenizer.encode(text.strip())
+    check_text(model, tokens)
+    layers = list(network.attention_layers().values())
+    number = len(layers) - 1 if layer == -1 else layer
+    check_within("tokens", "词元数", len(tokens) + 1, 1, MAX_KEYS)
+    check_within("layer", "层", number, 0, len(layers) - 1)
+    check_within("head", "头", head, 0, layers[number].num_heads - 1)
+    check_within("query", "查询", query, 0, len(tokens))
+    read = torch.tensor([[first, *tokens]], device=network.output.weight.device)
+    caught = catch(layers[number], lambda: network(read))
+    pieces = tuple(model.tokenizer.pieces(tokens))
+    queries, keys = (*pieces, SPECIAL_PIECES[EOS]), (SPECIAL_PIECES[first], *pieces)
+    return write_out(caught, head=head, query=query, query_pieces=queries, key_pieces=keys)
 
 
 def check_text(model: LanguageModel, tokens: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""What `/v1/trace` answers for a language model: one text as a decoder-only Transformer reads it.
+"""What `/v1/trace` (and `/v1/row`, in part) answers for a language model: one text as a decoder-only Transformer reads it.
 
 The reply has the form of a translation's. The text itself stands where the translation would; there is no source, no search and
 no tree, and a wish for them is refused. Tested against: explorer/text_traces.py.
@@ -12,6 +12,7 @@ from headwise.explorer.packing import pack_map, pack_side
 from headwise.explorer.sentence_traces import MapChoice, TooManyValuesError
 from headwise.explorer.text_traces import TextTrace, trace_text
 from headwise.serving.faults import Refusal
+from headwise.serving.loaded import LoadedModel
 from headwise.serving.schemas_trace import (
     ChoiceReply,
     HypothesisReply,
@@ -22,16 +23,27 @@ from headwise.serving.schemas_trace import (
     TraceMaps,
     TraceReply,
 )
+from headwise.serving.state import ServerState
 from headwise.tasks.language_model import LanguageModel
 
-OF_TRANSLATORS = ("prefix", "prefix_tokens", "beam", "tree")
+OF_TRANSLATIONS = ("prefix", "prefix_tokens", "beam", "tree")
+
+
+def find_attending(state: ServerState, model: str | None) -> LoadedModel:
+    """A translator or language model by its name; without one the first translator, or the first language model where none translates."""
+    named = None if model is None else state.find(model)
+    if named is None and not any(one.kind == "translator" for one in state.models.values()):
+        named = next((one for one in state.models.values() if one.kind == "language_model"), None)
+    if named is not None and named.kind == "language_model":
+        return named
+    return state.find(model, kind="translator")
 
 
 def answer_text(
     name: str, model: LanguageModel, body: TraceBody, language: str, *, is_over: Callable[[], bool]
 ) -> TraceReply:
     """The whole reply; runs on the model's worker. The text is read in one pass, which nobody leaves early."""
-    for wish in OF_TRANSLATORS:
+    for wish in OF_TRANSLATIONS:
         if getattr(body, wish) != TraceBody.model_fields[wish].get_default():
             raise Refusal(
                 422,

@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from headwise.errors import UsageError
 from headwise.explorer.number_tables import NumberTable, Rows, arrange
 from headwise.explorer.opened_row import count_layers, needs_attention, open_row
+from headwise.explorer.text_traces import open_text_row, require_reader
 from headwise.explorer.worked import EXAMPLES, WorkedAttention, choose_settings, estimate, work_out
 from headwise.explorer.worked_tables import describe_score
 from headwise.serving.orders import Part
@@ -15,6 +16,8 @@ from headwise.serving.schemas import REFUSALS
 from headwise.serving.schemas_views import AttendBody, AttendReply, CurveReply, RowBody, RowReply
 from headwise.serving.sentences import WatchedAttendingStepper, WatchedStepper
 from headwise.serving.state import State
+from headwise.serving.text_traces import find_attending
+from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.translator import Translator
 from headwise.text.splitting import split_text
 
@@ -29,14 +32,38 @@ async def attend(body: AttendBody, state: State) -> AttendReply:
 
 @router.post("/v1/row")
 async def open_up(body: RowBody, state: State) -> RowReply:
-    """q·k, scaling, mask, softmax and weighted sum of one query of a Transformer."""
-    model = state.find(body.model, kind="translator")
+    """q·k, scaling, mask, softmax and weighted sum of one query of a Transformer that translates or reads."""
+    model = find_attending(state, body.model)
+    if model.kind == "language_model":
+        return await state.work(model.name, answer_text_row, model.name, model.value, body)
 
     def run(parts: Sequence[Part]) -> list[RowReply]:
         return [answer_row(model.name, model.value, body, is_over=lambda: all(part.is_over for part in parts))]
 
     async with state.server.place(model.name):
         return (await state.deliver(model.name, [Part(run=run)]))[0]
+
+
+def answer_text_row(name: str, model: LanguageModel, body: RowBody) -> RowReply:
+    """Of a language model, which reads the text as it is."""
+    if "target" in body.model_fields_set or ("kind" in body.model_fields_set and body.kind != "decoder_self"):
+        raise UsageError(
+            "a language model has no source and no translation; leave target out, and give kind: decoder_self",
+            "语言模型没有原文与译文；请去掉 target，并令 kind 为 decoder_self",
+        )
+    row = open_text_row(model, body.text, layer=body.layer, head=body.head, query=body.query)
+    layers = list(require_reader(model)[1].attention_layers().values())
+    number = len(layers) - 1 if body.layer == -1 else body.layer
+    return RowReply(
+        model=name,
+        sentences=[body.text],
+        kind="decoder_self",
+        layer=number,
+        head=body.head,
+        num_layers=len(layers),
+        num_heads=layers[number].num_heads,
+        **row.as_dict(),
+    )
 
 
 def answer_attend(body: AttendBody) -> AttendReply:

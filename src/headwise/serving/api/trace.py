@@ -32,7 +32,7 @@ from headwise.serving.schemas_trace import (
 )
 from headwise.serving.sentences import WatchedStepper
 from headwise.serving.state import State
-from headwise.serving.text_traces import answer_text, map_choice, step_reply, too_many_refused
+from headwise.serving.text_traces import answer_text, find_attending, map_choice, step_reply, too_many_refused
 from headwise.tasks.translator import Translator, on_one_line
 from headwise.text.splitting import split_text
 
@@ -47,13 +47,9 @@ router = APIRouter(tags=["look inside"], responses=REFUSALS)
 @router.post("/v1/trace")
 async def trace(body: TraceBody, state: State) -> TraceReply:
     """One sentence, looked at from all sides; of a language model, one text as it reads it."""
-    named = None if body.model is None else state.find(body.model)
-    others = [one for one in state.models.values() if one.kind == "translator"]
-    if named is None and not others:  # no translator at all: a language model is looked into
-        named = next((one for one in state.models.values() if one.kind == "language_model"), None)
-    if named is not None and named.kind == "language_model":
-        return await _work(state, named, partial(answer_text, named.name, named.value, body, named.language or ""))
-    model = state.find(body.model, kind="translator")
+    model = find_attending(state, body.model)
+    if model.kind == "language_model":
+        return await _work(state, model, partial(answer_text, model.name, model.value, body, model.language or ""))
     return await _work(state, model, partial(answer_trace, model.name, model.value, body))
 
 

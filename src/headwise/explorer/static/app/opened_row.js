@@ -4,7 +4,7 @@ import { makeAsking } from "./asking.js";
 import { make, makeChoice, makeSelect, pieceParts, rove } from "./dom.js";
 import { makeFigure } from "./figure.js";
 import { Matrix } from "./matrix.js";
-import { chosenModel, EXAMPLES, faultOf, languageName, tellSeveral, transformers } from "./sentence.js";
+import { chosenModel, EXAMPLES, faultOf, languageName, openable, readsOnly, tellSeveral } from "./sentence.js";
 import { makeSheet, sheetSvg } from "./sheets.js";
 
 const KINDS = ["cross", "encoder_self", "decoder_self"];
@@ -13,8 +13,11 @@ const MOST_DIMENSIONS = 64;
 /** @param {HTMLElement} root @param {any} context */
 export function mountRow(root, context) {
   const { state, text, number, update } = context;
-  const model = chosenModel(context, transformers);
-  const kind = () => (KINDS.includes(state.kind) ? state.kind : "cross");
+  const model = chosenModel(context, openable);
+  const isReader = readsOnly(model);
+  const kind = () => (isReader ? "decoder_self" : KINDS.includes(state.kind) ? state.kind : "cross");
+  const nameOf = (one) => text(isReader ? "trace.text_self" : `trace.${one}`);
+  const languageOf = (side) => (isReader ? model.source : model[side]);
   const whole = (value, otherwise) => (/^\d{1,3}$/.test(value ?? "") ? Number(value) : otherwise);
   let row = null;
   let request = null;
@@ -22,7 +25,7 @@ export function mountRow(root, context) {
   const field = make("input", { type: "text", lang: model.source, dir: "auto", spellcheck: "false" });
   field.value = state.text || (model.examples?.[0] ?? EXAMPLES[model.source]?.[0] ?? "");
   const form = make("form", { class: "sentence-form" },
-    make("label", { class: "field wide" }, make("span", {}, text("sentence.source", { language: languageName(context, model.source) })), field),
+    make("label", { class: "field wide" }, make("span", {}, isReader ? text("sentence.text") : text("sentence.source", { language: languageName(context, model.source) })), field),
     make("button", { class: "main" }, text("numbers.open")));
   form.addEventListener("submit", (event) => { event.preventDefault(); update({ text: field.value.trim(), query: "" }); ask(); });
   const controls = make("div", { class: "row controls" });
@@ -44,7 +47,7 @@ export function mountRow(root, context) {
     asking.ask(["v1/row", body], (reply) => {
       row = reply;
       request = ["v1/row", body];
-      tellSeveral(several, context, { sentences: row.sentences, language: model.source, onChoice: (one) => { field.value = one; form.requestSubmit(); } });
+      if (!isReader) tellSeveral(several, context, { sentences: row.sentences, language: model.source, onChoice: (one) => { field.value = one; form.requestSubmit(); } });
       draw();
     });
   }
@@ -59,11 +62,11 @@ export function mountRow(root, context) {
   function drawControls() {
     const numbers = (count) => Array.from({ length: count }, (_, place) => place);
     controls.replaceChildren(
-      transformers(context.models).length > 1 ? makeSelect({ label: text("sentence.model"), value: model.name, options: transformers(context.models).map((one) => [one.name, one.name]), onChange: (name) => context.open("numbers", { show: "row", model: name, text: "" }) }) : "",
-      makeChoice({ label: text("trace.kind"), value: kind(), options: KINDS.map((one) => [one, text(`trace.${one}`)]), onChange: (value) => { update({ kind: value, layer: "", head: "", query: "" }); ask(); } }),
+      openable(context.models).length > 1 ? makeSelect({ label: text("sentence.model"), value: model.name, options: openable(context.models).map((one) => [one.name, one.name]), onChange: (name) => context.open("numbers", { show: "row", model: name, text: "" }) }) : "",
+      makeChoice({ label: text("trace.kind"), value: kind(), options: (isReader ? ["decoder_self"] : KINDS).map((one) => [one, nameOf(one)]), onChange: (value) => { update({ kind: value, layer: "", head: "", query: "" }); ask(); } }),
       makeSelect({ label: text("trace.layer"), value: String(row.layer), options: numbers(row.num_layers).map((one) => [String(one), text("trace.layer_number", { layer: one + 1 })]), onChange: (layer) => { update({ layer }); ask(); } }),
       makeSelect({ label: text("trace.head"), value: String(row.head), options: numbers(row.num_heads).map((one) => [String(one), text("trace.head_number", { head: one + 1 })]), onChange: (head) => { update({ head }); ask(); } }));
-    const language = kind() === "encoder_self" ? model.source : model.target;
+    const language = languageOf(kind() === "encoder_self" ? "source" : "target");
     const focused = words.contains(document.activeElement);
     words.replaceChildren(...row.query_pieces.map((piece, place) => make("button", {
       type: "button", class: place === row.query ? "chosen" : null, "aria-pressed": String(place === row.query), onclick: () => { update({ query: place }); ask(); },
@@ -95,7 +98,7 @@ export function mountRow(root, context) {
     const foot = [text("numbers.sum"), null, null, ...(row.bias ? [null] : []), null, ...(row.is_softmax ? [sum(row.exponentials)] : []), sum(row.weights)];
     steps.explain(text(row.is_softmax ? "numbers.row_help" : "numbers.row_other", { query: row.query_pieces[row.query] }));
     steps.body.replaceChildren(makeSheet({
-      columns, rows, foot, label: text("numbers.row"), chosen: chosenKey(), language: kind() === "decoder_self" ? model.target : model.source,
+      columns, rows, foot, label: text("numbers.row"), chosen: chosenKey(), language: languageOf(kind() === "decoder_self" ? "target" : "source"),
       onRow: (key) => { update({ key }); drawSteps(); drawProduct(); },
     }));
     const best = row.weights.indexOf(Math.max(...row.weights));

@@ -30,6 +30,9 @@ export const readsOnly = (model) => model.kind === "language_model";
 /** Those that attend: translators, and language models that are Transformers. @param {any[]} models */
 export const attending = (models) => models.filter((model) => model.kind === "translator" || (readsOnly(model) && model.architecture === "decoder_only"));
 
+/** Those whose rows can be opened up: Transformers, whether they translate or read. @param {any[]} models */
+export const openable = (models) => attending(models).filter((model) => model.architecture !== "recurrent");
+
 /** The model the address names, or the first that translates. @param {any} context @param {(models: any[]) => any[]} [among] */
 export function chosenModel(context, among = translators) {
   const all = among(context.models);

@@ -2,7 +2,7 @@
 
 import { make, makeChoice } from "../dom.js";
 import { mountRow } from "../opened_row.js";
-import { transformers, translators } from "../sentence.js";
+import { openable, translators } from "../sentence.js";
 import { mountWorked } from "../worked_example.js";
 
 export const name = "numbers";
@@ -11,7 +11,7 @@ export const needs = () => true;
 /** @param {HTMLElement} root @param {any} context */
 export function mount(root, context) {
   const { state, text, update } = context;
-  const hasModel = transformers(context.models).length > 0;
+  const hasModel = openable(context.models).length > 0;
   const place = make("div", { class: "view-part" });
   let end = () => {};
   const show = () => {

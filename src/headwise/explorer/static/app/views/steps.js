@@ -1,8 +1,11 @@
-/* Decoding, step by step: what the model might have written at each place, and what follows if it had. */
+/*
+ * Decoding, step by step: what the model might have written at each place, and what follows if it had. A language model reads the text that
+ * is given and tells the same of it; the last step is what comes next, and choosing there writes on by hand.
+ */
 
 import { make, makeIcon, makeSvg, pageColour, pieceParts, pieceSpans } from "../dom.js";
 import { makeFigure } from "../figure.js";
-import { makeSentence, translators } from "../sentence.js";
+import { attending, makeSentence, readsOnly } from "../sentence.js";
 import { groupsOf, makeTable, mapsOf } from "../trace.js";
 
 export const name = "steps";
@@ -10,7 +13,7 @@ const TOP = 8;
 const PAUSE = 900; // milliseconds a step is shown while playing
 
 /** @param {any[]} models */
-export const needs = (models) => translators(models).length > 0;
+export const needs = (models) => attending(models).length > 0;
 
 /** @param {HTMLElement} root @param {any} context */
 export function mount(root, context) {
@@ -25,16 +28,26 @@ export function mount(root, context) {
   const play = make("button", { type: "button", class: "play" });
   const figure = makeFigure(context, { name: "step", title: text("steps.figure"), caption: text("steps.help") });
   const course = makeFigure(context, { name: "certainty", title: text("steps.course"), caption: text("steps.course_help") });
+  const isReader = () => readsOnly(sentence.model);
+  const kind = () => (isReader() ? "decoder_self" : "cross");
   const sentence = makeSentence(context, {
-    wants: () => ({ top: TOP, maps: { kinds: ["cross"], bits: 16 } }),
-    onTrace: (next, asked) => { trace = next; request = asked; slider.max = String(trace.steps.length); show(Number(state.step || trace.prefix_length + 1)); drawPrefix(); },
+    among: attending,
+    wants: () => ({ top: TOP, maps: { kinds: [kind()], bits: 16 } }),
+    onTrace: (next, asked) => {
+      trace = next;
+      request = asked;
+      slider.max = String(trace.steps.length);
+      show(Number(state.step || (isReader() ? trace.steps.length : trace.prefix_length + 1)));
+      drawPrefix();
+    },
   });
+  if (isReader()) written.setAttribute("aria-label", text("steps.written_reader"));
   const jump = (icon, words, target) => make("button", { type: "button", "aria-label": words, title: words, onclick: () => { stop(); if (trace) show(target()); } }, makeIcon(icon));
   const player = make("div", { class: "player" },
     jump("first", text("steps.first"), () => 1), jump("back", text("steps.back"), () => current() - 1), play,
     jump("forward", text("steps.forward"), () => current() + 1), jump("last", text("steps.last"), () => trace.steps.length), slider, where);
   const prefix = make("form", { class: "row" });
-  root.append(make("h1", {}, text("steps.title")), make("p", { class: "lead" }, text("steps.lead")), sentence.root,
+  root.append(make("h1", {}, text("steps.title")), make("p", { class: "lead" }, text(isReader() ? "steps.lead_reader" : "steps.lead")), sentence.root,
     make("section", { class: "card wide-card", "aria-label": text("steps.player") }, written, player, prefix), make("div", { class: "columns two" }, figure.root, course.root));
 
   slider.addEventListener("input", () => { stop(); show(Number(slider.value)); });
@@ -78,18 +91,18 @@ export function mount(root, context) {
   /** @param {number} step */
   function drawChoices(step) {
     const { chosen, best, rank, entropy } = trace.steps[step - 1];
-    const isForced = step <= trace.prefix_length;
+    const isForced = !isReader() && step <= trace.prefix_length;
     const choices = best.some((one) => one.token === chosen.token) ? best : [...best, chosen];
     const bars = choices.map((one) => {
       const share = Math.exp(one.log_probability);
       const fill = make("span", { class: "bar-fill" });
       fill.style.width = `${100 * share}%`;
       const isChosen = one.token === chosen.token;
-      const isEnd = one.piece === "</s>";
+      const isEnd = one.piece === "</s>" || (isReader() && /^<0x/.test(one.piece)); // half a letter is nothing that could be typed
       return make("li", {}, make("button", {
         type: "button", class: isChosen ? "option chosen" : "option", disabled: isChosen || isEnd,
         "aria-label": text(isChosen ? "steps.choice_taken" : "steps.choice", { piece: one.piece, share: percent(share, 2) }),
-        onclick: () => { stop(); update({ forced: [...trace.n_best[0].tokens.slice(0, step - 1), one.token].join("-"), prefix: "", step: step + 1 }); sentence.again(); },
+        onclick: () => { stop(); take(step, one); },
       }, make("span", { class: "bar-name", lang: trace.target.language }, ...pieceParts(one.piece)), make("span", { class: "bar-track" }, fill), make("span", { class: "bar-share" }, percent(share, 2))));
     });
     figure.body.replaceChildren(make("ol", { class: "options" }, ...bars), drawLooks(step));
@@ -106,12 +119,25 @@ export function mount(root, context) {
     });
   }
 
-  /** Where the decoder looked at this step: the source, shaded. @param {number} step */
+  /** Another piece instead of the one that stands there: the search goes on from it, or the text that is read ends with it. @param {number} step @param {any} choice */
+  function take(step, choice) {
+    if (isReader()) {
+      const words = [...trace.target.pieces.slice(0, step - 1), choice.piece].join("").replaceAll("▁", " ").trim();
+      update({ text: words, step: "" });
+      sentence.set(words);
+    } else {
+      update({ forced: [...trace.n_best[0].tokens.slice(0, step - 1), choice.token].join("-"), prefix: "", step: step + 1 });
+    }
+    sentence.again();
+  }
+
+  /** Where the decoder looked at this step: the source (or the text so far), shaded. @param {number} step */
   function drawLooks(step) {
-    const maps = mapsOf(trace, "cross");
+    const maps = mapsOf(trace, kind());
     if (!maps.length) return make("p", {});
     const table = makeTable(trace, [maps[maps.length - 1]], { head: "mean", level: "piece", hideMarks: false });
-    const words = groupsOf(trace.source, "piece").map(({ item }, place) => {
+    const seen = groupsOf(isReader() ? trace.target_input : trace.source, "piece").slice(0, isReader() ? step : undefined);
+    const words = seen.map(({ item }, place) => {
       const weight = table.weights[(step - 1) * table.columns.length + place];
       const word = make("span", { class: "look", lang: item.language }, make("span", {}, ...pieceParts(item.text)), make("small", {}, number(weight, 2)));
       word.style.setProperty("--share", `${Math.round(100 * weight)}%`);
@@ -134,7 +160,7 @@ export function mount(root, context) {
     course.body.replaceChildren(chart);
     chart.scrollLeft = bars[step - 1].offsetLeft - (chart.clientWidth - bars[step - 1].offsetWidth) / 2;
     const total = trace.n_best[0].log_probability;
-    course.read(text("steps.total", { total: number(total, 3), perplexity: number(Math.exp(-total / trace.steps.length), 3) }));
+    course.read(text(isReader() ? "steps.total_reader" : "steps.total", { total: number(total, 3), perplexity: number(Math.exp(-total / trace.steps.length), 3) }));
     course.offer({
       table: () => ({ columns: [text("steps.step"), text("steps.chosen"), text("steps.probability"), text("steps.entropy")], rows: trace.steps.map((one, place) => [place + 1, one.chosen.piece, Math.exp(one.chosen.log_probability), one.entropy]) }),
       svg: () => courseAsSvg(trace.steps),
@@ -144,6 +170,8 @@ export function mount(root, context) {
   }
 
   function drawPrefix() {
+    prefix.hidden = isReader();
+    if (isReader()) return; // the text itself is how it begins
     const field = make("input", { type: "text", maxlength: 400, lang: trace.target.language, autocomplete: "off", spellcheck: "false" });
     const pieces = trace.n_best[0].pieces.slice(0, trace.prefix_length);
     field.value = state.prefix || pieces.join("").replaceAll("▁", " ").trim();
