@@ -128,6 +128,12 @@ def test_steps_and_tree_tell_the_servers_numbers(visit: Visit, address: str) -> 
     assert [line[1] for line in lines] == [one["text"] or "—" for one in reply["n_best"]]
     assert [float(line[5]) for line in lines] == [round(one["score"], 4) for one in reply["n_best"]]
     assert watched.page.locator(".tree .node").count() == len(reply["tree"]["nodes"])
+    watched.page.locator(".wide-table tbody button").nth(1).click()
+    told = watched.page.locator(".reading").first.inner_text()
+    watched.page.reload()
+    watched.settle()
+    assert watched.page.locator(".node.active.finished").count() == 1
+    assert watched.page.locator(".reading").first.inner_text() == told
 
 
 def test_a_link_brings_back_the_state(visit: Visit) -> None:

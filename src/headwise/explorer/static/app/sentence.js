@@ -48,7 +48,7 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false,
   const { state, text, update } = context;
   const model = chosenModel(context, among);
   const isReader = readsOnly(model);
-  const examples = model.examples?.length ? model.examples : EXAMPLES[model.source] ?? [];
+  const examples = model.examples?.length ? model.examples : EXAMPLES[model.source] ?? (isReader ? EXAMPLES.en : []);
   state.text ||= examples[0] ?? "";
   let last = new AbortController();
 
@@ -118,7 +118,7 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false,
   const form = make("form", { class: "sentence-form" },
     make("label", { class: "field wide" }, make("span", {}, isReader ? text("sentence.text") : text("sentence.source", { language: languageName(context, model.source) })), field),
     button);
-  form.addEventListener("submit", (event) => { event.preventDefault(); go({ prefix: "", forced: "", only: "", step: "", word: "" }); });
+  form.addEventListener("submit", (event) => { event.preventDefault(); go({ prefix: "", forced: "", only: "", step: "", word: "", node: "" }); });
   field.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); form.requestSubmit(); }
   });
@@ -134,8 +134,8 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false,
       options: among(context.models).map((one) => [one.name, nameOf(one)]),
       onChange: (name) => context.open(context.name, { model: name, text: "", prefix: "", forced: "" }),
     }) : null,
-    ...(isReader ? [] : [makeNumber({ label: text("sentence.size"), value: Number(state.beam || 4), min: 1, max: 8, step: 1, onChange: (beam) => { update({ beam }); go(); } }),
-    makeNumber({ label: text("sentence.alpha"), value: Number(state.alpha || 1), min: 0, max: 2, step: 0.1, onChange: (alpha) => { update({ alpha }); go(); } })]));
+    ...(isReader ? [] : [makeNumber({ label: text("sentence.size"), value: Number(state.beam || 4), min: 1, max: 8, step: 1, onChange: (beam) => { update({ beam, node: "" }); go(); } }),
+    makeNumber({ label: text("sentence.alpha"), value: Number(state.alpha || 1), min: 0, max: 2, step: 0.1, onChange: (alpha) => { update({ alpha, node: "" }); go(); } })]));
 
   const root = make("section", { class: "sentence", "aria-label": text("sentence.name") },
     form, examples.length ? chips : null, settings, problem, several,

@@ -55,6 +55,11 @@ export function mount(root, context) {
       data: () => trace.tree,
       request,
     });
+    const kept = layout.placed.find((one) => String(one.number) === state.node);
+    if (kept) {
+      choose(kept);
+      frame.scrollLeft = kept.x - frame.clientWidth / 2;
+    }
   }
 
   /** @param {boolean} live whether it listens, and takes its colours from the page's style @returns {SVGElement} */
@@ -81,7 +86,7 @@ export function mount(root, context) {
       if (live) {
         one.element = group;
         group.addEventListener("pointerenter", () => choose(one));
-        group.addEventListener("pointerdown", () => choose(one));
+        group.addEventListener("pointerdown", () => keep(one));
       }
       svg.append(group);
     }
@@ -96,6 +101,12 @@ export function mount(root, context) {
     one.element.classList.add("active");
     const length = number(one.step);
     figure.read(text("tree.reading", { piece: one.piece, fate: text(`tree.${one.fate}`), log_probability: number(one.log_probability, 4), total: number(one.total, 4), length, alpha: number(alpha(), 1), divisor: number(one.step ** alpha(), 3), score: number(one.score, 4) }));
+  }
+
+  /** A node that the address remembers; those only passed over are not written there. @param {any} one */
+  function keep(one) {
+    choose(one);
+    update({ node: one.number });
   }
 
   /** Left to the parent, right to the best child, up and down among what stands in the same column. @param {KeyboardEvent} event */
@@ -119,7 +130,7 @@ export function mount(root, context) {
     });
     const rows = lines.map((line, rank) => make("tr", {}, make("th", { scope: "row" }, String(line[0])), make("td", { class: "words-cell" }, make("button", {
       type: "button", class: "plain", lang: trace.target.language,
-      onclick: () => { const leaf = layout.placed.find((one) => one.number === trace.tree.leaves[rank]); choose(leaf); leaf.element.scrollIntoView({ block: "nearest", inline: "nearest" }); },
+      onclick: () => { const leaf = layout.placed.find((one) => one.number === trace.tree.leaves[rank]); keep(leaf); leaf.element.scrollIntoView({ block: "nearest", inline: "nearest" }); },
     }, String(line[1]) || "—")), ...line.slice(2).map((value) => make("td", {}, Number.isInteger(value) ? String(value) : number(Number(value), 4)))));
     const body = make("tbody", {}, ...rows);
     rove(body);
