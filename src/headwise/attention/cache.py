@@ -28,6 +28,10 @@ class Cache(Protocol):
         ...
 
 
+FIRST_ROOM = 32
+"""Positions of a new rolling cache."""
+
+
 class KeyValueCache:
     """Keys and values of one attention layer for `num_rows` hypotheses, room for `max_length` positions."""
 
@@ -69,3 +73,40 @@ class KeyValueCache:
         torch.index_select(self.values[: self.length], 1, index, out=spare_values[: self.length])
         self._spare = (self.keys, self.values)
         self.keys, self.values = spare_keys, spare_values
+
+
+class RollingCache(KeyValueCache):
+    """A cache that forgets from the front and never fills up: what is over is dropped when the room is needed."""
+
+    _first = 0
+
+    @classmethod
+    def beginning(cls, num_rows: int, *, like: Float[Tensor, "any head head_dim"]) -> "RollingCache":
+        """Empty, for keys of this form."""
+        shape = (FIRST_ROOM, num_rows, *like.shape[1:])
+        return cls(like.new_empty(shape), like.new_empty(shape))
+
+    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Add a position; returns all keys and values that are not forgotten."""
+        if self._first + self.length == self.keys.shape[0]:
+            self._copy(slice(None), room=max(FIRST_ROOM, 2 * self.length))
+        self.length += 1
+        end = self._first + self.length
+        self.keys[end - 1], self.values[end - 1] = k[:, :, 0], v[:, :, 0]
+        return self.keys[self._first : end].permute(1, 2, 0, 3), self.values[self._first : end].permute(1, 2, 0, 3)
+
+    def keep_last(self, length: int) -> None:
+        """Forget all positions but the last ones."""
+        self._first += self.length - length
+        self.length = length
+
+    def reorder(self, index: Int[Tensor, " new_row"]) -> None:
+        self._copy(index, room=self.keys.shape[0])
+
+    def _copy(self, rows: "Tensor | slice", *, room: int) -> None:
+        for name in ("keys", "values"):
+            old = getattr(self, name)[self._first : self._first + self.length, rows]
+            new = old.new_empty((room, *old.shape[1:]))
+            new[: self.length] = old
+            setattr(self, name, new)
+        self._first = 0

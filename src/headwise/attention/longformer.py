@@ -175,7 +175,9 @@ class LongformerMultiHead(MultiHeadAttention):
         rows = self.kernel.plan(as_given(mask), x.shape[1], x.shape[1], x.device).wide
         return maps[0] if rows is None else torch.where(rows.is_wide[:, None, :, None], maps[1], maps[0])
 
-    def step(self, x: Float[Tensor, "row 1 dim"], cache: Cache) -> Float[Tensor, "row 1 dim"]:
+    def step(
+        self, x: Float[Tensor, "row 1 dim"], cache: Cache, *, mask: Mask | None = None
+    ) -> Float[Tensor, "row 1 dim"]:
         raise AssertionError("refused in a decoder where it is built")
 
     def _global_views(self, x: Tensor, position: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:

@@ -204,16 +204,19 @@ class MultiHeadAttention(nn.Module):
         heads, head_dim = self.num_heads, self.head_dim
         return make(max_length=max_length, num_rows=num_rows, num_heads=heads, head_dim=head_dim, like=like)
 
-    def step(self, x: Float[Tensor, "row 1 dim"], cache: Cache) -> Float[Tensor, "row 1 dim"]:
-        """One more position of causal self-attention: read everything before, remember this one."""
+    def step(
+        self, x: Float[Tensor, "row 1 dim"], cache: Cache, *, mask: Mask | None = None
+    ) -> Float[Tensor, "row 1 dim"]:
+        """One more position of causal self-attention: read everything before, remember this one. `mask` hides what is remembered of others."""
         time = cache.length
         position = None if self.relation is None else torch.full(x.shape[:2], time, device=x.device)
         q, k, v = self.queries_keys_values(x, position, length=time + 1)
         bias = None if self.relation is None else self.relation.bias(q, num_keys=time + 1, offset=time)
         if isinstance(self.kernel, Stepping):
+            assert mask is None, "a kernel with a memory of its own decides itself what it sees"
             return self._merge(self.kernel.step(q, k, v, cache, bias=bias))
         assert isinstance(cache, KeyValueCache)
-        return self._merge(self.kernel(q, *cache.append(k, v), Mask(), bias=bias))
+        return self._merge(self.kernel(q, *cache.append(k, v), Mask() if mask is None else mask, bias=bias))
 
     def weights(
         self,

@@ -62,11 +62,12 @@ class DecoderBlock(nn.Module):
         *,
         source: KeysValues,
         cross_mask: Mask,
+        mask: Mask | None = None,
         watch: list[Tensor] | None = None,
     ) -> Float[Tensor, "row 1 dim"]:
         """One more position. `source` holds keys and values per *sentence*; the rows of a sentence share them.
 
-        With `watch`, the weights over the source, [sentence, head, row of the sentence, source], are appended to it.
+        `mask` hides remembered positions that are not a row's own. With `watch`, the weights over the source, [sentence, head, row of the sentence, source], are appended to it.
         """
 
         def look_at_source(normed: Tensor) -> Tensor:
@@ -77,6 +78,6 @@ class DecoderBlock(nn.Module):
                 watch.append(self.cross_attention.weights_over(queries, source, cross_mask, time=time))
             return self.cross_attention.attend(queries, source, cross_mask, time=time).reshape(normed.shape)
 
-        x = self.attention_residual(x, lambda normed: self.self_attention.step(normed, cache))
+        x = self.attention_residual(x, lambda normed: self.self_attention.step(normed, cache, mask=mask))
         x = self.cross_residual(x, look_at_source)
         return self.feed_forward_residual(x, self.feed_forward)

@@ -57,6 +57,26 @@ class AttendingStepper(Protocol):
         ...
 
 
+class Flow(Protocol):
+    """Rows that each have their own beginning, one a sentence: `flow.py`."""
+
+    def arrange(self, kept: Sequence[int], sources: Sequence[Sequence[int]]) -> None:
+        """The rows `kept`, in this order, and after them one for each new source; the others are left out."""
+        ...
+
+    def replace(self, places: Sequence[int], sources: Sequence[Sequence[int]]) -> None:
+        """New sentences in the places of others, which are done."""
+        ...
+
+    def forget(self, row: int) -> None:
+        """This sentence is done; its row is filling from now on."""
+        ...
+
+    def step(self, tokens: Int[Tensor, "row"]) -> Float[Tensor, "row vocab"]:
+        """Feed one token per row, the beginning of the sentence to new ones; log-probabilities, the search's to overwrite."""
+        ...
+
+
 Thing = TypeVar("Thing")
 
 

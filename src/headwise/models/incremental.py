@@ -18,6 +18,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headwise.attention.cache import Cache
+from headwise.attention.full import FullAttention
+from headwise.attention.fused import FusedAttention
 from headwise.attention.masks import Mask, padding
 from headwise.attention.multi_head import KeysValues
 from headwise.models.encoder_decoder import EncoderDecoder
@@ -56,6 +58,10 @@ class IncrementalDecoder:
         self.model = model.eval()
         self.attending = attending
         self._has_rooms = (self.device.type == "cuda" if rooms is None else rooms) and FixedDecoder.suits(model)
+        attentions = [one for block in model.decoder for one in (block.self_attention, block.cross_attention)]
+        plain = all(one.relation is None and type(one.kernel) in (FullAttention, FusedAttention) for one in attentions)
+        self.flows = bool(attentions) and plain and not attending and self.device.type == "cpu"
+        """Whether its rows may begin one by one (`flowing.py`): all keys are kept, a mask says which are seen, positions stand in x."""
         self._weights = list(model.parameters())
         self._rooms: dict[tuple[int, ...], Room] = {}
         self._fingerprint: tuple[tuple[int, int], ...] = ()
@@ -126,6 +132,16 @@ class IncrementalDecoder:
             state.cross_mask = _cross_mask(state.real)
         return state
 
+    @property
+    def source_limit(self) -> int | None:
+        """The most places a row of the encoder may have."""
+        readers = [
+            self.model.source_embedding.positions,
+            *(block.self_attention.kernel for block in self.model.encoder),
+        ]
+        limits = [limit for reader in readers if (limit := getattr(reader, "max_length", None)) is not None]
+        return min(limits, default=None)
+
     @torch.no_grad()
     def enter(self, sources: Sequence[Sequence[int]], *, width: int, max_length: int) -> Room | None:
         """These sources in a room of a suitable size, new or used before."""
@@ -134,12 +150,7 @@ class IncrementalDecoder:
         if self._fingerprint != (now := fingerprint(self._weights)):
             self._fingerprint, self._fixed = now, FixedDecoder(self.model)
             self._make_way(keep=0)
-        readers = [
-            self.model.source_embedding.positions,
-            *(block.self_attention.kernel for block in self.model.encoder),
-        ]
-        limits = [limit for reader in readers if (limit := getattr(reader, "max_length", None)) is not None]
-        source_limit = min(limits, default=None)
+        source_limit = self.source_limit
         target_limit = getattr(self.model.target_embedding.positions, "max_length", None)
         sizes = {
             "num_sentences": round_sentences(len(sources)),

@@ -1,6 +1,7 @@
 """A stepper for each kind of model: what searches want to hold in their hands."""
 
 from headwise.models.encoder_decoder import EncoderDecoder
+from headwise.models.flowing import FlowingDecoder
 from headwise.models.incremental import IncrementalDecoder
 from headwise.models.recurrent_stepper import RecurrentStepper
 from headwise.models.recurrent_translator import RecurrentTranslator
@@ -18,3 +19,10 @@ def make_stepper(model: TranslationModel, *, attending: bool = False) -> AnyStep
             return RecurrentStepper(model, attending=attending)
         case _:
             raise AssertionError(f"no stepper for {type(model).__name__}")
+
+
+def make_flow(stepper: object) -> FlowingDecoder | None:
+    """A flow of the same model, which sentences enter while others are under way; None where there is none."""
+    if not isinstance(stepper, IncrementalDecoder) or not stepper.flows:
+        return None
+    return FlowingDecoder(stepper.model, source_limit=stepper.source_limit)
