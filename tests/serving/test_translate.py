@@ -13,7 +13,8 @@ from headwise.decoding.length import LengthLimit
 from headwise.decoding.results import SearchResult
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.orders import Order
-from headwise.serving.sentences import Found, Search, prepare
+from headwise.serving.search import Found, Search
+from headwise.serving.sentences import prepare
 from tests.serving.conftest import BUNDLE
 
 KNOWN = (BUNDLE.parent / "translations.tsv").read_text(encoding="utf-8").splitlines()
@@ -112,9 +113,9 @@ def test_a_short_sentence_does_not_wait_for_a_long_one(client: TestClient, model
     done: list[bool] = []
 
     class Looking(Search):
-        def _read(self, result: SearchResult) -> tuple[Found, ...]:
+        def read(self, result: SearchResult) -> tuple[Found, ...]:
             done.append(orders[0].future.done())
-            return super()._read(result)
+            return super().read(result)
 
     answers = Looking(translator, decoding)(prepared.parts)
     assert done[-1]

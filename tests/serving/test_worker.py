@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headwise.serving import worker as module
-from headwise.serving.orders import Abandoned, Order, Part
+from headwise.serving.orders import Abandoned, More, Order, Part
 from headwise.serving.worker import MAX_BATCH_SENTENCES, MAX_BATCH_TOKENS, Worker, WorkerDied, choose_batch
 
 LATER = 1e12
@@ -197,3 +197,69 @@ def test_who_was_answered_early_is_not_answered_again(worker: Worker) -> None:
     worker.put(order)
     go.set()
     assert order.future.result(10) == ["early", "late", "late"]
+
+
+class Flowing:
+    """A flow of one step a part: answers who is there, and asks for more."""
+
+    def __init__(self) -> None:
+        self.rounds: list[list[Any]] = []
+
+    def __call__(self, parts: Sequence[Part]) -> list[Any]:
+        if any(part.argument == "bad" for part in parts):
+            raise ValueError("bad")
+        return [part.argument for part in parts]
+
+    def flow(self, parts: Sequence[Part], more: More) -> None:
+        here = list(parts)
+        while here:
+            self.rounds.append([part.argument for part in here])
+            for part in here:
+                if part.argument == "bad":
+                    raise ValueError("bad")
+            time.sleep(0.01)
+            came = more(len(here))
+            for part in here:
+                assert part.order is not None
+                part.order.deliver(part, part.argument)
+            here = list(came)
+
+
+def test_who_comes_meanwhile_joins_unless_another_waits_longer(worker: Worker) -> None:
+    run = Flowing()
+    go = hold(worker)
+    orders = [Order([Part(run, run.flow, n, key=1)], deadline=LATER) for n in range(3)]
+    other = Order([Part(run=Recorder(), argument="other", key=2)], deadline=LATER)
+    last = Order([Part(run, run.flow, 3, key=1)], deadline=LATER)
+    for order in (*orders, other, last):
+        worker.put(order)
+    go.set()
+    assert [order.future.result(10) for order in (*orders, other, last)] == [[0], [1], [2], ["other"], [3]]
+    assert run.rounds[0] == [0, 1, 2, 3]
+    late = [Order([Part(run, run.flow, n, key=1)], deadline=LATER) for n in range(4, 40)]
+    for order in late:
+        worker.put(order)
+        time.sleep(0.001)
+    assert [order.future.result(10) for order in late] == [[n] for n in range(4, 40)]
+    assert worker.num_batches < 40
+
+
+def test_one_bad_sentence_does_not_spoil_a_flow(worker: Worker) -> None:
+    run = Flowing()
+    go = hold(worker)
+    orders = [Order([Part(run, run.flow, word, key=1)], deadline=LATER) for word in ("a", "bad", "b")]
+    for order in orders:
+        worker.put(order)
+    go.set()
+    assert orders[0].future.result(10) == ["a"]
+    assert orders[2].future.result(10) == ["b"]
+    with pytest.raises(ValueError, match="bad"):
+        orders[1].future.result(10)
+
+
+def test_a_flow_takes_no_more_than_a_batch_holds() -> None:
+    beside = [Part(run=Recorder(), key=1, weight=100) for _ in range(60)]
+    waiting = [Part(run=Recorder(), key=1, weight=5) for _ in range(30)]
+    assert len(choose_batch(waiting, beside=beside)) == MAX_BATCH_SENTENCES - 60
+    long = [Part(run=Recorder(), key=1, weight=MAX_BATCH_TOKENS // 61 + 1)]
+    assert not choose_batch([*long, *waiting], beside=beside)

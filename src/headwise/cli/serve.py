@@ -128,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     check_exposure(settings)
     models = load_models(arguments.models, device=arguments.device, precision=arguments.precision)
-    serve(models, settings, announce=announce)
+    serve(models, settings, announce=announce, apart=True)
     return 0
 
 

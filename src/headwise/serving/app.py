@@ -36,10 +36,13 @@ from headwise.serving.api import (
     translate,
 )
 from headwise.serving.door import Door
+from headwise.serving.express import Express
 from headwise.serving.faults import CaughtBugs, add_faults
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.orders import Order, Part
+from headwise.serving.schemas import TranslateBody
+from headwise.serving.sentences import prepare
 from headwise.serving.state import Server
 from headwise.serving.wishes import choose_settings
 from headwise.tasks.translator import Translator
@@ -61,22 +64,25 @@ OPEN_ROUTERS: tuple[APIRouter, ...] = (health.router, libretranslate.router, pag
 """For anyone, or with a check of their own."""
 
 WARM_UP_SECONDS = 600.0
+FIRST_TEXTS = ("a", "a b c")
 
 
-def create_app(given: Mapping[str, LoadedModel], settings: ServerSettings | None = None) -> FastAPI:
-    """The application that serves these models."""
-    server = Server(given, settings or ServerSettings())
+def create_app(
+    given: Mapping[str, LoadedModel], settings: ServerSettings | None = None, *, apart: bool = False
+) -> FastAPI:
+    """The application that serves these models; `apart`: searches run in processes of their own (`apart.py`)."""
+    server = Server(given, settings or ServerSettings(), apart=apart)
 
     @asynccontextmanager
     async def live(app: FastAPI) -> AsyncIterator[None]:
-        server.start()
+        await server.start()
         tasks = [asyncio.create_task(warm_up(server)), asyncio.create_task(server.metrics.watch_loop())]
         try:
             yield
         finally:
             for task in tasks:
                 task.cancel()
-            await asyncio.to_thread(server.close)
+            await server.stop()
 
     app = FastAPI(
         title="Headwise",
@@ -93,6 +99,9 @@ def create_app(given: Mapping[str, LoadedModel], settings: ServerSettings | None
         app.include_router(router, dependencies=[Depends(require_key)])
     for router in OPEN_ROUTERS:
         app.include_router(router)
+    app.add_middleware(
+        Express, server=server, route=translate.router.routes[0], body=TranslateBody, answer=translate.translate
+    )
     # Inside the door, which counts the reply and adds its headers, and around it, for its own mistakes.
     app.add_middleware(CaughtBugs)
     app.add_middleware(Door, settings=server.settings, metrics=server.metrics)
@@ -101,20 +110,28 @@ def create_app(given: Mapping[str, LoadedModel], settings: ServerSettings | None
 
 
 async def warm_up(server: Server) -> None:
-    """Each translator translates once, on its own worker. One that cannot ends the server: it would refuse for ever."""
+    """Each translator translates once, wherever it does. One that cannot ends the server: it would refuse for ever."""
     for name, model in server.models.items():
         if isinstance(model.value, Translator):
             settings = choose_settings(model.value.recipe.decoding, None, n_best=1)
-            part = Part(run=partial(_translate_once, model.value, settings))
-            order = Order([part], deadline=time.monotonic() + WARM_UP_SECONDS)
-            server.workers[name].put(order)
             try:
-                async with asyncio.timeout(WARM_UP_SECONDS):
-                    await asyncio.wrap_future(order.future)
+                await _finish(server, name, [Part(run=partial(_translate_once, model.value, settings))])
+                await _finish(server, name, prepare(model.value, list(FIRST_TEXTS), settings).parts)
             except Exception as error:  # whatever it was, it would be the same for every client
                 server.fail(_explain(name, error))
                 return
     server.is_warm = True
+
+
+async def _finish(server: Server, name: str, parts: Sequence[Part]) -> None:
+    order = Order(parts, deadline=time.monotonic() + WARM_UP_SECONDS)
+    server.workers[name].put(order)
+    async with asyncio.timeout(WARM_UP_SECONDS):
+        await asyncio.wrap_future(order.future)
+
+
+def _translate_once(translator: Translator, settings: DecodingSettings, parts: Sequence[Part]) -> list[Any]:
+    return [translator(FIRST_TEXTS, settings)]
 
 
 def _explain(name: str, error: Exception) -> HeadwiseError:
@@ -129,7 +146,3 @@ def _explain(name: str, error: Exception) -> HeadwiseError:
         "or another --device or --precision",
         f"模型 {name} 未能翻译第一个句子（{zh}），服务器停止；请用 `headwise translate` 试一试，或换 --device、--precision",
     )
-
-
-def _translate_once(translator: Translator, settings: DecodingSettings, parts: Sequence[Part]) -> list[Any]:
-    return [translator(["a", "a b c"], settings)]

@@ -5,11 +5,13 @@
     a head that cannot be read            400, or 431 when it is too large
 
 uvicorn bounds only the pause after a reply, and closing alone waits for a client that may never read: what is late is cut off.
-The application gets the means to do so (`scope["extensions"]["headwise.cut"]`). Tested: real sockets.
+The application gets the means to do so (`scope["extensions"]["headwise.cut"]`), and to be told when the client leaves
+(`headwise.leave`). What is written in one turn of the loop, a head and a body, is sent as one. Tested: real sockets.
 """
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import h11
@@ -27,6 +29,34 @@ MAX_CONNECTIONS_OF_ONE = 128
 """Of one other machine."""
 
 
+class Gathered:
+    """A transport that sends what is written in one turn of the event loop at once."""
+
+    def __init__(self, inner: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._inner, self._loop = inner, loop
+        self._held: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._held:
+            self._loop.call_soon(self._send)
+        self._held.append(data)
+
+    def close(self) -> None:
+        self._send()
+        self._inner.close()
+
+    def get_write_buffer_size(self) -> int:
+        return self._inner.get_write_buffer_size() + sum(map(len, self._held))
+
+    def _send(self) -> None:
+        held, self._held = self._held, []
+        if held and not self._inner.is_closing():
+            self._inner.write(b"".join(held))
+
+
 class Connection(H11Protocol):
     """uvicorn's, with an end to every wait."""
 
@@ -40,10 +70,14 @@ class Connection(H11Protocol):
         super().__init__(config, server_state, app_state, _loop)
         self._late: asyncio.TimerHandle | None = None
         self.idle_since = self.loop.time()
+        self._on_leave: Callable[[], None] | None = None
         app = self.app
 
         async def answer(scope: Any, receive: Any, send: Any) -> None:
-            scope["extensions"] = {"headwise.cut": {"call": self.transport.abort}}
+            scope["extensions"] = {
+                "headwise.cut": {"call": self.transport.abort},
+                "headwise.leave": {"call": self.when_left},
+            }
             await app(scope, receive, send)
 
         self.app = answer
@@ -54,14 +88,22 @@ class Connection(H11Protocol):
         return self.cycle is None or self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(Gathered(transport, self.loop))  # type: ignore[arg-type]
         self._expect()
         self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        if self._on_leave is not None:
+            self._on_leave()
         self._expect_nothing()
         self._unset_keepalive_if_required()
+
+    def when_left(self, call: Callable[[], None] | None) -> None:
+        """What to call if the client leaves, or nothing any more. A task that listens would cost every request more."""
+        self._on_leave = call
+        if call is not None and self.cycle is not None and self.cycle.disconnected:
+            call()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)

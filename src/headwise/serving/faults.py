@@ -46,7 +46,7 @@ _STATUSES: Mapping[int, tuple[str, str, str]] = {
 
 def add_faults(app: FastAPI) -> None:
     """Every exception of every address becomes a reply here."""
-    app.add_exception_handler(HeadwiseError, _explain)
+    app.add_exception_handler(HeadwiseError, explain)
     app.add_exception_handler(RequestValidationError, _explain_fields)
     app.add_exception_handler(HTTPException, _explain_status)
 
@@ -68,7 +68,8 @@ def reply_to(path: str, refusal: Refusal) -> JSONResponse:
     return reply(path, refusal.status, refusal.code, en=refusal.en, zh=refusal.zh, headers=headers)
 
 
-async def _explain(request: Request, error: Exception) -> JSONResponse:
+async def explain(request: Request, error: Exception) -> JSONResponse:
+    """An error of the library as a reply."""
     assert isinstance(error, HeadwiseError)
     path = request.scope["path"]
     if isinstance(error, Refusal):

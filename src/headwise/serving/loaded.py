@@ -35,6 +35,8 @@ class LoadedModel:
     directory: Path | None = None
     language: str | None = None
     """Of a language model, as its recipe says."""
+    precision: Precision = "auto"
+    """As asked for."""
 
     @property
     def languages(self) -> tuple[str, str] | None:
@@ -90,7 +92,8 @@ def load_model(name: str, directory: Path, *, device: Device = "auto", precision
     task, data = recipe.get("task"), recipe.get("data")
     match task:
         case "translation":
-            return LoadedModel(name, "translator", Translator.load(path, device=device, precision=precision), path)
+            translator = Translator.load(path, device=device, precision=precision)
+            return LoadedModel(name, "translator", translator, path, precision=precision)
         case "language_modeling":
             language = data.get("language") if isinstance(data, dict) else None
             return LoadedModel(name, "language_model", LanguageModel.load(path), path, language)

@@ -81,7 +81,7 @@ class Metrics:
                 [({}, stall)],
             ),
             *_family("headwise_ready", "gauge", "1 if requests are welcome.", [({}, int(server.is_ready))]),
-            *_family("process_resident_memory_bytes", "gauge", "Memory.", [({}, resident_bytes())]),
+            *_family("process_resident_memory_bytes", "gauge", "Memory.", [({}, server.resident_bytes)]),
         ]
         return "\n".join(lines) + "\n"
 

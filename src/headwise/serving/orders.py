@@ -18,9 +18,12 @@ class Abandoned(Exception):  # noqa: N818 - nobody waits for the answer any more
 
 @dataclass(eq=False)
 class Part:
-    """One piece of work; `run` answers it together with others of the same key."""
+    """One piece of work."""
 
     run: "Callable[[Sequence[Part]], Sequence[Any]]"
+    """Answers the part together with others of the same key."""
+    flow: "Callable[[Sequence[Part], More], None] | None" = None
+    """Does the same and, between two steps, takes in those that come meanwhile; None: it cannot."""
     argument: Any = None
     key: Hashable | None = None
     """None: alone."""
@@ -33,6 +36,13 @@ class Part:
     def is_over(self) -> bool:
         return self.order is not None and self.order.is_over
 
+    @property
+    def is_answered(self) -> bool:
+        return self.order is not None and self.order.has_answered(self)
+
+
+More = Callable[[int], Sequence[Part]]
+"""Given how many are under way, those that join them now."""
 
 _NOTHING = object()
 
@@ -46,6 +56,8 @@ class Order:
         self._results: list[Any] = [_NOTHING] * len(parts)
         self._left = len(parts)
         self._is_gone = False
+        self.on_leave: Callable[[], None] | None = None
+        """Called if the client leaves before the answer."""
         for place, part in enumerate(parts):
             part.order, part.place = self, place
         if not parts:
@@ -59,6 +71,11 @@ class Order:
     def leave(self) -> None:
         """The client is gone."""
         self._is_gone = True
+        if self.on_leave is not None and not self.future.done():
+            self.on_leave()
+
+    def has_answered(self, part: Part) -> bool:
+        return self._results[part.place] is not _NOTHING
 
     def deliver(self, part: Part, result: Any) -> None:
         """Once; whoever was answered before the rest of a batch is not answered again with it."""

@@ -1,7 +1,7 @@
 """What was found, as it is sent: rounded where rounding of the last bits would show which batch a sentence was in."""
 
 from headwise.serving.schemas import CandidateReply, TranslationReply
-from headwise.serving.sentences import Found
+from headwise.serving.search import Found
 
 DIGITS = 4
 

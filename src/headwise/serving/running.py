@@ -94,10 +94,11 @@ def serve(
     *,
     announce: Callable[[str], None],
     opened: Callable[[str], None] | None = None,
+    apart: bool = False,
 ) -> None:
-    """Serve until a signal comes; `announce` says where, once the door is open, or `opened` is told the address alone."""
+    """Serve until a signal comes; `announce` says where, once the door is open, or `opened` is told the address alone. `apart` as for `create_app`."""
     check_exposure(settings)
-    app = create_app(models, settings)
+    app = create_app(models, settings, apart=apart)
     listening = open_socket(settings)
     host, port = listening.getsockname()[:2]
     address = f"[{host}]" if ":" in host else host

@@ -1,53 +1,25 @@
 """Texts become sentences, sentences become parts of a worker's batches, and translations become texts again.
 
     prepare   split, tokenise, count            in a thread of its own: tokenising blocks the event loop as well as a model does
-    answer    one search for all parts of equal settings, stopped between two steps when nobody waits any more
+    answer    one search for all parts of equal settings (`search.py`)
     assemble  sentences back into their places; paragraphs and blank lines stay
 
-A prefix is a wish of each sentence, not of the batch, so requests with different prefixes are joined too. Samples are drawn by
-the number of the sentence in its request: neighbours change nothing. Tested: = the translator itself, alone and in company.
+A prefix is a wish of each sentence, not of the batch, so requests with different prefixes are joined too.
+Tested: = the translator itself, alone and in company.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-import torch
-from torch import Tensor
-
-from headwise.decoding.choices import DecodingSettings, decode
-from headwise.decoding.constraints import Phrases, check_phrases, encode_phrases
+from headwise.decoding.choices import DecodingSettings
+from headwise.decoding.constraints import check_phrases, encode_phrases
 from headwise.decoding.length import limit_for
-from headwise.decoding.results import SearchResult
-from headwise.decoding.stepping import AttendingStepper, Room, RoomyStepper, Stepper
 from headwise.serving.faults import Refusal
 from headwise.serving.limits import MAX_SENTENCES, MAX_TOKENS
-from headwise.serving.orders import Abandoned, Part
-from headwise.tasks.translator import Translator, on_one_line
+from headwise.serving.orders import Part
+from headwise.serving.search import Found, Search, Sentence
+from headwise.tasks.translator import Translator
 from headwise.text.splitting import SplitText, split_text
-
-Watch = Callable[[Sequence[int]], None]
-"""Is shown the tokens of the best hypothesis at every step."""
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """What the search is told of a sentence."""
-
-    ids: tuple[int, ...]
-    phrases: Phrases
-    number: int
-
-
-@dataclass(frozen=True)
-class Found:
-    """One of the n best of a sentence."""
-
-    text: str
-    score: float
-    log_probability: float
-    is_whole: bool
-    """False if the length limit cut it."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +73,8 @@ def prepare(
         )
     rules = encode_phrases(settings, translator.tokenizers.target.encode)
     begun = tuple(translator.tokenizers.target.encode(prefix)) if prefix else ()
+    search = Search(translator, settings)
+    flow = search.flow if search.flows else None
     parts: list[Part] = []
     for one in split_texts:
         for first, sentence in enumerate(one.sentences):
@@ -110,7 +84,8 @@ def prepare(
             check_phrases(phrases, limit=limit_for(settings.max_length, len(ids)))
             parts.append(
                 Part(
-                    run=Search(translator, settings),
+                    run=search,
+                    flow=flow,
                     argument=Sentence(ids, phrases, len(parts)),
                     key=(id(translator), settings),
                     weight=len(ids) + 1,
@@ -135,87 +110,3 @@ def _check_tokens(num_tokens: int, number: int) -> None:
             en=f"sentence {number} has {num_tokens:,} tokens, at most {MAX_TOKENS:,} are translated; split it with punctuation",
             zh=f"第 {number} 句有 {num_tokens:,} 个词元，最多翻译 {MAX_TOKENS:,} 个；请用标点断句",
         )
-
-
-@dataclass(frozen=True)
-class Search:
-    """Answers parts that share their settings."""
-
-    translator: Translator
-    settings: DecodingSettings
-    watch: Watch | None = None
-
-    def __call__(self, parts: Sequence[Part]) -> list[tuple[Found, ...]]:
-        attending = getattr(self.settings, "coverage_penalty", 0.0) > 0
-        inner = self.translator.stepper(attending=attending)
-        kind = WatchedAttendingStepper if attending else WatchedStepper
-        stepper = kind(inner, is_over=lambda: all(part.is_over for part in parts), watch=self.watch)
-        sentences: list[Sentence] = [part.argument for part in parts]
-        told: dict[int, tuple[Found, ...]] = {}
-
-        def tell(number: int, result: SearchResult) -> None:
-            """Short sentences do not wait for the long ones of their batch, and their clients ask again meanwhile."""
-            told[number] = self._read(result)
-            order = parts[number].order
-            if order is not None:
-                order.deliver(parts[number], told[number])
-
-        results = decode(
-            stepper,
-            [sentence.ids for sentence in sentences],
-            self.settings,
-            phrases=[sentence.phrases for sentence in sentences],
-            sentence_numbers=[sentence.number for sentence in sentences],
-            tell=tell,
-        )
-        return [told.get(number) or self._read(result) for number, result in enumerate(results)]
-
-    def _read(self, result: SearchResult) -> tuple[Found, ...]:
-        write = self.translator.tokenizers.target.decode
-        return tuple(
-            Found(on_one_line(write(one.tokens)), one.score, one.log_probability, is_whole=one.finished)
-            for one in result.hypotheses
-        )
-
-
-class WatchedStepper:
-    """A stepper that asks between two steps whether anyone still waits, and shows the first row as it grows."""
-
-    def __init__(self, inner: Stepper[Any], *, is_over: Callable[[], bool], watch: Watch | None = None) -> None:
-        self.inner, self._is_over, self._watch = inner, is_over, watch
-        self._histories: list[tuple[int, ...]] = []
-
-    @property
-    def device(self) -> torch.device:
-        return self.inner.device
-
-    def start(self, sources: Sequence[Sequence[int]], *, width: int, max_length: int) -> Any:
-        self._histories = [()] * (len(sources) * width)
-        return self.inner.start(sources, width=width, max_length=max_length)
-
-    def step(self, state: Any, tokens: Tensor) -> tuple[Tensor, Any]:
-        if self._is_over():
-            raise Abandoned
-        if self._watch is not None:
-            self._histories = [(*past, token) for past, token in zip(self._histories, tokens.tolist(), strict=True)]
-            self._watch(self._histories[0][1:])
-        return self.inner.step(state, tokens)
-
-    def reorder(self, state: Any, index: Tensor) -> Any:
-        if self._watch is not None:
-            self._histories = [self._histories[row] for row in index.tolist()]
-        return self.inner.reorder(state, index)
-
-    def enter(self, sources: Sequence[Sequence[int]], *, width: int, max_length: int) -> Room | None:
-        """Rooms are a GPU's: there a whole search is shorter than the patience of a client."""
-        if self._watch is not None or not isinstance(self.inner, RoomyStepper):
-            return None
-        return self.inner.enter(sources, width=width, max_length=max_length)
-
-
-class WatchedAttendingStepper(WatchedStepper):
-    """The same for searches that look at the attention (coverage penalty)."""
-
-    def attention(self, state: Any) -> Tensor:
-        assert isinstance(self.inner, AttendingStepper)
-        return self.inner.attention(state)

@@ -10,6 +10,7 @@ worker that belongs to no model. Tested: bounds, deadline, leaving, draining.
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,15 +20,17 @@ from typing import Annotated, Any, Protocol, TypeVar
 from fastapi import Depends, Request
 
 from headwise.errors import HeadwiseError
+from headwise.serving.apart import WorkerApart
 from headwise.serving.faults import Refusal
 from headwise.serving.keys import KeyRing, RateLimit, read_keys
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.mailbox import Mailbox, settle
-from headwise.serving.metrics import Metrics
+from headwise.serving.metrics import Metrics, resident_bytes
 from headwise.serving.orders import Order, Part
 from headwise.serving.training import DemoTraining
 from headwise.serving.worker import Worker, WorkerDied
+from headwise.tasks.translator import Translator
 
 Result = TypeVar("Result")
 
@@ -47,9 +50,10 @@ AnyWork = TypeVar("AnyWork", bound=Work)
 class Server:
     """One for the process: workers, places, what is going on."""
 
-    def __init__(self, models: Mapping[str, LoadedModel], settings: ServerSettings) -> None:
+    def __init__(self, models: Mapping[str, LoadedModel], settings: ServerSettings, *, apart: bool = False) -> None:
+        """`apart`: translators search in processes of their own, where they can."""
         self.models, self.settings = dict(models), settings
-        self.workers: dict[str | None, Worker] = {name: Worker(name) for name in models}
+        self.workers: dict[str | None, Worker] = {name: make_worker(one, apart=apart) for name, one in models.items()}
         self.workers[None] = Worker("server")
         self.places = {name: asyncio.Semaphore(settings.queue) for name in self.workers}
         self.tokenizing = ThreadPoolExecutor(max_workers=2, thread_name_prefix="headwise-tokenizing")
@@ -69,9 +73,17 @@ class Server:
     def is_ready(self) -> bool:
         return self.is_warm and not self.is_draining and all(worker.is_alive for worker in self.workers.values())
 
-    def start(self) -> None:
+    async def start(self) -> None:
         for worker in self.workers.values():
             worker.start()
+            if isinstance(worker, WorkerApart):
+                await worker.open()
+
+    @property
+    def resident_bytes(self) -> int:
+        """Memory of this process and of those that search for it."""
+        apart = [worker for worker in self.workers.values() if isinstance(worker, WorkerApart)]
+        return resident_bytes() + sum(worker.resident_bytes for worker in apart)
 
     def mailbox(self, loop: asyncio.AbstractEventLoop) -> Mailbox:
         """Where workers leave word for those who wait on this loop."""
@@ -93,7 +105,13 @@ class Server:
         worker.start()
         self.models[model.name] = model
 
-    def close(self) -> None:
+    async def stop(self) -> None:
+        for worker in self.workers.values():
+            if isinstance(worker, WorkerApart):
+                await worker.shut()
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
         if self.training is not None:
             self.training.end()
         for worker in self.workers.values():
@@ -127,6 +145,16 @@ class Server:
         finally:
             self.num_accepted -= 1
             places.release()
+
+
+def make_worker(model: LoadedModel, *, apart: bool) -> Worker:
+    """With a process where the model searches sentences on a CPU; a GPU's memory is not to hold it twice."""
+    translator, directory = model.value, model.directory
+    if not apart or directory is None or not isinstance(translator, Translator) or os.name != "posix":
+        return Worker(model.name)
+    if translator.model.output.weight.device.type != "cpu":
+        return Worker(model.name)
+    return WorkerApart(model.name, translator, directory, precision=model.precision)
 
 
 class ServerState:
@@ -173,14 +201,12 @@ class ServerState:
         order.future.add_done_callback(lambda _: mailbox.post(ended))
         late = loop.call_later(order.deadline - time.monotonic(), settle, ended)
         # A stream listens for the client itself, and only one may.
-        left = asyncio.ensure_future(self._client_leaves()) if watch_client else None
-        if left is not None:
-            left.add_done_callback(lambda _: settle(ended))
+        left = _Leaving(self.request, lambda: settle(ended)) if watch_client else None
         try:
             await ended
             if order.future.done():
                 return order.future.result()
-            if left is not None and left.done():
+            if left is not None and left.has_left:
                 raise Refusal(499, "left", en="the client left", zh="客户端已离开")
             raise Refusal(
                 504,
@@ -196,11 +222,7 @@ class ServerState:
         finally:
             late.cancel()
             if left is not None:
-                left.cancel()
-
-    async def _client_leaves(self) -> None:
-        while (await self.request.receive())["type"] != "http.disconnect":
-            pass
+                left.stop()
 
     def find(self, model: str | None, *, kind: str | None = None) -> LoadedModel:
         """A model by name, or the first of its kind."""
@@ -222,6 +244,34 @@ class ServerState:
             en=f"this needs a model of kind {kind}; see /v1/models",
             zh=f"这里需要 {kind} 类的模型；参见 /v1/models",
         )
+
+
+class _Leaving:
+    """Whether the client leaves: told by our connections, listened for on others."""
+
+    def __init__(self, request: Request, settle: Callable[[], None]) -> None:
+        self.has_left = False
+        self._request, self._settle = request, settle
+        tell = request.scope.get("extensions", {}).get("headwise.leave")
+        self._tell: Callable[[Callable[[], None] | None], None] | None = None if tell is None else tell["call"]
+        self._task = asyncio.ensure_future(self._listen()) if self._tell is None else None
+        if self._tell is not None:
+            self._tell(self._note)
+
+    def stop(self) -> None:
+        if self._tell is not None:
+            self._tell(None)
+        if self._task is not None:
+            self._task.cancel()
+
+    def _note(self) -> None:
+        self.has_left = True
+        self._settle()
+
+    async def _listen(self) -> None:
+        while (await self._request.receive())["type"] != "http.disconnect":
+            pass
+        self._note()
 
 
 async def state_of(request: Request) -> ServerState:

@@ -24,7 +24,8 @@ from headwise.errors import HeadwiseError
 from headwise.serving.faults import Refusal
 from headwise.serving.orders import Part
 from headwise.serving.replies import as_reply
-from headwise.serving.sentences import Found, Prepared, Search
+from headwise.serving.search import Found, Search
+from headwise.serving.sentences import Prepared
 from headwise.serving.state import ServerState
 
 STREAMED: dict[str, Any] = {
@@ -100,7 +101,7 @@ async def _grow(state: ServerState, model: str, part: Part) -> AsyncIterator[str
     def watch(tokens: Sequence[int]) -> None:
         loop.call_soon_threadsafe(queue.put_nowait, write(tokens))
 
-    alone = replace(part, run=replace(search, watch=watch), key=None)
+    alone = replace(part, run=replace(search, watch=watch), flow=None, key=None)
     answer = asyncio.ensure_future(state.deliver(model, [alone], watch_client=False))
     answer.add_done_callback(lambda _: queue.put_nowait(None))
     shown = ""

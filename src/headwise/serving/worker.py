@@ -3,8 +3,9 @@
     batch = the oldest part + parts of equal key, nearest in length, up to `sentences` and `tokens` (padding counted)
 
 While a batch is computed the next one gathers in the queue by itself, so an idle server answers at once and a busy one in
-full batches. A search may deliver what is done before the rest (`sentences.py`). Clients that wait for their answers come back right after it: if fewer wait than were there a batch ago, the
-thread lingers while they keep coming. Without that, 64 clients were answered in batches of 32: twice the steps. A batch that fails is answered part by part, so
+full batches. A search that flows (`search.py`) takes in whoever comes while it runs, and only then are there no batches. Of the others: clients that
+wait for their answers come back right after them, so if fewer wait than were there a batch ago, the
+thread lingers while they keep coming. Without that, 64 clients were answered in batches of 32: twice the steps. What fails together is answered part by part, so
 that one request cannot spoil another's. Whatever kills the thread costs the batch at hand and nothing else.
 Tested: joining, order, budget, leaving, deadlines, failures, a killed thread.
 """
@@ -18,6 +19,8 @@ from headwise.serving.orders import Abandoned, Order, Part
 
 MAX_BATCH_SENTENCES = 64
 MAX_BATCH_TOKENS = 8_192
+JOIN_SHARE = 0.125
+"""Whoever comes joins a flow when they are this many of those under way: encoding few sources costs nearly as much as encoding some."""
 LINGER_SECONDS = 0.1
 """The thread lingers at most this long, and at most as long as the last batch took."""
 LINGER_GAP, LINGER_SHARE = 0.005, 0.05
@@ -39,7 +42,7 @@ class Worker:
         self.name = name
         self.num_batches = self.num_parts = self.num_restarts = 0
         self._waiting: list[Part] = []
-        self._at_work: Sequence[Part] = ()
+        self._at_work: list[Part] = []
         self._changed = threading.Condition()
         self._is_closed = False
         self._expected, self._last_seconds = 0, 0.0
@@ -82,21 +85,21 @@ class Worker:
                 for part in self._at_work:
                     if part.order is not None:
                         part.order.fail(WorkerDied())
+                self._at_work = []
 
     def _work(self) -> None:
         while (batch := self._next()) is not None:
-            self._at_work = batch
             start = time.monotonic()
             # Some are answered before the batch ends and come back meanwhile: they are not to be counted twice.
             self._expected = min(MAX_BATCH_SENTENCES, len(batch) + len(self._waiting))
             self._answer(batch)
             self._last_seconds = time.monotonic() - start
-            self._at_work = ()
+            self._at_work = []
 
     def _next(self) -> list[Part] | None:
         with self._changed:
             while not self._waiting and not self._is_closed:
-                self._changed.wait()
+                self._hear(None)
             self._linger()
             self._waiting = [part for part in self._waiting if not part.is_over]
             if self._is_closed:
@@ -105,54 +108,84 @@ class Worker:
                         part.order.fail(WorkerDied())
                 return None
             batch = choose_batch(self._waiting)
-            chosen = set(map(id, batch))
-            self._waiting = [part for part in self._waiting if id(part) not in chosen]
+            self._begin(batch)
+            return batch
+
+    def _begin(self, batch: Sequence[Part]) -> None:
+        chosen = set(map(id, batch))
+        self._waiting = [part for part in self._waiting if id(part) not in chosen]
+        self._at_work = [*(part for part in self._at_work if not part.is_answered), *batch]
+        self.num_batches += bool(batch)
+        self.num_parts += len(batch)
+
+    def _hear(self, seconds: float | None) -> bool:
+        """Wait until something is put, at most so long; whether it was. The lock is held."""
+        return self._changed.wait(seconds)
+
+    def more(self, num_alive: int) -> list[Part]:
+        """Those who join the flow at work: of its key, unless another has waited longer, and if enough have come."""
+        with self._changed:
+            if self._is_closed or not self._waiting:
+                return []
+            self._waiting = [part for part in self._waiting if not part.is_over]
+            here = [part for part in self._at_work if not part.is_answered and not part.is_over]
+            key = self._at_work[0].key
+            if not self._waiting or self._waiting[0].key != key:
+                return []
+            batch = choose_batch([part for part in self._waiting if part.key == key], beside=here)
+            if len(batch) < JOIN_SHARE * num_alive:
+                return []
+            self._begin(batch)
             return batch
 
     def _linger(self) -> None:
-        """More may be on their way: those whom the last batch answered."""
+        """More may be on their way: those whom the last batch answered. A flow takes them in later."""
+        if self._waiting and self._waiting[0].flow is not None:
+            return
         until = time.monotonic() + min(LINGER_SECONDS, self._last_seconds)
         while len(self._waiting) < self._expected and not self._is_closed:
             left = min(max(LINGER_GAP, LINGER_SHARE * self._last_seconds), until - time.monotonic())
-            if left <= 0 or not self._changed.wait(left):
+            if left <= 0 or not self._hear(left):
                 return
 
-    def _answer(self, batch: Sequence[Part]) -> None:
+    def _answer(self, batch: list[Part]) -> None:
         if not batch:
             return
+        flow = batch[0].flow if self._at_work == batch else None  # not at a second try
         try:
+            if flow is not None:
+                flow(batch, self.more)
+                return
             results = batch[0].run(batch)
         except Abandoned:
             return
         except Exception as error:
-            if len(batch) == 1:
-                if batch[0].order is not None:
-                    batch[0].order.fail(error)
-                return
-            for part in batch:
+            left = [part for part in self._at_work if not part.is_answered] if flow is not None else batch
+            if len(left) == 1 and left[0].order is not None:
+                left[0].order.fail(error)
+            for part in left if len(left) > 1 else ():
                 self._answer([part])
             return
-        self.num_batches += 1
-        self.num_parts += len(batch)
         for part, result in zip(batch, results, strict=True):
             if part.order is not None:
                 part.order.deliver(part, result)
 
 
-def choose_batch(waiting: Sequence[Part]) -> list[Part]:
-    """The oldest part, and those of its key that are nearest to it in length, as many as fit."""
+def choose_batch(waiting: Sequence[Part], *, beside: Sequence[Part] = ()) -> list[Part]:
+    """The oldest part, and those of its key that are nearest to it in length, as many as fit beside those at work."""
     if not waiting:
         return []
     first = waiting[0]
     if first.key is None:
         return [first]
-    others = [part for part in waiting[1:] if part.key == first.key]
-    if len(others) >= MAX_BATCH_SENTENCES:
+    others = [part for part in waiting if part.key == first.key]
+    if len(others) > MAX_BATCH_SENTENCES:
         others.sort(key=lambda part: abs(part.weight - first.weight))
-    batch, longest = [first], first.weight
+    batch: list[Part] = []
+    longest, num_beside = max((part.weight for part in beside), default=0), len(beside)
     for part in others:
-        width = max(longest, part.weight)
-        if len(batch) == MAX_BATCH_SENTENCES or width * (len(batch) + 1) > MAX_BATCH_TOKENS:
+        width, count = max(longest, part.weight), num_beside + len(batch) + 1
+        if count > MAX_BATCH_SENTENCES or (count > 1 and width * count > MAX_BATCH_TOKENS):
             break
         batch.append(part)
         longest = width

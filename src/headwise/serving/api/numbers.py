@@ -14,7 +14,7 @@ from headwise.explorer.worked_tables import describe_score
 from headwise.serving.orders import Part
 from headwise.serving.schemas import REFUSALS
 from headwise.serving.schemas_views import AttendBody, AttendReply, CurveReply, RowBody, RowReply
-from headwise.serving.sentences import WatchedAttendingStepper, WatchedStepper
+from headwise.serving.search import WatchedAttendingStepper, WatchedStepper
 from headwise.serving.state import State
 from headwise.serving.text_traces import find_attending
 from headwise.tasks.language_model import LanguageModel

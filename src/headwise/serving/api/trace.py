@@ -30,7 +30,7 @@ from headwise.serving.schemas_trace import (
     TraceReply,
     TreeReply,
 )
-from headwise.serving.sentences import WatchedStepper
+from headwise.serving.search import WatchedStepper
 from headwise.serving.state import State
 from headwise.serving.text_traces import answer_text, find_attending, map_choice, step_reply, too_many_refused
 from headwise.tasks.translator import Translator, on_one_line

@@ -1,0 +1,164 @@
+"""The process that searches: a model, a pipe with sentences coming in, a pipe with translations going out.
+
+    python -m headwise.serving.searcher BUNDLE PRECISION THREADS
+
+It is the worker of `worker.py` with another ear: instead of waiting for a condition it reads its pipe, in the same thread, between two
+steps. So nothing here ever waits for another thread's hold of the interpreter, and the server's event loop never waits for ours.
+It ends when the pipe does: a server that dies leaves no process behind. Tested through `apart.py`.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+from pydantic import TypeAdapter
+
+from headwise.decoding.choices import DecodingSettings
+from headwise.decoding.constraints import Phrases
+from headwise.decoding.results import SearchResult
+from headwise.errors import HeadwiseError
+from headwise.serving.frames import FrameReader, write_frame
+from headwise.serving.orders import Order, Part
+from headwise.serving.search import Search, Sentence
+from headwise.serving.worker import Worker
+from headwise.tasks.translator import Translator
+
+CHUNK = 65_536
+KEPT_SETTINGS = 256
+
+_SETTINGS: TypeAdapter[DecodingSettings] = TypeAdapter(DecodingSettings)
+
+
+class Desk(Worker):
+    """A worker without a thread, whose orders come through a pipe."""
+
+    def __init__(self, translator: Translator, *, source: int, sink: int) -> None:
+        super().__init__("searcher")
+        self._source, self._sink = source, sink
+        self._frames = FrameReader()
+        self._orders: dict[int, PipedOrder] = {}
+        self._said: list[bytes] = []
+        self._counted = (0, 0, 0)
+        self.search = lru_cache(KEPT_SETTINGS)(
+            lambda text: PipedSearch(translator, _SETTINGS.validate_json(text), desk=self)
+        )
+
+    def live(self) -> None:
+        """Until the pipe ends."""
+        self._live()
+
+    def listen(self) -> None:
+        """Between two steps: what has come, and what there is to say."""
+        with self._changed:
+            self._hear(0.0)
+
+    def more(self, num_alive: int) -> list[Part]:
+        self.listen()
+        return super().more(num_alive)
+
+    def say(self, frame: dict[str, Any]) -> None:
+        self._said.append(write_frame(frame))
+
+    def _hear(self, seconds: float | None) -> bool:
+        self._write()
+        if self._is_closed or not select.select([self._source], [], [], seconds)[0]:
+            return False
+        data = os.read(self._source, CHUNK)
+        if not data:
+            self._is_closed = True
+            for order in self._orders.values():
+                order.leave()
+        for frame in self._frames.feed(data):
+            self._take(frame)
+        return True
+
+    def _write(self) -> None:
+        counts = (self.num_batches, self.num_parts, self.num_waiting)
+        if counts != self._counted:
+            self._counted = counts
+            self.say(dict(zip(("batches", "parts", "waiting"), counts, strict=True)))
+        data, self._said = b"".join(self._said), []
+        while data:
+            data = data[os.write(self._sink, data) :]
+
+    def _take(self, frame: dict[str, Any]) -> None:
+        if "leave" in frame:
+            order = self._orders.pop(frame["leave"], None)
+            if order is not None:
+                order.leave()
+            return
+        search = self.search(frame["settings"])
+        flow = search.flow if search.flows else None
+        parts = []
+        for ids, forbidden, required, prefix, number in frame["sentences"]:
+            phrases = Phrases(tuple(map(tuple, forbidden)), tuple(map(tuple, required)), tuple(prefix))
+            sentence = Sentence(tuple(ids), phrases, number)
+            parts.append(Part(search, flow, sentence, key=frame["settings"], weight=len(ids) + 1))
+        name = frame["order"]
+        self._orders[name] = PipedOrder(parts, deadline=time.monotonic() + frame["seconds"], name=name, desk=self)
+        self.put(self._orders[name])
+
+    def forget(self, name: int) -> None:
+        self._orders.pop(name, None)
+
+
+class PipedOrder(Order):
+    """What is delivered is said at once."""
+
+    def __init__(self, parts: Sequence[Part], *, deadline: float, name: int, desk: Desk) -> None:
+        super().__init__(parts, deadline=deadline)
+        self._name, self._desk = name, desk
+
+    def deliver(self, part: Part, result: Any) -> None:
+        if not self.has_answered(part):
+            super().deliver(part, result)
+            self._desk.say({"order": self._name, "place": part.place, "found": result})
+        if self.future.done():
+            self._desk.forget(self._name)
+
+    def fail(self, error: BaseException) -> None:
+        super().fail(error)
+        told: dict[str, Any] = {"bug": type(error).__name__}
+        if isinstance(error, HeadwiseError):
+            told = {"error": [error.en, error.zh]}
+        self._desk.say({"order": self._name, **told})
+        self._desk.forget(self._name)
+
+
+@dataclass(frozen=True)
+class PipedSearch(Search):
+    """Answers with numbers of tokens, and listens between two steps."""
+
+    desk: Any = None
+
+    def is_over(self, parts: Sequence[Part]) -> bool:
+        self.desk.listen()
+        return super().is_over(parts)
+
+    def read(self, result: SearchResult) -> Any:
+        return [[one.tokens, one.score, one.log_probability, one.finished] for one in result.hypotheses]
+
+
+def main(arguments: Sequence[str]) -> None:
+    bundle, precision, threads = arguments
+    # The server decides when it is over; a signal to all of its processes is for the server.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sink = os.dup(1)
+    os.dup2(2, 1)  # whatever prints must not write into the frames
+    torch.set_num_threads(int(threads))
+    translator = Translator.load(bundle, device="cpu", precision=precision)  # type: ignore[arg-type]
+    with contextlib.suppress(BrokenPipeError):
+        Desk(translator, source=0, sink=sink).live()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

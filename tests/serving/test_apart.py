@@ -1,0 +1,156 @@
+"""A process that searches: the same answers, and what happens when clients leave, it fails, dies, or is told to end."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from headwise.decoding.choices import DecodingSettings
+from headwise.decoding.constraints import Phrases
+from headwise.errors import HeadwiseError
+from headwise.serving import apart as module
+from headwise.serving.apart import WorkerApart
+from headwise.serving.loaded import LoadedModel
+from headwise.serving.orders import Order, Part
+from headwise.serving.search import Search, Sentence
+from headwise.serving.sentences import prepare
+from headwise.serving.worker import WorkerDied
+from tests.serving.conftest import BUNDLE
+from tests.serving.loops import run_alone
+from tests.serving.test_translate import KNOWN
+
+SENTENCES = [line.split("\t")[0] for line in KNOWN][:20]
+SEARCHES = (["kind=greedy"], ["kind=beam", "size=3", "num_best=2"], ["kind=greedy", "no_repeat_ngrams=3"])
+
+
+def order_of(models: dict[str, LoadedModel], texts: list[str], settings: DecodingSettings) -> Order:
+    prepared = prepare(models["tiny"].value, texts, settings, split=False)
+    return Order(prepared.parts, deadline=time.monotonic() + 60)
+
+
+async def answer(order: Order) -> list[Any]:
+    return await asyncio.wait_for(asyncio.wrap_future(order.future), 60)
+
+
+async def wait_for(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until
+        await asyncio.sleep(0.01)
+
+
+def with_process(models: dict[str, LoadedModel], scene: Callable[[WorkerApart], Awaitable[None]]) -> None:
+    """The scene, with a process that is at work and is told to end afterwards."""
+
+    async def play() -> None:
+        worker = WorkerApart("tiny", models["tiny"].value, BUNDLE, precision="fp32")
+        worker.start()
+        await worker.open()
+        pid = worker._pipes.get_pid()  # type: ignore[union-attr]
+        try:
+            await scene(worker)
+        finally:
+            await worker.shut()
+            worker.close()
+        assert not worker.is_alive
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+    run_alone(play())
+
+
+def test_it_says_what_the_library_says_and_drops_who_left(models: dict[str, LoadedModel]) -> None:
+    translator = models["tiny"].value
+
+    async def scene(worker: WorkerApart) -> None:
+        for overrides in SEARCHES:
+            settings = translator.settings(overrides)
+            orders = [order_of(models, [text], settings) for text in SENTENCES]
+            for order in orders:
+                worker.put(order)
+            expected = translator(SENTENCES, settings)
+            for order, theirs in zip(orders, expected, strict=True):
+                (ours,) = await answer(order)
+                assert [one.text for one in ours] == [one.text for one in theirs.n_best]
+                assert [one.score for one in ours] == pytest.approx([one.score for one in theirs.n_best], abs=1e-4)
+        assert worker.num_parts == len(SEARCHES) * len(SENTENCES)
+        # What is no sentence stays here.
+        here = Order([Part(run=lambda parts: [os.getpid()])], deadline=time.monotonic() + 60)
+        worker.put(here)
+        assert await answer(here) == [os.getpid()]
+        # Whoever leaves is forgotten at once, and by the process, too: a search that never ends would hold up the next.
+        endless = translator.settings(["kind=greedy", "max_length=60000", "min_length=59999"])
+        gone = order_of(models, SENTENCES[:2], endless)
+        worker.put(gone)
+        await asyncio.sleep(0.05)
+        gone.leave()
+        assert not worker._orders
+        order = order_of(models, SENTENCES[:1], translator.settings(["kind=beam"]))
+        worker.put(order)
+        await answer(order)
+
+    with_process(models, scene)
+
+
+@pytest.mark.prove
+def test_what_fails_there_is_told_here(models: dict[str, LoadedModel]) -> None:
+    translator = models["tiny"].value
+    greedy = translator.settings(["kind=greedy"])
+
+    async def scene(worker: WorkerApart) -> None:
+        wish = Sentence((4, 5), Phrases(required=((6,),)), 0)
+        refused = Order([Part(Search(translator, greedy), argument=wish, key=1)], deadline=time.monotonic() + 60)
+        broken = Sentence((4, 10**9), Phrases(), 0)
+        bug = Order([Part(Search(translator, greedy), argument=broken, key=1)], deadline=time.monotonic() + 60)
+        settings = translator.settings(["kind=sampling", "seed=3"])
+        impossible = Order([Part(Search(translator, settings), argument=wish, key=1)], deadline=time.monotonic() + 60)
+        for order in (refused, bug, impossible):
+            worker.put(order)
+        with pytest.raises(HeadwiseError, match=r"use decoding\.kind=beam"):
+            await answer(impossible)
+        with pytest.raises(RuntimeError, match="IndexError"):
+            await answer(bug)
+        fine = order_of(models, SENTENCES[:1], greedy)
+        worker.put(fine)
+        await answer(fine)
+
+    with_process(models, scene)
+
+
+@pytest.mark.prove
+def test_a_process_that_is_killed_costs_what_it_had_and_comes_again(
+    models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S6."""
+    monkeypatch.setattr(module, "AGAIN_SECONDS", 0.2)
+    translator = models["tiny"].value
+    endless = translator.settings(["kind=greedy", "max_length=60000", "min_length=59999"])
+
+    async def scene(worker: WorkerApart) -> None:
+        first = order_of(models, SENTENCES[:1], translator.settings(["kind=greedy"]))
+        worker.put(first)
+        await answer(first)
+        order = order_of(models, SENTENCES[:3], endless)
+        worker.put(order)
+        assert worker._pipes is not None
+        worker._pipes.send_signal(signal.SIGTERM)  # is for the server to hear
+        await asyncio.sleep(0.1)
+        assert worker.is_alive
+        worker._pipes.send_signal(signal.SIGKILL)
+        with pytest.raises(WorkerDied):
+            await answer(order)
+        meanwhile = order_of(models, SENTENCES[:1], endless)
+        worker.put(meanwhile)
+        with pytest.raises(WorkerDied):
+            await answer(meanwhile)
+        await wait_for(lambda: worker.is_alive)
+        assert worker.num_restarts == 1
+        again = order_of(models, SENTENCES[:1], translator.settings(["kind=greedy"]))
+        worker.put(again)
+        await answer(again)
+
+    with_process(models, scene)
