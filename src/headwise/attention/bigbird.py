@@ -37,8 +37,8 @@ class RowPattern:
     """A row that is one sentence of `length` tokens: all is arithmetic, and no table is asked."""
 
     kernel: "BigBirdAttention"
-    length: Int[Tensor, ""]
-    """A tensor, as fused kernels are compiled anew for other plain numbers (flex.py)."""
+    length: int
+    """A plain number, which a fused kernel has as a constant: one kernel a length, but nothing to look up."""
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -129,7 +129,7 @@ class BigBirdAttention(SparseAttention):
         if sentences.is_packed:
             return Plan(pattern, layout, WideRows(self.block, self._targets(sentences), is_global))
         rows = WideRows(num_keys, self._global_tokens(num_keys, device), is_global, is_shared=True)
-        return Plan(RowPattern(self, torch.full((), num_keys, device=device)), layout, rows)
+        return Plan(RowPattern(self, num_keys), layout, rows)
 
     def _fit(self, length: int) -> "BigBirdAttention":
         """The same pattern for rows of this length, without blocks that are not there: they would be laid out and hidden again."""

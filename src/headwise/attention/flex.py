@@ -88,7 +88,7 @@ def attend_compiled(
     """By one kernel for all lengths: `compiled` comes from `compile_flex`.
 
     Sizes are symbols, and the plain numbers of a mask (a window's width, a block) constants, as torch cannot put an expression of symbols
-    into a mask, and a division by a constant is cheaper. So what follows the length is a tensor or a size, never a plain number.
+    into a mask, and a division by a constant is cheaper. So what follows the length is a tensor or a size; a plain number that does (BigBird's, in rows of one sentence) means a kernel a length.
     """
     score: Score | None = None if bias is None else functools.partial(_add_bias, bias)
     if isinstance(bias, DistanceBias):

@@ -5,7 +5,8 @@
 A kernel here is a `plan`: its pattern as a mask, the layout that fetches every pair of the pattern (and others, which the pattern
 hides), and the queries that look everywhere (wide_rows.py). From it come the chunked form (gathered.py: batched products, any device) and
 the block-sparse form (flex.py: one fused kernel on CUDA). `form` chooses: "auto" takes flex on CUDA unless dropout or double
-precision is asked for, which it does not know; "chunked" and "flex" are for measuring one against the other.
+precision is asked for, which it does not know, or the row is short and nothing is being compiled: there a kernel of its own would cost seconds to make
+and save microseconds. "chunked" and "flex" are for measuring one against the other.
 
 Tested against: attention/full.py under the same pattern as a dense mask, through the table of laws and in tests/attention.
 """
@@ -28,6 +29,7 @@ from headwise.attention.wide_rows import WideRows, allowed_targets, attend_widel
 from headwise.errors import MaskError, UsageError
 
 Form = Literal["auto", "chunked", "flex"]
+MIN_KEYS_TO_COMPILE = 2048
 Views = tuple[Tensor, Tensor, Tensor]
 """Queries, keys and values, each [batch, head, time, head_dim]."""
 
@@ -76,7 +78,11 @@ class SparseAttention(ABC):
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan: ...
 
     def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
-        part = self._work_out(mask, num_queries, num_keys, device, flexes=self._flexes(device))
+        drops = (
+            self.dropout_rate > 0 and torch.is_grad_enabled()
+        )  # a guess at what the layers will ask for; they work out what it misses
+        flexes = self._flexes(device, num_keys) and (self.form == "flex" or not drops)
+        part = self._work_out(mask, num_queries, num_keys, device, flexes=flexes)
         return Mask((part,), blind_count=mask.blind_count)
 
     def __call__(
@@ -124,14 +130,15 @@ class SparseAttention(ABC):
 
     def _planned(self, mask: Mask, q: Tensor, k: Tensor, *, bias: Bias | None, dropout_rate: float) -> Planned:
         """As prepared, if it was by this kernel and for this form; a mask joined with another since is worked out again."""
-        flexes = self._flexes(q.device) and (self.form == "flex" or _fits_flex(q, bias, dropout_rate))
+        flexes = self._flexes(q.device, k.shape[2]) and (self.form == "flex" or _fits_flex(q, bias, dropout_rate))
         part = mask.parts[0] if len(mask.parts) == 1 else None
         if isinstance(part, Planned) and part.kernel == self and isinstance(part.near, FlexTable) == flexes:
             return part
         return self._work_out(mask, q.shape[2], k.shape[2], q.device, flexes=flexes)
 
-    def _flexes(self, device: torch.device) -> bool:
-        return self.form == "flex" or (self.form == "auto" and device.type == "cuda")
+    def _flexes(self, device: torch.device, num_keys: int) -> bool:
+        pays = torch.compiler.is_compiling() or num_keys >= MIN_KEYS_TO_COMPILE
+        return self.form == "flex" or (self.form == "auto" and device.type == "cuda" and pays)
 
     def _work_out(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device, *, flexes: bool) -> Planned:
         mask = as_given(mask)
