@@ -92,7 +92,11 @@ def test_the_tapped_map_gives_the_output() -> None:
 def test_weights_of_its_own_are_initialised() -> None:
     layers = torch.nn.ModuleDict({"attention": ours(1)})
     initialize(layers, torch_generator("start"))
-    assert layers["attention"].global_query.weight.abs().max() < (3 / (2 * DIM)) ** 0.5 + 1e-6
+    attention = layers["attention"]
+    assert 0 < attention.query.weight.abs().max() < (3 / (2 * DIM)) ** 0.5 + 1e-6
+    for own, other in ((attention.query, attention.global_query), (attention.key_value, attention.global_key_value)):
+        assert torch.equal(own.weight, other.weight)
+        assert own.weight is not other.weight
 
 
 def test_what_cannot_be_is_refused() -> None:

@@ -154,6 +154,11 @@ class LongformerMultiHead(MultiHeadAttention):
         self.global_query = nn.Linear(dim, dim, bias=bias)
         self.global_key_value = nn.Linear(dim, 2 * dim, bias=bias)
 
+    def begin_alike(self) -> None:
+        """The second set starts as a copy of the first, as the paper has it."""
+        self.global_query.load_state_dict(self.query.state_dict())
+        self.global_key_value.load_state_dict(self.key_value.state_dict())
+
     def _attend_self(
         self, x: Float[Tensor, "batch time dim"], mask: Mask, position: Int[Tensor, "batch time"] | None
     ) -> Float[Tensor, "batch time dim"]:

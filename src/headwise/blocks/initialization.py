@@ -16,6 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from headwise.attention.longformer import LongformerMultiHead
+
 Rule = Callable[[Tensor, torch.Generator], None]
 
 
@@ -100,6 +102,9 @@ def initialize(module: nn.Module, generator: torch.Generator) -> None:
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             rule_for(name)(parameter, generator)
+        for part in module.modules():
+            if isinstance(part, LongformerMultiHead):
+                part.begin_alike()
 
 
 class Unfilled(TorchFunctionMode):
