@@ -16,7 +16,7 @@ from headwise.tasks.recipe import load_recipe
 from headwise.tasks.word_vector_files import export_word_vectors
 from headwise.tasks.word_vector_recipe import NegativeSampling, WordVectorModel, WordVectorRecipe
 from headwise.tasks.word_vector_run import load_word_vectors, train_word_vectors
-from headwise.tasks.word_vectors import learn_word_vectors, read_text
+from headwise.tasks.word_vectors import batch_words, learn_word_vectors, num_strangers, read_text
 
 ANIMALS, TOOLS = [f"animal{number}" for number in range(7)], [f"tool{number}" for number in range(7)]
 
@@ -133,6 +133,16 @@ def test_text_that_cannot_be_learnt_from(tmp_path: Path, content: str, reason: s
     with pytest.raises(DataError, match=reason):
         train_word_vectors(recipe(tmp_path / "two.txt"), run=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_what_cbow_takes_at_once(corpus: Path) -> None:
+    """Fewer strangers than skip-gram unless the recipe says how many; batches twice as large in a text of many words, never in one of few."""
+    cbow, skip_gram = recipe(corpus, {"kind": "cbow"}), recipe(corpus, {"kind": "skip_gram"})
+    own = recipe(corpus, {"kind": "cbow", "output": {"kind": "negative_sampling", "pool": 7}})
+    assert [num_strangers(one, one.model.output) for one in (cbow, skip_gram, own)] == [20, 24, 7]
+    assert batch_words(cbow, 0.1) == int(3.0 / 0.05 / (1.5 * 0.1))
+    assert batch_words(cbow, 0.6) == int(3.0 / 0.05 / (3 * 0.6))
+    assert batch_words(cbow, 1e-9) == 512
 
 
 def test_a_rate_that_diverges_is_said(corpus: Path) -> None:

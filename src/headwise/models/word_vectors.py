@@ -59,15 +59,10 @@ def ascend(
 
 
 def ascend_own(
-    inputs: Float[Tensor, "block centre dim"],
-    outputs: Float[Tensor, "block centre dim"],
-    *,
-    rates: Float[Tensor, "block centre 1"],
+    inputs: Float[Tensor, "block centre dim"], outputs: Float[Tensor, "block centre dim"], *, rate: float
 ) -> tuple[Float[Tensor, "block centre dim"], Float[Tensor, "block centre dim"]]:
     """The same where each input has one output, its own, to say yes to: a diagonal, for which no matrix is multiplied."""
-    errors = (inputs * outputs).sum(2, keepdim=True).sigmoid_()
-    torch.sub(1, errors, out=errors)
-    errors.mul_(rates)
+    errors = (inputs * outputs).sum(2, keepdim=True).neg_().sigmoid_().mul_(rate)  # 1 - σ(s) = σ(-s)
     return errors * outputs, errors * inputs
 
 
@@ -119,24 +114,26 @@ def learn_skip_gram(tables: WordTables, windows: Windows, questions: Questions, 
 
 
 def learn_cbow(tables: WordTables, windows: Windows, questions: Questions, *, rate: float, blocks: int) -> None:
-    """The mean of a centre's context words is the input; a centre without context learns nothing."""
-    sizes = windows.pairs.sum(2, keepdim=True)
-    averaging = windows.pairs / sizes.clamp(min=1)
-    rates = (sizes > 0).float().mul_(rate)
-    weights = questions.weights * rates.transpose(1, 2)
+    """The mean of a centre's context words is the input; a centre without context has the mean 0, and learns nothing."""
+    averaging = windows.pairs / windows.pairs.sum(2, keepdim=True).clamp_(min=1)
+    spreading = windows.pairs.transpose(1, 2)
+    weights = questions.weights * (rate if questions.own is None else -rate)
     for one in _parts(len(averaging), blocks):
         contexts, outputs = windows.contexts[one], questions.outputs[one]
         means = torch.bmm(averaging[one], _fetch(tables.inputs, contexts))
-        to_means, to_outputs = ascend(
-            means, _fetch(tables.outputs, outputs), weights=weights[one], targets=questions.targets[one]
-        )
-        if questions.own is not None:
+        asked = _fetch(tables.outputs, outputs)
+        if questions.own is None:
+            to_means, to_outputs = ascend(means, asked, weights=weights[one], targets=questions.targets[one])
+        else:
+            # Every answer about a stranger is no: its error is -σ (the sign is in the weights); what the centre itself says is in the same sum.
             own = questions.own[one]
-            more, to_own = ascend_own(means, _fetch(tables.outputs, own), rates=rates[one])
-            to_means += more
+            to_means, to_own = ascend_own(means, _fetch(tables.outputs, own), rate=rate)
+            errors = torch.bmm(asked, means.transpose(1, 2)).sigmoid_().mul_(weights[one])
+            to_means.baddbmm_(errors.transpose(1, 2), asked)
+            to_outputs = torch.bmm(errors, means)
             _add(tables.outputs, own, to_own)
         _add(tables.outputs, outputs, to_outputs)
-        _add(tables.inputs, contexts, torch.bmm(windows.pairs[one].transpose(1, 2), to_means))
+        _add(tables.inputs, contexts, torch.bmm(spreading[one], to_means))
 
 
 def _parts(num_blocks: int, blocks: int) -> list[slice]:

@@ -40,8 +40,8 @@ class NegativeSampling(Settings):
     """Strangers are drawn in proportion to count^power."""
     share: int = Field(default=16, ge=1, le=256)
     """Neighbouring centres that share their strangers."""
-    pool: int = Field(default=24, ge=1, le=1024)
-    """Strangers drawn for such a block; each weighs negatives/pool."""
+    pool: int | None = Field(default=None, ge=1, le=1024)
+    """Strangers drawn for such a block; each weighs negatives/pool; none = 24, or 20 for cbow."""
 
 
 class HierarchicalSoftmax(Settings):

@@ -42,6 +42,8 @@ BATCH_WORDS = 512
 """Centres at most whose changes are computed from the same state of the tables."""
 BATCH_RATE = 3.0
 """Rate × pairs of the most frequent word in a batch, strangers included: its changes add up, and too many overshoot."""
+MANY_WORDS = 0.2
+"""Questions about the most frequent word, of one centre, below which a text counts as one of many words: there CBOW stands twice the batch."""
 
 
 @dataclass(frozen=True)
@@ -106,9 +108,19 @@ def first_rate(recipe: WordVectorRecipe) -> float:
     return 0.025 if recipe.model.kind == "skip_gram" else 0.05
 
 
+def num_strangers(recipe: WordVectorRecipe, output: NegativeSampling) -> int:
+    """Strangers drawn for a block. CBOW asks once a centre, not once a pair: its strangers cost more of its time, and fewer do."""
+    if output.pool is not None:
+        return output.pool
+    return 24 if recipe.model.kind == "skip_gram" else 20
+
+
 def batch_words(recipe: WordVectorRecipe, answers: float) -> int:
     """Centres of a batch, for an output that answers this many questions for each pair on average."""
-    pairs = recipe.model.window + 1 if recipe.model.kind == "skip_gram" else 3  # a mean moves less than its words
+    if recipe.model.kind == "skip_gram":
+        pairs = recipe.model.window + 1.0
+    else:  # a mean moves less than its words
+        pairs = 1.5 if answers < MANY_WORDS else 3.0
     return max(1, int(min(BATCH_WORDS, BATCH_RATE / first_rate(recipe) / (pairs * answers))))
 
 
@@ -124,9 +136,10 @@ def _prepare(stream: WordStream, recipe: WordVectorRecipe) -> tuple[WordTables, 
         left = keep_probabilities(stream.counts, recipe.training.subsample) * stream.counts
         answers = (1 + output.negatives) * left.max() / left.sum()
         blocks = max(1, batch_words(recipe, answers) // output.share)
+        pool = num_strangers(recipe, output)
 
         def ask(windows: Any, generator: np.random.Generator) -> Questions:
-            strangers = sampler.draw((len(windows.centres), output.pool), generator)
+            strangers = sampler.draw((len(windows.centres), pool), generator)
             return ask_negatives(windows.centres, strangers, negatives=output.negatives)
     else:
         paths = build_huffman(stream.counts)
