@@ -31,7 +31,7 @@ PICTURES: dict[str, tuple[str, dict[str, str], str, int]] = {
     "heads": ("heads", {"text": TIRED, "layer": "1", "head": "2"}, "light", 1516),
     "steps": ("steps", {"text": TIRED, "step": "9"}, "dark", 1568),
     "tree": ("tree", {"text": TIRED}, "light", 1563),
-    "numbers": ("numbers", {"show": "row", "text": WIDE, "layer": "1", "head": "2", "query": "8"}, "light", 1180),
+    "numbers": ("numbers", {"show": "row", "text": WIDE, "layer": "1", "head": "2", "query": "8"}, "light", 1450),
     "positions": ("positions", {"right": "alibi"}, "light", 1180),
     "patterns": ("patterns", {}, "light", 1640),
     "runs": ("runs", {}, "light", 1420),
