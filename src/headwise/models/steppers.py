@@ -21,8 +21,13 @@ def make_stepper(model: TranslationModel, *, attending: bool = False) -> AnyStep
             raise AssertionError(f"no stepper for {type(model).__name__}")
 
 
+def flows(stepper: object) -> bool:
+    """Whether sentences may enter while others are under way."""
+    return isinstance(stepper, IncrementalDecoder) and stepper.flows
+
+
 def make_flow(stepper: object) -> FlowingDecoder | None:
-    """A flow of the same model, which sentences enter while others are under way; None where there is none."""
+    """A flow of the same model, without any sentence yet; None where there is none."""
     if not isinstance(stepper, IncrementalDecoder) or not stepper.flows:
         return None
     return FlowingDecoder(stepper.model, source_limit=stepper.source_limit)

@@ -20,7 +20,7 @@ from headwise.decoding.flow import Arrival, can_flow, flow_greedily
 from headwise.decoding.greedy import GreedySettings
 from headwise.decoding.results import SearchResult
 from headwise.decoding.stepping import AttendingStepper, Room, RoomyStepper, Stepper
-from headwise.models.steppers import make_flow
+from headwise.models.steppers import flows, make_flow
 from headwise.serving.orders import Abandoned, More, Part
 from headwise.tasks.translator import Translator, on_one_line
 
@@ -61,7 +61,7 @@ class Search:
         """Whether `flow` may be asked for."""
         if self.watch is not None or not can_flow(self.settings):
             return False
-        return make_flow(self.translator.stepper(attending=False)) is not None
+        return flows(self.translator.stepper(attending=False))
 
     def flow(self, parts: Sequence[Part], more: More) -> None:
         """Answer parts, and those that come meanwhile."""

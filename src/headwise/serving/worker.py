@@ -19,7 +19,7 @@ from headwise.serving.orders import Abandoned, Order, Part
 
 MAX_BATCH_SENTENCES = 64
 MAX_BATCH_TOKENS = 8_192
-JOIN_SHARE = 0.125
+JOIN_SHARE = 0.25
 """Whoever comes joins a flow when they are this many of those under way: encoding few sources costs nearly as much as encoding some."""
 LINGER_SECONDS = 0.1
 """The thread lingers at most this long, and at most as long as the last batch took."""
