@@ -8,11 +8,10 @@ eight; the clients are one more process (this one). Then, of the server: times o
 clients, the longest stall of its event loop, and its memory before and after `--requests` requests. Without --model the model is
 base-size with random weights and pieces of the pocket corpus (its outputs go to the length limit, which is set to the source's).
 
-The floor: the sentences must be computed, so (1) is the ceiling of (2); HTTP itself is paid by other threads, and on a machine whose
-cores the model fills it is paid by the model: C cores, T threads of the model, and for each request h seconds of Python leave at
-most min(1, (C - T) / (rate · h)) of the rate. Under one interpreter's lock it is stricter for a model whose steps are mostly Python: m seconds a sentence in
-sorted batches, m' in batches as they come, and h under the same lock leave m / (m' + h); for the demo's model 1.24 / (1.39 + 1.05) = 0.51 at one sentence a
-request. At eight a request more wait than a batch holds, so like lengths are joined, and h is shared: 1.24 / (1.24 + 0.13) = 0.90. p99 cannot be below the time of the longest sentence's batch.
+The floor: the sentences must be computed, so (1) is the ceiling of (2). The model computes in one process with T threads, HTTP and the clients in two others, so with C cores
+they leave at most min(1, (C - T) / (rate · h)) of the rate for h seconds of Python a request and client (0.75 + 0.1 ms: 1.0 for the demo's model on two cores with one thread). What the model itself
+loses: sentences of all lengths enter a search in groups, m' = 1.13 ms of processor time instead of m = 1.01 (demo), 26.8 instead of 24.0 (base), so 0.89 in both; and the f of 64 clients who are being
+answered or on their way are missing from its rows, of which a step's fixed cost (a quarter of it for the demo's model) is not spared. p99 cannot be below the time of the longest sentence.
 How far we are: docs/experiments.md.
 """
 

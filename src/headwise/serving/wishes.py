@@ -6,7 +6,6 @@ equal settings share batches, so the same wish must give an equal value. Tested:
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 from headwise.decoding.choices import BeamSettings, DecodingSettings, GreedySettings, SamplingSettings
 from headwise.decoding.length import AverageLength, LengthLimit
@@ -17,7 +16,6 @@ from headwise.serving.schemas import BeamWish, GreedyWish, SamplingWish
 FACTOR, EXTRA = 2.0, 20
 
 
-@lru_cache(256)
 def choose_settings(
     recipe: DecodingSettings, wish: GreedyWish | BeamWish | SamplingWish | None, *, n_best: int
 ) -> DecodingSettings:
