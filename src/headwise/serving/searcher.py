@@ -8,6 +8,7 @@ It ends when the pipe does: a server that dies leaves no process behind. Tested 
 """
 
 import contextlib
+import gc
 import os
 import select
 import signal
@@ -156,6 +157,7 @@ def main(arguments: Sequence[str]) -> None:
     os.dup2(2, 1)  # whatever prints must not write into the frames
     torch.set_num_threads(int(threads))
     translator = Translator.load(bundle, device="cpu", precision=precision)  # type: ignore[arg-type]
+    gc.freeze()  # what was loaded stays
     with contextlib.suppress(BrokenPipeError):
         Desk(translator, source=0, sink=sink).live()
 
