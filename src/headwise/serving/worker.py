@@ -3,7 +3,7 @@
     batch = the oldest part + parts of equal key, nearest in length, up to `sentences` and `tokens` (padding counted)
 
 While a batch is computed the next one gathers in the queue by itself, so an idle server answers at once and a busy one in
-full batches. A search that flows (`search.py`) takes in whoever comes while it runs, and only then are there no batches. Of the others: clients that
+full batches. A search that flows (`search.py`) takes in whoever comes while it runs, unless a full batch waits. Of the others: clients that
 wait for their answers come back right after them, so if fewer wait than were there a batch ago, the
 thread lingers while they keep coming. Without that, 64 clients were answered in batches of 32: twice the steps. What fails together is answered part by part, so
 that one request cannot spoil another's. Whatever kills the thread costs the batch at hand and nothing else.
@@ -123,9 +123,10 @@ class Worker:
         return self._changed.wait(seconds)
 
     def more(self, num_alive: int) -> list[Part]:
-        """Those who join the flow at work: of its key, unless another has waited longer, and if enough have come."""
+        """Those who join the flow at work: of its key, unless another has waited longer, if enough have come and not so many
+        that they fill a batch of their own."""
         with self._changed:
-            if self._is_closed or not self._waiting:
+            if self._is_closed or not 0 < len(self._waiting) < MAX_BATCH_SENTENCES:
                 return []
             self._waiting = [part for part in self._waiting if not part.is_over]
             here = [part for part in self._at_work if not part.is_answered and not part.is_over]
@@ -151,7 +152,8 @@ class Worker:
     def _answer(self, batch: list[Part]) -> None:
         if not batch:
             return
-        flow = batch[0].flow if self._at_work == batch else None  # not at a second try
+        # A full batch of like lengths is cheaper than a flow; and a second try goes part by part.
+        flow = batch[0].flow if self._at_work == batch and len(batch) < MAX_BATCH_SENTENCES else None
         try:
             if flow is not None:
                 flow(batch, self.more)
