@@ -66,6 +66,19 @@ def test_a_sentence_of_unknown_words_is_finite_and_said(run: Path) -> None:
     assert score.as_dict()["unknown"] == 2
 
 
+def test_a_text_is_its_sentences_whatever_the_parts(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scored in one array, in parts and threads, it has the numbers of its sentences one by one."""
+    model = LanguageModel.load(run)
+    lines = [*TEXT, "", "zebras sleep", "the café", "  the\tdog\n"] * 3
+    one_by_one = model.score(lines)
+    monkeypatch.setattr("headwise.tasks.language_model.BLOCK", 23)
+    monkeypatch.setattr("headwise.tasks.language_model.PART", 5)
+    whole = model.score_text(iter(lines))
+    assert whole.num_predictions == sum(len(one.tokens) for one in one_by_one)
+    assert whole.num_unknown == sum(one.num_unknown for one in one_by_one) == 9
+    assert whole.total == pytest.approx(sum(one.total for one in one_by_one), rel=1e-6)
+
+
 def test_what_is_impossible_is_null_in_json(text: Path, tmp_path: Path) -> None:
     train(_recipe(text, "model.smoothing.kind=maximum_likelihood"), run=tmp_path / "run")
     (score,) = LanguageModel.load(tmp_path / "run").score(["zebras"])
