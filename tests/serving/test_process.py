@@ -173,7 +173,9 @@ def test_memory_stays_flat(server: ServerProcess) -> None:
     assert max(levels) < 1.02 * before
     # Flat to the end: the last fifth is no more than a page or two above the middle.
     assert levels[-1] < 1.005 * levels[2]
-    assert open_things(server) == things
+    files, threads = open_things(server)
+    assert files <= things[0]  # a connection may have been closing when it was counted
+    assert threads == things[1]
 
 
 def test_a_signal_finishes_what_was_accepted_and_refuses_the_rest(server: ServerProcess) -> None:
