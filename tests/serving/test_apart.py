@@ -2,9 +2,12 @@
 
 import asyncio
 import os
+import shutil
 import signal
+import sys
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -122,7 +125,7 @@ def test_what_fails_there_is_told_here(models: dict[str, LoadedModel]) -> None:
 
 
 @pytest.mark.prove
-def test_a_process_that_is_killed_costs_what_it_had_and_comes_again(
+def test_a_process_that_is_killed_is_started_again_with_what_it_had(
     models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S6."""
@@ -141,16 +144,56 @@ def test_a_process_that_is_killed_costs_what_it_had_and_comes_again(
         await asyncio.sleep(0.1)
         assert worker.is_alive
         worker._pipes.send_signal(signal.SIGKILL)
-        with pytest.raises(WorkerDied):
-            await answer(order)
+        # What it had is tried once more, and who comes meanwhile waits.
+        await wait_for(lambda: not worker.is_alive)
         meanwhile = order_of(models, SENTENCES[:1], endless)
         worker.put(meanwhile)
-        with pytest.raises(WorkerDied):
-            await answer(meanwhile)
         await wait_for(lambda: worker.is_alive)
         assert worker.num_restarts == 1
-        again = order_of(models, SENTENCES[:1], translator.settings(["kind=greedy"]))
-        worker.put(again)
-        await answer(again)
+        assert not order.future.done()
+        worker._pipes.send_signal(signal.SIGKILL)
+        with pytest.raises(WorkerDied):
+            await answer(order)
+        meanwhile.leave()
+        orders = [order_of(models, [text], translator.settings(["kind=beam"])) for text in SENTENCES]
+        for one in orders:
+            worker.put(one)
+        await wait_for(lambda: worker.is_alive)
+        worker._pipes.send_signal(signal.SIGKILL)
+        for one in orders:
+            await answer(one)
+        assert worker.num_restarts in (2, 3)  # the last one may have been quick
 
     with_process(models, scene)
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("what", ["gone", "changed", "talks"])
+def test_a_process_that_cannot_begin_is_told_of(
+    models: dict[str, LoadedModel], tmp_path: Path, capfd: pytest.CaptureFixture[str], what: str
+) -> None:
+    bundle = tmp_path / "model"
+    shutil.copytree(BUNDLE, bundle)
+
+    async def play() -> None:
+        worker = WorkerApart("tiny", models["tiny"].value, bundle)
+        if what == "gone":
+            shutil.rmtree(bundle)
+        elif what == "changed":
+            worker._command[-1] = "0" * 64
+        else:
+            worker._command = [sys.executable, "-c", "print('x' * 100, flush=True); import time; time.sleep(60)"]
+        worker.start()
+        order = order_of(models, SENTENCES[:1], models["tiny"].value.settings(["kind=greedy"]))
+        await worker.open()
+        worker.put(order)
+        with pytest.raises(WorkerDied):
+            await answer(order)
+        assert not worker.is_alive
+        await worker.shut()
+        worker.close()
+
+    run_alone(play())
+    said = capfd.readouterr().err
+    assert "Traceback" not in said
+    assert {"gone": "is not a model", "changed": "start the server again", "talks": ""}[what] in said

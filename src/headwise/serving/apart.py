@@ -3,7 +3,8 @@
 The model's thread and the event loop are both Python: with a small model each waited for the other at every step. Here sentences go
 through a pipe to `searcher.py` and translations come back; the rest (traces, streams) stays with the thread of `worker.py`, and its
 copy of the weights. Queue, deadline and leaving are as before: who leaves is told to the process, which drops the row at its
-next step. A process that dies costs what was sent to it (503) and is started again. Tested: a real process, killed, left, closed.
+next step. A process that dies is started again and given what it had once more; whoever has seen two die, and everybody if one dies
+before it has read its model, is told (503). Tested: a real process, killed, left, closed.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ import torch
 import headwise
 from headwise.decoding.choices import DecodingSettings
 from headwise.errors import HeadwiseError
-from headwise.serving.frames import FrameReader, write_frame
+from headwise.serving.frames import FrameReader, name_manifest, write_frame
 from headwise.serving.metrics import resident_bytes
 from headwise.serving.orders import Order, Part
 from headwise.serving.search import Search, Sentence, write_down
@@ -30,7 +31,8 @@ from headwise.serving.worker import CLOSE_SECONDS, Worker, WorkerDied
 from headwise.tasks.translator import Translator
 
 AGAIN_SECONDS = 1.0
-"""Between the death of a process and the birth of the next."""
+"""Between the death of a process and the birth of the next; twice as long after each that could not begin."""
+MAX_DOUBLINGS = 5
 
 logger = logging.getLogger(__name__)
 
@@ -45,10 +47,13 @@ class WorkerApart(Worker):
     def __init__(self, name: str, translator: Translator, bundle: Path, *, precision: str = "auto") -> None:
         super().__init__(name)
         self._translator = translator
-        self._command = [sys.executable, "-m", "headwise.serving.searcher"]
-        self._command += [str(bundle), precision, str(torch.get_num_threads())]
+        # -P: the directory the server is started in is no place for modules.
+        self._command = [sys.executable, "-P", "-m", "headwise.serving.searcher"]
+        self._command += [str(bundle), precision, str(torch.get_num_threads()), name_manifest(bundle)]
         self._pipes: asyncio.SubprocessTransport | None = None
         self._orders: dict[int, Order] = {}
+        self._has_begun, self._num_stillborn = False, 0
+        self._second_try: set[int] = set()
         self._number = self._num_there = 0
         self._counted = {"batches": 0, "parts": 0, "waiting": 0}
         self._ended = asyncio.Event()
@@ -56,7 +61,7 @@ class WorkerApart(Worker):
 
     @property
     def is_alive(self) -> bool:
-        return super().is_alive and self._pipes is not None
+        return super().is_alive and self._has_begun
 
     @property
     def num_waiting(self) -> int:
@@ -81,6 +86,8 @@ class WorkerApart(Worker):
             start_new_session=True,
         )
         self._pipes = transport
+        for number in self._orders:
+            self._send(number)
 
     async def shut(self) -> None:
         """End the process: what it has is finished by now, or given up."""
@@ -102,18 +109,20 @@ class WorkerApart(Worker):
     def put(self, order: Order) -> None:
         if not order.parts or not all(_can_travel(part) for part in order.parts):
             super().put(order)
-        elif self._pipes is None:
+        elif self._is_closed or self._num_stillborn:
             order.fail(WorkerDied())
         else:
-            self._send(order)
+            self._number += 1
+            number = self._number
+            self._orders[number] = order
+            order.on_leave = lambda: self._leave(number)
+            self._send(number)
 
-    def _send(self, order: Order) -> None:
-        self._number += 1
-        number = self._number
+    def _send(self, number: int) -> None:
+        """Now, or when there is a process again."""
+        order = self._orders[number]
         search: Search = order.parts[0].run  # type: ignore[assignment]
         sentences: list[Sentence] = [part.argument for part in order.parts]
-        self._orders[number] = order
-        order.on_leave = lambda: self._leave(number)
         frame = {
             "order": number,
             "seconds": order.deadline - monotonic(),
@@ -127,6 +136,7 @@ class WorkerApart(Worker):
 
     def _leave(self, number: int) -> None:
         if self._orders.pop(number, None) is not None:
+            self._second_try.discard(number)
             self._write({"leave": number})
 
     def _write(self, frame: dict[str, Any]) -> None:
@@ -136,6 +146,9 @@ class WorkerApart(Worker):
 
     def _take(self, frame: dict[str, Any]) -> None:
         """What the process says."""
+        if "begun" in frame:
+            self._has_begun, self._num_stillborn = True, 0
+            return
         if "batches" in frame:
             self.num_batches += frame["batches"] - self._counted["batches"]
             self.num_parts += frame["parts"] - self._counted["parts"]
@@ -153,6 +166,7 @@ class WorkerApart(Worker):
             order.fail(Bug(frame["bug"]))
         if order.future.done():
             del self._orders[frame["order"]]
+            self._second_try.discard(frame["order"])
 
     def _bury(self) -> None:
         """The process has ended: as it should, or not."""
@@ -161,14 +175,28 @@ class WorkerApart(Worker):
         self._pipes = None
         self._ended.set()
         self._counted = {"batches": 0, "parts": 0, "waiting": 0}
-        orders, self._orders = self._orders, {}
-        for order in orders.values():
-            order.fail(WorkerDied())
+        self._num_stillborn += not self._has_begun
+        self._has_begun = False
+        give_up = self._is_closed or self._num_stillborn
+        waiting = {number: order for number, order in self._orders.items() if not order.is_over}
+        self._orders = {} if give_up else {n: order for n, order in waiting.items() if n not in self._second_try}
+        self._second_try = set(self._orders)
+        for number in waiting.keys() - self._orders.keys():
+            waiting[number].fail(
+                WorkerDied("the process that searches has ended; if it could say why, it did so above")
+            )
         if not self._is_closed:
             self.num_restarts += 1
             logger.error("the process of worker %s has ended and is started again", self.name)
+            seconds = AGAIN_SECONDS * 2 ** min(self._num_stillborn, MAX_DOUBLINGS)
             loop = asyncio.get_running_loop()
-            self._again = loop.call_later(AGAIN_SECONDS, lambda: asyncio.ensure_future(self.open()))
+            self._again = loop.call_later(seconds, lambda: asyncio.ensure_future(self._open_again()))
+
+    async def _open_again(self) -> None:
+        try:
+            await self.open()
+        except OSError:  # no memory or no files left, for the moment
+            self._bury()
 
 
 class _Ear(asyncio.SubprocessProtocol):
@@ -178,9 +206,17 @@ class _Ear(asyncio.SubprocessProtocol):
         self._take_frame, self._bury = take, bury
         self._frames = FrameReader()
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport: Any = transport
+
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        for frame in self._frames.feed(data):
-            self._take_frame(frame)
+        try:
+            for frame in self._frames.feed(data):
+                self._take_frame(frame)
+        except ValueError:  # something else writes into the pipe
+            logger.error("what a searching process says cannot be read: it is ended")
+            self._frames = FrameReader()
+            self._transport.kill()
 
     def process_exited(self) -> None:
         self._bury()

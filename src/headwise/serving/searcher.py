@@ -1,13 +1,14 @@
 """The process that searches: a model, a pipe with sentences coming in, a pipe with translations going out.
 
-    python -m headwise.serving.searcher BUNDLE PRECISION THREADS
+    python -P -m headwise.serving.searcher BUNDLE PRECISION THREADS SHA256-OF-ITS-MANIFEST
 
 It is the worker of `worker.py` with another ear: instead of waiting for a condition it reads its pipe, in the same thread, between two
 steps. So nothing here ever waits for another thread's hold of the interpreter, and the server's event loop never waits for ours.
-It ends when the pipe does: a server that dies leaves no process behind. Tested through `apart.py`.
+It ends when the pipe does, and on Linux with the server even while it hangs: a server that dies leaves no process behind. Tested through `apart.py`.
 """
 
 import contextlib
+import ctypes
 import gc
 import os
 import select
@@ -17,6 +18,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,7 +28,8 @@ from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.constraints import Phrases
 from headwise.decoding.results import SearchResult
 from headwise.errors import HeadwiseError
-from headwise.serving.frames import FrameReader, write_frame
+from headwise.language import say
+from headwise.serving.frames import FrameReader, name_manifest, write_frame
 from headwise.serving.orders import Order, Part
 from headwise.serving.search import Search, Sentence
 from headwise.serving.worker import Worker
@@ -34,6 +37,7 @@ from headwise.tasks.translator import Translator
 
 CHUNK = 65_536
 KEPT_SETTINGS = 256
+PR_SET_PDEATHSIG = 1
 
 _SETTINGS: TypeAdapter[DecodingSettings] = TypeAdapter(DecodingSettings)
 
@@ -54,6 +58,8 @@ class Desk(Worker):
 
     def live(self) -> None:
         """Until the pipe ends."""
+        self.say({"begun": True})
+        self._write()
         self._live()
 
     def listen(self) -> None:
@@ -149,17 +155,34 @@ class PipedSearch(Search):
 
 
 def main(arguments: Sequence[str]) -> None:
-    bundle, precision, threads = arguments
+    bundle, precision, threads, manifest = arguments
     # The server decides when it is over; a signal to all of its processes is for the server.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sink = os.dup(1)
     os.dup2(2, 1)  # whatever prints must not write into the frames
+    _die_with_the_server()
     torch.set_num_threads(int(threads))
-    translator = Translator.load(bundle, device="cpu", precision=precision)  # type: ignore[arg-type]
+    try:
+        translator = Translator.load(bundle, device="cpu", precision=precision)  # type: ignore[arg-type]
+        if name_manifest(Path(bundle)) != manifest:
+            sys.exit(
+                say(
+                    f"headwise: error: {bundle}: is not the model any more that the server began with; start the server again",
+                    f"headwise: 错误: {bundle}：已不是服务器启动时的模型；请重新启动服务器",
+                )
+            )
+    except HeadwiseError as error:
+        sys.exit(say(f"headwise: error: {error}", f"headwise: 错误: {error}"))
     gc.freeze()  # what was loaded stays
     with contextlib.suppress(BrokenPipeError):
         Desk(translator, source=0, sink=sink).live()
+
+
+def _die_with_the_server() -> None:
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 if __name__ == "__main__":
