@@ -103,21 +103,14 @@ def answer_occlusion(
     stepper = WatchedStepper(translator.stepper(attending=False), is_over=is_over)
     check_length(translator, body.text)
     source = translator.tokenizers.source.encode(body.text)
+    _refuse_many(len(source))
     tokens = body.tokens
     if tokens is None:
         tokens = list(
             trace_sentence(translator, body.text, beam_settings(TraceBody(text=body.text)), stepper=stepper).tokens
         )
     check_prefix(translator, tokens)
-    longest = max(len(source), len(tokens))
-    if longest > MAX_OCCLUDED:
-        # Every word costs a translation read once more: the work grows with the square of the length.
-        raise Refusal(
-            422,
-            "too_long",
-            en=f"words are left out of sentences of at most {MAX_OCCLUDED} pieces, this one or its translation has {longest}; give a shorter one",
-            zh=f"只在最多 {MAX_OCCLUDED} 个词片的句子中逐词去除，该句或其译文有 {longest} 个；请给出更短的句子",
-        )
+    _refuse_many(len(tokens))
     found = occlude(translator, source, tokens, stepper=stepper)
     return OccludeReply(
         model=name,
@@ -128,6 +121,17 @@ def answer_occlusion(
         totals=found.totals.round(6).tolist(),
         changes=found.changes.round(6).tolist(),
     )
+
+
+def _refuse_many(count: int) -> None:
+    """Every word costs a translation read once more: the work grows with the square of the length."""
+    if count > MAX_OCCLUDED:
+        raise Refusal(
+            422,
+            "too_long",
+            en=f"words are left out of sentences of at most {MAX_OCCLUDED} pieces, this one or its translation has {count}; give a shorter one",
+            zh=f"只在最多 {MAX_OCCLUDED} 个词片的句子中逐词去除，该句或其译文有 {count} 个；请给出更短的句子",
+        )
 
 
 def check_length(translator: Translator, text: str) -> None:
