@@ -3,7 +3,7 @@
 import ctypes
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -99,8 +99,12 @@ def test_one_bad_request_does_not_spoil_the_others(worker: Worker) -> None:
             raise ValueError("bad")
         return [part.argument for part in parts]
 
+    assert_only_the_bad_one_fails(worker, lambda word: Part(run=run, argument=word, key=1))
+
+
+def assert_only_the_bad_one_fails(worker: Worker, make: Callable[[str], Part]) -> None:
     go = hold(worker)
-    orders = [Order([Part(run=run, argument=word, key=1)], deadline=LATER) for word in ("a", "bad", "b")]
+    orders = [Order([make(word)], deadline=LATER) for word in ("a", "bad", "b")]
     for order in orders:
         worker.put(order)
     go.set()
@@ -246,15 +250,7 @@ def test_who_comes_meanwhile_joins_unless_another_waits_longer(worker: Worker) -
 
 def test_one_bad_sentence_does_not_spoil_a_flow(worker: Worker) -> None:
     run = Flowing()
-    go = hold(worker)
-    orders = [Order([Part(run, run.flow, word, key=1)], deadline=LATER) for word in ("a", "bad", "b")]
-    for order in orders:
-        worker.put(order)
-    go.set()
-    assert orders[0].future.result(10) == ["a"]
-    assert orders[2].future.result(10) == ["b"]
-    with pytest.raises(ValueError, match="bad"):
-        orders[1].future.result(10)
+    assert_only_the_bad_one_fails(worker, lambda word: Part(run, run.flow, word, key=1))
 
 
 def test_a_flow_takes_no_more_than_a_batch_holds() -> None:

@@ -37,12 +37,15 @@ class RowPattern:
     """A row that is one sentence of `length` tokens: all is arithmetic, and no table is asked."""
 
     kernel: "BigBirdAttention"
-    length: int
-    """A plain number, which a fused kernel has as a constant: one kernel a length, but nothing to look up."""
+    length: int | Int[Tensor, ""]
+    """A plain number is a constant of the kernel it is compiled into."""
 
     @property
     def sizes(self) -> tuple[int, int]:
         return 1, 1
+
+    def at_any_length(self, device: torch.device) -> "RowPattern":
+        return replace(self, length=torch.as_tensor(self.length, device=device))
 
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         kernel = self.kernel

@@ -17,7 +17,7 @@ Dong et al. 2024 (FlexAttention). Tested against: attention/full.py, by torch's 
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -27,7 +27,7 @@ from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
 from headwise.attention.biases import Bias, DistanceBias, bias_at, entry_at
 from headwise.attention.gathered import Layout
-from headwise.attention.masks import Mask
+from headwise.attention.masks import LengthPart, Mask
 
 TILE = 128
 # torch stops compiling a function after 8 variants (kinds of masks, their numbers, types, gradients or none), and would then compute all n²
@@ -43,6 +43,7 @@ class FlexTable:
     """The tiles that exist, and the mask inside them."""
 
     tiles: BlockMask
+    mask: Mask
 
 
 def tiles_of(mask: Mask, layout: Layout, *, only_band: bool) -> FlexTable:
@@ -88,7 +89,7 @@ def attend_compiled(
     """By one kernel for all lengths: `compiled` comes from `compile_flex`.
 
     Sizes are symbols, and the plain numbers of a mask (a window's width, a block) constants, as torch cannot put an expression of symbols
-    into a mask, and a division by a constant is cheaper. So what follows the length is a tensor or a size; a plain number that does (BigBird's, in rows of one sentence) means a kernel a length.
+    into a mask, and a division by a constant is cheaper. So what follows the length is a tensor or a size, never a plain number.
     """
     score: Score | None = None if bias is None else functools.partial(_add_bias, bias)
     if isinstance(bias, DistanceBias):
@@ -100,7 +101,7 @@ def attend_compiled(
     assert tiles.q_indices is not None
     queries = (tiles.q_num_blocks, tiles.q_indices, tiles.full_q_num_blocks, tiles.full_q_indices)
     with torch._dynamo.config.patch(recompile_limit=MAX_VARIANTS, specialize_int=True):
-        output = compiled(q, k, v, score, tiles.mask_mod, (keys, queries))
+        output = compiled(q, k, v, score, _ask(_at_any_length(table.mask, q.device)), (keys, queries))
     assert isinstance(output, Tensor)
     return output
 
@@ -156,18 +157,28 @@ def _table(
 ) -> FlexTable:
     """Tiles that lie inside the pattern as a whole are not asked about."""
 
-    def may_look(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        seen = mask.at(batch, head, query, key)
-        return key >= 0 if seen is None else seen
-
     count, order = _list(tiles & ~inside)
     full_count, full_order = _list(tiles & inside)
     lengths = (layout.num_queries, layout.num_keys)
     return FlexTable(
         BlockMask.from_kv_blocks(
-            count, order, full_count, full_order, BLOCK_SIZE=TILE, mask_mod=may_look, seq_lengths=lengths
-        )
+            count, order, full_count, full_order, BLOCK_SIZE=TILE, mask_mod=_ask(mask), seq_lengths=lengths
+        ),
+        mask,
     )
+
+
+def _ask(mask: Mask) -> Pair:
+    def may_look(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        seen = mask.at(batch, head, query, key)
+        return key >= 0 if seen is None else seen
+
+    return may_look
+
+
+def _at_any_length(mask: Mask, device: torch.device) -> Mask:
+    parts = (part.at_any_length(device) if isinstance(part, LengthPart) else part for part in mask.parts)
+    return replace(mask, parts=tuple(parts))
 
 
 def _list(tiles: Bool[Tensor, "batch tile_row tile"]) -> tuple[Tensor, Tensor]:

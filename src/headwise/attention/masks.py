@@ -48,6 +48,15 @@ class Part(Protocol):
     ) -> Bool[Tensor, "#batch #head query key"]: ...
 
 
+@runtime_checkable
+class LengthPart(Protocol):
+    """A part that calculates with the length of the row."""
+
+    def at_any_length(self, device: torch.device) -> Part:
+        """The same with the length as a tensor, so that one compiled kernel serves all lengths (flex.py)."""
+        ...
+
+
 @dataclass(frozen=True)
 class Causal:
     """Query i may look at keys 0 … i + offset; the offset is the number of keys that precede query 0."""

@@ -54,7 +54,7 @@ class WorkerApart(Worker):
         self._orders: dict[int, Order] = {}
         self._has_begun, self._num_stillborn = False, 0
         self._second_try: set[int] = set()
-        self._number = self._num_there = 0
+        self._number = 0
         self._counted = {"batches": 0, "parts": 0, "waiting": 0}
         self._ended = asyncio.Event()
         self._again: asyncio.TimerHandle | None = None
@@ -86,6 +86,8 @@ class WorkerApart(Worker):
             start_new_session=True,
         )
         self._pipes = transport
+        if self._is_closed:  # while it was being started
+            transport.kill()
         for number in self._orders:
             self._send(number)
 
