@@ -136,3 +136,30 @@ def test_a_decoder_has_it_without_global_tokens(position: str | None) -> None:
 def test_with_global_tokens_a_decoder_is_refused_with_both_ways_out() -> None:
     with pytest.raises(SettingsError, match=r"kind=window or kind=fused there, or attention\.num_global=0"):
         build_attention(Longformer(), dim=6, num_heads=2, dropout_rate=0.0, role="decoder")
+
+
+def far_gradients(dtype: torch.dtype, *, upstream_of_padding: float) -> tuple[torch.Tensor, ...]:
+    """Gradients of what only global queries use; values and what flows back have a mean, as they do in a trained model."""
+    lengths = torch.tensor([[13, 8, 17, 10], [21, 9, 7, 11]])
+    numbers = torch.stack([torch.repeat_interleave(torch.tensor([1, 2, 3, 0]), row) for row in lengths])
+    near = [torch.randn(2, HEADS, 48, 16, generator=torch_generator("near", name)).to(dtype) for name in "qkv"]
+    far = [torch.randn(2, HEADS, 48, 16, generator=torch_generator("far", name)) for name in "qkv"]
+    far = [part.add(3.0 * (name == "v")).to(dtype).requires_grad_() for part, name in zip(far, "qkv", strict=True)]
+    upstream = torch.randn(2, HEADS, 48, 16, generator=torch_generator("upstream")) + 1
+    upstream = torch.where(numbers[:, None, :, None] == 0, upstream_of_padding, upstream)
+    mask = segments(numbers, numbers).ignoring_blind()
+    output = LongformerAttention(window=8).attend((*near,), (*far,), mask)  # type: ignore[arg-type]
+    return torch.autograd.grad(output, far, upstream.to(dtype))
+
+
+def test_rounding_does_not_push_the_keys_of_a_global_query_one_way() -> None:
+    """A vector added to all keys changes nothing: in bfloat16 its gradient must not be more than the rounding of the keys' own."""
+    keys = far_gradients(torch.bfloat16, upstream_of_padding=0.0)[1].float()
+    one_rounding = 2**-9 * keys.square().sum(2).sqrt()
+    assert keys.sum(2).abs().mean() < one_rounding.mean()
+
+
+def test_queries_that_see_nothing_have_finite_gradients() -> None:
+    with_slope, without = (far_gradients(torch.float32, upstream_of_padding=slope) for slope in (100.0, 0.0))
+    for found, expected in zip(with_slope, without, strict=True):
+        torch.testing.assert_close(found, expected)

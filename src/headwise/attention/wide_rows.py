@@ -92,13 +92,15 @@ def attend_widely(
     shift = highest.gather(2, index).view(scores.shape[:-1])
     exponents = (scores - shift[..., None]).exp().masked_fill(~allowed, 0.0)
     total = scores.new_zeros(num_batch, num_heads, num_queries).scatter_add(2, index, exponents.sum(-1).flatten(2))
+    # Divided before the product: gradients of scores then sum to zero in any precision. Divided after it, what bfloat16 rounds off
+    # pushes all keys of a query one way, and a projection that only such queries use follows it until it fails.
+    weights = exponents / torch.where(total > 0, total, 1.0).gather(2, index).view(*scores.shape[:-1], 1)
     if dropout_rate > 0:
-        exponents = F.dropout(exponents, dropout_rate)
+        weights = F.dropout(weights, dropout_rate)
     # Sums over many pieces are kept wide, as a product keeps its own.
-    pieces = (exponents.to(v.dtype) @ _blocks(v, rows)).to(scores.dtype).flatten(2, 3)
+    pieces = (weights.to(v.dtype) @ _blocks(v, rows)).to(scores.dtype).flatten(2, 3)
     output = pieces.new_zeros(num_batch, num_heads, num_queries, v.shape[3])
-    output = output.scatter_add(2, index[..., None].expand(-1, -1, -1, v.shape[3]), pieces)
-    return (output / total.clamp(min=torch.finfo(total.dtype).tiny)[..., None]).to(v.dtype)
+    return output.scatter_add(2, index[..., None].expand(-1, -1, -1, v.shape[3]), pieces).to(v.dtype)
 
 
 def _attend_shared(
