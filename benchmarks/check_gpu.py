@@ -1,6 +1,6 @@
 """Is the fast path on a GPU the plain path? Checks that need a GPU, each a line with its numbers; exits 1 if one fails.
 
-    python benchmarks/check_gpu.py
+    python benchmarks/check_gpu.py [NAME …]        all of them, or those named
 
 - capture      the replayed update leaves the same weights, bit for bit, as the same kernels launched one by one (3 plain updates,
                then 5 replays with a new dropout seed each), with one batch, and with two accumulated (without dropout: a replay
@@ -111,7 +111,7 @@ def check_flex(supply: list[PackedBatch]) -> tuple[bool, str]:
         outputs = [replace(kernel, form=form)(*views, mask) for form in ("flex", "chunked")]
         slope = torch.randn_like(outputs[0])
         found = [(output, *torch.autograd.grad(output, views, slope)) for output in outputs]
-        worst = max(worst, *(float((a - b).abs().max()) for a, b in zip(*found, strict=True)))
+        worst = max(worst, *(float((a - b).detach().abs().max()) for a, b in zip(*found, strict=True)))
     return worst < 1e-2, f"largest difference {worst:.1e} of outputs and gradients, four lengths, packed and not"
 
 
@@ -152,9 +152,12 @@ def main() -> int:
         "compiled": check_compiled,
         "linear_relu": check_linear_relu,
     }
+    if unknown := set(sys.argv[1:]) - set(checks):
+        print(f"no such check: {', '.join(sorted(unknown))}; there are {', '.join(checks)}", file=sys.stderr)
+        return 2
     failed = 0
-    for name, check in checks.items():
-        good, numbers = check(supply)
+    for name in sys.argv[1:] or checks:
+        good, numbers = checks[name](supply)
         failed += not good
         print(f"{'ok    ' if good else 'FAILED'} {name}: {numbers}", flush=True)
     return 1 if failed else 0
