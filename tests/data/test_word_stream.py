@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from headwise.data.word_stream import in_characters, in_words, read_words
+from headwise.data.word_stream import WordStream, in_characters, in_words, read_words
 from headwise.errors import DataError
 
 LINES = ["the cat sat on the mat", "", "The dog sat", "a cat and a dog", "rare"]
@@ -39,3 +39,13 @@ def test_characters_leave_spaces_out() -> None:
 def test_a_text_without_two_frequent_words_is_refused(lines: list[str]) -> None:
     with pytest.raises(DataError, match=r"give more text, or lower text.min_count"):
         read_words(in_words(lines, lowercase=True), min_count=3)
+
+
+def test_the_sentence_of_every_word_of_every_piece() -> None:
+    """Empty sentences and pieces that end inside of one included."""
+    lengths = [0, 5, 0, 0, 3, 1, 7, 0]
+    stream = WordStream(("a",), np.array([16]), np.zeros(16, np.int32), np.cumsum(lengths))
+    expected = np.repeat(np.arange(8), lengths)
+    for start in range(17):
+        for stop in range(start, 17):
+            assert stream.sentences(start, stop).tolist() == expected[start:stop].tolist()

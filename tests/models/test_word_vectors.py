@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from headwise.data.word_bags import BagCutter
 from headwise.data.word_windows import WindowCutter, Windows
 from headwise.models.huffman import build_huffman
 from headwise.models.word_vectors import (
@@ -30,11 +31,13 @@ def make_tables(num_outputs: int) -> WordTables:
     )
 
 
-def make_windows(share: int, seed: int = 1) -> Windows:
-    rng = np.random.default_rng(seed)
-    ids = rng.integers(0, NUM_WORDS, 19).astype(np.int32)
-    sentences = np.repeat([0, 1], [11, 8]).astype(np.int32)
-    return WindowCutter(window=3, share=share).cut(ids, sentences, generator=rng)
+def make_text(num_words: int = 19) -> tuple[np.ndarray, np.ndarray]:
+    ids = np.random.default_rng(1).integers(0, NUM_WORDS, num_words).astype(np.int32)
+    return ids, np.repeat([0, 1], [11, num_words - 11]).astype(np.int32)
+
+
+def make_windows(share: int, num_words: int = 19) -> Windows:
+    return WindowCutter(window=3, share=share).cut(*make_text(num_words), generator=np.random.default_rng(2))
 
 
 def log_likelihood(score: Tensor, target: float) -> Tensor:
@@ -87,14 +90,20 @@ def test_skip_gram_is_gradient_ascent(kind: str, share: int) -> None:
 
 
 @pytest.mark.parametrize(("kind", "share"), [("negatives", 4), ("path", 1)])
-def test_cbow_is_gradient_ascent_whose_inputs_take_the_whole_change(kind: str, share: int) -> None:
-    windows = make_windows(share)
+@pytest.mark.parametrize("num_batches", [1, 2])
+def test_cbow_is_gradient_ascent_whose_inputs_take_the_whole_change(kind: str, share: int, num_batches: int) -> None:
+    """A batch after the other; the loss knows the pairs of `WindowCutter`, what learns the bags of `BagCutter`, from the same draws."""
+    windows = make_windows(share, num_words=23 if share == 4 else 26)
+    num_blocks = len(windows.centres) // num_batches
+    bags = BagCutter(window=3, share=share, batch=num_blocks * share).cut(
+        *make_text(23 if share == 4 else 26), generator=np.random.default_rng(2)
+    )
     questions, num_outputs = ask(kind, windows)
     tables = make_tables(num_outputs)
 
-    def loss(inputs: Tensor, outputs: Tensor) -> Tensor:
+    def loss(inputs: Tensor, outputs: Tensor, blocks: range) -> Tensor:
         total = torch.zeros(())
-        for block in range(len(windows.centres)):
+        for block in blocks:
             for centre in range(share):
                 near = torch.nonzero(windows.pairs[block, centre]).ravel()
                 if not len(near):
@@ -105,10 +114,14 @@ def test_cbow_is_gradient_ascent_whose_inputs_take_the_whole_change(kind: str, s
                 total = total + answer(outputs, mean, questions, block, centre)
         return total
 
-    inputs, outputs = step_by_autograd(loss, tables)
-    learn_cbow(tables, windows, questions, rate=RATE, blocks=len(windows.centres))
-    assert torch.allclose(tables.inputs, inputs, atol=1e-5)
-    assert torch.allclose(tables.outputs, outputs, atol=1e-5)
+    expected = tables
+    for batch in range(num_batches):
+        blocks = range(batch * num_blocks, (batch + 1) * num_blocks)
+        expected = WordTables(*step_by_autograd(loss, expected, blocks))
+    learn_cbow(tables, bags, questions, rate=RATE)
+    assert len(bags.centres) == num_batches
+    assert torch.allclose(tables.inputs, expected.inputs, atol=1e-5)
+    assert torch.allclose(tables.outputs, expected.outputs, atol=1e-5)
 
 
 def test_one_pair_by_hand() -> None:

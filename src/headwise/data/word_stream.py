@@ -37,7 +37,9 @@ class WordStream:
 
     def sentences(self, start: int, stop: int) -> np.ndarray:
         """The number of the sentence each of these words stands in."""
-        return np.searchsorted(self.ends, np.arange(start, stop), side="right").astype(np.int32)
+        first, last = np.searchsorted(self.ends, (start, max(start, stop - 1)), side="right")
+        edges = np.concatenate(([start], self.ends[first:last], [stop]))
+        return np.repeat(np.arange(first, last + 1, dtype=np.int32), np.diff(edges))
 
 
 def read_words(sentences: Iterable[Sequence[str]], *, min_count: int, max_words: int | None = None) -> WordStream:

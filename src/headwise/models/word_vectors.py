@@ -26,6 +26,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from headwise.data.word_bags import Bags
 from headwise.data.word_windows import Windows
 from headwise.models.huffman import HuffmanPaths
 
@@ -40,7 +41,9 @@ class WordTables:
 
 def start_tables(num_words: int, num_outputs: int, dim: int, *, generator: np.random.Generator) -> WordTables:
     """Inputs uniform in ±0.5/dim, outputs zero, as in the C code."""
-    inputs = (generator.random((num_words, dim), dtype=np.float32) - 0.5) / dim
+    inputs = generator.random((num_words, dim), dtype=np.float32)
+    inputs -= 0.5
+    inputs /= dim
     return WordTables(torch.from_numpy(inputs), torch.zeros(num_outputs, dim))
 
 
@@ -56,14 +59,6 @@ def ascend(
     torch.sub(targets, errors, out=errors)
     errors.mul_(weights)
     return torch.bmm(errors.transpose(1, 2), outputs), torch.bmm(errors, inputs)
-
-
-def ascend_own(
-    inputs: Float[Tensor, "block centre dim"], outputs: Float[Tensor, "block centre dim"], *, rate: float
-) -> tuple[Float[Tensor, "block centre dim"], Float[Tensor, "block centre dim"]]:
-    """The same where each input has one output, its own, to say yes to: a diagonal, for which no matrix is multiplied."""
-    errors = (inputs * outputs).sum(2, keepdim=True).neg_().sigmoid_().mul_(rate)  # 1 - σ(s) = σ(-s)
-    return errors * outputs, errors * inputs
 
 
 @dataclass(frozen=True)
@@ -82,7 +77,8 @@ def ask_negatives(
 ) -> Questions:
     """The centre itself (yes) and strangers shared by the block (no), `negatives` of them in sum."""
     num_blocks, pool = strangers.shape
-    weights = (strangers[:, :, None] != centres[:, None, :]).float().mul_(negatives / pool)
+    weights = torch.empty(num_blocks, pool, centres.shape[1])
+    torch.ne(strangers[:, :, None], centres[:, None, :], out=weights).mul_(negatives / pool)
     return Questions(strangers, torch.zeros(1, pool, 1).expand(num_blocks, -1, -1), weights, centres)
 
 
@@ -113,27 +109,74 @@ def learn_skip_gram(tables: WordTables, windows: Windows, questions: Questions, 
         _add(tables.outputs, outputs[one], to_outputs)
 
 
-def learn_cbow(tables: WordTables, windows: Windows, questions: Questions, *, rate: float, blocks: int) -> None:
+def learn_cbow(tables: WordTables, bags: Bags, questions: Questions, *, rate: float) -> None:
     """The mean of a centre's context words is the input; a centre without context has the mean 0, and learns nothing."""
-    averaging = windows.pairs / windows.pairs.sum(2, keepdim=True).clamp_(min=1)
-    spreading = windows.pairs.transpose(1, 2)
-    weights = questions.weights * (rate if questions.own is None else -rate)
-    for one in _parts(len(averaging), blocks):
-        contexts, outputs = windows.contexts[one], questions.outputs[one]
-        means = torch.bmm(averaging[one], _fetch(tables.inputs, contexts))
-        asked = _fetch(tables.outputs, outputs)
-        if questions.own is None:
-            to_means, to_outputs = ascend(means, asked, weights=weights[one], targets=questions.targets[one])
+    num_batches, size = bags.centres.shape
+    own, outputs = questions.own, questions.outputs.view(num_batches, -1)
+    rows = outputs if own is None else torch.cat((own.view(num_batches, -1), outputs), 1)
+    weights, targets = (part.view(num_batches, -1, *part.shape[1:]) for part in (questions.weights, questions.targets))
+    place_starts = torch.arange(0, len(bags.watchers) + 1, bags.near, dtype=torch.int32)
+    centre_starts, row_starts = place_starts[: size + 1], torch.arange(rows.shape[1] + 1)
+    # All are cut into batches at once: a slice costs as much as the operation on it.
+    parts = (bags.words, bags.averaging, bags.places, bags.spreading, rows, weights, targets)
+    for words, averaging, places, spreading, asked, weight, target in zip(
+        *(part.unbind() for part in parts), strict=True
+    ):
+        means = _sum_bags(tables.inputs, words, centre_starts, averaging)
+        vectors = _sum_bags(tables.outputs, asked, row_starts, None)
+        if own is None:
+            to_means, to_outputs = ascend_paths(means, vectors, weights=weight, targets=target, rate=rate)
         else:
-            # Every answer about a stranger is no: its error is -σ (the sign is in the weights); what the centre itself says is in the same sum.
-            own = questions.own[one]
-            to_means, to_own = ascend_own(means, _fetch(tables.outputs, own), rate=rate)
-            errors = torch.bmm(asked, means.transpose(1, 2)).sigmoid_().mul_(weights[one])
-            to_means.baddbmm_(errors.transpose(1, 2), asked)
-            to_outputs = torch.bmm(errors, means)
-            _add(tables.outputs, own, to_own)
-        _add(tables.outputs, outputs, to_outputs)
-        _add(tables.inputs, contexts, torch.bmm(spreading[one], to_means))
+            to_means, to_outputs = ascend_negatives(means, vectors, weights=weight, rate=rate)
+        tables.outputs.index_add_(0, asked, to_outputs)
+        tables.inputs.index_add_(0, places, _sum_bags(to_means, bags.watchers, place_starts, spreading))
+
+
+def ascend_paths(
+    means: Float[Tensor, "centre dim"],
+    vectors: Float[Tensor, "row dim"],
+    *,
+    weights: Float[Tensor, "centre output 1"],
+    targets: Float[Tensor, "centre output 1"],
+    rate: float,
+) -> tuple[Float[Tensor, "centre dim"], Float[Tensor, "row dim"]]:
+    """What to add to the means and to the vectors of the nodes on their paths."""
+    nodes = vectors.view(*weights.shape[:2], -1)
+    to_means, to_nodes = ascend(means[:, None], nodes, weights=weights * rate, targets=targets)
+    return to_means[:, 0], to_nodes.view(vectors.shape)
+
+
+def ascend_negatives(
+    means: Float[Tensor, "centre dim"],
+    vectors: Float[Tensor, "row dim"],
+    *,
+    weights: Float[Tensor, "block stranger block_centre"],
+    rate: float,
+) -> tuple[Float[Tensor, "centre dim"], Float[Tensor, "row dim"]]:
+    """The same for vectors of the centres, then of strangers; the vectors given become what is to be added to them.
+
+    A centre says yes to itself (1 - σ(s)): a diagonal, for which no matrix is multiplied. Every answer about a stranger is no (-σ).
+    """
+    blocks, pool, share = weights.shape
+    own, strangers = vectors.split((blocks * share, blocks * pool))
+    strangers, inputs = strangers.view(blocks, pool, -1), means.view(blocks, share, -1)
+    to_means = means * own
+    error = torch.rsub(to_means.sum(1, keepdim=True).sigmoid_(), rate, alpha=rate)
+    errors = torch.bmm(strangers, inputs.transpose(1, 2)).sigmoid_().mul_(weights)
+    torch.mul(error, own, out=to_means).view(inputs.shape).baddbmm_(errors.transpose(1, 2), strangers, alpha=-rate)
+    torch.mul(error, means, out=own)
+    strangers.baddbmm_(errors, inputs, beta=0, alpha=-rate)
+    return to_means, vectors
+
+
+def _sum_bags(
+    table: Float[Tensor, "row dim"],
+    ids: Int[Tensor, "bag_near"],
+    starts: Int[Tensor, "bag_end"],
+    weights: Float[Tensor, "bag_near"] | None,
+) -> Float[Tensor, "bag dim"]:
+    # Rows to come are fetched ahead into the cache. F.embedding_bag is the same operation, and 5 µs of Python each time.
+    return torch.embedding_bag(table, ids, starts, per_sample_weights=weights, include_last_offset=True)[0]
 
 
 def _parts(num_blocks: int, blocks: int) -> list[slice]:

@@ -13,12 +13,12 @@ repeats to the last bit, with several the order in which they meet the tables is
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import torch
+from torch import Tensor
 
 from headwise.data.texts import TextFile, read_each
+from headwise.data.word_bags import BagCutter
 from headwise.data.word_stream import WordStream, in_characters, in_words, read_words
 from headwise.data.word_windows import NegativeSampler, WindowCutter, keep_probabilities
 from headwise.errors import DataError, SettingsError
@@ -46,6 +46,10 @@ MANY_WORDS = 0.2
 """Questions about the most frequent word, of one centre, below which a text counts as one of many words: there CBOW stands twice the batch."""
 
 
+Learn = Callable[[np.ndarray, np.ndarray, np.random.Generator, float], None]
+"""Learns words of text, given with the sentences they stand in, at a rate."""
+
+
 @dataclass(frozen=True)
 class WordProgress:
     """Where training stands."""
@@ -65,13 +69,11 @@ def learn_word_vectors(
     stream: WordStream, recipe: WordVectorRecipe, *, watch: Callable[[WordProgress], None] = lambda progress: None
 ) -> WordTables:
     """Train on a text that is in memory."""
-    training, model = recipe.training, recipe.model
+    training = recipe.training
     tables, learn = _prepare(stream, recipe)
     pieces = -(-len(stream) // PIECE_WORDS)
     keep = keep_probabilities(stream.counts, training.subsample)
     total, started = len(stream) * training.epochs, time.perf_counter()
-    share = model.output.share if isinstance(model.output, NegativeSampling) else 1
-    cutter = WindowCutter(window=model.window, share=share)
     highest = first_rate(recipe)
 
     def learn_piece(number: int, progress: float) -> int:
@@ -82,8 +84,7 @@ def learn_word_vectors(
         kept = generator.random(len(ids)) < keep[ids]
         if kept.any():
             rate = highest * max(1 - progress, 1e-4)
-            windows = cutter.cut(ids[kept], stream.sentences(start, stop)[kept], generator=generator)
-            learn(windows, generator, rate)
+            learn(ids[kept], stream.sentences(start, stop)[kept], generator, rate)
         return len(ids)
 
     learn_pieces(
@@ -93,7 +94,7 @@ def learn_word_vectors(
         threads=training.threads,
         watch=lambda words: watch(WordProgress(words, total, time.perf_counter() - started)),
     )
-    if not torch.isfinite(tables.inputs).all():
+    if not np.isfinite(tables.inputs.numpy()).all():
         raise SettingsError(
             f"the vectors grew beyond all numbers at training.rate={highest}; use a smaller rate, e.g. 0.025",
             f"training.rate={highest} 时向量发散到无穷；请用更小的学习率，例如 0.025",
@@ -124,10 +125,9 @@ def batch_words(recipe: WordVectorRecipe, answers: float) -> int:
     return max(1, int(min(BATCH_WORDS, BATCH_RATE / first_rate(recipe) / (pairs * answers))))
 
 
-def _prepare(stream: WordStream, recipe: WordVectorRecipe) -> tuple[WordTables, Callable[..., None]]:
+def _prepare(stream: WordStream, recipe: WordVectorRecipe) -> tuple[WordTables, Learn]:
     """The tables at their start, and what learns one piece of text into them."""
     model, output = recipe.model, recipe.model.output
-    learn = learn_skip_gram if model.kind == "skip_gram" else learn_cbow
     generator = numpy_generator(recipe.training.seed, "word vectors")
     num_words = len(stream.words)
     if isinstance(output, NegativeSampling):
@@ -135,24 +135,34 @@ def _prepare(stream: WordStream, recipe: WordVectorRecipe) -> tuple[WordTables, 
         tables = start_tables(num_words, num_words, model.dim, generator=generator)
         left = keep_probabilities(stream.counts, recipe.training.subsample) * stream.counts
         answers = (1 + output.negatives) * left.max() / left.sum()
-        blocks = max(1, batch_words(recipe, answers) // output.share)
-        pool = num_strangers(recipe, output)
+        share, batch, pool = output.share, batch_words(recipe, answers), num_strangers(recipe, output)
 
-        def ask(windows: Any, generator: np.random.Generator) -> Questions:
-            strangers = sampler.draw((len(windows.centres), pool), generator)
-            return ask_negatives(windows.centres, strangers, negatives=output.negatives)
+        def ask(centres: Tensor, generator: np.random.Generator) -> Questions:
+            strangers = sampler.draw((len(centres), pool), generator)
+            return ask_negatives(centres, strangers, negatives=output.negatives)
     else:
         paths = build_huffman(stream.counts)
         tables = start_tables(num_words, paths.num_nodes, model.dim, generator=generator)
-        blocks = batch_words(recipe, answers=1.0)  # the root of the tree is on every path
+        share, batch = 1, batch_words(recipe, answers=1.0)  # the root of the tree is on every path
 
-        def ask(windows: Any, generator: np.random.Generator) -> Questions:
-            return ask_path(windows.centres, paths)
+        def ask(centres: Tensor, generator: np.random.Generator) -> Questions:
+            return ask_path(centres, paths)
 
-    def learn_windows(windows: Any, generator: np.random.Generator, rate: float) -> None:
-        learn(tables, windows, ask(windows, generator), rate=rate, blocks=blocks)
+    if model.kind == "skip_gram":
+        windows_of = WindowCutter(window=model.window, share=share)
 
-    return tables, learn_windows
+        def learn(ids: np.ndarray, sentences: np.ndarray, generator: np.random.Generator, rate: float) -> None:
+            windows = windows_of.cut(ids, sentences, generator=generator)
+            questions = ask(windows.centres, generator)
+            learn_skip_gram(tables, windows, questions, rate=rate, blocks=max(1, batch // share))
+    else:
+        bags_of = BagCutter(window=model.window, share=share, batch=batch)
+
+        def learn(ids: np.ndarray, sentences: np.ndarray, generator: np.random.Generator, rate: float) -> None:
+            bags = bags_of.cut(ids, sentences, generator=generator)
+            learn_cbow(tables, bags, ask(bags.centres.view(-1, share), generator), rate=rate)
+
+    return tables, learn
 
 
 def read_text(recipe: WordVectorRecipe) -> WordStream:
