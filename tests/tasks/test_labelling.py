@@ -236,7 +236,14 @@ def test_a_pattern_that_freezes_nothing_or_all(tmp_path: Path, pattern: str, mes
     masked = {"task": "masked_language", "data": {"language": "en", "train": "missing.txt"}, "model": MODEL}
     pairs = {"task": "translation", "data": {"source": "en", "target": "de", "train": "missing"}}
     small = ["model.encoder.layers=1", "model.decoder.layers=1"]
+    alone = {"data": {"language": "en", "train": "missing.txt"}}
+    writer = {**alone, "task": "language_modeling", "model": {"kind": "recurrent", "dim": 5, "hidden": 7, "layers": 1}}
     for recipe in (
+        recipe_from(writer, [change]),
+        recipe_from({**writer, "reading": {"kind": "stream"}}, [change]),
+        recipe_from({**writer, "model": {"kind": "neural_ngram"}}, [change]),
+        recipe_from({**writer, "model": {"kind": "decoder_only", "dim": 8, "heads": 2, "layers": 1}}, [change]),
+        recipe_from({**alone, "task": "bidirectional_language", "model": {"kind": "elmo", "layers": 1}}, [change]),
         review_recipe(tmp_path, change),
         recipe_from(masked, [change]),
         recipe_from(pairs, [change, *small]),

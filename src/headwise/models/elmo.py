@@ -163,11 +163,12 @@ class BidirectionalLanguageModel(nn.Module):
 
 
 def build_bidirectional(
-    settings: ElmoRung, *, vocabulary_size: int, generator: torch.Generator
+    settings: ElmoRung, *, vocabulary_size: int, generator: torch.Generator | None
 ) -> BidirectionalLanguageModel:
-    """A freshly initialised model over a vocabulary."""
+    """A freshly initialised model over a vocabulary; no generator: its weights hold nothing yet."""
     with Unfilled():
         output = nn.Linear(settings.dim // 2, vocabulary_size)
         model = BidirectionalLanguageModel(ElmoEncoder(settings), output)
-    initialize(model, generator)
+    if generator is not None:
+        initialize(model, generator)
     return model

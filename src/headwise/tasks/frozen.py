@@ -7,12 +7,17 @@ Tested: a pattern that matches nothing, or all, is refused and no run is begun.
 import torch
 from torch import nn
 
-from headwise.models.choices import build_model
+from headwise.models.choices import NeuralSettings, build_language_model, build_model
+from headwise.models.elmo import build_bidirectional
 from headwise.models.labeller import build_labeller
 from headwise.models.masked_language_model import build_masked_language_model
+from headwise.models.recurrent_language_model import Carrying, RecurrentLanguageModel
+from headwise.tasks.bidirectional_recipe import BidirectionalRecipe
 from headwise.tasks.label_recipe import LabelRecipe
+from headwise.tasks.language_recipe import LanguageRecipe, StreamReading
 from headwise.tasks.masked_recipe import MaskedRecipe
 from headwise.tasks.recipe import AnyRecipe, Recipe
+from headwise.tasks.word_vector_recipe import WordVectorRecipe
 from headwise.training.freezing import freeze
 
 SIZE = 8
@@ -20,14 +25,14 @@ SIZE = 8
 
 
 def check_frozen(recipe: AnyRecipe) -> None:
-    """Refuse patterns that match no weight, or every one; language models are asked when their training begins."""
-    if not isinstance(recipe, Recipe | LabelRecipe | MaskedRecipe) or not recipe.training.freeze:
+    """Refuse patterns that match no weight, or every one."""
+    if isinstance(recipe, WordVectorRecipe) or not recipe.training.freeze:
         return
     with torch.device("meta"):
         freeze(_build(recipe), recipe.training.freeze)
 
 
-def _build(recipe: Recipe | LabelRecipe | MaskedRecipe) -> nn.Module:
+def _build(recipe: Recipe | LabelRecipe | MaskedRecipe | LanguageRecipe | BidirectionalRecipe) -> nn.Module:
     match recipe:
         case LabelRecipe():
             return build_labeller(recipe.model, vocabulary_size=SIZE, num_classes=2, pooling="none", generator=None)
@@ -38,5 +43,13 @@ def _build(recipe: Recipe | LabelRecipe | MaskedRecipe) -> nn.Module:
                 has_pairs=recipe.second_task == "next_sentence",
                 generator=None,
             )
+        case BidirectionalRecipe():
+            return build_bidirectional(recipe.model, vocabulary_size=SIZE, generator=None)
+        case LanguageRecipe():
+            assert isinstance(recipe.model, NeuralSettings), "a recipe of n-grams takes nothing of how to train"
+            network = build_language_model(recipe.model, size=SIZE, generator=None)
+            if isinstance(network, RecurrentLanguageModel) and isinstance(recipe.reading, StreamReading):
+                return Carrying(network, 1)
+            return network
         case Recipe():
             return build_model(recipe.model, source_size=SIZE, target_size=SIZE, generator=None)
