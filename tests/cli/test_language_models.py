@@ -57,12 +57,15 @@ def test_sentences_are_compared(headwise: Headwise, run: Path) -> None:
 def test_files_and_standard_input(
     headwise: Headwise, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "lines.txt").write_text("the dog sleeps\n\na cat\n", encoding="utf-8")
+    (tmp_path / "lines.txt").write_text("\nthe dog sleeps\n\na cat\n", encoding="utf-8")
     lines = headwise("score", "--model", run, "--file", tmp_path / "lines.txt").out.splitlines()
-    assert [line.split("\t")[3] for line in lines] == ["the dog sleeps", "a cat"]
+    assert [line.split("\t")[3] for line in lines] == ["", "the dog sleeps", "", "a cat"]
+    assert lines[0] == lines[2]
+    assert len(headwise("score", "--model", run, "--file", tmp_path / "lines.txt", "--json").out.splitlines()) == 4
     summary = json.loads(headwise("score", "--model", run, "--file", tmp_path / "lines.txt", "--summary", "--json").out)
     assert summary["predictions"] == 7
     assert "over 4 predictions" in headwise("score", "--model", run, "the dog sleeps", "--summary").out
+    assert headwise("score", "--model", run, "x" * (1 << 17), "--summary").status == 2
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"the cat ____\n"), isatty=lambda: False))
     assert json.loads(headwise("predict", "--model", run, "--json").out)["predictions"][0]["text"] == "sleeps"
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"a cat\n"), isatty=lambda: False))

@@ -13,7 +13,7 @@ from headwise.errors import CheckpointError, DataError, SettingsError, UsageErro
 from headwise.storage import write_manifest
 from headwise.tasks.bundle import load_bundle
 from headwise.tasks.exporting import export_arpa
-from headwise.tasks.language_model import LanguageModel, cut_gap
+from headwise.tasks.language_model import LanguageModel, check_sentences, cut_gap
 from headwise.tasks.recipe import AnyRecipe, load_translation_recipe, recipe_from
 from headwise.tasks.running import check_run, train
 from headwise.tasks.spelling import score_pairs
@@ -94,6 +94,10 @@ def test_other_tokens(kind: str, text: Path, tmp_path: Path) -> None:
     right, wrong = model.score(["the dog sleeps", "the dgo sleeps"])
     assert right.total > wrong.total
     assert model.predict("the ca", count=1)
+    every = model.predict("the dog", count=model.tokenizer.size)
+    assert all(one.text for one in every)
+    (space,) = (one for one in every if one.tokens == ("▁",))
+    assert (space.text, space.label) == (" ", "▁")
 
 
 def test_check_counts_nothing(text: Path, tmp_path: Path) -> None:
@@ -112,7 +116,9 @@ def test_arpa_out_and_in(run: Path, tmp_path: Path) -> None:
 
 def test_gaps() -> None:
     assert cut_gap("判断这个词的____。") == "判断这个词的"
-    assert cut_gap("the cat …") == "the cat"
+    assert cut_gap("我们去＿＿。") == "我们去"
+    for text in ("He said ...", "a ... b", "the cat …", "他说……"):
+        assert cut_gap(text) == text  # dots are punctuation, not a gap
     assert cut_gap("no gap") == "no gap"
     with pytest.raises(UsageError, match="the gap stands before 'sleeps'"):
         cut_gap("the ____ sleeps")
@@ -154,6 +160,18 @@ def test_bad_input_leaves_nothing(
     assert [child.name for child in tmp_path.iterdir()] == ["text.txt"]
 
 
+@pytest.mark.parametrize("part", ["valid", "test"])
+@pytest.mark.parametrize(
+    ("line", "message"), [(b"caf\xe9", "not UTF-8"), (b"x" * (1 << 17), "is longer than 65,536 bytes")]
+)
+def test_a_bad_line_shows_before_the_work(part: str, line: bytes, message: str, text: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.txt").write_bytes(b"the dog\n" + line + b"\n")
+    with pytest.raises(DataError, match=message) as caught:
+        train(_recipe(text, f"data.{part}={tmp_path}/bad.txt"), run=tmp_path / "run")
+    assert caught.value.line == 2
+    assert [child.name for child in tmp_path.iterdir()] == ["bad.txt"]
+
+
 def test_one_word_is_enough(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("word\n", encoding="utf-8")
     train(_recipe(tmp_path / "text.txt"), run=tmp_path / "run")
@@ -193,6 +211,7 @@ def test_tables_that_do_not_fit_are_refused(run: Path, tmp_path: Path) -> None:
 def test_a_sentence_too_long_for_an_argument(run: Path) -> None:
     with pytest.raises(UsageError, match="a sentence of 1,048,576 characters is longer"):
         LanguageModel.load(run).score(["x" * (1 << 20)])
+    assert check_sentences([" the dog\n"]) == ["the dog"]
 
 
 def test_a_search_ends_when_nothing_can_overtake(run: Path) -> None:

@@ -69,6 +69,8 @@ def test_every_kind_answers_the_two_questions(kind: str, reading: dict | None, t
     model = LanguageModel.load(tmp_path / "run")
     probabilities = np.exp(model.model.next_words([[], [4], [5, 6, 7, 4]]).astype(np.float64))
     assert probabilities.sum(axis=1) == pytest.approx(1.0, abs=1e-5)
+    assert not probabilities[:, :2].any()  # <pad> and <s> stand in no text
+    assert all(one.text for one in model.predict("the cat", count=100))
     together = model.score([*TEXT[:4], "zebras"])
     alone = [model.score([line])[0] for line in TEXT[:4]]
     assert [one.total for one in together[:4]] == pytest.approx([one.total for one in alone], abs=1e-4)
@@ -117,13 +119,23 @@ def test_a_small_grammar_is_learnt_to_its_entropy(kind: str, tmp_path: Path) -> 
     assert math.log(summary.results["test"]["perplexity"]) == pytest.approx(entropy, abs=0.04)
 
 
-def test_a_sentence_longer_than_the_context_is_read_in_windows(text: Path, tmp_path: Path) -> None:
-    train(_recipe(text, "gpt", steps=2), run=tmp_path / "run")
-    model = LanguageModel.load(tmp_path / "run")
-    (score,) = model.score(["the dog " * 50])
-    assert len(score.tokens) == 101
-    assert math.isfinite(score.total)
-    assert model.predict("the dog " * 50, count=1)
+@pytest.mark.parametrize("row_tokens", [5, 16])
+def test_a_sentence_longer_than_the_context_is_read_in_windows(row_tokens: int, text: Path, tmp_path: Path) -> None:
+    """Whatever follows, a token has one probability: the one that is predicted."""
+    train(_recipe(text, "gpt", {"kind": "sentences", "row_tokens": row_tokens}, steps=2), run=tmp_path / "run")
+    model = LanguageModel.load(tmp_path / "run").model
+    tokens = (numpy_generator("long").integers(4, 11, size=47)).tolist()
+    (whole,) = model.score([tokens])
+    rows = model.next_words([tokens[:place] for place in range(48)])
+    assert whole == pytest.approx([row[token] for row, token in zip(rows, [*tokens, 2], strict=True)], abs=1e-5)
+    for length in range(40, 47):
+        assert model.score([tokens[:length]])[0][:-1] == pytest.approx(whole[:length], abs=1e-5)
+
+
+def _words(model: LanguageModel, text: str) -> list[tuple[int, str]]:
+    """Tokens and their text, an end of sentence for every end of a line."""
+    words = text.replace("\n", " \n ").split(" ")
+    return [(2 if word == "\n" else model.tokenizer.encode(word)[0], word) for word in words if word]
 
 
 def test_settings_that_do_not_go_together(text: Path, tmp_path: Path) -> None:
@@ -155,9 +167,9 @@ def test_greedy_writing_is_asking_for_the_best_next_word(kind: str, text: Path, 
     reading = None if kind == "neural_ngram" else STREAM
     train(_recipe(text, kind, reading, steps=3), run=tmp_path / "run")
     model = LanguageModel.load(tmp_path / "run")
-    written = write_on(model, "the dog", GreedySettings(), length=4)
+    written = write_on(model, "the dog", GreedySettings(), length=30)
     ids = model.tokenizer.encode("the dog")
-    for _ in range(4):
+    for _ in range(30):
         ids.append(int(model.model.next_words([ids])[0].argmax()))
         if ids[-1] == 2 and reading is None:
             break
@@ -165,5 +177,9 @@ def test_greedy_writing_is_asking_for_the_best_next_word(kind: str, text: Path, 
     assert written.text.split() == lines.split()
     long = write_on(model, "the dog", SamplingSettings(seed=3), length=40)
     assert long.num_tokens == 40 or reading is None
+    predicted = [3 if word == "⁇" else number for number, word in _words(model, long.text)]
+    predicted += [2] * (long.num_tokens + 2 - len(predicted))  # ends of lines at the end of the text are not shown
+    rows = model.model.next_words([predicted[:place] for place in range(2, len(predicted))])
+    assert long.log_probability == pytest.approx(rows[range(len(rows)), predicted[2:]].sum(), abs=1e-3)
     with pytest.raises(UsageError, match="0 tokens were asked for"):
         write_on(model, "the dog", GreedySettings(), length=0)

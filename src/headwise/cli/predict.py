@@ -64,6 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
             found = {"beginning": beginning, "predictions": [one.as_dict() for one in predictions]}
             sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")
             continue
-        rows = [(one.text, f"{math.exp(one.log_probability):.4f}", f"{one.log_probability:.3f}") for one in predictions]
+        rows = [
+            (one.label, f"{math.exp(one.log_probability):.4f}", f"{one.log_probability:.3f}") for one in predictions
+        ]
         print_table((say("next", "后续"), "p", say("log p", "对数概率")), rows, title=beginning)
     return 0

@@ -11,7 +11,8 @@ from headwise.errors import UsageError
 from headwise.language import say
 
 if TYPE_CHECKING:
-    from headwise.tasks.language_model import LanguageModel, SentenceScore
+    from headwise.tasks.language_answers import SentenceScore
+    from headwise.tasks.language_model import LanguageModel
 
 BLOCK = 256
 """Lines of a file that are scored at once; what is typed is answered line by line."""
@@ -23,12 +24,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("which sentence is more natural: probabilities of a language model", "哪句话更自然：语言模型的概率"),
         description=say(
             "Log-probability of every token, the sum, and perplexity, by a language model (a bundle or an ARPA file). Several "
-            "sentences are compared. Without SENTENCE: --file, or standard input, one sentence a line.\n\n"
+            "sentences are compared. Without SENTENCE: --file, or standard input, one sentence a line, one answer a line (of a blank "
+            "line: the end of a sentence alone; --summary leaves blank lines out).\n\n"
             "  headwise score --model runs/ptb 'the company said it was' 'the company it said was'\n"
             "  headwise score --model runs/ptb --file sentences.txt --summary\n"
             "  headwise score --model runs/chinese --pairs known:sighan15-csc/test",
             "用语言模型（模型目录或 ARPA 文件）给出每个词元的对数概率、总和与困惑度；多句相互比较。"
-            "不给 SENTENCE 时读 --file，或标准输入，每行一句。\n\n"
+            "不给 SENTENCE 时读 --file，或标准输入，每行一句，每行一个回答（空行只有句末一项；--summary 不计空行）。\n\n"
             "  headwise score --model runs/ptb 'the company said it was' 'the company it said was'\n"
             "  headwise score --model runs/ptb --file sentences.txt --summary\n"
             "  headwise score --model runs/chinese --pairs known:sighan15-csc/test",
@@ -123,11 +125,12 @@ def _show(score: "SentenceScore") -> None:
 
 
 def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
-    from headwise.tasks.files import read_sentences
+    from headwise.tasks.files import read_every_sentence, read_sentences
+    from headwise.tasks.language_model import check_sentences
 
-    kept = iter(arguments.sentences) if arguments.sentences else read_sentences(arguments.file)
     if arguments.summary:
-        result = model.score_text(kept)
+        given = check_sentences(arguments.sentences) or read_sentences(arguments.file)
+        result = model.score_text(given)
         if arguments.json:
             sys.stdout.write(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) + "\n")
         else:
@@ -139,7 +142,8 @@ def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
                 )
             )
         return 0
-    while block := list(islice(kept, 1 if arguments.file is None else BLOCK)):
+    lines = read_every_sentence(arguments.file)
+    while block := list(islice(lines, 1 if arguments.file is None else BLOCK)):
         for score in model.score(block):
             if arguments.json:
                 sys.stdout.write(json.dumps(score.as_dict(), ensure_ascii=False) + "\n")

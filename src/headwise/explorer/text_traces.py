@@ -24,6 +24,7 @@ from headwise.explorer.opened_row import MAX_KEYS, OpenedRow, catch, check_withi
 from headwise.explorer.sentence_traces import MapChoice, choose_maps
 from headwise.explorer.traces import AttentionKind, AttentionMap
 from headwise.models.decoder_only import DecoderOnly
+from headwise.models.text_stepper import next_token_logits
 from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.neural_tokens import NeuralTokenModel
 from headwise.text.tokenizer import EOS, SPECIAL_PIECES
@@ -67,7 +68,7 @@ def trace_text(
     check_text(model, tokens)
     with tap_attention({} if maps is None else network.attention_layers()) as tapped:
         hidden = network(torch.tensor([[first, *tokens]], device=network.output.weight.device))[0]
-    scores = network.logits(hidden).float().log_softmax(-1)
+    scores = next_token_logits(network, hidden).log_softmax(-1)
     predicted = [*tokens, EOS]
     every = tuple(
         AttentionMap(name, "decoder_self", layer, weights[0].float().cpu().numpy())

@@ -3,7 +3,8 @@
     Transformer: keys and values of every layer · recurrent: its state · neural n-gram: the n - 1 last tokens
 
 A "source" is the beginning of the text, its first token included. `start` reads all of it but the last token, which is fed at the
-first step in the place of the search's own beginning. Beginnings of one call have one length.
+first step in the place of the search's own beginning. Beginnings of one call have one length. <pad> and <s> stand in no text and
+are never predicted: their share, which a trained network keeps small, goes to the others.
 
 Tested against: the whole text read at once, for every network.
 """
@@ -17,8 +18,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headwise.models.decoder_only import DecoderOnly
-from headwise.models.neural_ngram import BOS, NeuralNgram
+from headwise.models.neural_ngram import NeuralNgram
 from headwise.models.recurrent_language_model import RecurrentLanguageModel
+from headwise.text.tokenizer import BOS
+
+Network = NeuralNgram | RecurrentLanguageModel | DecoderOnly
 
 
 @dataclass
@@ -29,10 +33,17 @@ class TextState:
     waiting: Tensor | None
 
 
+def next_token_logits(network: Network, hidden: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch vocab"]:
+    """Logits in fp32, from what can stand in a text alone; for use without gradients."""
+    logits = network.output(hidden).float()
+    logits[..., : BOS + 1] = -torch.inf  # ids 0 and 1, <pad> and <s>
+    return logits
+
+
 class TextStepper:
     """A stepper around a trained network."""
 
-    def __init__(self, network: NeuralNgram | RecurrentLanguageModel | DecoderOnly) -> None:
+    def __init__(self, network: Network) -> None:
         self.network = network.eval()
 
     @property
@@ -63,7 +74,7 @@ class TextStepper:
         if state.waiting is not None:
             tokens, state.waiting = state.waiting, None
         hidden = self._feed(state, tokens)
-        return self.network.output(hidden).float().log_softmax(-1), state
+        return next_token_logits(self.network, hidden).log_softmax(-1), state
 
     @torch.no_grad()
     def reorder(self, state: TextState, index: Int[Tensor, " new_hypothesis"]) -> TextState:

@@ -28,11 +28,29 @@ def read_sentences(path: Path | str | None, *, keep_blank: bool = False) -> Iter
             num_found += 1
             yield line.strip()
     if not num_found:
-        raise DataError(
-            "holds no sentence; at least one line with words is needed: give another text",
-            "没有任何句子；至少需要一行有文字：请换一份文本",
-            file=STANDARD_INPUT if path is None else path,
-        )
+        raise _no_sentence(path)
+
+
+def read_every_sentence(path: Path | str | None) -> Iterator[str]:
+    """Every line, blank ones too, so that answers stand on the lines of what was asked; a text of blank lines alone is an error."""
+    waiting, has_words = 0, False
+    for line in read_text_lines(None if path is None else Path(path)):
+        if not has_words and not line.strip():
+            waiting += 1
+            continue
+        yield from [""] * waiting
+        waiting, has_words = 0, True
+        yield line.strip()
+    if not has_words:
+        raise _no_sentence(path)
+
+
+def _no_sentence(path: Path | str | None) -> DataError:
+    return DataError(
+        "holds no sentence; at least one line with words is needed: give another text",
+        "没有任何句子；至少需要一行有文字：请换一份文本",
+        file=STANDARD_INPUT if path is None else path,
+    )
 
 
 def _file(path: Path) -> Iterator[str]:

@@ -1,9 +1,9 @@
 """Writing on: a language model continues a beginning, token by token, with what it has read kept (models/text_stepper.py).
 
 A model of sentences stops at the end of one; a model of a stream goes on with the next line. A Transformer looks back as far as
-it was trained to: when that is full, the last half of it is read again and writing goes on.
+it was trained to: when its window is full, the last half of it is read again and writing goes on (neural_tokens.py says where).
 
-Tested against: greedy writing = the best next word asked for again and again.
+Tested against: greedy writing = the best next word asked for again and again, over ends of lines and full windows.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from typing import Any
 from headwise.decoding.choices import DecodingSettings, decode
 from headwise.errors import UsageError
 from headwise.models.text_stepper import TextStepper
-from headwise.tasks.language_model import LanguageModel, cut_gap
+from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.neural_tokens import NeuralTokenModel
 from headwise.text.tokenizer import EOS
 
@@ -48,14 +48,15 @@ def write_on(
             f"要求 {length} 个词元；可为 1 到 {MAX_LENGTH:,}",
         )
     stepper = TextStepper(asked.network)
-    read = [asked.first, *model.tokenizer.encode(cut_gap(beginning))]
+    read = [asked.first, *model.tokenizer.encode(beginning.strip())]
     written: list[int] = []
     total, piece = 0.0, 0
     while len(written) < length:
         head, room = [*read, *written], length - len(written)
         if asked.context is not None:
-            head = head if len(head) < asked.context else head[-max(1, asked.context // 2) :]
-            room = max(1, min(room, asked.context - len(head)))
+            begin = asked.window_begin(len(head))
+            room = min(room, begin + asked.context - len(head) + 1)  # the token after a full window still belongs to it
+            head = head[begin:]
         limited = settings.model_copy(update={"max_length": room})
         (result,) = decode(stepper, [head], limited, sentence_numbers=[number * MAX_LENGTH + piece])
         best = result.hypotheses[0]

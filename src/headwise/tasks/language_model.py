@@ -12,10 +12,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +26,14 @@ from headwise.errors import UsageError
 from headwise.models.ngram import NgramModel
 from headwise.models.ngram.arpa import is_arpa, read_arpa
 from headwise.tasks.arguments import require_path, require_texts
+from headwise.tasks.language_answers import Prediction, SentenceScore, TextScore, TokenScore
 from headwise.tasks.language_bundle import load_language_bundle
-from headwise.text.tokenizer import EOS, SPECIAL_PIECES, UNKNOWN, FlatTokenizer, Tokenizer
+from headwise.text.tokenizer import EOS, SPECIAL_PIECES, UNKNOWN, WORD_START, FlatTokenizer, Tokenizer
 from headwise.text.vocabulary import Vocabulary
 from headwise.text.words import WordTokenizer
 
-GAP = re.compile(r"_{2,}|＿+|…+|\.{3,}")
-"""What marks the word to be filled in: ____ (or ＿, …)."""
+GAP = re.compile(r"_{2,}|＿+")
+"""What marks the word to be filled in: ____ or ＿＿; dots are punctuation."""
 MIN_BEAM = 16
 MAX_CANDIDATES = 1 << 27
 """Continuations weighed at once: beginnings times words of the vocabulary, about 1.5 GB of numbers."""
@@ -72,94 +72,6 @@ class FlatModel(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class TokenScore:
-    """One token of a sentence, as the tokenizer writes it, and its natural log-probability."""
-
-    token: str
-    log_probability: float
-    is_known: bool
-
-
-@dataclass(frozen=True)
-class SentenceScore:
-    """How natural a sentence is."""
-
-    text: str
-    tokens: tuple[TokenScore, ...]
-
-    @property
-    def total(self) -> float:
-        return math.fsum(token.log_probability for token in self.tokens)
-
-    @property
-    def perplexity(self) -> float:
-        return perplexity_of(self.total, len(self.tokens))
-
-    @property
-    def num_unknown(self) -> int:
-        return sum(not token.is_known for token in self.tokens)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data; what is infinite becomes None, JSON has no infinity."""
-        return {
-            "text": self.text,
-            "log_probability": _finite(self.total),
-            "perplexity": _finite(self.perplexity),
-            "unknown": self.num_unknown,
-            "tokens": [
-                {"token": one.token, "log_probability": _finite(one.log_probability), "known": one.is_known}
-                for one in self.tokens
-            ],
-        }
-
-
-@dataclass(frozen=True)
-class TextScore:
-    """A whole text: so many predictions (words and ends of sentences), so many of them unknown words."""
-
-    num_predictions: int
-    num_unknown: int
-    total: float
-
-    @property
-    def perplexity(self) -> float:
-        return perplexity_of(self.total, self.num_predictions)
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "perplexity": _finite(self.perplexity),
-            "predictions": self.num_predictions,
-            "unknown": self.num_unknown,
-        }
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """A continuation, its text and tokens, and its natural log-probability."""
-
-    text: str
-    tokens: tuple[str, ...]
-    log_probability: float
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "text": self.text,
-            "tokens": list(self.tokens),
-            "log_probability": self.log_probability,
-            "probability": math.exp(self.log_probability),
-        }
-
-
-def perplexity_of(total: float, count: int) -> float:
-    exponent = -total / max(1, count)
-    return math.exp(exponent) if exponent < 700 else math.inf
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 class LanguageModel:
     """A tokenizer and a model of tokens."""
 
@@ -178,15 +90,7 @@ class LanguageModel:
 
     def score(self, texts: Sequence[str]) -> list[SentenceScore]:
         """Every token of every sentence, and its end."""
-        require_texts(texts, "texts")
-        for text in texts:
-            if len(text) > MAX_LINE_BYTES:
-                raise UsageError(
-                    f"a sentence of {len(text):,} characters is longer than the {MAX_LINE_BYTES:,} allowed; give one sentence at "
-                    "a time, or a file with one on each line",
-                    f"句子长达 {len(text):,} 个字符，超过允许的 {MAX_LINE_BYTES:,}；请一次给一句，或给出每行一句的文件",
-                )
-        encoded = self.tokenizer.encode_batch([text.strip() for text in texts])
+        encoded = self.tokenizer.encode_batch(check_sentences(texts))
         scored = []
         for text, ids, scores in zip(texts, encoded, self.model.score(encoded), strict=True):
             names = [*self.tokenizer.pieces(ids), SPECIAL_PIECES[EOS]]
@@ -255,8 +159,10 @@ class LanguageModel:
         pieces = self.tokenizer.pieces(ids)
         words = ids[:-1] if ids[-1] == EOS else ids
         text = self.tokenizer.decode(words) if UNKNOWN not in words else " ".join(pieces[: len(words)])
-        end = SPECIAL_PIECES[EOS] if ids[-1] == EOS else ""
-        return Prediction(f"{text} {end}".strip(), tuple(pieces), score)
+        if words and not text:  # a decoder that drops spaces at the ends is asked for nothing but a space
+            text = "".join(pieces[: len(words)]).replace(WORD_START, " ")
+        ending = () if ids[-1] != EOS else (SPECIAL_PIECES[EOS],)
+        return Prediction(" ".join([*([text] if words else ()), *ending]), tuple(pieces), score)
 
 
 def _score_flat(tokenizer: FlatTokenizer, model: FlatModel, lines: Iterable[str]) -> TextScore:
@@ -281,6 +187,18 @@ def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
     remaining = iter(lines)
     while block := list(islice(remaining, BLOCK)):
         yield block
+
+
+def check_sentences(texts: Sequence[str]) -> list[str]:
+    """Sentences that a caller hands in, without space around them; one that is no sentence by its length is refused."""
+    for text in require_texts(texts, "texts"):
+        if len(text) > MAX_LINE_BYTES:
+            raise UsageError(
+                f"a sentence of {len(text):,} characters is longer than the {MAX_LINE_BYTES:,} allowed; give one sentence at "
+                "a time, or a file with one on each line",
+                f"句子长达 {len(text):,} 个字符，超过允许的 {MAX_LINE_BYTES:,}；请一次给一句，或给出每行一句的文件",
+            )
+    return [text.strip() for text in texts]
 
 
 def cut_gap(beginning: str) -> str:

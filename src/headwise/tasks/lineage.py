@@ -245,7 +245,7 @@ def _ask(
         asking_words_per_second=speed,
         told_apart=right / max(1, len(pairs)),
         preferred=natural.total > odd.total,
-        next_words=tuple(one.text for one in model.predict(questions[2], count=3)),
+        next_words=tuple(one.label for one in model.predict(questions[2], count=3)),
     )
 
 

@@ -1,10 +1,12 @@
 """A trained network as a `TokenModel`: neural n-gram, recurrent model and Transformer asked the two questions in token ids.
 
 A sentence is read from <s> (a model that read a stream: from </s>, which is what stood before every line there). A Transformer was
-trained on so many tokens at once and no more; a longer text is read in windows that overlap by half, so that every token is
-predicted from at least half a window. A recurrent model carries its state through any length.
+trained on so many tokens at once and no more; a longer text is read in windows that begin at multiples of half a window, and a
+token is predicted in the first window that reaches it: from at least half a window, and from the same tokens whether it is
+scored, asked for or written. A recurrent model carries its state through any length. <pad> and <s> are never predicted.
 
-Tested against: probabilities sum to 1; one by one = together; windows with a carried state = the whole.
+Tested against: probabilities sum to 1; one by one = together; windows with a carried state = the whole; score = the product of
+what is predicted, however long the text is and whatever follows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,6 +19,7 @@ from torch import Tensor
 from headwise.data.text_rows import pad_lines
 from headwise.models.choices import LanguageNetwork
 from headwise.models.recurrent_language_model import RecurrentLanguageModel
+from headwise.models.text_stepper import next_token_logits
 from headwise.text.tokenizer import EOS
 
 BATCH_TOKENS = 8192
@@ -83,11 +86,18 @@ class NeuralTokenModel:
         for length in sorted({len(prefix) for prefix in cut}):
             same = [i for i, prefix in enumerate(cut) if len(prefix) == length]
             hidden = self._read(torch.tensor([cut[i] for i in same]))[:, -1]
-            rows[same] = self.network.output(hidden).float().log_softmax(-1).cpu().numpy()
+            rows[same] = next_token_logits(self.network, hidden).log_softmax(-1).cpu().numpy()
         return rows
 
+    def window_begin(self, num_read: int) -> int:
+        """Where the window begins in which the token after so many (the first included) is predicted."""
+        if self.context is None or num_read <= self.context:
+            return 0
+        stride = max(1, self.context // 2)
+        return -(-(num_read - self.context) // stride) * stride
+
     def _last(self, tokens: list[int]) -> list[int]:
-        return tokens if self.context is None else tokens[-self.context :]
+        return tokens[self.window_begin(len(tokens)) :]
 
     def _read(self, tokens: Tensor) -> Tensor:
         """Hidden states of rows that begin with nothing read."""
@@ -97,20 +107,20 @@ class NeuralTokenModel:
 
     def _score_windows(self, text: NDArray[np.int64]) -> Scores:
         total = len(text) - 1
-        width = min(self.context or total, total)
+        width = self.context or total
         stride = max(1, width // 2)
-        begins = [*range(0, total - width, stride), total - width]
+        begins = range(0, self.window_begin(total) + 1, stride)
         found = np.zeros(total, dtype=np.float32)
         size = max(1, BATCH_TOKENS // width)
-        for first in range(0, len(begins), size):
-            group = np.array(begins[first : first + size])
-            places = group[:, None] + np.arange(width)
+        # The last window alone may be shorter: it begins where it would if more followed.
+        groups = [begins[:-1][first : first + size] for first in range(0, len(begins) - 1, size)]
+        for group in [*groups, begins[-1:]]:
+            places = np.array(group)[:, None] + np.arange(min(width, total - group[-1]))
             hidden = self._read(torch.from_numpy(text[places]))
             scores = self._log_probabilities(hidden, torch.from_numpy(text[places + 1])).numpy()
-            for begin, row in zip(group.tolist(), scores, strict=True):
-                # What an earlier window predicted from less stays only where no later one knows more.
-                fresh = 0 if begin == 0 else width - stride
-                found[begin + fresh : begin + width] = row[fresh:]
+            for begin, row in zip(group, scores, strict=True):
+                fresh = 0 if begin == 0 else width - stride  # what the window before did not reach
+                found[begin + fresh : begin + len(row)] = row[fresh:]
         return found
 
     def _log_probabilities(self, hidden: Tensor, targets: Tensor) -> Tensor:
@@ -119,7 +129,7 @@ class NeuralTokenModel:
         size = max(1, CHUNK_LOGITS // self.network.output.out_features)
         parts = []
         for begin in range(0, len(wanted), size):
-            logits = self.network.output(states[begin : begin + size]).float()
+            logits = next_token_logits(self.network, states[begin : begin + size])
             chosen = logits.gather(1, wanted[begin : begin + size, None])[:, 0]
             parts.append(chosen - logits.logsumexp(-1))
         return torch.cat(parts).view(targets.shape).cpu()
