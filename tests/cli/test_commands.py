@@ -242,7 +242,10 @@ def test_data(headwise: Headwise, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert json.loads(headwise("data", "list", "--json").out)[0]["here"] is False
     nothing = headwise("data", "check")
     assert (nothing.status, "nothing to check" in nothing.err) == (0, True)
-    assert headwise("data", "fetch", "made").status == 3
+    failed = headwise("data", "fetch", "made", "made")
+    assert (failed.status, failed.err.count("made has no address it can be fetched from: made here")) == (3, 2), (
+        "all are tried"
+    )
     assert headwise("data", "check", "made").status == 3
     mirror.mkdir(parents=True)
     (mirror / "pairs.tsv").write_bytes(TEXT)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from headwise.cli import score
 from headwise.settings import read_yaml
 from tests.cli.conftest import Headwise
 
@@ -52,6 +53,14 @@ def test_sentences_are_compared(headwise: Headwise, run: Path) -> None:
     found = json.loads(headwise("score", "--model", run, "the dog sleeps", "sleeps dog", "--json").out)
     assert found["best"] == 0
     assert [token["token"] for token in found["sentences"][1]["tokens"]] == ["▁sleeps", "▁dog", "</s>"]
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(1.2345, "1.23"), (999.9, "1,000"), (1249.9, "1,250"), (2_345_678, "2,350,000"), (3e12, "3e+12")],
+)
+def test_how_many_times_is_written_out(value: float, written: str) -> None:
+    assert score._rounded(value) == written
 
 
 def test_files_and_standard_input(

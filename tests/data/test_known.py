@@ -9,8 +9,16 @@ from pathlib import Path
 import pytest
 
 from headwise.data import known
-from headwise.data.known import check_corpus, data_directory, fetch_corpus, find_corpus, find_known, list_corpora
-from headwise.data.known_table import KnownCorpusEntry, KnownFile, KnownPartEntry
+from headwise.data.known import (
+    check_corpus,
+    data_directory,
+    fetch_corpus,
+    find_corpus,
+    find_known,
+    find_known_file,
+    list_corpora,
+)
+from headwise.data.known_table import NOT_TRIED, KnownCorpusEntry, KnownFile, KnownPartEntry
 from headwise.errors import DataError, UsageError
 
 TEXT = "hello\tHallo\n" * 1000
@@ -93,6 +101,23 @@ def test_a_corpus_without_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known, "CORPORA", (dataclasses.replace(MADE, url=None),))
     with pytest.raises(DataError, match="has no address it can be fetched from: made here"):
         fetch_corpus("made")
+    with pytest.raises(DataError, match="has no address it can be fetched from: made here; make or copy") as missing:
+        find_known("made/pairs", languages=("en", "de"))
+    assert "data fetch" not in str(missing.value), "what cannot be fetched is not advised"
+    (data_directory() / "made").mkdir(parents=True)
+    (data_directory() / "made/pairs.tsv.gz").write_bytes(b"other")
+    with pytest.raises(DataError, match=r"remove it and put the right one there \(made here\)"):
+        find_known("made/pairs", languages=("en", "de"))
+
+
+def test_a_part_and_a_file_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer(monkeypatch, TEXT.encode())
+    assert fetch_corpus("made/pairs") == [data_directory() / "made/pairs.tsv.gz"]
+    assert find_known_file("made/pairs.tsv.gz") == data_directory() / "made/pairs.tsv.gz"
+    with pytest.raises(UsageError, match=r"has no file 'made/other'; choose one of: known:made/pairs\.tsv\.gz"):
+        find_known_file("made/other")
+    with pytest.raises(UsageError, match="has no part 'made/other'"):
+        fetch_corpus("made/other")
 
 
 def test_finding_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -124,6 +149,7 @@ def test_the_table_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     names = [corpus.name for corpus in list_corpora()]
     assert len(set(names)) == len(names)
+    assert set(NOT_TRIED) <= {corpus.name for corpus in list_corpora() if corpus.addresses}
     for corpus in list_corpora():
         assert corpus.files
         assert corpus.licence

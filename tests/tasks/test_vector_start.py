@@ -55,6 +55,16 @@ def test_vectors_that_do_not_fit(vectors: np.ndarray, tmp_path: Path, changes: l
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("kind", "recipe"), [("word", "word-vectors"), ("encoder", "english-masked"), ("elmo", "english-elmo")]
+)
+def test_what_makes_the_start_that_is_not_there(kind: str, recipe: str, tmp_path: Path) -> None:
+    there = tmp_path / "nothing"
+    with pytest.raises(CheckpointError, match=rf"nothing is there; .* `headwise train {recipe} --run {there}`"):
+        train(review_recipe(tmp_path, f"model={{kind: {kind}}}", f"model.start_from={there}"), run=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_vectors_of_another_case(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("a good film a bad film\n" * 9, encoding="utf-8")
     changes = [f"data.train={tmp_path / 'text.txt'}", "model.dim=16", "training.epochs=1", "training.threads=1"]

@@ -34,7 +34,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         actions.add_parser(name, help=text, description=text) for name, text in texts.items()
     )
     fetching.add_argument(
-        "names", nargs="+", metavar="NAME", help=say("a corpus from `data list`", "`data list` 中的语料名")
+        "names",
+        nargs="+",
+        metavar="NAME",
+        help=say("a corpus from `data list`, or one of its parts", "`data list` 中的语料名或其中一部分"),
     )
     checking.add_argument(
         "names", nargs="*", metavar="NAME", help=say("default: all that are here", "默认：本地已有的全部")
@@ -69,7 +72,7 @@ def _list(*, as_json: bool) -> int:
                 "licence": corpus.licence,
                 "bytes": size,
                 "here": here,
-                "parts": [f"known:{part}" for part in corpus.parts],
+                "parts": [f"known:{part}" for part in corpus.parts or [file.path for file in corpus.files]],
             }
         )
     if as_json:
@@ -104,18 +107,26 @@ def _list(*, as_json: bool) -> int:
 def _fetch(names: list[str], *, as_json: bool) -> int:
     from headwise.cli.display import TrainingDisplay
     from headwise.data.known import fetch_corpus, find_corpus
+    from headwise.errors import DataError
 
     for name in names:
         find_corpus(name)  # all names are checked before the first download
-    paths = []
+    paths, failures = [], []
     with TrainingDisplay() as display:
         for name in names:
-            paths += fetch_corpus(name, progress=display.count)
+            try:
+                paths += fetch_corpus(name, progress=display.count)
+            except DataError as error:  # the others may be had nevertheless
+                failures.append(error)
     if as_json:
         sys.stdout.write(json.dumps([str(path) for path in paths], ensure_ascii=False, indent=2) + "\n")
     else:
         for path in paths:
             sys.stdout.write(f"{path}\n")
+    for failure in failures[:-1]:
+        sys.stderr.write(say(f"headwise: error: {failure}\n", f"headwise: 错误: {failure}\n"))
+    if failures:
+        raise failures[-1]
     return 0
 
 

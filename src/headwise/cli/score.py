@@ -90,9 +90,15 @@ def _compare(model: "LanguageModel", arguments: argparse.Namespace) -> int:
         sys.stdout.write(say(f"equally natural: {tied}\n", f"同样自然：{tied}\n"))
     elif len(scores) > 1:
         margin = totals[best] - sorted(totals)[-2]
-        times = f" ({math.exp(margin):,.3g} ×)" if margin < 700 else ""
+        times = f" ({_rounded(math.exp(margin))} ×)" if margin < 700 else ""
         sys.stdout.write(say(f"more natural: {scores[best].text}{times}\n", f"更自然：{scores[best].text}{times}\n"))
     return 0
+
+
+def _rounded(value: float) -> str:
+    """Three digits, written out as long as that can be read: 1,250 and not 1.25e+03."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if 1000 <= rounded < 1e9 else f"{rounded:.3g}"
 
 
 def _show(score: "SentenceScore") -> None:

@@ -3,8 +3,12 @@
 import argparse
 import json
 import sys
+from typing import TYPE_CHECKING
 
 from headwise.language import say
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
@@ -13,11 +17,11 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("score, export and import word vectors", "评测、导出与导入词向量"),
         description=say(
             "Word vectors as gensim and others read them, and how well they agree with people:\n\n"
-            "  headwise vectors score --model runs/words EN-WS-353-ALL.txt questions-words.txt\n"
+            "  headwise vectors score --model runs/words known:word-vectors-eval/EN-WS-353-ALL.txt my/analogies.txt\n"
             "  headwise vectors export --model runs/words words.bin --binary\n"
             "  headwise vectors import GoogleNews.bin --to runs/google",
             "与 gensim 等工具互通的词向量，以及它们与人的判断有多一致：\n\n"
-            "  headwise vectors score --model runs/words EN-WS-353-ALL.txt questions-words.txt\n"
+            "  headwise vectors score --model runs/words known:word-vectors-eval/EN-WS-353-ALL.txt my/analogies.txt\n"
             "  headwise vectors export --model runs/words words.bin --binary\n"
             "  headwise vectors import GoogleNews.bin --to runs/google",
         ),
@@ -39,13 +43,24 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "files",
         nargs="+",
         metavar="FILE",
-        help=say("lists of `word word score`, or of analogies", "`词 词 分数` 列表，或类比题"),
+        help=say(
+            "lists of `word word score`, or of analogies; files, or known:word-vectors-eval/NAME",
+            "`词 词 分数` 列表，或类比题；文件，或 known:word-vectors-eval/NAME",
+        ),
     )
     scoring.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
     exporting.add_argument("file", metavar="FILE", help=say("the file to write", "要写的文件"))
     exporting.add_argument("--binary", action="store_true", help=say("binary instead of text", "用二进制而非文本"))
     importing.add_argument("file", metavar="FILE", help=say("the file to read", "要读的文件"))
     importing.add_argument("--to", required=True, metavar="DIR", help=say("the model to make", "要生成的模型目录"))
+
+
+def _find(file: str) -> "Path":
+    from pathlib import Path
+
+    from headwise.data.known import find_known_file
+
+    return find_known_file(file.removeprefix("known:")) if file.startswith("known:") else Path(file)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -57,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     match arguments.action:
         case "score":
             space = load_word_vectors(arguments.model).space
-            scores = score_word_vectors(space, [Path(file) for file in arguments.files])
+            scores = score_word_vectors(space, [_find(file) for file in arguments.files])
             if arguments.json:
                 value = [
                     {"name": one.name, "value": round(one.value, 2), "used": one.used, "total": one.total}

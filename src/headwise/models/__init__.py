@@ -1,6 +1,7 @@
 """Every model of the lineage under one roof: `from headwise.models import NgramModel, RecurrentLanguageModel, EncoderDecoder`.
 
-A name is looked up when it is asked for, so that counting words does not wait for torch, and one model not for the others.
+Word vectors are two tables and a step that moves them (`WordTables`, `learn_skip_gram`, `learn_cbow`); the loop over a text that
+makes a `VectorSpace` of them is `headwise.train` with a recipe of task word_vectors. A name is looked up when it is asked for, so that counting words does not wait for torch, and one model not for the others.
 """
 
 from importlib import import_module
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from headwise.models.recurrent_translator import RecurrentTranslator
     from headwise.models.sentence_encoder import SentenceEncoder
     from headwise.models.vector_space import VectorSpace
+    from headwise.models.word_vectors import WordTables, learn_cbow, learn_skip_gram, start_tables
 
 __all__ = [
     "BidirectionalLanguageModel",
@@ -50,12 +52,16 @@ __all__ = [
     "StackSettings",
     "TokenStream",
     "VectorSpace",
+    "WordTables",
     "build_labeller",
     "build_language_model",
     "build_masked_language_model",
     "build_model",
     "count_ngrams",
     "estimate",
+    "learn_cbow",
+    "learn_skip_gram",
+    "start_tables",
 ]
 
 _HOMES = {
@@ -79,6 +85,7 @@ _HOMES = {
     "recurrent_translator": ("RecurrentTranslator",),
     "sentence_encoder": ("SentenceEncoder",),
     "vector_space": ("VectorSpace",),
+    "word_vectors": ("WordTables", "learn_cbow", "learn_skip_gram", "start_tables"),
 }
 
 

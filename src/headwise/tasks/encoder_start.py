@@ -60,6 +60,8 @@ def find_start(model: RungSettings, text: TextSettings) -> Start | VectorStart |
     """The bundle that `model.start_from` names, checked against the recipe; None if it names none."""
     if model.start_from is None:
         return None
+    if not model.start_from.exists():
+        raise _explain_absent(model)
     path = find_bundle(model.start_from)
     if (path / VECTORS).is_file() and not isinstance(model, ElmoRung):
         return start_from_vectors(path, model, text)
@@ -74,6 +76,19 @@ def find_start(model: RungSettings, text: TextSettings) -> Start | VectorStart |
     weights = {name.removeprefix(PREFIX): tensor for name, tensor in found.items() if name.startswith(PREFIX)}
     heads = {name: tensor for name, tensor in found.items() if not name.startswith(PREFIX)}
     return Start(path / "weights.safetensors", load_tokenizers(path / "tokenizer").source, weights, heads)
+
+
+def _explain_absent(model: RungSettings) -> CheckpointError:
+    """Nothing is there yet: what makes it, by the kind of the encoder that is to start from it."""
+    recipe = {"elmo": "english-elmo", "word": "word-vectors"}.get(model.kind, "english-masked")
+    command = f"headwise train {recipe} --run {model.start_from}"
+    return CheckpointError(
+        f"model.start_from: nothing is there; train what to start from first, e.g. `{command}` (the head of the recipe has the "
+        "line for its own), or start from nothing with model.start_from=null",
+        f"model.start_from：该处什么也没有；请先训练要由之开始的模型，例如 `{command}`（配方开头写有它自己的命令），"
+        "或用 model.start_from=null 从零开始",
+        file=model.start_from,
+    )
 
 
 def _compare(section: str, theirs: dict[str, Any], ours: Settings, free: tuple[str, ...], path: Path) -> None:
