@@ -44,8 +44,13 @@ class RowPattern:
     def sizes(self) -> tuple[int, int]:
         return 1, 1
 
+    @property
+    def num_alike(self) -> int:
+        return self.kernel.block
+
     def at_any_length(self, device: torch.device) -> "RowPattern":
-        return replace(self, length=torch.as_tensor(self.length, device=device))
+        assert isinstance(self.length, int)
+        return replace(self, length=torch.full((), self.length, device=device))
 
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         kernel = self.kernel
@@ -156,7 +161,7 @@ class BigBirdAttention(SparseAttention):
         left = ((count - self.num_first - self.num_last).clamp(min=0) - num_near).clamp(min=0)
         begin = left * number // self.num_random_blocks
         size = left * (number + 1) // self.num_random_blocks - begin
-        chosen = self.num_first + begin + _scramble(block * 1009 + number) % size.clamp(min=1)
+        chosen = self.num_first + begin + _draw(block + 977 * number, size)
         chosen = torch.where((num_near > 0) & (chosen >= low), chosen + num_near, chosen)
         return torch.where(size > 0, chosen, -1)
 
@@ -236,10 +241,9 @@ def _without(tokens: Int[Tensor, "#batch block one"], others: Int[Tensor, "#batc
     return torch.where((tokens[..., None] == others[..., None, :]).any(-1), -1, tokens)
 
 
-def _scramble(number: Tensor) -> Tensor:
-    """Numbers below 2¹⁶ that look random and are the same everywhere: no step exceeds 31 bits, which is what a GPU's kernel counts in."""
-    number = number & 0xFFFF
-    for _ in range(3):
-        number = (number * 25173 + 13849) & 0xFFFF
-        number = number ^ (number >> 7)
-    return number
+def _draw(number: Tensor, size: Tensor) -> Tensor:
+    """Numbers below `size` that look random and are the same everywhere: the middle of a square. A kernel calculates them for every tile it
+    asks about, so they are three products and no division; none exceeds 31 bits, which is what a GPU's kernel counts in."""
+    mixed = ((number & 0xFFFF) * 25173 + 13849) & 0x7FFF
+    mixed = (mixed * mixed >> 8) & 0x7FFF
+    return (mixed * size.clamp(max=0xFFFF)) >> 15

@@ -1,9 +1,9 @@
 """Block-sparse attention in one fused kernel on CUDA: torch's FlexAttention, told which tiles of the table exist.
 
-The [query, key] table is cut into tiles of 128 × 128. A tile that holds no pair of the pattern is never loaded, one that lies inside a band is
-computed as it is, and in the others the mask is asked pair by pair inside the kernel (`Mask.at` has the signature it wants); scores stay in
-registers. A mask that only calculates is asked for free, one that looks numbers up costs ten times the tile's products (measured on an H200),
-which is why patterns over a single sentence are written as arithmetic. Which tiles exist follows from
+The [query, key] table is cut into tiles of 128 × 128. A tile that holds no pair of the pattern is never loaded, one that lies inside a band or in
+linked blocks is computed as it is, and in the others the mask is asked pair by pair inside the kernel (`Mask.at` has the signature it wants);
+scores stay in registers. A mask that calculates a little is asked for free, one that looks numbers up for queries and keys costs ten times the
+tile's products (measured on an H200), which is why patterns over a single sentence are written as arithmetic. Which tiles exist follows from
 the same layout that the chunked form fetches by, so both forms compute the same pairs. That table has (n / 128)² entries of one byte
 (65,536 tokens: 0.26 MB, and its lists of indices 1 MB), made once per batch; torch's own `create_block_mask` would ask about
 all n² pairs.
@@ -27,7 +27,7 @@ from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
 from headwise.attention.biases import Bias, DistanceBias, bias_at, entry_at
 from headwise.attention.gathered import Layout
-from headwise.attention.masks import LengthPart, Mask
+from headwise.attention.masks import BlockPart, LengthPart, Mask
 
 TILE = 128
 # torch stops compiling a function after 8 variants (kinds of masks, their numbers, types, gradients or none), and would then compute all n²
@@ -53,6 +53,8 @@ def tiles_of(mask: Mask, layout: Layout, *, only_band: bool) -> FlexTable:
     band = (key + TILE - 1 >= query - layout.left) & (key <= query + TILE - 1 + layout.fetched_right)
     inside = (key + TILE - 1 <= query + layout.right) & (key >= query + TILE - 1 - layout.left)
     inside = inside & (key + TILE <= layout.num_keys) if only_band and layout.step == 1 else torch.zeros_like(band)
+    if only_band and (part := next((part for part in mask.parts if isinstance(part, BlockPart)), None)) is not None:
+        inside = _linked(part, layout)
     if layout.takes_all:
         band = torch.ones_like(band)
     if layout.extra is None or layout.takes_all:
@@ -140,6 +142,20 @@ def _num_tiles(length: int) -> int:
 def _samples(block: int, device: torch.device) -> Tensor:
     """Places of a block that between them touch every tile it touches."""
     return (TILE * torch.arange(_num_tiles(block) + 1, device=device)).clamp(max=block - 1)
+
+
+def _linked(part: BlockPart, layout: Layout) -> Bool[Tensor, "tile_row tile"]:
+    """Tiles in which every block of queries sees every block of keys."""
+    shape = (_num_tiles(layout.num_queries), _num_tiles(layout.num_keys))
+    step = min(part.num_alike, TILE)
+    # Blocks under half a tile fill few tiles, and the table of all of them would be large.
+    if 2 * step < TILE or TILE % step != 0 or part.num_alike % step != 0:
+        return torch.zeros(shape, dtype=torch.bool, device=layout.device)
+    query, key = (torch.arange(0, count * TILE, step, device=layout.device) for count in shape)
+    zero = torch.zeros((), dtype=torch.long, device=layout.device)
+    exists = (query + step <= layout.num_queries)[:, None] & (key + step <= layout.num_keys)
+    seen = part.at(zero, zero, query[:, None], key) & exists
+    return seen.unflatten(1, (-1, TILE // step)).unflatten(0, (-1, TILE // step)).all(3).all(1)
 
 
 def _mark(query: Tensor, key: Tensor, exists: Tensor, shape: tuple[int, int]) -> Bool[Tensor, "batch tile_row tile"]:

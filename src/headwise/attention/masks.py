@@ -57,6 +57,18 @@ class LengthPart(Protocol):
         ...
 
 
+@runtime_checkable
+class BlockPart(Protocol):
+    """A part that says the same of all pairs of two blocks."""
+
+    @property
+    def num_alike(self) -> int:
+        """Tokens of a block; the first block begins with token 0."""
+        ...
+
+    def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor: ...
+
+
 @dataclass(frozen=True)
 class Causal:
     """Query i may look at keys 0 … i + offset; the offset is the number of keys that precede query 0."""
