@@ -12,14 +12,7 @@ from headwise.attention.choices import AttentionSettings, Full, Fused, Reformer
 from headwise.errors import UsageError
 from headwise.explorer.attention_plots import draw_attention_comparison
 from headwise.tasks import attention_comparison
-from headwise.tasks.attention_comparison import (
-    AttentionComparison,
-    as_markdown,
-    compare_attention,
-    fit_slope,
-    known_kernels,
-    will_not_fit,
-)
+from headwise.tasks.attention_comparison import compare_attention, known_kernels, will_not_fit
 from headwise.tasks.attention_points import (
     Conditions,
     Point,
@@ -29,6 +22,7 @@ from headwise.tasks.attention_points import (
     measure_point,
 )
 from headwise.tasks.attention_requests import choose_conditions, choose_kernels
+from headwise.tasks.attention_table import AttentionComparison, as_markdown, fit_slope
 
 CONDITIONS = Conditions("cpu", "fp32", heads=2, head_dim=8)
 KERNELS: dict[str, AttentionSettings] = {"full": Full(), "fused": Fused()}
@@ -175,3 +169,43 @@ def test_what_is_asked_for() -> None:
     assert list(choose_kernels("fused,full")) == ["fused", "full"]
     with pytest.raises(UsageError, match="no attention kernel 'fussed'; did you mean 'fused'"):
         choose_kernels("fussed")
+
+
+def test_the_first_length_is_foretold_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of 65,536² scores are never formed to find out that there is no room for them; what is tried is in no table."""
+    monkeypatch.setattr(attention_comparison, "available_memory", lambda device: 1 << 30)
+    asked: list[tuple[str, int]] = []
+
+    def counting(name: str, settings: AttentionSettings, length: int, conditions: Conditions) -> Point:
+        asked.append((name, length))
+        return fake(name, settings, length, conditions)
+
+    lengths = (65536, 131072)
+    result = compare_attention(KERNELS, lengths=lengths, conditions=CONDITIONS, directory=tmp_path, measure=counting)
+    assert asked == [
+        *(("full", length) for length in (1024, 4096, 16384)),
+        *(("fused", length) for length in (1024, 4096, 16384, 65536, 131072)),
+    ]
+    assert [bool(point.skipped) for point in result.points] == [True, True, False, False]
+
+
+def test_what_was_left_out_is_tried_again(tmp_path: Path) -> None:
+    def failing(name: str, settings: AttentionSettings, length: int, conditions: Conditions) -> Point:
+        raise torch.OutOfMemoryError
+
+    for measure, skipped in ((failing, [True, True]), (fake, [False, False])):
+        result = compare_attention(KERNELS, lengths=(8,), conditions=CONDITIONS, directory=tmp_path, measure=measure)
+        assert [bool(point.skipped) for point in result.points] == skipped
+
+
+def test_a_place_that_cannot_be_used_is_known_before_anything_is_measured(tmp_path: Path) -> None:
+    def never(name: str, settings: AttentionSettings, length: int, conditions: Conditions) -> Point:
+        raise AssertionError
+
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(FileExistsError):
+        compare_attention(KERNELS, lengths=(8,), conditions=CONDITIONS, directory=tmp_path / "file", measure=never)
+    for text in ("{}", "[]", '{"conditions": {}, "points": [{"kernel": "full"}]}', '{"conditions": 3, "points": []}'):
+        (tmp_path / "attention.json").write_text(text, encoding="utf-8")
+        with pytest.raises(UsageError, match="is not a table that `headwise compare attention` wrote"):
+            compare_attention(KERNELS, lengths=(8,), conditions=CONDITIONS, directory=tmp_path, measure=never)

@@ -176,3 +176,24 @@ def test_only_a_significant_difference_is_called_one() -> None:
     assert verdict(0.4, 0.2) == "no significant difference (p = 0.20)"
     assert verdict(0.9, 0.03) == "better (p = 0.030)"
     assert verdict(-0.9, 0.03) == "worse (p = 0.030)"
+
+
+def test_the_reason_is_that_of_this_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log is written on: what an earlier attempt complained of is not why this one ended."""
+    words = ["pocket", *OVERRIDES, "model.norm.kind=layer,rms"]
+    for run in plan_comparison(words, directory=tmp_path):
+        run.log_file.parent.mkdir(parents=True)
+        write_text(run.log_file, "headwise: error: text.size is 300\n")
+
+    def start(run: Run) -> subprocess.Popen[bytes]:
+        with run.log_file.open("ab") as log:
+            if run.variant == "rms":
+                log.write(b"headwise: error: the disk is full\n")
+        return subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"])
+
+    monkeypatch.setattr(comparison_runs, "_start", start)
+    result = compare(words, directory=tmp_path, jobs=2)
+    assert [variant.failures for variant in result.variants] == [
+        ("seed 1: it said nothing",),
+        ("seed 1: the disk is full",),
+    ]

@@ -50,7 +50,7 @@ def test_several_alternatives_make_every_combination() -> None:
 
 
 def test_recipes_are_named_after_their_files(tmp_path: Path) -> None:
-    runs = plan_comparison(["pocket", "base", "data.train=x", "data.valid=y"], directory=tmp_path)
+    runs = plan_comparison(["pocket", "base", "data.train=x", "data.valid=y", "data.test=z"], directory=tmp_path)
     assert [run.variant for run in runs] == ["pocket", "base"]
 
 
@@ -87,3 +87,60 @@ def test_a_model_that_cannot_be_is_refused_before_any_is_trained() -> None:
     ):
         plan_comparison(["pocket", "model.decoder.attention.kind=fused,linformer"], directory=Path("nowhere"))
     assert not Path("nowhere").exists()
+
+
+def test_a_tagger_that_cannot_be_is_refused_too() -> None:
+    with pytest.raises(UsageError, match=r"variant continuous: position\.kind=continuous marks queries"):
+        plan_comparison(
+            [
+                "ud-ewt-tags",
+                "model.kind=encoder",
+                "model.attention.kind=reformer",
+                "model.position.kind=sinusoidal,continuous",
+            ],
+            directory=Path("nowhere"),
+        )
+
+
+@pytest.mark.parametrize(
+    ("word", "key"),
+    [
+        ("data.test.count=20,30", "data.test"),
+        ("data.target=de,zh", "data.target"),
+        ("data.source=en,zh", "data.source"),
+        ("evaluation.lowercase=false,true", "evaluation.lowercase"),
+    ],
+)
+def test_different_questions_are_not_compared(word: str, key: str) -> None:
+    """A p-value of two test sets says nothing, and translations into two languages are not read at all."""
+    with pytest.raises(UsageError, match=rf"differ in {key}, .* give one {key} for all"):
+        plan(word)
+
+
+def test_the_same_question_in_other_words_is_one(tmp_path: Path) -> None:
+    assert len(plan("data.train.count=200,300")) == 2
+    with pytest.raises(UsageError, match=r"differ in data\.test"):
+        plan_comparison(["sst2", "data.test=known:sst2/test,known:sst2/dev"], directory=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("model.dim=16,32", "model.dim=24,32"),
+        ("model.norm.place=before,after", "model.norm={kind: layer},{kind: rms}"),
+        ("model.norm={kind: layer},{kind: rms}", "model.norm.kind=layer,power"),
+    ],
+)
+def test_alternatives_that_overwrite_each_other_are_refused(words: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError, match="one would overwrite the other; give each key once"):
+        plan(*words)
+
+
+def test_alternatives_within_each_other_are_what_they_are_called() -> None:
+    runs = plan("model.norm={kind: layer},{kind: rms}", "model.norm.place=before,after")
+    assert [(run.recipe.model.norm.kind, run.recipe.model.norm.place) for run in runs] == [
+        ("layer", "before"),
+        ("layer", "after"),
+        ("rms", "before"),
+        ("rms", "after"),
+    ]

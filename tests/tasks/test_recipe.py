@@ -143,3 +143,6 @@ def test_norms_over_tokens_count_a_batch_once() -> None:
         SettingsError, match=r"norm\.kind=power would count its batch twice; set training\.recompute=nothing"
     ):
         recipe_from(OWN | changes)
+    for norm in ("power", "batch"):  # a language model's blocks too, in a new run and in one that goes on
+        with pytest.raises(SettingsError, match=rf"norm\.kind={norm} would count its batch twice"):
+            load_recipe("shakespeare-gpt", [f"model.norm.kind={norm}", "training.recompute=blocks"])

@@ -9,6 +9,7 @@ from headwise.blocks.batch_norm import BatchNorm
 from headwise.blocks.feed_forward import FeedForward, GatedFeedForward
 from headwise.blocks.normalization import LayerNorm, RMSNorm
 from headwise.blocks.power_norm import PowerNorm
+from headwise.errors import SettingsError
 from headwise.settings import Settings
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
@@ -57,6 +58,17 @@ class Batch(Settings):
 
 
 NormSettings = Annotated[Layer | Rms | Power | Batch, Field(discriminator="kind")]
+
+
+def check_recomputing(norm: NormSettings, recompute: str) -> None:
+    """Refuse `training.recompute=blocks` beside a norm that counts what it sees: it would see, and divide by, something else the second time."""
+    if isinstance(norm, Power | Batch) and recompute == "blocks":
+        raise SettingsError(
+            f"training.recompute=blocks runs each block twice, and norm.kind={norm.kind} would count its batch twice; "
+            "set training.recompute=nothing, or use norm.kind=layer or rms",
+            f"training.recompute=blocks 使每个块运行两次，norm.kind={norm.kind} 会把同一批统计两次；"
+            "请设 training.recompute=nothing，或用 norm.kind=layer、rms",
+        )
 
 
 class Relu(Settings):

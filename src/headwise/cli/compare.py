@@ -145,8 +145,9 @@ def _run_lineage(arguments: argparse.Namespace) -> int:
 def _run_attention(arguments: argparse.Namespace) -> int:
     from headwise.cli.display import TrainingDisplay, print_table
     from headwise.explorer.attention_plots import draw_attention_comparison
-    from headwise.tasks.attention_comparison import LENGTHS, compare_attention, remarks, tables
+    from headwise.tasks.attention_comparison import LENGTHS, compare_attention
     from headwise.tasks.attention_requests import choose_conditions, choose_kernels
+    from headwise.tasks.attention_table import remarks, tables
 
     if arguments.overrides[1:] or arguments.seeds or arguments.jobs != 1:
         raise UsageError(

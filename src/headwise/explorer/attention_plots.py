@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from headwise.explorer.comparison_plots import dress, style
 from headwise.explorer.drawing import MUTED, Fonts, find_fonts, new_figure, save_figure, write_plainly
-from headwise.tasks.attention_comparison import AttentionComparison
+from headwise.tasks.attention_table import AttentionComparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

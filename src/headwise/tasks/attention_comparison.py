@@ -1,21 +1,18 @@
 """Every attention kernel at growing lengths: the work behind `headwise compare attention`.
 
 Each kernel goes up the lengths until it would not fit: memory and time of the next length are foretold from the last two (at worst
-the square), and what would not fit is left out with the reason. After every point the table is saved, so a second call goes on where
-the first ended. The slope of a kernel is the exponent a of time ∝ lengthᵃ, a straight line through logarithms from 4,096 up (of fewer than two
-such lengths, through the last three): 1 for a linear kernel, 2 for a quadratic one.
+the square), and what would not fit is left out with the reason; before a first length whose table of scores would be large, shorter ones are tried. After every
+point the table is saved, so a second call goes on where the first ended, and tries again what was left out.
 
-Tested with a fake clock whose slopes are known, and with every kernel once at toy size.
+Tested with a fake clock, and with every kernel once at toy size.
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
-import numpy as np
 import torch
 
 from headwise.attention.choices import AttentionSettings
@@ -24,73 +21,23 @@ from headwise.language import say
 from headwise.planning.available import available_memory
 from headwise.storage import read_json, write_json, write_text
 from headwise.tasks.attention_points import Conditions, Point, measure_point
+from headwise.tasks.attention_table import AttentionComparison, as_markdown, fit_slope
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.machine import describe_machine
 
 LENGTHS = {"cpu": (512, 1024, 2048, 4096), "cuda": tuple(512 << power for power in range(8))}
-SLOPE_FROM = 4096
 MAX_SECONDS = {"cpu": 10.0, "cuda": 10.0}
 """A single run foretold to take longer is left out."""
 MEMORY_SHARE = 0.9
+HARMLESS = 1 << 28
+"""Scores (a gibibyte of them in fp32) that may be formed without having tried anything shorter."""
+SHARES = (64, 16, 4)
+"""What is tried before a first length with more: these parts of it."""
 FILE = "attention.json"
 MIB = 1 << 20
 MAX_REASON = 200
 
 Measure = Callable[[str, AttentionSettings, int, Conditions], Point]
-
-
-@dataclass(frozen=True)
-class AttentionComparison:
-    """The points measured, kernel by kernel."""
-
-    directory: Path
-    conditions: Conditions
-    machine: Mapping[str, Any]
-    points: tuple[Point, ...]
-
-    @property
-    def kernels(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(point.kernel for point in self.points))
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        return tuple(sorted({point.length for point in self.points}))
-
-    def of(self, kernel: str) -> list[Point]:
-        return sorted((point for point in self.points if point.kernel == kernel), key=lambda point: point.length)
-
-    @property
-    def slope_from(self) -> int:
-        """Short lengths are ruled by what does not grow; a CPU's, which end early, cannot all be left out."""
-        long = [length for length in self.lengths if length >= SLOPE_FROM]
-        return SLOPE_FROM if len(long) >= 2 else self.lengths[-3:][0]
-
-    def slope(self, kernel: str, what: str) -> float | None:
-        """The exponent of `forward_seconds`, `both_seconds` or `memory_mib` over length, from `slope_from` up."""
-        known = [(point.length, getattr(point, what)) for point in self.of(kernel) if point.length >= self.slope_from]
-        return fit_slope([(length, value) for length, value in known if value])
-
-    def as_dict(self) -> dict[str, Any]:
-        slopes = {
-            name: {what: self.slope(name, what) for what in ("forward_seconds", "both_seconds", "memory_mib")}
-            for name in self.kernels
-        }
-        return {
-            "machine": dict(self.machine),
-            "conditions": asdict(self.conditions),
-            "slope_from": self.slope_from,
-            "slopes": slopes,
-            "points": [point.as_dict() for point in self.points],
-        }
-
-
-def fit_slope(pairs: Sequence[tuple[float, float]]) -> float | None:
-    """Through the logarithms of (size, cost); None from fewer than two points. A cost that is not above zero was too small to measure."""
-    pairs = [(size, cost) for size, cost in pairs if cost > 0]
-    if len(pairs) < 2:
-        return None
-    sizes, costs = np.log(np.array(pairs, dtype=np.float64)).T
-    return float(np.polyfit(sizes, costs, 1)[0])
 
 
 def known_kernels() -> dict[str, AttentionSettings]:
@@ -122,17 +69,22 @@ def compare_attention(
             f"长度 {list(lengths)} 不可用；请给出从 1 起的整数：--lengths 512,1024",
         )
     found = _read_points(place / FILE, conditions)
+    _check_writable(place)
     machine = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         **describe_machine(torch.device(conditions.device)),
     }
     total, done = len(kernels) * len(lengths), 0
     for name, settings in kernels.items():
+        tried: list[Point] | None = None
         for length in sorted(set(lengths)):
             done += 1
-            if (name, length) not in found:
+            if (name, length) not in found or found[name, length].skipped is not None:
                 watcher.count(say(f"{name} at {length:,}", f"{name}，长度 {length:,}"), done - 1, total)
-                before = [point for point in found.values() if point.kernel == name and point.length < length]
+                before = _measured(found.values(), name, length)
+                if not before:
+                    tried = _try_shorter(name, settings, length, conditions, measure) if tried is None else tried
+                    before = tried
                 found[name, length] = _one_point(name, settings, length, conditions, before, measure)
                 result = AttentionComparison(place, conditions, machine, tuple(found.values()))
                 _write(result)
@@ -140,6 +92,25 @@ def compare_attention(
     result = AttentionComparison(place, conditions, machine, tuple(found.values()))
     _write(result)
     return result
+
+
+def _measured(points: Iterable[Point], name: str, length: int) -> list[Point]:
+    return [point for point in points if point.kernel == name and point.length < length and point.skipped is None]
+
+
+def _try_shorter(
+    name: str, settings: AttentionSettings, length: int, conditions: Conditions, measure: Measure
+) -> list[Point]:
+    """Points that stand in no table: nothing is known of the first length yet, and it must not be what fills the memory."""
+    tried: list[Point] = []
+    if conditions.batch * conditions.heads * length**2 <= HARMLESS:
+        return tried
+    for share in SHARES:
+        point = _one_point(name, settings, max(1, length // share), conditions, tried, measure)
+        if point.skipped is not None:
+            break
+        tried.append(point)
+    return tried
 
 
 def _one_point(
@@ -201,7 +172,15 @@ def _read_points(path: Path, conditions: Conditions) -> dict[tuple[str, int], Po
     if not path.exists():
         return {}
     saved = read_json(path)
-    before, now = saved["conditions"], asdict(conditions)
+    try:
+        before, now = dict(saved["conditions"]), asdict(conditions)
+        points = {(point["kernel"], point["length"]): Point(**point) for point in saved["points"]}
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(
+            "is not a table that `headwise compare attention` wrote; move it away, or give another --directory",
+            "不是 `headwise compare attention` 写的表；请移走它，或另给 --directory",
+            file=path,
+        ) from error
     differing = [f"{key}: {before.get(key)} → {now[key]}" for key in now if before.get(key) != now[key]]
     if differing:
         raise UsageError(
@@ -209,71 +188,17 @@ def _read_points(path: Path, conditions: Conditions) -> dict[tuple[str, int], Po
             f"其中的测点条件不同（{'，'.join(differing)}）；请另给 --directory",
             file=path,
         )
-    return {(point["kernel"], point["length"]): Point(**point) for point in saved["points"]}
+    return points
+
+
+def _check_writable(place: Path) -> None:
+    """Asked before the first point is measured, by writing: rights alone do not tell (a full disk, a read-only one)."""
+    place.mkdir(parents=True, exist_ok=True)
+    probe = place / f"{FILE}.probe"
+    write_text(probe, "")
+    probe.unlink()
 
 
 def _write(result: AttentionComparison) -> None:
-    result.directory.mkdir(parents=True, exist_ok=True)
     write_json(result.directory / FILE, result.as_dict())
     write_text(result.directory / "attention.md", as_markdown(result))
-
-
-TABLES = (
-    ("forward_seconds", 1000.0, "forward, ms", "前向，毫秒"),
-    ("both_seconds", 1000.0, "forward + backward, ms", "前向 + 反向，毫秒"),
-    ("memory_mib", 1.0, "peak memory, MiB", "内存峰值，MiB"),
-    ("distance", 1.0, "distance from exact attention", "与精确注意力的距离"),
-)
-
-
-def tables(result: AttentionComparison) -> list[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-    """Title, headings and rows of each: kernels down, lengths across, the slope last."""
-    found = []
-    for what, factor, en, zh in TABLES:
-        headings = (say("kernel", "核"), *(f"{length:,}" for length in result.lengths), say("slope", "斜率"))
-        rows = []
-        for name in result.kernels:
-            points = {point.length: point for point in result.of(name)}
-            cells = [_cell(points.get(length), what, factor) for length in result.lengths]
-            slope = None if what == "distance" else result.slope(name, what)
-            rows.append((name, *cells, "–" if slope is None else f"{slope:.2f}"))
-        found.append((say(en, zh), headings, rows))
-    return found
-
-
-def _cell(point: Point | None, what: str, factor: float) -> str:
-    value = None if point is None else getattr(point, what)
-    if value is None or not math.isfinite(value):
-        return "–"
-    return f"{factor * value:,.3g}" if factor * value < 1000 else f"{factor * value:,.0f}"
-
-
-def remarks(result: AttentionComparison) -> list[str]:
-    """How to read the table, and why points are missing."""
-    lines = [
-        say(
-            f"Slopes are exponents of length from {result.slope_from:,} up. Distances are on normal random numbers, where nothing is alike or near: they "
-            "tell how well softmax is approximated at its hardest, not how well a model trained with the kernel works. reformer is compared with "
-            "exact attention of shared queries and keys, which it approximates.",
-            f"斜率为长度自 {result.slope_from:,} 起的指数。距离在正态随机数上测得，其中没有相似或相邻的结构：它表示在最难的情形下对 softmax 的近似程度，"
-            "而不是用该核训练的模型效果如何。reformer 与共用查询和键的精确注意力比较，那正是它所近似的。",
-        )
-    ]
-    for point in result.points:
-        if point.skipped:
-            why = f"{point.kernel}, {point.length:,}: {point.skipped}"
-            lines.append(say(f"left out: {why}", f"略去：{why}"))
-        if point.remark:
-            lines.append(f"{point.kernel}, {point.length:,}: {point.remark}")
-    return lines
-
-
-def as_markdown(result: AttentionComparison) -> str:
-    """The tables for a report."""
-    lines = []
-    for title, headings, rows in tables(result):
-        lines += [f"**{title}**", ""]
-        lines += [f"| {' | '.join(row)} |" for row in (headings, tuple("---" for _ in headings), *rows)] + [""]
-    facts = {**result.machine, **asdict(result.conditions)}
-    lines += [f"- {line}" for line in (*remarks(result), " · ".join(f"{key} {value}" for key, value in facts.items()))]
-    return "\n".join(lines) + "\n"

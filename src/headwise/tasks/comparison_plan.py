@@ -5,14 +5,14 @@
     headwise compare pocket 'model.encoder.attention={kind: fused},{kind: window, left: 8, right: 8}' model.dim=64,128
     headwise compare ud-ewt-tags model.kind=word,window,encoder  taggers and classifiers too
 
-All runs of a comparison answer the same test set, so they are of one task. Several alternatives make every combination; what has one value is the same for all. The first variant is the one that the others
+All runs of a comparison answer the same test set in the same languages, so they are of one task. Several alternatives make every combination; what has one value is the same for all. The first variant is the one that the others
 are measured against. A variant's name says its values, so that adding another one leaves the directories of the others alone.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import torch
 
 from headwise.errors import HeadwiseError, SettingsError, UsageError
 from headwise.settings import read_yaml
+from headwise.tasks.label_bundle import new_labeller
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.planned_step import Subject
 from headwise.tasks.recipe import Recipe, load_recipe
@@ -101,12 +102,14 @@ def _load(name: str, overrides: Sequence[str]) -> Recipe | LabelRecipe:
 def _check_models(variants: Mapping[str, Recipe | LabelRecipe]) -> None:
     """Models that cannot be are refused before the first is trained: each is built, without memory for its weights."""
     for name, recipe in variants.items():
-        if isinstance(recipe, Recipe):
-            try:
-                with torch.device("meta"):
+        try:
+            with torch.device("meta"):
+                if isinstance(recipe, Recipe):
                     Subject.of(recipe).module()
-            except HeadwiseError as error:
-                raise UsageError(f"variant {name}: {error.en}", f"变体 {name}：{error.zh}") from error
+                else:  # how many classes there are only the data knows
+                    new_labeller(recipe, size=recipe.text.size, num_classes=2, generator=None)
+        except HeadwiseError as error:
+            raise UsageError(f"variant {name}: {error.en}", f"变体 {name}：{error.zh}") from error
 
 
 def _check_same_question(runs: Sequence[Run]) -> None:
@@ -118,17 +121,34 @@ def _check_same_question(runs: Sequence[Run]) -> None:
                 f"{first.variant} is of task {first.recipe.task}, {run.variant} of {run.recipe.task}; compare recipes of one task",
                 f"{first.variant} 的任务是 {first.recipe.task}，{run.variant} 的任务是 {run.recipe.task}；请比较同一任务的配方",
             )
-        if isinstance(run.recipe, LabelRecipe) and run.recipe.data.test != first.recipe.data.test:
-            raise UsageError(
-                f"{first.variant} and {run.variant} have different test sets; give one data.test for all",
-                f"{first.variant} 与 {run.variant} 的测试集不同；请为所有变体给出同一个 data.test",
-            )
+        asked, own = _question(first.recipe), _question(run.recipe)
+        for key in asked:
+            if own[key] != asked[key]:
+                raise UsageError(
+                    f"{first.variant} and {run.variant} differ in {key}, so they are asked different questions or judged differently, and their "
+                    f"scores cannot stand beside each other; give one {key} for all",
+                    f"{first.variant} 与 {run.variant} 的 {key} 不同，因而所答的问题或评分方式不同，分数无法并列比较；请为所有变体给出同一个 {key}",
+                )
+
+
+def _question(recipe: Recipe | LabelRecipe) -> dict[str, Any]:
+    """What a score is an answer to, by the keys that say it."""
+    if isinstance(recipe, LabelRecipe):
+        return {"data.test": recipe.data.test, "data.language": recipe.data.language}
+    return {
+        "data.test": recipe.data.test,
+        "data.source": recipe.data.source,
+        "data.target": recipe.data.target,
+        "evaluation.pretokenized": recipe.evaluation.pretokenized,
+        "evaluation.lowercase": recipe.evaluation.lowercase,
+    }
 
 
 def _variants(recipes: Sequence[str], changes: Sequence[str]) -> dict[str, tuple[str, list[str]]]:
     """Name → recipe and overrides."""
     fixed = [change for change in changes if len(split_values(change)[1]) == 1]
     open_ones = [split_values(change) for change in changes if change not in fixed]
+    _check_apart(open_ones)
     found: dict[str, tuple[str, list[str]]] = {}
     for recipe, *values in product(recipes, *(values for _, values in open_ones)):
         chosen = [(key, value) for (key, _), value in zip(open_ones, values, strict=True)]
@@ -142,6 +162,30 @@ def _variants(recipes: Sequence[str], changes: Sequence[str]) -> dict[str, tuple
             )
         found[name] = (recipe, [*fixed, *(f"{key}={value}" for key, value in chosen)])
     return found
+
+
+def _check_apart(open_ones: Sequence[tuple[str, list[str]]]) -> None:
+    """Alternatives that overwrite each other make variants that are not what they are called."""
+    for (first, values), (second, _) in combinations(open_ones, 2):
+        inner = second.removeprefix(f"{first}.").split(".") if second.startswith(f"{first}.") else None
+        said_inside = inner is not None and any(_says(read_yaml(value), inner) for value in values)
+        if first == second or first.startswith(f"{second}.") or said_inside:
+            raise UsageError(
+                f"{first} and {second} both have alternatives, and one would overwrite the other; give each key once, with all its values: "
+                f"{second}=first,second",
+                f"{first} 与 {second} 都有备选值，而其一会覆盖另一个；每个键请只给一次，并列出全部值：{second}=第一个,第二个",
+            )
+
+
+def _says(value: Any, path: Sequence[str]) -> bool:
+    """Whether a mapping says something of a key within it."""
+    for key in path:
+        if not isinstance(value, Mapping):
+            return True  # what is no mapping leaves no room for a key
+        if key not in value:
+            return False
+        value = value[key]
+    return True
 
 
 def split_values(word: str) -> tuple[str, list[str]]:
@@ -166,7 +210,7 @@ def split_values(word: str) -> tuple[str, list[str]]:
             f"{word!r}: a value is empty; write key.path=first,second without a comma at the end",
             f"{word!r}：有一个值是空的；请写成 键.路径=第一个,第二个，末尾不要逗号",
         )
-    return key, [value.strip() for value in values]
+    return key.strip(), [value.strip() for value in values]
 
 
 def _label(key: str, value: str, *, alone: bool) -> str:

@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import headwise
 from headwise.data.splitting import Part
@@ -36,6 +36,7 @@ from headwise.training.run_recipe import check_recipe, read_run_recipe
 
 POLL_SECONDS = 0.2
 TAIL_BYTES = 4096
+MAX_SAID_BYTES = 1 << 20
 MAX_REASON = 300
 PARTS: tuple[Part, ...] = ("valid", "test")
 
@@ -96,7 +97,7 @@ def run_all(runs: Sequence[Run], *, jobs: int, events: Events) -> list[Outcome]:
         )
     waiting = [run for run in runs if run.label not in done]
     failures: dict[str, str] = {}
-    working: dict[str, tuple[Run, subprocess.Popen[bytes]]] = {}
+    working: dict[str, _Working] = {}
     watch, elsewhere = _Watch(runs, finished=set(done), jobs=jobs), _Elsewhere(events)
     try:
         while waiting or working:
@@ -106,9 +107,9 @@ def run_all(runs: Sequence[Run], *, jobs: int, events: Events) -> list[Outcome]:
                     done[run.label] = results
                     watch.finished.add(run.label)
                 else:
-                    working[run.label] = (run, _start(run))
+                    working[run.label] = _Working(run, _said_so_far(run), _start(run))
             time.sleep(POLL_SECONDS)
-            for label, (run, process) in list(working.items()):
+            for label, (run, said, process) in list(working.items()):
                 if process.poll() is not None:
                     del working[label]
                     if process.returncode != 0 and lock_is_held(run.directory):
@@ -118,13 +119,20 @@ def run_all(runs: Sequence[Run], *, jobs: int, events: Events) -> list[Outcome]:
                     if (results := finished_results(run)) is not None and process.returncode == 0:
                         done[label] = results
                     else:
-                        failures[label] = _reason(run, process.returncode)
+                        failures[label] = _reason(run, process.returncode, since=said)
                         events.note(say(f"{label} failed: {failures[label]}", f"{label} 失败：{failures[label]}"))
-            events.count(watch.describe([run for run, _ in working.values()]), *watch.counts())
+            events.count(watch.describe([one.run for one in working.values()]), *watch.counts())
     except BaseException:
-        _stop([process for _, process in working.values()])
+        _stop([one.process for one in working.values()])
         raise
     return [Outcome(run, done.get(run.label), failures.get(run.label)) for run in runs]
+
+
+class _Working(NamedTuple):
+    run: Run
+    said: int
+    """Bytes its log had before: what an earlier attempt said is not this one's reason."""
+    process: subprocess.Popen[bytes]
 
 
 class _Elsewhere:
@@ -178,9 +186,17 @@ def _stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
         process.wait()
 
 
-def _reason(run: Run, status: int) -> str:
+def _said_so_far(run: Run) -> int:
+    return run.log_file.stat().st_size if run.log_file.exists() else 0
+
+
+def _reason(run: Run, status: int, *, since: int) -> str:
     """What a failed run said of it: an error in our words, else the exception a traceback ends with, else the last line."""
-    lines = run.log_file.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines: list[str] = []
+    if run.log_file.exists():
+        with run.log_file.open("rb") as log:
+            log.seek(max(since, _said_so_far(run) - MAX_SAID_BYTES))
+            lines = log.read(MAX_SAID_BYTES).decode("utf-8", errors="replace").splitlines()
     marks = ("headwise: error: ", "headwise: 错误: ")
     said = [line[len(mark) :] for line in lines for mark in marks if line.startswith(mark)]
     said = said or [line for line in lines if re.match(r"[\w.]+(Error|Exception|Failure|Failed): ", line)]

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from headwise.blocks.choices import Batch, Power
+from headwise.blocks.choices import Batch, Power, check_recomputing
 from headwise.data.labelled import LabelDataSettings, Shape
 from headwise.errors import SettingsError
 from headwise.models.limits import check_buckets, check_rows, row_limits
@@ -73,10 +73,4 @@ def check_rung(model: RungSettings, training: TrainingSettings, *, row_tokens: i
             f"training.freeze keeps weights as they are, but norm.kind={model.norm.kind} counts every batch; use norm.kind=layer or rms",
             f"training.freeze 使权重保持不变，而 norm.kind={model.norm.kind} 会统计每一批；请用 norm.kind=layer、rms",
         )
-    if isinstance(model.norm, Power | Batch) and training.recompute == "blocks":
-        raise SettingsError(
-            f"training.recompute=blocks runs each block twice, and norm.kind={model.norm.kind} would count its batch twice; "
-            "set training.recompute=nothing, or use norm.kind=layer or rms",
-            f"training.recompute=blocks 使每个块运行两次，norm.kind={model.norm.kind} 会把同一批统计两次；"
-            "请设 training.recompute=nothing，或用 norm.kind=layer、rms",
-        )
+    check_recomputing(model.norm, training.recompute)

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from headwise.blocks.choices import check_recomputing
 from headwise.data.texts import TextDataSettings
 from headwise.errors import SettingsError
 from headwise.models.choices import DecoderOnlySettings, LanguageModelSettings
@@ -76,6 +77,7 @@ class LanguageRecipe(Settings):
         if isinstance(self.model, DecoderOnlySettings):
             key = "reading.length" if isinstance(self.reading, StreamReading) else "reading.row_tokens"
             check_buckets(self.model, window)
+            check_recomputing(self.model.norm, self.training.recompute)
             check_rows(row_limits(self.model), window, rows=(key, key))
         if self.training.keep.best not in METRICS:
             raise SettingsError(

@@ -13,7 +13,7 @@ import yaml
 from pydantic import Field, model_validator
 
 import headwise
-from headwise.blocks.choices import Batch, Power
+from headwise.blocks.choices import check_recomputing
 from headwise.data.choices import DataSettings
 from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import DecodingSettings
@@ -77,14 +77,7 @@ class Recipe(Settings):
         check_rows(limits, self.data.row_tokens, rows=("data.row_tokens", "data.row_tokens"))
         if isinstance(self.model, EncoderDecoderSettings):
             check_buckets(self.model, self.data.row_tokens)
-        norm = self.model.norm if isinstance(self.model, EncoderDecoderSettings) else None
-        if isinstance(norm, Power | Batch) and self.training.recompute == "blocks":
-            raise SettingsError(
-                f"training.recompute=blocks runs each block twice, and norm.kind={norm.kind} would count its batch twice; "
-                "set training.recompute=nothing, or use norm.kind=layer or rms",
-                f"training.recompute=blocks 使每个块运行两次，norm.kind={norm.kind} 会把同一批统计两次；"
-                "请设 training.recompute=nothing，或用 norm.kind=layer、rms",
-            )
+            check_recomputing(self.model.norm, self.training.recompute)
         if self.training.keep.best not in METRICS:
             raise SettingsError(
                 f"training.keep.best is {self.training.keep.best!r}; validation measures {', '.join(METRICS)}: choose one",
