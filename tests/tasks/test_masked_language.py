@@ -17,6 +17,7 @@ from headwise.tasks.bundle import KIND
 from headwise.tasks.labeller import Labeller
 from headwise.tasks.recipe import recipe_from
 from headwise.tasks.running import check_run, train
+from headwise.text.word_bounds import WordBounds
 from headwise.weights import read_tensors
 from tests.tasks.test_labelling import BAD, GOOD, MODEL, TRAINING, review_recipe
 
@@ -27,11 +28,15 @@ def _rows(tokens: torch.Tensor) -> RowBatch:
     return RowBatch(tokens, torch.ones_like(tokens), torch.zeros_like(tokens), torch.zeros_like(tokens))
 
 
+def _every_token(size: int) -> WordBounds:
+    return WordBounds(np.ones(size, bool), np.ones(size, bool))
+
+
 def test_the_shares_of_what_is_hidden() -> None:
     tokens = torch.from_numpy(np.random.default_rng(1).integers(4, 1009, size=(101, 103)))
     tokens[:, 0] = 1
     generator = numpy_generator("mask")
-    masked = mask_rows(_rows(tokens), MaskingSettings(), starts_word=np.ones(1009, bool), generator=generator)
+    masked = mask_rows(_rows(tokens), MaskingSettings(), bounds=_every_token(1009), generator=generator)
     asked = masked.targets != 0
     places = masked.places[asked]
     assert torch.equal(tokens.flatten()[places], masked.targets[asked])
@@ -42,22 +47,48 @@ def test_the_shares_of_what_is_hidden() -> None:
     untouched = torch.ones(tokens.numel(), dtype=torch.bool)
     untouched[places] = False
     assert torch.equal(masked.rows.tokens.flatten()[untouched], tokens.flatten()[untouched])
-    again = mask_rows(
-        _rows(tokens), MaskingSettings(), starts_word=np.ones(1009, bool), generator=numpy_generator("mask")
-    )
+    again = mask_rows(_rows(tokens), MaskingSettings(), bounds=_every_token(1009), generator=numpy_generator("mask"))
     assert torch.equal(again.rows.tokens, masked.rows.tokens)
 
 
 def test_whole_words_or_none() -> None:
     tokens = torch.tensor([[1, 4, 5, 5, 4, 5, 4, 5, 5, 5, 0, 0]] * 29)
-    starts = np.array([False] * 4 + [True, False])
+    bounds = WordBounds.of(["<pad>", "<s>", "</s>", "<unk>", "▁word", "piece"])
     settings = MaskingSettings(rate=0.4, whole_words=True)
-    masked = mask_rows(_rows(tokens), settings, starts_word=starts, generator=numpy_generator("words"))
+    masked = mask_rows(_rows(tokens), settings, bounds=bounds, generator=numpy_generator("words"))
     asked = torch.zeros(tokens.numel(), dtype=torch.bool)
     asked[masked.places[masked.targets != 0]] = True
     for row in asked.reshape(tokens.shape):
         for word in (slice(1, 4), slice(4, 6), slice(6, 10)):
             assert row[word].all() or not row[word].any()
+
+
+def test_a_word_is_not_cut_where_room_ends() -> None:
+    """Rows of one long word; there is room for three of them, and the draw often asks for more."""
+    tokens = torch.tensor([[1, 4, *[5] * 34]] * 7)
+    bounds = WordBounds.of(["<pad>", "<s>", "</s>", "<unk>", "▁word", "piece"])
+    settings = MaskingSettings(rate=0.3, whole_words=True)
+    counts = []
+    for seed in range(53):
+        masked = mask_rows(_rows(tokens), settings, bounds=bounds, generator=numpy_generator("cut", seed))
+        asked = torch.zeros(tokens.numel(), dtype=torch.bool)
+        asked[masked.places[masked.targets != 0]] = True
+        words = asked.reshape(7, -1)[:, 1:]
+        assert torch.equal(words.all(1), words.any(1))
+        counts.append(int(words.all(1).sum()))
+    assert max(counts) == 3 and counts.count(3) > 10
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_a_batch_with_words_has_a_question(is_whole: bool) -> None:
+    """One word, or one longer than the usual room, at a rate that hardly ever asks."""
+    settings = MaskingSettings(rate=0.001, whole_words=is_whole)
+    bounds = WordBounds.of(["<pad>", "<s>", "</s>", "<unk>", "▁word", "piece"])
+    for line in ([1, 4, 0, 0], [1, 4, *[5] * 21]):
+        masked = mask_rows(_rows(torch.tensor([line])), settings, bounds=bounds, generator=numpy_generator("one"))
+        assert int((masked.targets != 0).sum()) == (len(line) - 1 if is_whole and line[-1] else 1)
+    empty = mask_rows(_rows(torch.tensor([[1, 3, 0]])), settings, bounds=bounds, generator=numpy_generator("none"))
+    assert int((empty.targets != 0).sum()) == 0
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +138,9 @@ def test_what_cannot_be_hidden(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="fewer than two known words"):
         train(recipe_from(recipe), run=tmp_path / "run")
     (tmp_path / "a.txt").write_text("one two one two\n", encoding="utf-8")
+    (tmp_path / "b.txt").write_text("three\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"data\.valid has no word of data\.train"):
+        check_run(recipe_from(recipe, [f"data.valid={tmp_path / 'b.txt'}"]), directory=tmp_path)
     paired = recipe_from(recipe, ["second_task=next_sentence", "model.halves=true"])
     with pytest.raises(DataError, match=r"data\.train has 1 line\(s\); next_sentence needs three"):
         train(paired, run=tmp_path / "run")
@@ -121,12 +155,19 @@ def test_what_cannot_be_hidden(tmp_path: Path) -> None:
             recipe_from(recipe, [change])
 
 
+def test_a_validation_of_one_word_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one two three four\n" * 5, encoding="utf-8")
+    (tmp_path / "b.txt").write_text("one\n", encoding="utf-8")
+    data = {"language": "en", "train": str(tmp_path / "a.txt"), "valid": str(tmp_path / "b.txt"), "row_tokens": 16}
+    recipe = {"task": "masked_language", "data": data, "model": MODEL, "training": TRAINING | {"steps": 1}}
+    recipe["training"] |= {"keep": {"best": "loss"}, "batch_tokens": 16}
+    assert train(recipe_from(recipe), run=tmp_path / "run").results["valid_loss"] > 0.1
+
+
 def test_the_counts_of_ten_thousand_hidden_words() -> None:
     """15 of 100 asked for; of these 80 hidden, 10 another word, 10 the word itself, within four deviations."""
     tokens = torch.from_numpy(np.random.default_rng(2).integers(4, 5003, size=(257, 263)))
-    masked = mask_rows(
-        _rows(tokens), MaskingSettings(), starts_word=np.ones(5003, bool), generator=numpy_generator("counts")
-    )
+    masked = mask_rows(_rows(tokens), MaskingSettings(), bounds=_every_token(5003), generator=numpy_generator("counts"))
     asked = masked.targets != 0
     shown, targets = masked.rows.tokens.flatten()[masked.places[asked]], masked.targets[asked]
     total, count = tokens.numel(), int(asked.sum())

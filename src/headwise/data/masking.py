@@ -3,8 +3,10 @@
     of every 100 tokens 15 are asked for:   12 show the mask   1.5 another word   1.5 the word itself
 
 The last two keep the model from trusting what it sees only where there is no mask, for later there will be none. The mask's sign
-is </s>, which never stands inside these rows. `whole_words` asks for all pieces of a word or none, so that none gives away the others.
-What is hidden is drawn anew each time a row is seen, from its key alone. Tested against: the shares, whole words, equal keys.
+is </s>, which never stands inside these rows. `whole_words` asks for all pieces of a word or none, so that none gives away the others
+(text/word_bounds.py says what a word is). Where the draw asks for nothing, one word is asked for: a batch without a question teaches and
+measures nothing. What is hidden is drawn anew each time a row is seen, from its key alone.
+Tested against: the shares, whole words, equal keys, rows of one word.
 """
 
 from dataclasses import dataclass, replace
@@ -16,6 +18,7 @@ from torch import Tensor
 
 from headwise.data.labelled_rows import RowBatch
 from headwise.settings import Settings
+from headwise.text.word_bounds import WordBounds
 
 MASK = 2
 FIRST_WORD = 4
@@ -49,24 +52,40 @@ def mask_rows(
     batch: RowBatch,
     settings: MaskingSettings,
     *,
-    starts_word: np.ndarray,
+    bounds: WordBounds,
     generator: np.random.Generator,
 ) -> MaskedBatch:
-    """Hide words of a batch; `starts_word` says of each entry of the vocabulary whether a word begins with it."""
+    """Hide words of a batch, at least one where there is one; `bounds` says where words begin and end."""
     tokens = batch.tokens.numpy().ravel().copy()
-    words = tokens >= FIRST_WORD
-    group = np.cumsum(starts_word[tokens] | ~words) if settings.whole_words else np.arange(len(tokens))
-    asked = (generator.random(int(group[-1]) + 1)[group] < settings.rate) & words
+    is_word = tokens >= FIRST_WORD
     room = int(len(tokens) * settings.rate * SPARE) + 8
-    places = np.flatnonzero(asked)
-    if len(places) > room:
-        places = np.sort(generator.permutation(places)[:room])
+    if settings.whole_words:
+        group = bounds.number_words(tokens, is_word)
+        room = max(room, batch.tokens.shape[1])  # no word is longer than a row
+    else:
+        group = np.arange(len(tokens))
+    places = np.flatnonzero(_ask(group, is_word, settings.rate, room, generator=generator))
     targets = tokens[places]
     fate = generator.random(len(places))
-    others = generator.integers(FIRST_WORD, max(len(starts_word), FIRST_WORD + 1), size=len(places))
+    others = generator.integers(FIRST_WORD, max(len(bounds), FIRST_WORD + 1), size=len(places))
     shown = np.where(fate < settings.hidden, MASK, np.where(fate < settings.hidden + settings.random, others, targets))
     tokens[places] = shown
     filled, wanted = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
     filled[: len(places)], wanted[: len(places)] = places, targets
     rows = replace(batch, tokens=torch.from_numpy(tokens.reshape(batch.tokens.shape)))
     return MaskedBatch(rows, torch.from_numpy(filled), torch.from_numpy(wanted))
+
+
+def _ask(
+    group: np.ndarray, is_word: np.ndarray, rate: float, room: int, *, generator: np.random.Generator
+) -> np.ndarray:
+    """Which tokens are asked for: words drawn at the rate, whole ones while there is room, one at least."""
+    sizes = np.bincount(group, weights=is_word).astype(np.int64)
+    asked = (generator.random(len(sizes)) < rate) & (sizes > 0)
+    if not asked.any() and is_word.any():
+        asked[generator.choice(np.flatnonzero(sizes))] = True
+    if sizes[asked].sum() > room:
+        order = generator.permutation(np.flatnonzero(asked))
+        asked[order[np.cumsum(sizes[order]) > room]] = False
+    found: np.ndarray = asked[group] & is_word
+    return found

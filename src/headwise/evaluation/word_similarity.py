@@ -3,11 +3,13 @@
     similarity   Spearman's rank correlation between cosines and human scores (WordSim-353, SimLex-999, MEN)
     analogy      a is to b as c is to ?  =  argmax of cos(w, b - a + c) over all words but a, b, c  (Mikolov et al. 2013)
 
+Words are compared without their case, whatever case the vectors and the list are written in: of Paris, PARIS and paris the most frequent
+one speaks for all, and the others are no answers to a question that names it. Only the 300,000 most frequent words count, as in gensim.
 Pairs and questions with an unknown word are left out and counted, as everywhere in the literature; a number without its
 coverage says little. Tested against: scipy's spearmanr (ties too), gensim's evaluate_word_pairs and evaluate_word_analogies.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +18,8 @@ import numpy as np
 from headwise.errors import DataError
 
 Lines = Iterable[str]
+MAX_WORDS = 300_000
+"""So many of the most frequent words are asked about and may be answers, as gensim's `restrict_vocab` has it."""
 _QUESTIONS_AT_ONCE = 256
 
 
@@ -61,7 +65,7 @@ def parse_pairs(lines: Lines, file: Path) -> list[WordPair]:
                 file=file,
                 line=number,
             )
-        pairs.append(WordPair(fields[0].lower(), fields[1].lower(), score))
+        pairs.append(WordPair(fields[0], fields[1], score))
     return pairs
 
 
@@ -80,7 +84,7 @@ def parse_analogies(lines: Lines, file: Path) -> list[Analogy]:
                     file=file,
                     line=number,
                 )
-            first, second, third, fourth = (word.lower() for word in fields)
+            first, second, third, fourth = fields
             questions.append(Analogy(group, (first, second, third, fourth)))
     return questions
 
@@ -110,29 +114,34 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float:
     return float(x @ y) / scale if scale else 0.0
 
 
-def score_similarity(
-    name: str, pairs: Sequence[WordPair], numbers: Mapping[str, int], unit_vectors: np.ndarray
-) -> WordScore:
+def fold(word: str) -> str:
+    """A word without its case; by its capitals, as gensim does (ß and SS are one)."""
+    return word.upper()
+
+
+def number_words(words: Sequence[str]) -> dict[str, int]:
+    """The row of each word without its case, of several the first: words are ordered by their frequency."""
+    numbers: dict[str, int] = {}
+    for number, word in enumerate(words[:MAX_WORDS]):
+        numbers.setdefault(fold(word), number)
+    return numbers
+
+
+def score_similarity(name: str, pairs: Sequence[WordPair], words: Sequence[str], unit_vectors: np.ndarray) -> WordScore:
     """100 × Spearman's correlation."""
-    known = [pair for pair in pairs if pair.first in numbers and pair.second in numbers]
-    cosines = [float(unit_vectors[numbers[pair.first]] @ unit_vectors[numbers[pair.second]]) for pair in known]
-    return WordScore(name, 100 * spearman(cosines, [pair.score for pair in known]), len(known), len(pairs))
+    numbers = number_words(words)
+    found = [(numbers.get(fold(pair.first)), numbers.get(fold(pair.second)), pair.score) for pair in pairs]
+    known = [(first, second, score) for first, second, score in found if first is not None and second is not None]
+    cosines = [float(unit_vectors[first] @ unit_vectors[second]) for first, second, _ in known]
+    return WordScore(name, 100 * spearman(cosines, [score for *_, score in known]), len(known), len(pairs))
 
 
-def score_analogies(
-    questions: Sequence[Analogy], numbers: Mapping[str, int], unit_vectors: np.ndarray
-) -> list[WordScore]:
+def score_analogies(questions: Sequence[Analogy], words: Sequence[str], unit_vectors: np.ndarray) -> list[WordScore]:
     """Per cent answered right, each group and then all of them."""
-    known = [question for question in questions if all(word in numbers for word in question.words)]
-    asked = np.array([[numbers[word] for word in question.words] for question in known]).reshape(-1, 4)
-    right = np.zeros(len(known), dtype=bool)
-    for start in range(0, len(known), _QUESTIONS_AT_ONCE):
-        some = asked[start : start + _QUESTIONS_AT_ONCE]
-        goals = unit_vectors[some[:, 1]] - unit_vectors[some[:, 0]] + unit_vectors[some[:, 2]]
-        cosines = goals @ unit_vectors.T
-        for place in range(3):
-            cosines[np.arange(len(some)), some[:, place]] = -np.inf
-        right[start : start + len(some)] = cosines.argmax(1) == some[:, 3]
+    numbers = number_words(words)
+    known = [question for question in questions if all(fold(word) in numbers for word in question.words)]
+    asked = np.array([[numbers[fold(word)] for word in question.words] for question in known]).reshape(-1, 4)
+    right = _answer(asked, words[:MAX_WORDS], numbers, unit_vectors[:MAX_WORDS]) == asked[:, 3]
     groups: dict[str, list[int]] = {}
     for place, question in enumerate(known):
         groups.setdefault(question.group, []).append(place)
@@ -149,3 +158,20 @@ def score_analogies(
         for group, total in totals.items()
     ]
     return [*scores, WordScore("all", 100 * float(right.mean()) if len(right) else 0.0, len(known), len(questions))]
+
+
+def _answer(asked: np.ndarray, words: Sequence[str], numbers: dict[str, int], unit_vectors: np.ndarray) -> np.ndarray:
+    """The row of the best answer to each question, of several cases of a word the row of the first."""
+    first_case = np.array([numbers[fold(word)] for word in words], dtype=np.int64)
+    cases: dict[int, list[int]] = {}
+    for number, first in enumerate(first_case.tolist()):
+        cases.setdefault(first, []).append(number)
+    answers = np.zeros(len(asked), dtype=np.int64)
+    for start in range(0, len(asked), _QUESTIONS_AT_ONCE):
+        some = asked[start : start + _QUESTIONS_AT_ONCE]
+        goals = unit_vectors[some[:, 1]] - unit_vectors[some[:, 0]] + unit_vectors[some[:, 2]]
+        cosines = goals @ unit_vectors.T
+        for row, named in enumerate(some[:, :3].tolist()):
+            cosines[row, [number for word in named for number in cases[word]]] = -np.inf
+        answers[start : start + len(some)] = first_case[cosines.argmax(1)]
+    return answers

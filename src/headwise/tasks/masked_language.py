@@ -35,7 +35,8 @@ from headwise.tasks.labelling import count_parameters, num_rows, training_result
 from headwise.tasks.masked_recipe import MaskedRecipe
 from headwise.tasks.run_beginning import RunSummary, begin_run
 from headwise.text.choices import learn_tokenizer
-from headwise.text.tokenizer import BOS, WORD_START, Tokenizer
+from headwise.text.tokenizer import BOS, Tokenizer
+from headwise.text.word_bounds import WordBounds
 from headwise.training.loop import train as run_training
 from headwise.training.losses import LossSums, cross_entropy
 from headwise.training.precision import choose_device
@@ -85,7 +86,7 @@ class MaskedRows:
 
     rows: LabelledRows | PairRows
     settings: MaskingSettings
-    starts_word: np.ndarray
+    bounds: WordBounds
 
     @property
     def fingerprint(self) -> str:
@@ -99,7 +100,7 @@ class MaskedRows:
             previous = after
             key = (self.rows.seed, "mask", after["epoch"], after["row"], self.rows.share.process, count)
             drawn = numpy_generator(*key)
-            yield mask_rows(batch, self.settings, starts_word=self.starts_word, generator=drawn), after
+            yield mask_rows(batch, self.settings, bounds=self.bounds, generator=drawn), after
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class _Prepared:
     tokenizer: Tokenizer
     train: LabelledTokens
     valid: LabelledTokens | None
-    starts_word: np.ndarray
+    bounds: WordBounds
     fingerprint: str
     model: MaskedLanguageModel
 
@@ -130,7 +131,7 @@ def train_masked(
         rows = form(prepared.train, count, recipe.data.row_tokens, seed, prepared.fingerprint, share)
         outcome = run_training(
             task,
-            MaskedRows(rows, recipe.masking, prepared.starts_word),
+            MaskedRows(rows, recipe.masking, prepared.bounds),
             recipe.training,
             opened,
             evaluate=_evaluation(recipe, prepared, task),
@@ -165,17 +166,21 @@ def _prepare(recipe: MaskedRecipe, watcher: Events) -> _Prepared:
     else:
         tokenizer = start.tokenizer
     train = _encode(recipe, tokenizer, "train")
-    if int((train.tokens >= FIRST_WORD).sum()) < 2:
+    if _num_known(train) < 2:
         raise DataError(
             "data.train has fewer than two known words, nothing can be hidden; give more text",
             "data.train 中的已知词不足两个，没有可以遮住的；请给出更多文本",
         )
     valid = _encode(recipe, tokenizer, "valid") if recipe.data.valid else None
+    if valid is not None and _num_known(valid) < 1:
+        raise DataError(
+            "data.valid has no word of data.train, so that nothing can be hidden and measured; give other text, or leave data.valid out",
+            "data.valid 中没有 data.train 里的词，没有可以遮住来测量的；请换一份文本，或不写 data.valid",
+        )
     if recipe.second_task == "next_sentence":
         _check_pairs(train, "train")
         valid = None if valid is None else _pair(_check_pairs(valid, "valid"), recipe.training.seed)
-    pieces = tokenizer.pieces(range(tokenizer.size))
-    starts_word = np.array([piece.startswith(WORD_START) for piece in pieces])
+    bounds = WordBounds.of(tokenizer.pieces(range(tokenizer.size)))
     digest = hashlib.blake2b(train.tokens.tobytes() + train.offsets.tobytes(), digest_size=16).hexdigest()
     weights = torch_generator(recipe.training.seed, "weights")
     has_pairs = recipe.second_task == "next_sentence"
@@ -185,7 +190,7 @@ def _prepare(recipe: MaskedRecipe, watcher: Events) -> _Prepared:
     if start is not None:
         start.put_into(model.encoder)
         start.put_heads_into(model)
-    return _Prepared(tokenizer, train, valid, starts_word, digest, model)
+    return _Prepared(tokenizer, train, valid, bounds, digest, model)
 
 
 def _encode(recipe: MaskedRecipe, tokenizer: Tokenizer, part: Part) -> LabelledTokens:
@@ -196,6 +201,10 @@ def _encode(recipe: MaskedRecipe, tokenizer: Tokenizer, part: Part) -> LabelledT
     offsets = np.cumsum([0, *map(len, rows)])
     tokens = np.fromiter(chain.from_iterable(rows), np.int64, int(offsets[-1]))
     return LabelledTokens(tokens, np.zeros_like(tokens), offsets)
+
+
+def _num_known(store: LabelledTokens) -> int:
+    return int((store.tokens >= FIRST_WORD).sum())
 
 
 def _check_pairs(lines: LabelledTokens, part: Part) -> LabelledTokens:
@@ -217,7 +226,7 @@ def _evaluation(
 ) -> Callable[[int], Mapping[str, float]] | None:
     """Loss and accuracy of guessing, and of pairs how many are told apart; the same words are hidden each time."""
     store = prepared.valid
-    if store is None or len(store) == 0:
+    if store is None:
         return None
     count = num_rows(recipe.training.batch_tokens, recipe.data.row_tokens)
 
@@ -227,7 +236,7 @@ def _evaluation(
         totals, pairs = np.zeros(3), np.zeros(2)
         for number, (batch, _) in enumerate(rows_in_order(store, rows=count, row_tokens=recipe.data.row_tokens)):
             drawn = numpy_generator(recipe.training.seed, "valid", number)
-            masked = mask_rows(batch, recipe.masking, starts_word=prepared.starts_word, generator=drawn)
+            masked = mask_rows(batch, recipe.masking, bounds=prepared.bounds, generator=drawn)
             placed = map_tensors(masked, lambda tensor: tensor.to(device))
             guesses = task.guess(placed)
             sums = task.sum_words(guesses, placed)
@@ -237,7 +246,8 @@ def _evaluation(
                 wanted = placed.rows.targets
                 right = (guesses.following.argmax(-1) + 1 == wanted) & (wanted != 0)
                 pairs += [float(right.sum()), float((wanted != 0).sum())]
-        found = {"loss": float(totals[0] / max(totals[2], 1)), "accuracy": float(totals[1] / max(totals[2], 1))}
+        assert totals[2] > 0, "a batch with words has at least one of them hidden"
+        found = {"loss": float(totals[0] / totals[2]), "accuracy": float(totals[1] / totals[2])}
         return found | ({"next_sentence_accuracy": float(pairs[0] / pairs[1])} if pairs[1] else {})
 
     return evaluate

@@ -43,7 +43,7 @@ def score_word_vectors(space: VectorSpace, files: Sequence[Path]) -> list[WordSc
         lines = list(read_text_lines(path))
         name = path.name.removesuffix(".gz").removesuffix(".txt")
         if any(line.startswith(":") for line in lines):
-            results = score_analogies(parse_analogies(lines, path), space.numbers, space.unit_vectors)
+            results = score_analogies(parse_analogies(lines, path), space.words, space.unit_vectors)
             scores += [WordScore(f"{name} {one.name}", one.value, one.used, one.total) for one in results]
         else:
             pairs = parse_pairs(lines, path)
@@ -53,5 +53,5 @@ def score_word_vectors(space: VectorSpace, files: Sequence[Path]) -> list[WordSc
                     "没有词对也没有类比题；每行应为 `tiger cat 7.35`，或在 `: 组名` 行之下写四个词",
                     file=path,
                 )
-            scores.append(score_similarity(name, pairs, space.numbers, space.unit_vectors))
+            scores.append(score_similarity(name, pairs, space.words, space.unit_vectors))
     return scores
