@@ -50,3 +50,24 @@ def test_what_is_wrong_is_said(headwise: Headwise, given: list[object], tmp_path
     assert bad.status == 3
     assert "bad.tsv:1" in bad.err
     assert headwise("senses", "--model", tmp_path, "--train", given[4], "--test", given[6]).status == 3
+
+
+def test_unseen_senses_are_counted_and_never_nan(headwise: Headwise, given: list[object], tmp_path: Path) -> None:
+    with Path(str(given[6])).open("a", encoding="utf-8") as file:
+        file.write("bank\tblood\t0\tbank of blood\n" * 3 + "seal\tanimal\t0\tseal\n")
+    said = headwise(*given, "--json")
+    found = json.loads(said.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert found["unlearnt"] == 4
+    assert "left out: 4 test occurrences" in said.err
+    _write(tmp_path / "strange.tsv", [Occurrence("bank", "blood", 0, ("bank",))])
+    nothing = headwise(*given[:6], tmp_path / "strange.tsv", "--json")
+    assert (nothing.status, nothing.out) == (2, "")
+    assert "none has a sense that the training part shows" in nothing.err
+
+
+def test_a_picture_that_cannot_be_drawn_is_refused_first(headwise: Headwise, given: list[object]) -> None:
+    """Before any file is read: the other arguments do not matter yet."""
+    for name in ("x.bmp", "x.html", "x"):
+        said = headwise(*given[:3], "--train", "nowhere.tsv", "--plot", name)
+        assert said.status == 2
+        assert "does not end in .png or .svg" in said.err

@@ -105,6 +105,22 @@ def test_the_rule_of_hard_pairs() -> None:
     assert hard_pairs("seal", train_part, test_part) == [("animal", "stamp")]
 
 
+def test_senses_that_were_never_shown_are_left_out_and_counted() -> None:
+    """They can only be answered wrongly; so with them, the same numbers and a count."""
+    learn, ask = occurrences(5, 1), occurrences(3, 2)
+    strange = [
+        *(Occurrence("bank", "blood", 0, ("bank",)),) * 4,
+        Occurrence("seal", "animal", 0, ("seal",)),  # its word has one sense to learn
+        Occurrence("crane", "bird", 0, ("crane",)),  # its word has none
+    ]
+    alone = [Occurrence("seal", "animal", 0, ("seal",))]
+    plain, _ = measure_senses({"nothing": _Nothing()}, learn, ask)
+    report, vectors = measure_senses({"nothing": _Nothing()}, [*learn, *alone], [*strange, *ask])
+    assert report.num_unlearnt == len(strange)
+    assert (report.words, report.pairs) == (plain.words, plain.pairs)
+    assert vectors.occurrences == tuple(ask)
+
+
 class _Nothing:
     kind, num_layers = "nothing", 1
 
@@ -115,8 +131,11 @@ class _Nothing:
 def test_what_cannot_be_measured(models: dict[str, Path], tmp_path: Path) -> None:
     reader: WordReader = _Nothing()
     one = [Occurrence("bank", "river", 0, ("bank",))]
-    with pytest.raises(UsageError, match="no word has two senses in the training part"):
+    with pytest.raises(UsageError, match="of 1 test occurrences none has a sense that the training part shows"):
         measure_senses({"nothing": reader}, one, one)
+    other = [Occurrence("bank", "blood", 0, ("bank",))]
+    with pytest.raises(UsageError, match="of 1 test occurrences none"):
+        measure_senses({"nothing": reader}, occurrences(2, 8), other)
     with pytest.raises(CheckpointError, match="is not a model"):
         load_word_reader(tmp_path)
     stranger = Occurrence("quay", "river", 0, ("quay",))

@@ -82,6 +82,10 @@ def run(arguments: argparse.Namespace) -> int:
     from headwise.tasks.senses import measure_senses
     from headwise.tasks.word_reading import load_word_reader
 
+    if arguments.plot is not None:
+        from headwise.explorer.drawing import check_picture
+
+        check_picture(Path(arguments.plot))
     words = tuple(dict.fromkeys(arguments.word))
     parts = [read_senses(source, words=words) for source in (arguments.train, arguments.test)]
     readers = {}
@@ -98,9 +102,15 @@ def run(arguments: argparse.Namespace) -> int:
         report, vectors = measure_senses(readers, parts[0].found, parts[1].found, events=display)
     if arguments.plot is not None:
         _draw(arguments, report, vectors)
+    if report.num_unlearnt:
+        note = say(
+            f"left out: {report.num_unlearnt:,} test occurrences whose sense the training part does not show, or shows alone\n",
+            f"未计入：测试部分有 {report.num_unlearnt:,} 次出现的义项在训练部分没有，或是该词在其中唯一的义项\n",
+        )
+        sys.stderr.write(note)
     if arguments.json:
         left_out = {"left_out": {"train": parts[0].num_left_out, "test": parts[1].num_left_out}}
-        sys.stdout.write(json.dumps(report.as_dict() | left_out, ensure_ascii=False, indent=2) + "\n")
+        sys.stdout.write(json.dumps(report.as_dict() | left_out, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
         return 0
     _print(report)
     return 0

@@ -95,6 +95,7 @@ def order_classes(classes: Sequence[str]) -> tuple[tuple[str, ...], Int[np.ndarr
 
 def score_classes(gold: Sequence[str], found: Sequence[str]) -> ProbeScore:
     """Both accuracies; classes are those of `gold`."""
+    assert gold, "of no answers there is no share"
     right = np.array([one == other for one, other in zip(gold, found, strict=True)])
     of_class = np.array(gold)
     shares = [right[of_class == name].mean() for name in sorted(set(gold))]

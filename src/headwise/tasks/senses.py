@@ -7,6 +7,9 @@ A **hard pair** is two senses of one word, each with at least MIN_TRAIN training
 both, so that its spelling says nothing, and accuracy is balanced over the two, so that their frequencies say nothing. Whoever knows only
 the word has 50.0.
 
+Nobody can name a sense that was never shown: test occurrences whose sense the training part lacks (or whose word has only one there) are left
+out, and the report says how many.
+
 Tested against: static vectors are at 50 exactly; senses that a neighbouring word gives away are found by a model that sees it.
 """
 
@@ -74,6 +77,8 @@ class SenseReport:
 
     words: tuple[WordResult, ...]
     pairs: tuple[PairResult, ...]
+    num_unlearnt: int = 0
+    """Test occurrences left out because the training part does not show their sense, or only one sense of their word."""
 
     def mean_of_pairs(self, model: str) -> tuple[float, ...]:
         """Balanced accuracy of a model over the hard pairs, layer by layer."""
@@ -105,6 +110,7 @@ class SenseReport:
                 }
                 for one in self.words
             ],
+            "unlearnt": self.num_unlearnt,
         }
 
 
@@ -138,18 +144,21 @@ def measure_senses(
 ) -> tuple[SenseReport, SenseVectors]:
     """Probe every word and every hard pair; the vectors of the test part are for pictures."""
     watcher = events or Silence()
-    learnt = {one.word for one in train}
-    words = [word for word in dict.fromkeys(one.word for one in test) if word in learnt]
-    words = [word for word in words if len({one.sense for one in train if one.word == word}) > 1]
+    shown: dict[str, set[str]] = {}
+    for one in train:
+        shown.setdefault(one.word, set()).add(one.sense)
+    learnt = [one for one in test if one.sense in shown.get(one.word, ()) and len(shown[one.word]) > 1]
+    words = list(dict.fromkeys(one.word for one in learnt))
     if not words:
         raise UsageError(
-            "no word has two senses in the training part and occurs in the test part; give parts that belong together",
-            "没有在训练部分有两个义项、又在测试部分出现的词；请给出配套的两部分",
+            f"of {len(test):,} test occurrences none has a sense that the training part shows beside another sense of its word; "
+            "give parts that belong together",
+            f"测试部分的 {len(test):,} 次出现中，没有一个的义项见于训练部分、且该词在其中有两个以上义项；请给出配套的两部分",
         )
     fitted = read_vectors(readers, [one for one in train if one.word in words], watcher, limit=MAX_TRAIN)
-    asked = read_vectors(readers, [one for one in test if one.word in words], watcher)
+    asked = read_vectors(readers, learnt, watcher)
     frequencies = {word: Counter(one.sense for one in train if one.word == word) for word in words}
-    pairs = [(word, pair) for word in words for pair in hard_pairs(word, train, test)]
+    pairs = [(word, pair) for word in words for pair in hard_pairs(word, train, learnt)]
     results = []
     label = say("words and pairs probed", "已探测的词与词对")
     for number, word in enumerate(words, start=1):
@@ -159,7 +168,7 @@ def measure_senses(
     for number, (word, pair) in enumerate(pairs, start=len(words) + 1):
         found.append(_probe_pair(word, pair, fitted, asked))
         watcher.count(label, number, len(words) + len(pairs))
-    return SenseReport(tuple(results), tuple(found)), asked
+    return SenseReport(tuple(results), tuple(found), len(test) - len(learnt)), asked
 
 
 def hard_pairs(word: str, train: Sequence[Occurrence], test: Sequence[Occurrence]) -> list[tuple[str, str]]:
