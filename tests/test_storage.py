@@ -8,7 +8,15 @@ import pytest
 
 from headwise import storage
 from headwise.errors import CheckpointError, UsageError
-from headwise.storage import MANIFEST, publish_directory, read_json, verify_directory, write_json, write_text
+from headwise.storage import (
+    MANIFEST,
+    publish_directory,
+    read_json,
+    verify_directory,
+    write_bytes,
+    write_json,
+    write_text,
+)
 
 
 def publish(path: Path, text: str = "hello", *, replace: bool = False) -> None:
@@ -129,3 +137,12 @@ def test_json_keeps_chinese_readable_and_refuses_what_is_not_a_number(tmp_path: 
     assert read_json(tmp_path / "x.json") == {"名": [1, None]}
     with pytest.raises(ValueError, match=r"not JSON compliant|Out of range"):
         write_json(tmp_path / "x.json", float("nan"))
+
+
+@pytest.mark.parametrize("name", [".", "folder"])
+def test_a_directory_is_not_a_file_to_write(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_bytes(Path(name), b"content")
+    assert [path.name for path in tmp_path.rglob("*")] == ["folder"]

@@ -7,6 +7,7 @@ flipped bits without noticing.
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -44,6 +45,8 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
+    if path.is_dir():  # also "." and "/", which have no name to write beside
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     temporary = path.with_name(f"{path.name}.{os.getpid()}{INCOMPLETE}")
     try:
         with temporary.open("wb") as file:

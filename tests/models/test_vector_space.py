@@ -38,6 +38,15 @@ def test_a_zero_vector_is_near_to_nothing() -> None:
     assert space.nearest("a")[0].cosine == 0
 
 
+@pytest.mark.parametrize("scale", [1e-42, 1e-30, 1.0, 3e38])
+def test_a_cosine_knows_no_scale(scale: float) -> None:
+    """(1, 0), (1, 1) and (1, -1), as small and as large as numbers can be."""
+    vectors = np.array([[1, 0], [1, 1], [1, -1]], dtype=np.float64) * scale
+    space = VectorSpace(["a", "b", "c"], vectors)
+    assert space.cosine("a", "b") == pytest.approx(0.5**0.5, abs=1e-6)
+    assert space.cosine("b", "c") == pytest.approx(0, abs=1e-6)
+
+
 def test_the_sign_grammar() -> None:
     assert parse_expression("king - man + woman") == [(1, "king"), (-1, "man"), (1, "woman")]
     assert parse_expression("- man + mother-in-law") == [(-1, "man"), (1, "mother-in-law")]

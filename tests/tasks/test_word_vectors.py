@@ -12,6 +12,7 @@ from headwise.errors import CheckpointError, DataError, SettingsError, UsageErro
 from headwise.models.vector_space import VectorSpace
 from headwise.settings import Settings, check_settings, read_yaml
 from headwise.storage import publish_directory
+from headwise.tasks import word_vector_run
 from headwise.tasks.recipe import load_recipe
 from headwise.tasks.word_vector_files import export_word_vectors
 from headwise.tasks.word_vector_recipe import NegativeSampling, WordVectorModel, WordVectorRecipe
@@ -107,6 +108,14 @@ def test_from_a_recipe_to_the_commands(
         assert main(["vectors", "export", "--model", model, str(exported), *flag]) == 0
         assert main(["vectors", "import", str(exported), "--to", str(copy)]) == 0
         assert np.array_equal(load_word_vectors(copy).space.vectors, made.space.vectors)
+    capsys.readouterr()
+    for taken in (exported, tmp_path):
+        before = exported.read_bytes()
+        assert main(["vectors", "export", "--model", model, str(taken)]) == 2
+        assert "exists already; choose another name" in capsys.readouterr().err
+        assert exported.read_bytes() == before
+    monkeypatch.chdir(tmp_path)
+    assert main(["vectors", "export", "--model", model, "."]) == 2
 
 
 def test_the_train_command(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,6 +159,43 @@ def test_a_rate_that_diverges_is_said(corpus: Path) -> None:
     stream = read_text(settings)
     with pytest.raises(SettingsError, match=r"training.rate=10.0; use a smaller rate"):
         learn_word_vectors(stream, settings)
+
+
+def test_a_place_that_cannot_be_written_to_is_found_before_the_training(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(word_vector_run, "read_text", lambda recipe: pytest.fail("the text was read"))
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(NotADirectoryError):
+        train_word_vectors(recipe(corpus), run=tmp_path / "file" / "run")
+
+    def refuse(path: Path, text: str) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(word_vector_run, "write_text", refuse)
+    with pytest.raises(PermissionError):
+        train_word_vectors(recipe(corpus), run=tmp_path / "a" / "run")
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_full_disk_leaves_nothing_and_a_killed_run_is_no_obstacle(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = recipe(corpus, epochs=1)
+
+    def fill(path: Path, tensors: object) -> None:
+        assert (tmp_path / "a" / "run" / "recipe.yaml.incomplete").is_file()
+        raise OSError(28, "No space left on device", str(path))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(word_vector_run, "write_tensors", fill)
+        with pytest.raises(OSError, match="No space left"):
+            train_word_vectors(settings, run=tmp_path / "a" / "run")
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "run" / "model.incomplete").mkdir(parents=True)
+    (tmp_path / "run" / "recipe.yaml.incomplete").write_text("task: word_vectors\n", encoding="utf-8")
+    train_word_vectors(settings, run=tmp_path / "run")
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["model", "recipe.yaml"]
 
 
 def test_models_that_are_none(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ the words it names are left out of its answers, as in Mikolov et al. (2013, "Lin
 
 One-hot vectors are the other extreme: any two different words have cosine 0, so no word is nearer than another.
 
-Tested against: a double loop, gensim's most_similar.
+Tested against: a double loop, gensim's most_similar, the smallest and the largest numbers there are.
 """
 
 import difflib
@@ -40,8 +40,11 @@ class VectorSpace:
     @cached_property
     def unit_vectors(self) -> np.ndarray:
         """Each vector at length 1; a zero vector stays zero, near to nothing."""
-        lengths = np.linalg.norm(self.vectors, axis=1, keepdims=True)
-        return self.vectors / np.where(lengths == 0, 1, lengths)
+        # In double precision, where the square of no float32 is lost: in single, vectors below 1e-20 or above 1e19 would have no length.
+        lengths = np.sqrt(np.einsum("wd,wd->w", self.vectors, self.vectors, dtype=np.float64))[:, None]
+        return np.divide(
+            self.vectors, np.where(lengths == 0, 1, lengths), out=np.empty_like(self.vectors), casting="same_kind"
+        )
 
     @property
     def dim(self) -> int:

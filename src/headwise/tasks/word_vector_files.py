@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from headwise.errors import DataError
+from headwise.errors import DataError, UsageError
 from headwise.evaluation.word_similarity import (
     WordScore,
     parse_analogies,
@@ -26,7 +26,11 @@ def import_word_vectors(source: Path, directory: Path) -> VectorSpace:
 
 
 def export_word_vectors(space: VectorSpace, path: Path, *, binary: bool) -> None:
-    """A file that gensim and other tools read; a word with a space in it would read as two."""
+    """A file that gensim and other tools read; a word with a space in it would read as two. A file that exists is left alone."""
+    if path.exists():
+        raise UsageError(
+            f"{path} exists already; choose another name or remove it", f"{path} 已存在；请换个名字或先删除"
+        )
     split = next((word for word in space.words if not word or len(word.split()) != 1), None)
     if split is not None:
         raise DataError(

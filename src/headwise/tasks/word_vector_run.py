@@ -2,10 +2,14 @@
 
     runs/words/  recipe.yaml   model/ (vectors.safetensors words.json recipe.yaml results.json README.md MANIFEST.json)
 
-The bundle appears whole or not at all. A run of minutes needs no checkpoints: stopped, it leaves nothing and is begun anew.
+The bundle appears whole or not at all. A run of minutes needs no checkpoints: stopped, it leaves nothing and is begun anew. Its place is
+made before anything is learnt, so that one which cannot be written to costs no training; until the model is there the recipe is called
+recipe.yaml.incomplete, which is all that a killed run leaves, and no obstacle to the next one.
 """
 
-from collections.abc import Mapping
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +22,15 @@ from headwise.errors import CheckpointError, UsageError
 from headwise.language import say
 from headwise.models.vector_space import VectorSpace
 from headwise.settings import check_settings, read_settings_file
-from headwise.storage import MANIFEST, publish_directory, read_json, verify_directory, write_json, write_text
+from headwise.storage import (
+    INCOMPLETE,
+    MANIFEST,
+    publish_directory,
+    read_json,
+    verify_directory,
+    write_json,
+    write_text,
+)
 from headwise.tasks.arguments import require_path
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.recipe import write_recipe
@@ -27,7 +39,7 @@ from headwise.tasks.word_vectors import WordProgress, learn_word_vectors, read_t
 from headwise.weights import read_tensors, write_tensors
 
 KIND = "word vectors"
-VECTORS, WORDS = "vectors.safetensors", "words.json"
+VECTORS, WORDS, RECIPE = "vectors.safetensors", "words.json", "recipe.yaml"
 MAX_WORDS_BYTES = 1 << 30
 
 
@@ -54,7 +66,11 @@ def train_word_vectors(
         )
     watcher = Silence() if events is None else events
     directory = require_path(run, "run", "runs/words")
-    _require_new(directory)
+    with _begun(directory, recipe):
+        return _train(recipe, directory, watcher)
+
+
+def _train(recipe: WordVectorRecipe, directory: Path, watcher: Events) -> WordVectorBundle:
     stream = read_text(recipe)
     watcher.note(
         say(
@@ -78,8 +94,6 @@ def train_word_vectors(
         "training_seconds": round(last.seconds, 2),
         "words_per_second": round(last.rate),
     }
-    directory.mkdir(parents=True, exist_ok=True)
-    write_text(directory / "recipe.yaml", write_recipe(recipe))
     space = VectorSpace(stream.words, tables.inputs.numpy())
     save_word_vectors(directory / "model", space, counts=stream.counts, recipe=recipe, results=results)
     return WordVectorBundle(directory / "model", space, stream.counts, recipe, results)
@@ -91,8 +105,29 @@ def check_word_vectors(recipe: WordVectorRecipe) -> dict[str, int]:
     return {"words": len(stream.words), "text_words": len(stream)}
 
 
+@contextlib.contextmanager
+def _begun(directory: Path, recipe: WordVectorRecipe) -> Iterator[None]:
+    """The directory of a run with its recipe in it; what was made for a run that fails is taken away again."""
+    _require_new(directory)
+    new = [path for path in (directory, *directory.parents) if not path.exists()]
+    waiting = directory / f"{RECIPE}{INCOMPLETE}"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        write_text(waiting, write_recipe(recipe))
+        yield
+        os.replace(waiting, directory / RECIPE)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            waiting.unlink(missing_ok=True)
+            for path in new:
+                path.rmdir()
+        raise
+
+
 def _require_new(directory: Path) -> None:
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+    if not directory.exists():
+        return
+    if not directory.is_dir() or any(not path.name.endswith(INCOMPLETE) for path in directory.iterdir()):
         raise UsageError(
             f"{directory} exists already; word vectors are trained in one go: choose another --run or remove it",
             f"{directory} 已存在；词向量一次训练完成：请换一个 --run 目录，或先删除它",

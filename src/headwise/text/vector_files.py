@@ -4,7 +4,7 @@
     binary    "2 3\\n" then for each word: its UTF-8 bytes, a space, 3 little-endian float32 (and, in some writers, a newline)
 
 Everything is checked before it is believed: the header against the size of the file before memory is asked for, every line's
-width, every number finite, no word twice, exactly as many words as announced. Nothing is ever unpickled.
+width, every number finite, no word empty or twice, exactly as many words as announced. Nothing is ever unpickled.
 
 Tested against: gensim's save_word2vec_format and load_word2vec_format, both ways; damaged files by file and line.
 """
@@ -23,6 +23,7 @@ from headwise.storage import write_bytes
 MAX_DIM = 65_536
 MAX_WORD_BYTES = 4096
 MAX_HEADER_BYTES = 64
+LARGEST = float(np.finfo(np.float32).max)
 
 
 def write_vectors(path: Path, words: Sequence[str], vectors: np.ndarray, *, binary: bool) -> None:
@@ -88,7 +89,7 @@ def _is_text(first: bytes, dim: int) -> bool:
     """Whether the first entry reads as a word and `dim` numbers, whatever their number in fact is."""
     fields = first.partition(b"\n")[0].split()
     try:
-        return len(fields) >= 2 and all(np.isfinite(float(field)) or True for field in fields[1:])
+        return len(fields) >= 2 and all(isinstance(float(field), float) for field in fields[1:])
     except ValueError:
         return False
 
@@ -117,11 +118,13 @@ def _read_text(file: BinaryIO, path: Path, num_words: int, dim: int) -> tuple[li
                 line=line,
             )
         try:
-            vectors[number] = [float(field) for field in fields[1:]]
+            numbers = np.array([float(field) for field in fields[1:]])
         except ValueError:
             raise _not_numbers(path, line) from None
-        if not np.isfinite(vectors[number]).all():
+        # Python reads 1_0 as 10, no other tool does; what is finite may still be too large for the vectors.
+        if b"_" in raw.rstrip()[len(fields[0]) :] or not (np.abs(numbers) <= LARGEST).all():
             raise _not_numbers(path, line)
+        vectors[number] = numbers
         words.append(_decode(fields[0], path, line))
         number += 1
     if number < num_words:
@@ -160,6 +163,13 @@ def _read_binary(file: BinaryIO, path: Path, num_words: int, dim: int) -> tuple[
 
 
 def _decode(raw: bytes, path: Path, line: int | None) -> str:
+    if not raw:
+        raise DataError(
+            "has numbers without a word before them; every vector needs its word: write one, or remove the vector",
+            "只有数而没有词；每个向量都要有词：请补上词，或删去该向量",
+            file=path,
+            line=line,
+        )
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
