@@ -36,6 +36,23 @@ def test_a_tag_for_each_word(headwise: Headwise, folder: Path) -> None:
     assert headwise("tag", "--model", folder / "tags", "").out == "\n"
 
 
+def test_a_text_that_is_cut_says_so(headwise: Headwise, folder: Path) -> None:
+    """Rows have 16 tokens, one of them the beginning: 15 words are read whole, 41 are not."""
+    for count, read in ((15, 15), (41, 15)):
+        said = headwise("classify", "--model", folder / "reviews", "good " * count, "good", "--json")
+        answers = [json.loads(line) for line in said.out.splitlines()]
+        assert [(one["tokens"], one["tokens_read"]) for one in answers] == [(count, read), (1, 1)]
+        told = "1 text(s) are longer than this model reads (data.row_tokens): of the longest the first 15 of 41 tokens"
+        assert (told in said.err) == (count > read)
+
+
+def test_an_argument_that_is_no_utf_8(headwise: Headwise, folder: Path) -> None:
+    for command, model in (("classify", "reviews"), ("tag", "tags")):
+        said = headwise(command, "--model", folder / model, "good \udcff")
+        assert (said.status, said.out) == (2, "")
+        assert "not UTF-8 at character 6" in said.err
+
+
 def test_measuring(headwise: Headwise, folder: Path) -> None:
     said = headwise("classify", "--model", folder / "reviews", "--measure", folder / "reviews.tsv")
     assert "accuracy 100.00 % of 10" in said.out

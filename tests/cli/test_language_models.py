@@ -160,5 +160,13 @@ def test_writing_on(headwise: Headwise, run: Path, tmp_path: Path) -> None:
     assert once == again
     assert headwise("generate", "--model", tmp_path / "run", "the", "--greedy").status == 0
     assert headwise("generate", "--model", tmp_path / "run", "the", "--temperature", 0).status == 2
+    assert "not UTF-8" in headwise("generate", "--model", tmp_path / "run", "the \udcff").err
     refused = headwise("generate", "--model", run, "the dog")
     assert (refused.status, "n-grams keep nothing" in refused.err) == (2, True)
+
+
+def test_an_argument_that_is_no_utf_8(headwise: Headwise, run: Path) -> None:
+    for command in (("score",), ("score", "--summary"), ("predict",)):
+        said = headwise(*command, "--model", run, "a\udcff")
+        assert (said.status, said.out) == (2, "")
+        assert "not UTF-8 at character 2" in said.err

@@ -7,6 +7,7 @@ import pytest
 
 import headwise
 from headwise.errors import UsageError
+from headwise.tasks.arguments import require_text, require_texts
 from tests.tasks.tiny import tiny_recipe
 
 
@@ -47,3 +48,14 @@ def test_a_device_that_does_not_exist(tiny_run: Path) -> None:
 def test_overrides_of_a_recipe_value_are_heard(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"training.stepz: unknown key"):
         headwise.train(tiny_recipe(), run=tmp_path / "run", overrides=["training.stepz=3"])
+
+
+def test_bytes_that_are_no_utf_8() -> None:
+    """As the system hands them over in an argument: lone surrogates."""
+    with pytest.raises(
+        UsageError, match=r"texts holds something that is not UTF-8 at character 2: 'a.udcff'; give text in UTF-8"
+    ):
+        require_texts(["fine", "词", "a\udcff"], "texts")
+    with pytest.raises(UsageError, match="beginning is a bytes; give a text"):
+        require_text(b"a", "beginning")
+    assert require_text("词性 naïve 😀", "beginning") == "词性 naïve 😀"

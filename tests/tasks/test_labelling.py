@@ -13,6 +13,7 @@ from headwise.errors import CheckpointError, DataError, SettingsError, UsageErro
 from headwise.storage import write_manifest
 from headwise.tasks.bundle import KIND, load_bundle
 from headwise.tasks.events import Silence
+from headwise.tasks.label_data import prepare_labels
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.labeller import Labeller
 from headwise.tasks.recipe import recipe_from
@@ -78,6 +79,16 @@ def test_a_classifier_learns_and_answers(reviews: Path) -> None:
     assert [one["label"] for one in results["test"]["classes"]] == ["no", "yes"]
     lines = [json.loads(line) for line in (reviews / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     assert any("accuracy" in line for line in lines)
+
+
+@pytest.mark.parametrize("model", [{"letters": 101}, {"letters": 101, "spelling": "runs"}])
+def test_sentences_without_a_word_are_encoded_with_letters_too(model: dict[str, Any], tmp_path: Path) -> None:
+    recipe = tag_recipe(tmp_path, *(f"model.{key}={value}" for key, value in model.items()))
+    form = prepare_labels(recipe, Silence(), tokenizer=None).form
+    empty, full = form.encode([(), ()]), form.encode([(), ("I",)])
+    assert empty.affixes is not None
+    assert full.affixes is not None
+    assert (len(empty), empty.affixes.shape) == (2, (0, full.affixes.shape[1]))
 
 
 def test_measuring_labelled_text(reviews: Path, tmp_path: Path) -> None:

@@ -58,13 +58,29 @@ def run_labelling(arguments: argparse.Namespace, *, tags: bool, show: Callable[[
         _show_scores(labeller.measure(arguments.measure), as_json=arguments.json)
         return 0
     lines = _lines(arguments)
+    cut: list[LabelledAnswer] = []
     while block := list(islice(lines, BLOCK)):
-        for answer in labeller(block):
+        answers = labeller(block)
+        cut += [answer for answer in answers if answer.num_read < answer.num_tokens]
+        for answer in answers:
             if arguments.json:
                 sys.stdout.write(json.dumps(answer.as_dict(is_tagged=tags), ensure_ascii=False) + "\n")
             else:
                 show(answer)
+    if cut:
+        _tell_cut(cut)
     return 0
+
+
+def _tell_cut(cut: list["LabelledAnswer"]) -> None:
+    longest = max(cut, key=lambda answer: answer.num_tokens)
+    read, there = longest.num_read, longest.num_tokens
+    sys.stderr.write(
+        say(
+            f"{len(cut):,} text(s) are longer than this model reads (data.row_tokens): of the longest the first {read:,} of {there:,} tokens\n",
+            f"有 {len(cut):,} 条文本超出模型所读的长度（data.row_tokens）：其中最长的只读了 {there:,} 个词元中的前 {read:,} 个\n",
+        )
+    )
 
 
 def _lines(arguments: argparse.Namespace) -> Iterator[str]:

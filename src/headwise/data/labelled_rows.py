@@ -33,6 +33,8 @@ class LabelledTokens:
     offsets: np.ndarray
     affixes: np.ndarray | None = None
     """What the letters of each token's word tell (text/affixes.py), or the letters themselves (text/letters.py)."""
+    uncut: np.ndarray | None = None
+    """Where texts were cut to the row: how long each was before."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -61,18 +61,20 @@ class LabelForm:
         return self._encode_words(words, targets)
 
     def _encode_texts(self, texts: Sequence[str], targets: list[list[int]] | None) -> LabelledTokens:
-        rows = [[BOS, *ids][: self.row_tokens] for ids in self.tokenizer.encode_batch(list(texts))]
+        whole = [[BOS, *ids] for ids in self.tokenizer.encode_batch(list(texts))]
+        rows = [row[: self.row_tokens] for row in whole]
         offsets = np.cumsum([0, *map(len, rows)])
         wanted = np.zeros(offsets[-1], dtype=np.int32)
         if targets is not None:
             wanted[offsets[:-1]] = [given[0] for given in targets]
         letters = self._spell_texts(texts) if self.spelled or self.letters else None
-        return LabelledTokens(np.fromiter(chain.from_iterable(rows), np.int32, offsets[-1]), wanted, offsets, letters)
+        tokens = np.fromiter(chain.from_iterable(rows), np.int32, offsets[-1])
+        return LabelledTokens(tokens, wanted, offsets, letters, np.array(list(map(len, whole)), dtype=np.int64))
 
     def _spell_texts(self, texts: Sequence[str]) -> np.ndarray:
         """The letters of each token, or what they tell: of <s>, of the words as they stand."""
         assert isinstance(self.tokenizer, WordTokenizer), "the recipe checks it"
-        beginning = BEGIN_WORD if self.spelled else (0,) * len(self._features("a"))
+        beginning = BEGIN_WORD if self.spelled else (0,) * self._num_features
         rows = []
         for text in texts:
             words = text.lower().split() if self.tokenizer.lowercase else text.split()
@@ -81,6 +83,10 @@ class LabelForm:
 
     def _features(self, word: str) -> tuple[int, ...]:
         return run_ids(word, self.letters) if self.spelling == "runs" else affix_ids(word, self.letters)
+
+    @property
+    def _num_features(self) -> int:
+        return len(self._features("a"))
 
     def _encode_words(self, words: Sequence[tuple[str, ...]], targets: list[list[int]] | None) -> LabelledTokens:
         tokenizer = self.tokenizer
@@ -91,7 +97,9 @@ class LabelForm:
         wanted = np.zeros(len(flat), dtype=np.int32)
         if targets is not None:
             wanted[:] = np.fromiter(chain.from_iterable(targets), np.int32, len(flat))
-        letters = np.array([self._features(word) for word in flat], np.int32) if self.letters else None
+        letters = None
+        if self.letters:
+            letters = np.array([self._features(word) for word in flat], np.int32).reshape(len(flat), self._num_features)
         if self.spelled:
             letters = spell_words(folded)
         cuts, end = [0], 0
@@ -124,6 +132,15 @@ def prepare_labels(recipe: LabelRecipe, watcher: Events, *, tokenizer: Tokenizer
         tokenizer = learn_tokenizer(recipe.text, (" ".join(one.words) for one in train), seed=recipe.training.seed)
     form = LabelForm.of(recipe, tokenizer, labels)
     store = form.encode([one.words for one in train], [one.labels for one in train])
+    if store.uncut is not None and (num_cut := int((store.uncut > recipe.data.row_tokens).sum())):
+        watcher.note(
+            say(
+                f"{num_cut:,} of {len(store):,} texts are longer than a row of {recipe.data.row_tokens:,} tokens and cut "
+                f"(the longest has {int(store.uncut.max()):,}; data.row_tokens)",
+                f"{len(store):,} 条文本中有 {num_cut:,} 条长于每行 {recipe.data.row_tokens:,} 个词元，已截断"
+                f"（最长 {int(store.uncut.max()):,}；data.row_tokens）",
+            )
+        )
     digest = hashlib.blake2b(digest_size=16)
     for array in (store.tokens, store.targets, store.offsets):
         digest.update(np.ascontiguousarray(array).tobytes())

@@ -39,6 +39,10 @@ class LabelledAnswer:
     probabilities: tuple[float, ...]
     distribution: tuple[dict[str, float], ...]
     """The probability of every class, for each label."""
+    num_tokens: int = 0
+    """Of a text: how many tokens it has."""
+    num_read: int = 0
+    """Of a text: how many of them were read, fewer where it is longer than a row."""
 
     @property
     def label(self) -> str:
@@ -53,7 +57,8 @@ class LabelledAnswer:
         if is_tagged:
             return {"words": list(self.words), "tags": list(self.labels), "probabilities": rounded}
         every = {label: round(one, 6) for label, one in self.distribution[0].items()}
-        return {"text": self.words[0], "label": self.label, "probability": rounded[0], "probabilities": every}
+        found = {"text": self.words[0], "label": self.label, "probability": rounded[0], "probabilities": every}
+        return found | {"tokens": self.num_tokens, "tokens_read": self.num_read}
 
 
 class Labeller:
@@ -83,15 +88,17 @@ class Labeller:
         """Labels of texts (one string each) or of sentences that are cut into words already."""
         if not words:
             return []
-        found = np.concatenate(list(predict(self.model, self.form.encode(words), self.form)))
+        store = self.form.encode(words)
+        found = np.concatenate(list(predict(self.model, store, self.form)))
         best = found.argmax(1)
         answers, start = [], 0
-        for one in words:
+        for number, one in enumerate(words):
             count = len(one)
             here = slice(start, start := start + count)
-            labels = tuple(self.form.labels[number] for number in best[here])
+            labels = tuple(self.form.labels[place] for place in best[here])
             spread = tuple(dict(zip(self.form.labels, row.tolist(), strict=True)) for row in found[here])
-            answers.append(LabelledAnswer(one, labels, tuple(found[here].max(1).tolist()), spread))
+            lengths = (0, 0) if store.uncut is None else (int(store.uncut[number]) - 1, int(store.lengths[number]) - 1)
+            answers.append(LabelledAnswer(one, labels, tuple(found[here].max(1).tolist()), spread, *lengths))
         return answers
 
     def measure(self, corpus: str) -> LabelScores:

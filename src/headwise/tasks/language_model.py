@@ -25,7 +25,7 @@ from headwise.data.text_rows import join_lines
 from headwise.errors import UsageError
 from headwise.models.ngram import NgramModel
 from headwise.models.ngram.arpa import is_arpa, read_arpa
-from headwise.tasks.arguments import require_path, require_texts
+from headwise.tasks.arguments import require_path, require_text, require_texts
 from headwise.tasks.language_answers import Prediction, SentenceScore, TextScore, TokenScore
 from headwise.tasks.language_bundle import load_language_bundle
 from headwise.text.tokenizer import EOS, SPECIAL_PIECES, UNKNOWN, WORD_START, FlatTokenizer, Tokenizer
@@ -203,7 +203,7 @@ def check_sentences(texts: Sequence[str]) -> list[str]:
 
 def cut_gap(beginning: str) -> str:
     """The text before the gap; a gap may only stand at the end, because these models read from left to right."""
-    gap = GAP.search(beginning)
+    gap = GAP.search(require_text(beginning, "beginning"))
     if gap is None:
         return beginning.strip()
     if beginning[gap.end() :].strip(" 。．.？?！!"):
