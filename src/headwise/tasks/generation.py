@@ -12,6 +12,7 @@ from typing import Any
 from headwise.decoding.choices import DecodingSettings, decode
 from headwise.errors import UsageError
 from headwise.models.text_stepper import TextStepper
+from headwise.tasks.arguments import require_text
 from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.neural_tokens import NeuralTokenModel
 from headwise.text.tokenizer import EOS
@@ -48,7 +49,7 @@ def write_on(
             f"要求 {length} 个词元；可为 1 到 {MAX_LENGTH:,}",
         )
     stepper = TextStepper(asked.network)
-    read = [asked.first, *model.tokenizer.encode(beginning.strip())]
+    read = [asked.first, *model.tokenizer.encode(require_text(beginning, "beginning").strip())]
     written: list[int] = []
     total, piece = 0.0, 0
     while len(written) < length:
