@@ -14,12 +14,12 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("words near a word, king - man + woman, a map", "与某词相近的词，king - man + woman，词的地图"),
         description=say(
             "The words whose vectors are nearest (by cosine) to a word or to a sum of words:\n\n"
-            "  headwise train word-vectors --run runs/words data.train=my/english.txt\n"
+            "  headwise train word-vectors --run runs/words\n"
             "  headwise nearest france --model runs/words\n"
             '  headwise nearest "king - man + woman" --model runs/words\n'
             "  headwise nearest king paris three --model runs/words --plot map.png",
             "向量与某词（或若干词之和）最接近（按余弦）的词：\n\n"
-            "  headwise train word-vectors --run runs/words data.train=my/english.txt\n"
+            "  headwise train word-vectors --run runs/words\n"
             "  headwise nearest france --model runs/words\n"
             '  headwise nearest "king - man + woman" --model runs/words\n'
             "  headwise nearest king paris three --model runs/words --plot map.png",
