@@ -110,6 +110,14 @@ def test_a_corpus_without_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
         find_known("made/pairs", languages=("en", "de"))
 
 
+def test_a_text_made_of_many_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known, "CORPORA", (dataclasses.replace(MADE, url="https://example.org/*/train.data.txt"),))
+    monkeypatch.setattr(known, "join_senses", lambda read, address: read(address.replace("*", "bank")))
+    asked = answer(monkeypatch, TEXT.encode())
+    assert gzip.decompress(fetch_corpus("made")[0].read_bytes()).decode() == TEXT
+    assert asked == ["https://example.org/bank/train.data.txt"]
+
+
 def test_a_part_and_a_file_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     answer(monkeypatch, TEXT.encode())
     assert fetch_corpus("made/pairs") == [data_directory() / "made/pairs.tsv.gz"]

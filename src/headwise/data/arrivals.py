@@ -21,6 +21,7 @@ from headwise.storage import INCOMPLETE, flush_to_disk
 
 _BLOCK = 1 << 18
 _ALLOWANCE = 1.1
+_MAX_ZIP = 1 << 25
 Progress = Callable[[str, int, int], None]
 """Called with (file, bytes so far, bytes expected)."""
 
@@ -96,6 +97,11 @@ def _most(file: KnownFile) -> int:
     return int(file.num_bytes * _ALLOWANCE) + _BLOCK
 
 
+def _most_arriving(file: KnownFile) -> int:
+    """A zip has other files too."""
+    return max(_most(file), _MAX_ZIP) if "#" in (file.url or "") else _most(file)
+
+
 def _is_gzip(path: Path) -> bool:
     with path.open("rb") as file:
         return file.read(2) == b"\x1f\x8b"
@@ -106,7 +112,7 @@ def _bounded(stream: BinaryIO, file: KnownFile, progress: Progress | None) -> It
     received = 0
     while block := stream.read(_BLOCK):
         received += len(block)
-        if received > _most(file):
+        if received > _most_arriving(file):
             raise DataError(
                 f"more than the expected {file.num_bytes:,} bytes arrived; this is not the published file",
                 f"收到的数据超过预期的 {file.num_bytes:,} 字节；这不是发布的文件",

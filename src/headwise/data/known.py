@@ -7,22 +7,27 @@ we made ourselves, or that nobody serves as they are, have no address: whoever m
 Tested against: a mirror on disk, a local server that sends the right bytes, wrong bytes, too many bytes.
 """
 
+import io
 import os
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from headwise.data.arrivals import Progress, digest_of_text, receive
 from headwise.data.known_labels import LABELLED_CORPORA
 from headwise.data.known_table import CORPORA as TEXT_CORPORA
 from headwise.data.known_table import LABELLED, Form, KnownCorpusEntry, KnownFile, KnownPartEntry
+from headwise.data.sense_joining import join_senses
 from headwise.errors import DataError, UsageError
 
 CORPORA = TEXT_CORPORA + LABELLED_CORPORA
 VARIABLE = "HEADWISE_DATA"
 _TIMEOUT_SECONDS = 60
+MAX_PIECE = 1 << 24
+"""Bytes of one of several files that make a text."""
 
 
 @dataclass(frozen=True)
@@ -221,11 +226,12 @@ def _files_of(corpus: KnownCorpusEntry, name: str) -> list[KnownFile]:
 def _download(corpus: KnownCorpusEntry, file: KnownFile, path: Path, progress: Progress | None) -> None:
     if file.url is None:
         raise _explain_missing(corpus, file, path)
-    assert file.url.startswith("https://")
     try:
-        request = urllib.request.Request(file.url, headers={"User-Agent": "headwise"})  # noqa: S310
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as stream:  # noqa: S310 - https by the assertion
-            receive(stream, path, file, progress=progress, is_original=True)
+        if "*" in file.url:
+            receive(io.BytesIO(join_senses(_read, file.url)), path, file, progress=progress, is_original=False)
+        else:
+            with _open(file.url) as stream:
+                receive(stream, path, file, progress=progress, is_original=True)
     except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
         raise DataError(
             f"cannot be fetched from {file.url} ({error}); check the network, or set {VARIABLE} to a directory that has {file.path} "
@@ -233,3 +239,15 @@ def _download(corpus: KnownCorpusEntry, file: KnownFile, path: Path, progress: P
             f"无法从 {file.url} 获取（{error}）；请检查网络，或将 {VARIABLE} 设为含有 {file.path} 的目录（{corpus.source}）",
             file=path,
         ) from error
+
+
+def _open(address: str) -> BinaryIO:
+    assert address.startswith("https://")
+    request = urllib.request.Request(address.partition("#")[0], headers={"User-Agent": "headwise"})  # noqa: S310
+    stream: BinaryIO = urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS)  # noqa: S310 - https by the assertion
+    return stream
+
+
+def _read(address: str) -> bytes:
+    with _open(address) as stream:
+        return stream.read(MAX_PIECE)

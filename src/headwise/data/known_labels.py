@@ -2,6 +2,7 @@
 
 from headwise.data.known_table import GITHUB, KnownCorpusEntry, KnownPartEntry
 
+_SENSES = GITHUB + "/danlou/bert-disambiguation/e1b829108b03c374a52e8b9ddf070925e41f2382/data/CoarseWSD-20/*/"
 _REVIEWS = GITHUB + "/SophonPlus/ChineseNlpCorpus"
 
 LABELLED_CORPORA = (
@@ -79,6 +80,7 @@ LABELLED_CORPORA = (
             "coarsewsd-20/train": KnownPartEntry("coarsewsd-20/train.tsv.gz", ("en",), form="senses"),
             "coarsewsd-20/test": KnownPartEntry("coarsewsd-20/test.tsv.gz", ("en",), form="senses"),
         },
+        addresses={"coarsewsd-20/train": _SENSES + "train.data.txt", "coarsewsd-20/test": _SENSES + "test.data.txt"},
     ),
     KnownCorpusEntry(
         name="word-vectors-eval",

@@ -18,7 +18,10 @@ LABELLED: tuple[Form, ...] = ("tagged", "classes", "reviews", "questions", "conl
 Change = Literal["latin-1", "trim"]
 """What is done with a publisher's text: latin-1 is written as UTF-8, an empty line at the end is dropped."""
 GITHUB = "https://raw.githubusercontent.com"
+_GERMAN = GITHUB + "/jhamburg/dats6450_nlp/83156f25185f60cf9da6ff347e4b2c09a4cfab86/deu-eng.zip"
 NOT_TRIED = (
+    "tatoeba-eng-deu",
+    "coarsewsd-20",
     "ptb",
     "tatoeba-eng-cmn",
     "sighan15-csc",
@@ -64,7 +67,7 @@ class KnownCorpusEntry:
     source: str
     parts: Mapping[str, KnownPartEntry] = field(default_factory=dict)
     addresses: Mapping[str, str] = field(default_factory=dict)
-    """Beginning of a path -> address; {name} is the file's name, {stem} the name without .gz; #MEMBER is a file inside a zip."""
+    """Beginning of a path -> address; {name} is the file's name, {stem} the name without .gz; #MEMBER is a file inside a zip, * each of several folders."""
     change: Change | None = None
 
     @property
@@ -111,6 +114,10 @@ CORPORA = (
         source="a zip of manythings.org/anki, in github jhamburg/dats6450_nlp, deu-eng.zip, commit fc38d83; unpack deu.txt from it",
         parts={
             "tatoeba-eng-deu/deu": KnownPartEntry("tatoeba-eng-deu/deu.txt.gz", ("en", "de"), {"en": 0, "de": 1}),
+        },
+        addresses={
+            "tatoeba-eng-deu/deu": _GERMAN + "#deu.txt",
+            "tatoeba-eng-deu/ABOUT": _GERMAN + "#_about.txt",
         },
     ),
     KnownCorpusEntry(
