@@ -17,7 +17,7 @@ from headwise.tasks.recipe import load_recipe
 from headwise.tasks.word_vector_files import export_word_vectors
 from headwise.tasks.word_vector_recipe import NegativeSampling, WordVectorModel, WordVectorRecipe
 from headwise.tasks.word_vector_run import load_word_vectors, train_word_vectors
-from headwise.tasks.word_vectors import batch_words, learn_word_vectors, num_strangers, read_text
+from headwise.tasks.word_vectors import batch_words, learn_word_vectors, num_strangers, piece_words, read_text
 
 ANIMALS, TOOLS = [f"animal{number}" for number in range(7)], [f"tool{number}" for number in range(7)]
 
@@ -152,6 +152,16 @@ def test_what_cbow_takes_at_once(corpus: Path) -> None:
     assert batch_words(cbow, 0.1) == int(3.0 / 0.05 / (1.5 * 0.1))
     assert batch_words(cbow, 0.6) == int(3.0 / 0.05 / (3 * 0.6))
     assert batch_words(cbow, 1e-9) == 512
+
+
+def test_long_texts_are_cut_into_longer_pieces() -> None:
+    assert [piece_words(number) for number in (15_000, 512_000, 640_000, 1_024_000, 10**9)] == [
+        8000,
+        8000,
+        10_000,
+        16_000,
+        16_000,
+    ]
 
 
 def test_a_rate_that_diverges_is_said(corpus: Path) -> None:

@@ -117,6 +117,7 @@ def learn_cbow(tables: WordTables, bags: Bags, questions: Questions, *, rate: fl
     weights, targets = (part.view(num_batches, -1, *part.shape[1:]) for part in (questions.weights, questions.targets))
     place_starts = torch.arange(0, len(bags.watchers) + 1, bags.near, dtype=torch.int32)
     centre_starts, row_starts = place_starts[: size + 1], torch.arange(rows.shape[1] + 1)
+    ascend_negatives = NegativesStep(weights[0], tables.inputs.shape[1], rate=rate)
     # All are cut into batches at once: a slice costs as much as the operation on it.
     parts = (bags.words, bags.averaging, bags.places, bags.spreading, rows, weights, targets)
     for words, averaging, places, spreading, asked, weight, target in zip(
@@ -127,7 +128,7 @@ def learn_cbow(tables: WordTables, bags: Bags, questions: Questions, *, rate: fl
         if own is None:
             to_means, to_outputs = ascend_paths(means, vectors, weights=weight, targets=target, rate=rate)
         else:
-            to_means, to_outputs = ascend_negatives(means, vectors, weights=weight, rate=rate)
+            to_means, to_outputs = ascend_negatives(means, vectors, weight)
         tables.outputs.index_add_(0, asked, to_outputs)
         tables.inputs.index_add_(0, places, _sum_bags(to_means, bags.watchers, place_starts, spreading))
 
@@ -146,27 +147,40 @@ def ascend_paths(
     return to_means[:, 0], to_nodes.view(vectors.shape)
 
 
-def ascend_negatives(
-    means: Float[Tensor, "centre dim"],
-    vectors: Float[Tensor, "row dim"],
-    *,
-    weights: Float[Tensor, "block stranger block_centre"],
-    rate: float,
-) -> tuple[Float[Tensor, "centre dim"], Float[Tensor, "row dim"]]:
-    """The same for vectors of the centres, then of strangers; the vectors given become what is to be added to them.
+class NegativesStep:
+    """The same for vectors of the centres, then of their strangers.
 
-    A centre says yes to itself (1 - σ(s)): a diagonal, for which no matrix is multiplied. Every answer about a stranger is no (-σ).
+    Room for results, and views of it, are made once for all batches of one shape: with several threads every call of torch is a
+    place where one may have to wait for the other to leave the interpreter, so there are as few as can be.
     """
-    blocks, pool, share = weights.shape
-    own, strangers = vectors.split((blocks * share, blocks * pool))
-    strangers, inputs = strangers.view(blocks, pool, -1), means.view(blocks, share, -1)
-    to_means = means * own
-    error = torch.rsub(to_means.sum(1, keepdim=True).sigmoid_(), rate, alpha=rate)
-    errors = torch.bmm(strangers, inputs.transpose(1, 2)).sigmoid_().mul_(weights)
-    torch.mul(error, own, out=to_means).view(inputs.shape).baddbmm_(errors.transpose(1, 2), strangers, alpha=-rate)
-    torch.mul(error, means, out=own)
-    strangers.baddbmm_(errors, inputs, beta=0, alpha=-rate)
-    return to_means, vectors
+
+    def __init__(self, weights: Float[Tensor, "block stranger block_centre"], dim: int, *, rate: float) -> None:
+        self.blocks, self.pool, self.share = weights.shape
+        self.rate = rate
+        self.to_means, self.errors = torch.empty(self.blocks * self.share, dim), torch.empty_like(weights)
+        self.to_inputs = self.to_means.view(self.blocks, self.share, dim)
+        self.errors_by_centre = self.errors.transpose(1, 2)
+
+    def __call__(
+        self,
+        means: Float[Tensor, "centre dim"],
+        vectors: Float[Tensor, "row dim"],
+        weights: Float[Tensor, "block stranger block_centre"],
+    ) -> tuple[Float[Tensor, "centre dim"], Float[Tensor, "row dim"]]:
+        """The vectors given become what is to be added to them.
+
+        A centre says yes to itself (1 - σ): a diagonal, for which no matrix is multiplied. Every answer about a stranger is no (-σ).
+        """
+        rate, errors = self.rate, self.errors
+        own, strangers = vectors[: means.shape[0]], vectors[means.shape[0] :].view(self.blocks, self.pool, -1)
+        inputs = means.view(self.blocks, self.share, -1)
+        error = torch.rsub(torch.linalg.vecdot(means, own).sigmoid_(), rate, alpha=rate)[:, None]
+        torch.bmm(strangers, inputs.mT, out=errors).sigmoid_().mul_(weights)
+        torch.mul(error, own, out=self.to_means)
+        self.to_inputs.baddbmm_(self.errors_by_centre, strangers, alpha=-rate)
+        torch.mul(error, means, out=own)
+        strangers.baddbmm_(errors, inputs, beta=0, alpha=-rate)
+        return self.to_means, vectors
 
 
 def _sum_bags(

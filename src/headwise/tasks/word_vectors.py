@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from headwise.data.texts import TextFile, read_each
@@ -36,8 +37,11 @@ from headwise.randomness import numpy_generator
 from headwise.tasks.word_vector_recipe import NegativeSampling, WordVectorRecipe
 from headwise.training.hogwild import learn_pieces
 
-PIECE_WORDS = 8000
-"""Words of text that share a learning rate and are cut at once: small enough for a cache."""
+PIECE_WORDS = (8_000, 16_000)
+"""Words of text that share a learning rate and are cut at once, in a short text and in a long one: a piece has a cost of its own (a tenth of 8,000 words of
+CBOW), but a rate that falls in a few steps is no straight line, and what is cut should stay in a cache."""
+NUM_PIECES = 64
+"""A text that has as many of the longer pieces is a long one."""
 BATCH_WORDS = 512
 """Centres at most whose changes are computed from the same state of the tables."""
 BATCH_RATE = 3.0
@@ -71,7 +75,8 @@ def learn_word_vectors(
     """Train on a text that is in memory."""
     training = recipe.training
     tables, learn = _prepare(stream, recipe)
-    pieces = -(-len(stream) // PIECE_WORDS)
+    size = piece_words(len(stream))
+    pieces = -(-len(stream) // size)
     keep = keep_probabilities(stream.counts, training.subsample)
     total, started = len(stream) * training.epochs, time.perf_counter()
     highest = first_rate(recipe)
@@ -79,7 +84,7 @@ def learn_word_vectors(
     def learn_piece(number: int, progress: float) -> int:
         epoch, piece = divmod(number, pieces)
         generator = numpy_generator(training.seed, "words", epoch, piece)
-        start, stop = piece * PIECE_WORDS, min((piece + 1) * PIECE_WORDS, len(stream))
+        start, stop = piece * size, min((piece + 1) * size, len(stream))
         ids = stream.ids[start:stop]
         kept = generator.random(len(ids)) < keep[ids]
         if kept.any():
@@ -94,12 +99,18 @@ def learn_word_vectors(
         threads=training.threads,
         watch=lambda words: watch(WordProgress(words, total, time.perf_counter() - started)),
     )
-    if not np.isfinite(tables.inputs.numpy()).all():
+    if not tables.inputs.sum(dtype=torch.float64).isfinite():  # a sum of float32 cannot leave float64
         raise SettingsError(
             f"the vectors grew beyond all numbers at training.rate={highest}; use a smaller rate, e.g. 0.025",
             f"training.rate={highest} 时向量发散到无穷；请用更小的学习率，例如 0.025",
         )
     return tables
+
+
+def piece_words(num_words: int) -> int:
+    """Words a piece has, in a text of so many."""
+    shortest, longest = PIECE_WORDS
+    return max(shortest, min(longest, num_words // NUM_PIECES))
 
 
 def first_rate(recipe: WordVectorRecipe) -> float:

@@ -32,8 +32,7 @@ def learn_pieces(
                     return
                 size = learn(piece, progress)
                 with state:
-                    done += size
-                    state.notify_all()
+                    done += size  # who waits is not woken for it: it would want a core, and the interpreter
                 if threads == 1:
                     watch(done)
 
