@@ -62,6 +62,8 @@ def test_what_makes_the_start_that_is_not_there(kind: str, recipe: str, tmp_path
     there = tmp_path / "nothing"
     with pytest.raises(CheckpointError, match=rf"nothing is there; .* `headwise train {recipe} --run {there}`"):
         train(review_recipe(tmp_path, f"model={{kind: {kind}}}", f"model.start_from={there}"), run=tmp_path / "run")
+    with pytest.raises(CheckpointError, match=r"`headwise train english-masked-large --run runs/english-masked-large`"):
+        train(review_recipe(tmp_path, "model.start_from=runs/english-masked-large"), run=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

@@ -17,7 +17,7 @@ from headwise.models.sentence_encoder import ElmoRung, RungSettings
 from headwise.settings import Settings, read_settings_file
 from headwise.storage import verify_directory
 from headwise.tasks.bundle import KIND, check_listed, explain_task, find_bundle
-from headwise.tasks.recipe import complete_recipe
+from headwise.tasks.recipe import complete_recipe, shipped_recipes
 from headwise.tasks.vector_start import VectorStart, start_from_vectors
 from headwise.tasks.word_vector_run import VECTORS
 from headwise.text.choices import TextSettings, load_tokenizers
@@ -79,8 +79,11 @@ def find_start(model: RungSettings, text: TextSettings) -> Start | VectorStart |
 
 
 def _explain_absent(model: RungSettings) -> CheckpointError:
-    """Nothing is there yet: what makes it, by the kind of the encoder that is to start from it."""
-    recipe = {"elmo": "english-elmo", "word": "word-vectors"}.get(model.kind, "english-masked")
+    """Nothing is there yet: what makes it, by its name or by the kind of the encoder that is to start from it."""
+    assert model.start_from is not None
+    named = model.start_from.name
+    usual = {"elmo": "english-elmo", "word": "word-vectors"}.get(model.kind, "english-masked")
+    recipe = named if named in shipped_recipes() else usual
     command = f"headwise train {recipe} --run {model.start_from}"
     return CheckpointError(
         f"model.start_from: nothing is there; train what to start from first, e.g. `{command}` (the head of the recipe has the "
