@@ -290,3 +290,5 @@ def test_compare_attention_prints_tables(headwise: Headwise) -> None:
     wrong = headwise("compare", "pocket", "base", "--lengths", "8", "--directory", "here")
     assert wrong.status == 2
     assert "--lengths belongs to `headwise compare attention`" in wrong.err
+    wrong = headwise("compare", "attention", "--beginning", "the", "--directory", "here")
+    assert (wrong.status, "--beginning belongs to `headwise compare lineage`" in wrong.err) == (2, True)

@@ -26,7 +26,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "`headwise compare attention` measures every attention kernel at growing lengths: time, memory, distance from exact attention:\n\n"
             "  headwise compare attention --directory runs/attention --lengths 512,1024,2048\n\n"
             "`headwise compare lineage` trains language models from n-grams to GPT on one text and asks them the same questions:\n\n"
-            "  headwise compare lineage --directory runs/lineage\n"
+            "  headwise compare lineage --directory runs/lineage --sentences 'the dog sees the cat' 'the dog the sees cat' --beginning 'the dog'\n"
             "  headwise compare lineage --directory runs/ptb data.train=known:ptb/train data.valid=known:ptb/valid data.test=known:ptb/test",
             "以相同的预算、数据与种子训练多个配方或一个值的多种取值，写出一张表：质量及置信区间、参数、每步用时、内存、速度。可用于翻译、标注与分类。"
             "可随时停止：同一条命令会接着做。\n\n"
@@ -37,7 +37,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "`headwise compare attention` 在逐渐增大的长度上测量每种注意力核：用时、内存、与精确注意力的距离：\n\n"
             "  headwise compare attention --directory runs/attention --lengths 512,1024,2048\n\n"
             "`headwise compare lineage` 在同一份文本上训练从 n 元语法到 GPT 的语言模型，并问同样的问题：\n\n"
-            "  headwise compare lineage --directory runs/lineage\n"
+            "  headwise compare lineage --directory runs/lineage --sentences 'the dog sees the cat' 'the dog the sees cat' --beginning 'the dog'\n"
             "  headwise compare lineage --directory runs/ptb data.train=known:ptb/train data.valid=known:ptb/valid data.test=known:ptb/test",
         ),
     )
@@ -64,6 +64,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("--json", action="store_true", help=say("print the table as JSON", "以 JSON 输出表格"))
     _add_attention(parser)
+    _add_lineage(parser)
 
 
 def _add_attention(parser: argparse.ArgumentParser) -> None:
@@ -96,10 +97,37 @@ def _add_attention(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_lineage(parser: argparse.ArgumentParser) -> None:
+    """Options of `compare lineage`: what every model is asked."""
+    group = parser.add_argument_group(say("only with `compare lineage`", "仅用于 `compare lineage`"))
+    group.add_argument(
+        "--sentences",
+        nargs=2,
+        metavar=("NATURAL", "ODD"),
+        help=say(
+            "which is more natural? (default: a test line, and the same with two neighbours exchanged)",
+            "哪句更自然？（默认：一行测试文本，及交换其中两个相邻词后的句子）",
+        ),
+    )
+    group.add_argument(
+        "--beginning",
+        metavar="TEXT",
+        help=say("which word comes next? (default: after half of that line)", "下一个词是什么？（默认：该行的前半）"),
+    )
+
+
+LINEAGE_OPTIONS = ("sentences", "beginning")
 ATTENTION_OPTIONS = ("kinds", "lengths", "heads", "head_dim", "batch", "causal", "device", "precision", "compile")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    is_lineage = arguments.overrides[:1] == ["lineage"]
+    asked = [name for name in LINEAGE_OPTIONS if getattr(arguments, name) is not None]
+    if asked and not is_lineage:
+        raise UsageError(
+            f"--{asked[0]} belongs to `headwise compare lineage`; leave it out here",
+            f"--{asked[0]} 属于 `headwise compare lineage`；请去掉",
+        )
     if arguments.overrides[:1] == ["attention"]:
         return _run_attention(arguments)
     given = [name for name in ATTENTION_OPTIONS if getattr(arguments, name)]
@@ -109,7 +137,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"{option} belongs to `headwise compare attention`; a recipe says it as key.path=value (training.device=cuda)",
             f"{option} 属于 `headwise compare attention`；配方用 键.路径=值 表示（training.device=cuda）",
         )
-    if arguments.overrides[:1] == ["lineage"]:
+    if is_lineage:
         return _run_lineage(arguments)
     return _run_recipes(arguments)
 
@@ -126,7 +154,11 @@ def _run_lineage(arguments: argparse.Namespace) -> int:
         )
     with TrainingDisplay() as display:
         result = compare_lineage(
-            directory=arguments.directory, overrides=tuple(arguments.overrides[1:]), events=display
+            directory=arguments.directory,
+            overrides=tuple(arguments.overrides[1:]),
+            sentences=None if arguments.sentences is None else tuple(arguments.sentences),
+            beginning=arguments.beginning,
+            events=display,
         )
         try:
             pictures = draw_lineage(result)

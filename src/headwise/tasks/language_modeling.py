@@ -19,7 +19,7 @@ from headwise.tasks.events import Events, Silence
 from headwise.tasks.language_bundle import save_language_bundle
 from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.language_recipe import LanguageRecipe
-from headwise.tasks.language_text import measure, tokenize
+from headwise.tasks.language_text import check_measured, measure, tokenize
 from headwise.tasks.neural_training import train_neural
 from headwise.tasks.run_beginning import RunSummary, begin_run
 from headwise.text.tokenizer import Tokenizer
@@ -46,13 +46,16 @@ def train_language_model(
 
 def check_language_run(recipe: LanguageRecipe, *, events: Events | None = None) -> RunSummary:
     """Read the text of a recipe and learn its tokenizer, but count nothing."""
+    check_measured(recipe.data)
     text = tokenize(recipe, events or Silence())
     return RunSummary(None, recipe, {"lines": text.num_lines, "vocabulary": text.tokenizer.size})
 
 
 def _count(recipe: LanguageRecipe, watcher: Events) -> tuple[NgramModel, Tokenizer, dict[str, Any]]:
-    started = time.monotonic()
+    check_measured(recipe.data)
+    started = time.perf_counter()
     text = tokenize(recipe, watcher)
+    counting = time.perf_counter()
     settings = recipe.model
     assert isinstance(settings, NgramSettings)
     stream = TokenStream.of(text.lines.tokens, text.lines.lengths)
@@ -70,6 +73,7 @@ def _count(recipe: LanguageRecipe, watcher: Events) -> tuple[NgramModel, Tokeniz
         "vocabulary": text.tokenizer.size,
         "ngrams": [len(table.keys) for table in tables],
         "parameters": model.num_parameters,
-        "training_seconds": round(time.monotonic() - started, 1),
+        "training_seconds": round(time.perf_counter() - started, 4),
+        "counting_seconds": round(time.perf_counter() - counting, 4),
     }
     return model, text.tokenizer, results

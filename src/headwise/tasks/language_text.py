@@ -35,8 +35,6 @@ class TokenizedText:
 
 def tokenize(recipe: LanguageRecipe, watcher: Events) -> TokenizedText:
     """Two passes over the training text: its vocabulary, its numbers."""
-    for part in ("valid", "test"):
-        _check_part(recipe.data, part)
     watcher.note(say("reading the text …", "正在读取文本……"))
     looked = say("lines looked through", "已浏览行数")
     lines = _counted(read_texts(recipe.data, "train"), lambda done: watcher.count(looked, done, None))
@@ -53,13 +51,15 @@ def tokenize(recipe: LanguageRecipe, watcher: Events) -> TokenizedText:
     return TokenizedText(tokenizer, Ragged(np.concatenate(tokens), np.concatenate(lengths)))
 
 
-def _check_part(data: TextDataSettings, part: Part) -> None:
+def check_measured(data: TextDataSettings) -> None:
     """A mistake in what is read last must not show after the work is done: every line is read once before."""
-    if data.texts(part) and not sum(1 for _ in read_texts(data, part)):
-        raise DataError(
-            f"data.{part} has no line with text; give another file, or set data.{part}=null",
-            f"data.{part} 没有含文字的行；请换一个文件，或设 data.{part}=null",
-        )
+    parts: Sequence[Part] = ("valid", "test")
+    for part in parts:
+        if data.texts(part) and not sum(1 for _ in read_texts(data, part)):
+            raise DataError(
+                f"data.{part} has no line with text; give another file, or set data.{part}=null",
+                f"data.{part} 没有含文字的行；请换一个文件，或设 data.{part}=null",
+            )
 
 
 def _counted(lines: Iterator[str], tell: Callable[[int], None]) -> Iterator[str]:

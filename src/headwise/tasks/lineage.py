@@ -5,18 +5,22 @@
     which word comes next?  (the three best after the first half of a line)
 
 The budget is one for all that learn: the same number of updates of the same number of tokens; counting needs none. Every rung is
-an ordinary run of its own below the directory, so a second call takes what is finished and goes on with what was cut short.
+an ordinary run of its own below the directory, so a second call takes what is finished and goes on with what was cut short;
+where the text has changed since, all are trained again.
 
-Tested with tiny budgets: the table, going on, and a directory that holds another comparison.
+Tested with tiny budgets: the table, going on, a text that changed, Chinese, and a directory that holds another comparison.
 """
 
+import hashlib
+import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from headwise.data.splitting import Part
 from headwise.data.texts import read_texts
 from headwise.errors import HeadwiseError, UsageError
 from headwise.language import say
@@ -26,10 +30,20 @@ from headwise.tasks.arguments import require_path
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.language_recipe import LanguageRecipe
+from headwise.tasks.lineage_table import (
+    Lineage,
+    Questions,
+    Rung,
+    as_markdown,
+    choose_questions,
+    exchange_neighbours,
+    is_spaced,
+)
 from headwise.tasks.machine import describe_machine
 from headwise.tasks.running import train
 
 FILE = "lineage.json"
+TEXT = "text.json"
 MAX_ASKED = 200
 MAX_LINES = 2000
 
@@ -63,102 +77,35 @@ RUNGS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class Rung:
-    """One model of the lineage and what it has to show."""
-
-    name: str
-    perplexity: float | None
-    parameters: int
-    training_seconds: float
-    training_words_per_second: float
-    asking_words_per_second: float
-    told_apart: float
-    """Share of test lines that are more natural to it than the same line with two neighbours exchanged."""
-    preferred: bool
-    next_words: tuple[str, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        return {**self.__dict__, "next_words": list(self.next_words)}
-
-
-@dataclass(frozen=True)
-class Lineage:
-    """The scoreboard."""
-
-    directory: Path
-    machine: Mapping[str, Any]
-    budget: str
-    natural: str
-    odd: str
-    beginning: str
-    rungs: tuple[Rung, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        facts = {name: value for name, value in self.__dict__.items() if name not in ("directory", "rungs")}
-        return {**facts, "rungs": [rung.as_dict() for rung in self.rungs]}
-
-    def headings(self) -> tuple[str, ...]:
-        return (
-            say("model", "模型"),
-            say("test perplexity", "测试困惑度"),
-            say("parameters", "参数"),
-            say("seconds of training", "训练秒数"),
-            say("words/s learning", "学习 词/秒"),
-            say("words/s asked", "提问 词/秒"),
-            say("lines told apart", "分辨语句"),
-            say("next word", "下一个词"),
-        )
-
-    def rows(self) -> list[tuple[str, ...]]:
-        return [
-            (
-                rung.name,
-                "∞" if rung.perplexity is None else f"{rung.perplexity:.1f}",
-                f"{rung.parameters:,}",
-                f"{rung.training_seconds:.1f}",
-                f"{rung.training_words_per_second:,.0f}",
-                f"{rung.asking_words_per_second:,.0f}",
-                f"{100 * rung.told_apart:.1f} %",
-                " · ".join(rung.next_words),
-            )
-            for rung in self.rungs
-        ]
-
-    def remarks(self) -> list[str]:
-        liked = [rung.name for rung in self.rungs if rung.preferred]
-        names = ", ".join(liked) or say("none", "无")
-        return [
-            self.budget,
-            say(
-                f"{self.natural!r} before {self.odd!r}: {names}", f"认为 {self.natural!r} 比 {self.odd!r} 自然：{names}"
-            ),
-            say(f"next word after {self.beginning!r}", f"{self.beginning!r} 的下一个词"),
-        ]
-
-
 def compare_lineage(
-    *, directory: Path | str, overrides: Sequence[str] = (), rungs: Sequence[str] = (), events: Events | None = None
+    *,
+    directory: Path | str,
+    overrides: Sequence[str] = (),
+    rungs: Sequence[str] = (),
+    sentences: tuple[str, str] | None = None,
+    beginning: str | None = None,
+    events: Events | None = None,
 ) -> Lineage:
-    """Train (or take) every rung, ask all of them, and write lineage.json and lineage.md."""
+    """Train (or take) every rung, ask all of them, and write lineage.json and lineage.md.
+
+    `sentences` (the natural one first) and `beginning` are asked instead of a line of the test text.
+    """
     watcher = events or Silence()
     place = require_path(directory, "directory", "runs/lineage")
     recipes = {name: _recipe(name, overrides) for name in rungs or RUNGS}
-    results = {name: _finished(place, name, recipe) or {} for name, recipe in recipes.items()}
+    some = next(iter(recipes.values()))
+    lines = list(islice(read_texts(some.data, "test"), MAX_LINES))
+    questions = choose_questions(lines or [""], sentences=sentences, beginning=beginning)
+    results = _take(place, recipes, watcher)
     for number, (name, recipe) in enumerate(recipes.items(), start=1):
         watcher.note(f"[{number}/{len(recipes)}] {name}")
         if not results[name]:
             run = place / "runs" / _folder(name)
             resume = (run / "LATEST").exists()
             results[name] = dict(train(recipe, run=run, resume=resume, events=watcher).results)
-    some = next(iter(recipes.values()))
-    lines = [line for line, _ in zip(read_texts(some.data, "test"), range(MAX_LINES), strict=False)]
-    natural, odd, beginning = _questions(lines)
     watcher.note(say("asking every model …", "正在询问各个模型……"))
-    found = [_ask(name, place, results[name], lines, (natural, odd, beginning)) for name in recipes]
-    lineage = Lineage(
-        place, describe_machine(some.training.device), _budget(recipes), natural, odd, beginning, tuple(found)
-    )
+    found = [_ask(name, place, results[name], lines, questions) for name in recipes]
+    lineage = Lineage(place, describe_machine(some.training.device), _budget(recipes), questions, tuple(found))
     write_json(place / FILE, {"when": datetime.now(UTC).isoformat(timespec="seconds"), **lineage.as_dict()})
     write_text(place / "lineage.md", as_markdown(lineage))
     return lineage
@@ -193,59 +140,88 @@ def _folder(name: str) -> str:
     return name.lower().replace(" ", "-")
 
 
-def _finished(place: Path, name: str, recipe: LanguageRecipe) -> dict[str, Any] | None:
-    """Results of a run that is done with exactly this recipe; another recipe there is the caller's mistake."""
-    model = place / "runs" / _folder(name) / "model"
+def _take(place: Path, recipes: Mapping[str, LanguageRecipe], watcher: Events) -> dict[str, dict[str, Any]]:
+    """What is finished by these recipes on this very text; runs on another text are thrown away."""
+    results = {name: _finished(place / "runs" / _folder(name), name, recipe) for name, recipe in recipes.items()}
+    found = _fingerprint(next(iter(recipes.values())))
+    old = [run for name in RUNGS if (run := place / "runs" / _folder(name)).exists()]
+    if old and _recorded(place / TEXT) != found:
+        watcher.note(
+            say(
+                f"the text is not the one that {place} was made with: all models are trained again",
+                f"文本与 {place} 所用的不同：全部模型重新训练",
+            )
+        )
+        for run in old:
+            shutil.rmtree(run)
+        results = {name: {} for name in recipes}
+    place.mkdir(parents=True, exist_ok=True)
+    write_json(place / TEXT, {"sha256": found})
+    return results
+
+
+def _fingerprint(recipe: LanguageRecipe) -> str:
+    """Of every line that is learnt from or measured on, whatever the files are called."""
+    digest = hashlib.sha256()
+    parts: tuple[Part, ...] = ("train", "valid", "test")
+    for part in parts:
+        digest.update(f"\n{part}\n".encode())
+        for line in read_texts(recipe.data, part):
+            digest.update(f"{line}\n".encode())
+    return digest.hexdigest()
+
+
+def _recorded(file: Path) -> str | None:
     try:
-        held = check_settings(LanguageRecipe, read_settings_file(model / "recipe.yaml"))
-        results = read_json(model / "results.json")
+        held = read_json(file)
     except HeadwiseError:
         return None
+    return held.get("sha256") if isinstance(held, dict) else None
+
+
+def _finished(run: Path, name: str, recipe: LanguageRecipe) -> dict[str, Any]:
+    """Results of a run that is done with exactly this recipe, else nothing; another recipe there is the caller's mistake."""
+    try:
+        held = check_settings(LanguageRecipe, read_settings_file(run / "recipe.yaml"))
+    except HeadwiseError:
+        return {}
     if held != recipe:
         raise UsageError(
-            f"{place} holds a comparison with other settings ({name}); give another --directory",
-            f"{place} 中已有设置不同的比较（{name}）；请另给 --directory",
+            f"{run.parent.parent} holds a comparison with other settings ({name}); give another --directory",
+            f"{run.parent.parent} 中已有设置不同的比较（{name}）；请另给 --directory",
         )
-    return results if "test" in results else None
+    try:
+        results = read_json(run / "model" / "results.json")
+    except HeadwiseError:
+        return {}
+    return results if "test" in results else {}
 
 
-def _questions(lines: Sequence[str]) -> tuple[str, str, str]:
-    """A line, the same with its middle neighbours exchanged, and its first half."""
-    words = next((line.split() for line in lines if len(line.split()) >= 5), lines[0].split())
-    return " ".join(words), _exchanged(" ".join(words)), " ".join(words[: max(1, len(words) // 2)])
-
-
-def _exchanged(line: str) -> str:
-    words = line.split() if " " in line else list(line)
-    middle = max(0, len(words) // 2 - 1)
-    words[middle : middle + 2] = reversed(words[middle : middle + 2])
-    return (" " if " " in line else "").join(words)
-
-
-def _ask(
-    name: str, place: Path, results: Mapping[str, Any], lines: Sequence[str], questions: tuple[str, str, str]
-) -> Rung:
+def _ask(name: str, place: Path, results: Mapping[str, Any], lines: Sequence[str], questions: Questions) -> Rung:
     model = LanguageModel.load(place / "runs" / _folder(name))
     model.score_text(lines[:8])  # what is set up once does not count
     started = time.perf_counter()
     asked = model.score_text(lines)
     speed = asked.num_predictions / (time.perf_counter() - started)
-    pairs = [(line, _exchanged(line)) for line in lines[:MAX_ASKED]]
+    spaced = is_spaced(lines)
+    pairs = [(line, exchange_neighbours(line, spaced=spaced)) for line in lines[:MAX_ASKED]]
     pairs = [pair for pair in pairs if pair[0] != pair[1]]
     scores = model.score([text for pair in pairs for text in pair])
     right = sum(one.total > other.total for one, other in zip(scores[::2], scores[1::2], strict=True))
-    natural, odd = model.score(questions[:2])
-    seconds = float(results["training_seconds"])
+    natural, odd = model.score([questions.natural, questions.odd])
+    # Of networks the time in the loop is known, of n-grams that of counting: both without reading the text.
+    seconds = float(results.get("counting_seconds", results["training_seconds"]))
+    learnt = results.get("target_tokens", results["tokens"])
     return Rung(
         name=name,
         perplexity=results["test"]["perplexity"],
         parameters=int(results["parameters"]),
         training_seconds=seconds,
-        training_words_per_second=results.get("target_tokens", results["tokens"]) / max(seconds, 0.05),
+        training_words_per_second=learnt / seconds if seconds > 0 else None,
         asking_words_per_second=speed,
         told_apart=right / max(1, len(pairs)),
         preferred=natural.total > odd.total,
-        next_words=tuple(one.label for one in model.predict(questions[2], count=3)),
+        next_words=tuple(one.label for one in model.predict(questions.beginning, count=3)),
     )
 
 
@@ -255,13 +231,6 @@ def _budget(recipes: Mapping[str, LanguageRecipe]) -> str:
         return say("counting only", "只有计数")
     steps, tokens = learning[0].steps, learning[0].batch_tokens
     return say(
-        f"budget of each network: {steps:,} updates of {tokens:,} tokens; n-grams are counted once",
-        f"每个网络的预算：{steps:,} 次更新，每次 {tokens:,} 词元；n 元语法只计数一遍",
+        f"budget of each network: {steps:,} updates of {tokens:,} tokens; n-grams are counted once; seconds without reading the text",
+        f"每个网络的预算：{steps:,} 次更新，每次 {tokens:,} 词元；n 元语法只计数一遍；秒数不含读取文本",
     )
-
-
-def as_markdown(lineage: Lineage) -> str:
-    table = (lineage.headings(), tuple("---" for _ in lineage.headings()), *lineage.rows())
-    facts = " · ".join(f"{name} {value}" for name, value in lineage.machine.items())
-    rows = [f"| {' | '.join(cell.replace('|', '¦') for cell in row)} |" for row in table]
-    return "\n".join([*rows, "", *(f"- {line}" for line in (*lineage.remarks(), facts))]) + "\n"

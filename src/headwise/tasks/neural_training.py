@@ -41,7 +41,7 @@ from headwise.tasks.events import Events
 from headwise.tasks.language_bundle import as_token_model, save_language_bundle
 from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.language_recipe import LanguageRecipe, SentenceReading, StreamReading
-from headwise.tasks.language_text import TokenizedText, measure, tokenize
+from headwise.tasks.language_text import TokenizedText, check_measured, measure, tokenize
 from headwise.tasks.run_beginning import RunSummary, begin_run
 from headwise.training.choices import TrainingSettings
 from headwise.training.disk_space import check_room
@@ -91,7 +91,7 @@ def train_neural(recipe: LanguageRecipe, *, run: Path | str, resume: bool, watch
     directory = require_path(run, "run", "runs/mine")
     choose_device(recipe.training.device)
     _refuse_several_processes()
-    opened, text = begin_run(directory, recipe, lambda: tokenize(recipe, watcher), resume=resume)
+    opened, text = begin_run(directory, recipe, lambda: _read(recipe, watcher), resume=resume)
     with opened:
         network = _new_network(recipe, text)
         batches = make_batches(recipe, text.lines)
@@ -116,6 +116,11 @@ def train_neural(recipe: LanguageRecipe, *, run: Path | str, resume: bool, watch
         results |= measure(model, recipe, watcher)
         save_language_bundle(opened.model, recipe=recipe, tokenizer=text.tokenizer, weights=weights, results=results)
     return RunSummary(directory, recipe, results)
+
+
+def _read(recipe: LanguageRecipe, watcher: Events) -> TokenizedText:
+    check_measured(recipe.data)
+    return tokenize(recipe, watcher)
 
 
 def training_of(recipe: LanguageRecipe) -> TrainingSettings:
@@ -204,7 +209,7 @@ def _results(text: TokenizedText, network: LanguageNetwork, outcome: TrainingRes
         "stopped_by": outcome.reason,
         "weights": outcome.weights,
         "target_tokens": outcome.target_tokens,
-        "training_seconds": round(outcome.seconds, 1),
+        "training_seconds": round(outcome.seconds, 3),
         "precision": outcome.precision,
         "compiled": outcome.compiled,
     }
