@@ -17,6 +17,7 @@ To add a kernel, append a `Row` to `KERNELS`:
 - `square_only`: it knows only self-attention, as many queries as keys.
 - `unbroken`: a sentence must stand in one stretch of its row; scenes then number them so.
 - `shared`: keys are the queries (Reformer); scenes then give the same vectors for both.
+- `more_terms`: how many numbers it adds up beyond the scores and the means of full attention (features, say), each with its rounding.
 
 Then `pytest tests/laws -k <name>` runs every law of `laws.py` over it.
 """
@@ -63,6 +64,7 @@ class Row:
     continuous: bool = True
     shared: bool = False
     unbroken: bool = False
+    more_terms: int = 0
 
     @property
     def kind(self) -> str:
@@ -143,6 +145,7 @@ KERNELS: tuple[Row, ...] = (
         refuses=("window", "explicit"),
         takes_bias=False,
         reference=QuadraticLinear,
+        more_terms=HEAD_DIM,  # its features
     ),
     Row(
         "performer",
@@ -150,6 +153,7 @@ KERNELS: tuple[Row, ...] = (
         exact=lambda length: PerformerAttention(11, 17, chunk=3),
         refuses=("window", "explicit"),
         takes_bias=False,
+        more_terms=17,  # features; an exponent of size e is off by e roundings, and e is mostly below 8 here, on either side
         reference=lambda: QuadraticPerformer(draw_features(17, 11, torch_generator("performer"))),
     ),
     # The parts of full attention, two at a time: each is tested by itself in tests/attention.

@@ -4,17 +4,33 @@ import torch
 from torch import Tensor
 
 from headwise.attention.multi_head import Kernel, Standing
-from tests.laws.kernels import Row
+from tests.laws.kernels import HEAD_DIM, Row
+from tests.laws.scenes import VALUE_DIM
 
-CLOSE = {torch.float64: 1e-9, torch.float32: 1e-5, torch.bfloat16: 5e-2, torch.float16: 5e-3}
+STATIONS = 4
+"""A half-precision number is rounded where it is stored: a score (which counts twice), a weight, the result. Sums are taken in float32."""
 
 
-def assert_same(given: Tensor, expected: Tensor, note: str = "") -> None:
-    assert given.dtype == expected.dtype, note
+def closeness(dtype: torch.dtype, *, more_terms: int = 0) -> float:
+    """How far a result of size one may be off, from the rounding of its type alone.
+
+    One rounding is off by u = eps / 2, so a sum of m numbers by m u at most. In float32 and float64 the sums are taken in the type itself: a score
+    adds HEAD_DIM products, a gradient VALUE_DIM of them; an error of a score counts twice, in its own weight and in the total that
+    divides it. `more_terms`: what a kernel adds up besides.
+    """
+    half = dtype in (torch.bfloat16, torch.float16)
+    roundings = STATIONS if half else 2 * (HEAD_DIM + VALUE_DIM + more_terms)
+    return roundings * torch.finfo(dtype).eps / 2
+
+
+def assert_same(given: Tensor, expected: Tensor, note: str = "", *, more_terms: int = 0) -> None:
+    """`expected` is of the same type, or worked out in double precision from the same numbers."""
+    assert expected.dtype in (given.dtype, torch.float64), note
     assert given.shape == expected.shape, note
-    tolerance = CLOSE[given.dtype]
     assert given.isfinite().all(), f"{note}: not finite"
-    assert torch.allclose(given, expected, rtol=tolerance, atol=tolerance), f"{note}: {(given - expected).abs().max()}"
+    close = closeness(given.dtype, more_terms=more_terms)
+    given, expected = given.double(), expected.double()
+    assert torch.allclose(given, expected, rtol=close, atol=close), f"{note}: {(given - expected).abs().max()}"
 
 
 def honoured(row: Row, *names: str) -> list[str]:

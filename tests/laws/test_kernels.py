@@ -1,21 +1,30 @@
-"""Every kernel of the table under every law. Add a kernel in kernels.py, a law in laws.py or input_laws.py; nothing to do here."""
+"""Every kernel of the table under every law. Add a kernel in kernels.py, a law in laws.py, input_laws.py or number_laws.py; nothing to do here."""
 
 from collections.abc import Callable
 from typing import get_args
 
 import pytest
+import torch
 
 from headwise.attention.choices import AttentionSettings
 from tests.laws.input_laws import INPUT_LAWS
 from tests.laws.kernels import KERNELS, Row
-from tests.laws.laws import LAWS
+from tests.laws.laws import LAWS, LAWS_OF_EVERY_TYPE
+from tests.laws.number_laws import NUMBER_LAWS, weights_give_the_output
 from tests.laws.scenes import PARTS
 
 
-@pytest.mark.parametrize("law", [*LAWS, *INPUT_LAWS], ids=lambda law: law.__name__)
+@pytest.mark.parametrize("law", [*LAWS, *INPUT_LAWS, *NUMBER_LAWS], ids=lambda law: law.__name__)
 @pytest.mark.parametrize("row", KERNELS, ids=lambda row: row.name)
 def test_law(row: Row, law: Callable[[Row], None]) -> None:
     law(row)
+
+
+@pytest.mark.parametrize("law", [*LAWS_OF_EVERY_TYPE, weights_give_the_output], ids=lambda law: law.__name__)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=lambda dtype: str(dtype).removeprefix("torch."))
+@pytest.mark.parametrize("row", KERNELS, ids=lambda row: row.name)
+def test_law_in_low_precision(row: Row, dtype: torch.dtype, law: Callable[[Row, torch.dtype], None]) -> None:
+    law(row, dtype)
 
 
 def test_every_kernel_a_recipe_may_name_is_in_the_table() -> None:

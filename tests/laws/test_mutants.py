@@ -12,7 +12,7 @@ from torch.autograd.gradcheck import GradcheckError
 from headwise.attention.full import FullAttention
 from headwise.attention.masks import Causal, Explicit, Mask, Padding
 from headwise.errors import MaskError
-from tests.laws import laws
+from tests.laws import laws, number_laws
 from tests.laws.kernels import Row
 
 Attend = Callable[[Tensor, Tensor, Tensor, Mask, Tensor | None, bool], Tensor]
@@ -102,7 +102,7 @@ MUTANTS: tuple[tuple[Attend, Callable[[Row], None]], ...] = (
     (_slightly_leaky, laws.hidden_keys_cannot_leak),
     (_nan_on_empty, laws.empty_row_gives_zeros),
     (_mixes_the_batch, laws.batched_is_one_by_one),
-    (_always_single, laws.keeps_dtype_and_device),
+    (_always_single, number_laws.keeps_dtype_and_device),
     (_forgets_the_offset, laws.stepping_is_the_whole),
     (_unscaled, laws.degenerate_case_is_exact),
     (_ignores_the_bias, laws.degenerate_case_is_exact),
