@@ -1,11 +1,12 @@
 """A small language model trained for some steps on windows of a text: what the comparisons of positions and norms have in common.
 
 The text is one line of numbers, of characters or words; its last tenth is held out. Every contender sees the same windows in the same
-order, from the same first weights where they have the same names.
+order, from the same first weights where they have the same names. A benchmark ends with its bars: exit status 1 if one is missed.
 """
 
 import gzip
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,31 @@ class Budget:
     rows: int
     length: int
     rate: float = 1e-3
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A number that a sound implementation keeps to."""
+
+    what: str
+    value: float
+    most: float = math.inf
+    least: float = -math.inf
+
+    @property
+    def held(self) -> bool:
+        return self.least <= self.value <= self.most  # NaN keeps to nothing
+
+    def __str__(self) -> str:
+        bounds = [f"≥ {self.least:g}"] * (self.least > -math.inf) + [f"≤ {self.most:g}"] * (self.most < math.inf)
+        return f"{'held' if self.held else 'MISSED'}: {self.what} {self.value:.3f}, bar {' and '.join(bounds)}"
+
+
+def judge(bars: Sequence[Bar]) -> int:
+    """Say which bars were held; the exit status."""
+    for bar in bars:
+        print(bar)
+    return 0 if all(bar.held for bar in bars) else 1
 
 
 def read_text(path: str | None, *, unit: str, num_lines: int = 20000) -> Text:
