@@ -33,6 +33,7 @@ from headwise.training.selection import Selection
 from headwise.training.signals import Interrupted, StopRequest
 from headwise.training.tensorboard import Board
 from headwise.training.updates import Trainable
+from headwise.training.warm_up import warn_of_endless_warmup
 from headwise.training.window import Window
 from headwise.weights import Weights, weights_of
 
@@ -83,6 +84,8 @@ class Session:
     def restore(self, *, fingerprint: str) -> None:
         """Begin, or go on where the newest good checkpoint ends."""
         self.saves = self.processes.ask_first(lambda: self.run is not None)
+        if self.processes.is_first:
+            warn_of_endless_warmup(self._trainable.module, self.settings, num_processes=self.processes.count)
         restored = restore_training(
             self._trainable,
             self.settings,
