@@ -60,6 +60,20 @@ def write_bytes(path: Path, content: bytes) -> None:
     flush_to_disk(path.parent)
 
 
+@contextlib.contextmanager
+def publish_file(path: Path) -> Iterator[Path]:
+    """Give a temporary name to write a large file under; on success it is flushed and renamed to `path`."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}{INCOMPLETE}")
+    try:
+        yield temporary
+        flush_to_disk(temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    flush_to_disk(path.parent)
+
+
 def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
 

@@ -114,6 +114,17 @@ def test_arpa_out_and_in(run: Path, tmp_path: Path) -> None:
         export_arpa(run, tmp_path / "model.txt")
 
 
+def test_characters_come_back_from_arpa(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("判断这个词的词性\n这个\u3000词 的词性\n" * 3, encoding="utf-8")
+    train(_recipe(tmp_path / "text.txt", "text={kind: characters}"), run=tmp_path / "run")
+    path = export_arpa(tmp_path / "run", tmp_path / "zh.arpa.xz")
+    lines = ["判断这个词的词性", "这个\u3000词 的", "磁性"]
+    ours, theirs = (LanguageModel.load(place).score(lines) for place in (tmp_path / "run", path))
+    assert [one.total for one in ours] == pytest.approx([one.total for one in theirs], abs=1e-4)
+    assert [one.num_unknown for one in theirs] == [0, 0, 1]
+    assert len(theirs[0].tokens) == 9
+
+
 def test_gaps() -> None:
     assert cut_gap("判断这个词的____。") == "判断这个词的"
     assert cut_gap("我们去＿＿。") == "我们去"

@@ -22,7 +22,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("model", metavar="MODEL", help=say("a bundle or run of n-grams", "n 元语法的模型或运行目录"))
     parser.add_argument(
-        "output", metavar="FILE", help=say("e.g. model.arpa or model.arpa.gz", "例如 model.arpa 或 model.arpa.gz")
+        "output",
+        metavar="FILE",
+        help=say("e.g. model.arpa, model.arpa.gz or model.arpa.xz", "例如 model.arpa、model.arpa.gz 或 model.arpa.xz"),
     )
 
 

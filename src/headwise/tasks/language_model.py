@@ -28,6 +28,7 @@ from headwise.models.ngram.arpa import is_arpa, read_arpa
 from headwise.tasks.arguments import require_path, require_text, require_texts
 from headwise.tasks.language_answers import Prediction, SentenceScore, TextScore, TokenScore
 from headwise.tasks.language_bundle import load_language_bundle
+from headwise.text.characters import CharacterTokenizer
 from headwise.text.tokenizer import EOS, SPECIAL_PIECES, UNKNOWN, WORD_START, FlatTokenizer, Tokenizer
 from headwise.text.vocabulary import Vocabulary
 from headwise.text.words import WordTokenizer
@@ -83,8 +84,11 @@ class LanguageModel:
         """A bundle, a run directory, or an ARPA file (plain, .gz or .xz)."""
         found = require_path(path, "path", "runs/ptb/model")
         if is_arpa(found):
-            words, tables = read_arpa(found)
-            return LanguageModel(WordTokenizer(Vocabulary(words), lowercase=False), NgramModel(tables))
+            arpa = read_arpa(found)
+            vocabulary = Vocabulary(arpa.words)
+            in_words = arpa.units == "words"
+            tokenizer = WordTokenizer(vocabulary, lowercase=False) if in_words else CharacterTokenizer(vocabulary)
+            return LanguageModel(tokenizer, NgramModel(arpa.tables))
         bundle = load_language_bundle(found)
         return LanguageModel(bundle.tokenizer, bundle.model)
 

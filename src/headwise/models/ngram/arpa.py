@@ -6,92 +6,59 @@
     -0.7	the	-0.3        log₁₀ p(the), the word, log₁₀ of its weight as a context
     \\end\\
 
+Words are separated by tabs and plain spaces, nothing else (a word may hold U+00A0 or U+3000). What stands before \\data\\ is a
+remark; `# units: characters` says that a text is cut into characters, not at spaces (`arpa_writing.py`).
+
 Reading checks what it reads: as many n-grams as announced, numbers that are logarithms of probabilities, words that are in
-the vocabulary, contexts that are listed, nothing twice; what is wrong is named by file and line. An unknown word without a
-probability of its own gets KenLM's 10⁻¹⁰⁰. Tested against: KenLM's scores of the same file; our own tables written and read.
+the vocabulary, contexts that are listed, nothing twice; what is wrong is named by file and line. So is a weight that would make
+probabilities of more than 1: of a context h it may be at most 1 / (1 - Σ p(w|h')) over the words w that are listed after h,
+which is all that the others can be given. An unknown word without a probability of its own gets KenLM's 10⁻¹⁰⁰.
+
+Tested against: back-off worked out by hand over three orders; our own tables written and read; every damage.
 """
 
-import gzip
-import io
 import math
 import re
+import sys
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headwise.data.lines import find_text_file, read_lines
-from headwise.errors import DataError, UsageError
+from headwise.errors import DataError
 from headwise.models.ngram.lookup import ABSENT, KeyIndex
 from headwise.models.ngram.tables import Level, NgramTables
+from headwise.models.ngram.weight_check import find_heavy_weight
 from headwise.text.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES, UNKNOWN
 
 LOG10 = math.log(10.0)
-NEVER = -99.0
-"""log₁₀ of what is never predicted, the beginning of a sentence, by custom."""
 UNKNOWN_LOG10 = -100.0
-_LINES = 1 << 16
+UNITS_REMARK = "# units: characters"
+"""KenLM passes over lines before \\data\\ that begin with #."""
+SPACE = "▁"
+MAX_WEIGHT = 6.01
+"""log₁₀ of the largest weight that may ever stand: 1 / SMALLEST_REST, and rounding."""
+_LOWEST = -1e30
+
+Units = Literal["words", "characters"]
+
+
+@dataclass(frozen=True)
+class ArpaModel:
+    """What a file holds: the names of the ids from 4 on, the tables, and how text is cut."""
+
+    words: list[str]
+    tables: NgramTables
+    units: Units
 
 
 def is_arpa(path: Path) -> bool:
     """By its name: model.arpa, model.arpa.gz, model.arpa.xz."""
     return path.name.removesuffix(".gz").removesuffix(".xz").endswith(".arpa")
-
-
-def write_arpa(file: io.TextIOBase, tables: NgramTables, words: Sequence[str]) -> None:
-    """Write a model; `words` are the names of the ids from 4 on."""
-    if not tables.falls_back:
-        raise UsageError(
-            "a model with add_k or maximum_likelihood cannot be written as ARPA: there an unseen word's probability comes from a "
-            "shorter context, here it does not; use another smoothing",
-            "add_k 与 maximum_likelihood 模型不能写成 ARPA：在 ARPA 中未见词的概率来自更短的上文，而这里不是；请换用其他平滑",
-        )
-    names = np.array([*SPECIAL_PIECES, *words], dtype=object)
-    if bad := next((name for name in words if not name or len(name.split()) != 1), None):
-        raise UsageError(
-            f"the token {bad!r} cannot stand in an ARPA file, which separates words by spaces; use text.kind=words",
-            f"词元 {bad!r} 不能写入以空格分隔词语的 ARPA 文件；请用 text.kind=words",
-        )
-    file.write("\\data\\\n")
-    for number, level in enumerate(tables.levels, start=1):
-        file.write(f"ngram {number}={len(level.keys) - (number == 1)}\n")  # padding is no word
-    texts = names
-    for number, level in enumerate(tables.levels, start=1):
-        file.write(f"\n\\{number}-grams:\n")
-        if number > 1:
-            contexts, last = np.divmod(level.keys, tables.vocabulary)
-            texts = texts[contexts] + " " + names[last]
-        probabilities = np.where(np.isneginf(level.probabilities), NEVER * LOG10, level.probabilities) / LOG10
-        weights = level.weights / LOG10
-        rows = zip(probabilities.tolist(), texts.tolist(), weights.tolist(), strict=True)
-        if number == 1:
-            rows = ((p, name, w) for token, (p, name, w) in enumerate(rows) if token != PAD)  # type: ignore[assignment]
-        if number < tables.order:
-            lines = (f"{p:.7g}\t{name}\t{w:.7g}\n" for p, name, w in rows)
-        else:
-            lines = (f"{p:.7g}\t{name}\n" for p, name, _ in rows)
-        while block := list(islice(lines, _LINES)):
-            file.writelines(block)
-    file.write("\n\\end\\\n")
-
-
-def save_arpa(path: Path, tables: NgramTables, words: Sequence[str]) -> None:
-    """Write a file, packed where its name ends in .gz; a file that exists is left alone."""
-    if path.exists():
-        raise UsageError(
-            f"{path} exists already; choose another name or remove it", f"{path} 已存在；请换个名字或先删除"
-        )
-    try:
-        with (
-            gzip.open(path, "wb") if path.suffix == ".gz" else path.open("wb") as raw,
-            io.TextIOWrapper(cast(BinaryIO, raw), encoding="utf-8") as file,
-        ):
-            write_arpa(file, tables, words)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
 
 
 class _Reader:
@@ -118,26 +85,48 @@ class _Reader:
         )
 
 
-def read_arpa(path: Path) -> tuple[list[str], NgramTables]:
-    """The names of the ids from 4 on, and the tables."""
+def read_arpa(path: Path) -> ArpaModel:
+    """Read a file, plain or packed."""
     reader = _Reader(find_text_file(path))
     lines = iter(reader)
-    announced = _read_head(reader, lines)
-    names, level = _read_words(reader, _section(reader, lines, announced, 1), highest=len(announced) == 1)
+    units, announced = _read_head(reader, lines)
+    names, level, numbers = _read_words(reader, _section(reader, lines, announced, 1), highest=len(announced) == 1)
     ids = {name: number for number, name in enumerate([*SPECIAL_PIECES, *names])}
     levels, indexes = [level], [KeyIndex(level.keys)]
     for order in range(2, len(announced) + 1):
         rows = _section(reader, lines, announced, order)
-        levels.append(_read_longer(reader, rows, order, ids, indexes, highest=order == len(announced)))
-        indexes.append(KeyIndex(levels[-1].keys))
-    return names, NgramTables(tuple(levels), falls_back=True, floor=0.0)
+        listed = _read_rows(reader, rows, order, ids)
+        contexts = _find_contexts(reader, listed, indexes)
+        _check_weights(reader, levels, numbers, listed, contexts)
+        level, numbers = _as_level(reader, listed, contexts, len(names), highest=order == len(announced))
+        levels.append(level)
+        indexes.append(KeyIndex(level.keys))
+    if units == "characters":
+        names = [_character(reader, name) for name in names]
+    return ArpaModel(names, NgramTables(tuple(levels), falls_back=True, floor=0.0), units)
 
 
-def _read_head(reader: _Reader, lines: Iterator[str]) -> list[int]:
-    """How many n-grams of each order are announced."""
+def _character(reader: _Reader, name: str) -> str:
+    """The character that a name stands for: itself, ▁ for a space, U+3000 for others that are seen as space."""
+    found = name.replace(SPACE, " ")
+    if re.fullmatch(r"U\+[0-9A-F]{4,6}", name) and (number := int(name[2:], 16)) <= sys.maxunicode:
+        found = chr(number)
+    if len(found) != 1:
+        raise reader.error(
+            f"{name!r:.60} is not a character, though the file says `{UNITS_REMARK}`",
+            f"{name!r:.60} 不是单个字符，而文件声明 `{UNITS_REMARK}`",
+        )
+    return found
+
+
+def _read_head(reader: _Reader, lines: Iterator[str]) -> tuple[Units, list[int]]:
+    """How text is cut, and how many n-grams of each order are announced."""
+    units: Units = "words"
     for line in lines:
         if line.strip() == "\\data\\":
             break
+        if line.strip() == UNITS_REMARK:
+            units = "characters"
     else:
         raise reader.error("has no line \\data\\, with which an ARPA file begins", "没有 ARPA 文件开头的 \\data\\ 行")
     announced: list[int] = []
@@ -153,7 +142,7 @@ def _read_head(reader: _Reader, lines: Iterator[str]) -> list[int]:
         announced.append(int(found[2]))
     if not announced:
         raise reader.error("announces no n-grams", "没有声明任何 n 元语法")
-    return announced
+    return units, announced
 
 
 def _section(
@@ -181,51 +170,58 @@ def _section(
 
 
 def _parse(reader: _Reader, line: str, order: int) -> tuple[int, float, list[str], float]:
-    cells = line.split()
+    cells = [cell for cell in line.replace("\t", " ").split(" ") if cell]
     try:
         probability = float(cells[0])
         weight = float(cells[order + 1]) if len(cells) == order + 2 else 0.0
     except ValueError:
         probability = weight = math.nan
-    if len(cells) not in (order + 1, order + 2) or not (probability <= 0.0 and math.isfinite(weight)):
+    if len(cells) not in (order + 1, order + 2) or not (probability <= 0.0 and -math.inf < weight <= MAX_WEIGHT):
         raise reader.error(
-            f"{line[:60]!r} is not a {order}-gram: a logarithm of at most 0, {order} word(s), perhaps a weight",
-            f"{line[:60]!r} 不是 {order} 元语法：应为不大于 0 的对数、{order} 个词，以及可有可无的权重",
+            f"{line[:60]!r} is not a {order}-gram: a logarithm of at most 0, {order} word(s), perhaps a weight of at most {MAX_WEIGHT}",
+            f"{line[:60]!r} 不是 {order} 元语法：应为不大于 0 的对数、{order} 个词，以及可有可无、不大于 {MAX_WEIGHT} 的权重",
         )
-    return reader.number, probability, cells[1 : order + 1], weight
+    probability = probability if probability >= _LOWEST else -math.inf
+    return reader.number, probability, cells[1 : order + 1], max(weight, _LOWEST)
 
 
 def _read_words(
     reader: _Reader, rows: Iterator[tuple[int, float, list[str], float]], *, highest: bool
-) -> tuple[list[str], Level]:
-    found: dict[str, tuple[float, float]] = {}
+) -> tuple[list[str], Level, NDArray[np.int64]]:
+    """Names, the single words, and the line of each id."""
+    found: dict[str, tuple[float, float, int]] = {}
     for number, probability, (word,), weight in rows:
         if word in found:
             raise reader.error(f"the word {word!r:.60} stands twice", f"词 {word!r:.60} 出现了两次", number)
-        found[word] = (probability, weight)
+        found[word] = (probability, weight, number)
     for special in (BOS, EOS):
         if SPECIAL_PIECES[special] not in found:
             raise reader.error(
                 f"has no {SPECIAL_PIECES[special]} among its words", f"词表中没有 {SPECIAL_PIECES[special]}"
             )
-    found.setdefault(SPECIAL_PIECES[UNKNOWN], found.pop("<UNK>", (UNKNOWN_LOG10, 0.0)))
+    found.setdefault(SPECIAL_PIECES[UNKNOWN], found.pop("<UNK>", (UNKNOWN_LOG10, 0.0, 0)))
     names = [name for name in found if name not in SPECIAL_PIECES]
-    logarithms = np.array([found.get(name, (-np.inf, 0.0)) for name in [*SPECIAL_PIECES, *names]]) * LOG10
+    ordered = [found.get(name, (-np.inf, 0.0, 0)) for name in [*SPECIAL_PIECES, *names]]
+    logarithms = np.array([values[:2] for values in ordered]) * LOG10
     logarithms[[PAD, BOS], 0] = -np.inf
     logarithms[:, 1] *= not highest
     values = logarithms.astype(np.float32)
-    return names, Level(np.arange(len(values), dtype=np.int64), values[:, 0].copy(), values[:, 1].copy())
+    level = Level(np.arange(len(values), dtype=np.int64), values[:, 0].copy(), values[:, 1].copy())
+    return names, level, np.array([values[2] for values in ordered])
 
 
-def _read_longer(
-    reader: _Reader,
-    rows: Iterator[tuple[int, float, list[str], float]],
-    order: int,
-    ids: dict[str, int],
-    indexes: Sequence[KeyIndex],
-    *,
-    highest: bool,
-) -> Level:
+@dataclass(frozen=True)
+class _Listed:
+    """The n-grams of one order as they stand in the file."""
+
+    numbers: NDArray[np.int64]
+    table: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+
+def _read_rows(
+    reader: _Reader, rows: Iterator[tuple[int, float, list[str], float]], order: int, ids: dict[str, int]
+) -> _Listed:
     numbers: list[int] = []
     tokens: list[int] = []
     values: list[tuple[float, float]] = []
@@ -239,26 +235,55 @@ def _read_longer(
             tokens.append(token)
         numbers.append(number)
         values.append((probability, weight))
-    table = np.array(tokens, dtype=np.int64).reshape(-1, order)
-    keys = table[:, 0].copy()
-    for length in range(2, order + 1):
-        keys = keys * len(indexes[0].keys) + table[:, length - 1]
-        if length < order:
-            found = indexes[length - 1].find(keys)
-            if (found == ABSENT).any():
-                at = int(np.argmax(found == ABSENT))
-                raise reader.error(
-                    f"the first {length} words of this {order}-gram are not among the {length}-grams",
-                    f"此 {order} 元语法的前 {length} 个词不在 {length} 元语法之中",
-                    numbers[at],
-                )
-            keys = found.astype(np.int64)
+    return _Listed(
+        np.array(numbers, dtype=np.int64),
+        np.array(tokens, dtype=np.int64).reshape(-1, order),
+        np.array(values, dtype=np.float64).reshape(-1, 2),
+    )
+
+
+def _find_contexts(reader: _Reader, listed: _Listed, indexes: Sequence[KeyIndex]) -> NDArray[np.int64]:
+    """The id of every n-gram without its last word, in the order below."""
+    order = listed.table.shape[1]
+    contexts = listed.table[:, 0].copy()
+    for length in range(2, order):
+        found = indexes[length - 1].find(contexts * len(indexes[0].keys) + listed.table[:, length - 1])
+        if (found == ABSENT).any():
+            at = int(np.argmax(found == ABSENT))
+            raise reader.error(
+                f"the first {length} words of this {order}-gram are not among the {length}-grams",
+                f"此 {order} 元语法的前 {length} 个词不在 {length} 元语法之中",
+                int(listed.numbers[at]),
+            )
+        contexts = found.astype(np.int64)
+    return contexts
+
+
+def _check_weights(
+    reader: _Reader, levels: Sequence[Level], numbers: NDArray[np.int64], listed: _Listed, contexts: NDArray[np.int64]
+) -> None:
+    found = find_heavy_weight(levels, listed.table, contexts)
+    if found is not None:
+        given, allowed = found.given / LOG10, found.allowed / LOG10
+        raise reader.error(
+            f"the weight {given:.5g} gives words probabilities of more than 1; here it may be at most {allowed:.5g}",
+            f"权重 {given:.5g} 会使词的概率大于 1；此处至多为 {allowed:.5g}",
+            int(numbers[found.context]),
+        )
+
+
+def _as_level(
+    reader: _Reader, listed: _Listed, contexts: NDArray[np.int64], num_names: int, *, highest: bool
+) -> tuple[Level, NDArray[np.int64]]:
+    """Sorted by key, with the line of each."""
+    order = listed.table.shape[1]
+    keys = contexts * (num_names + len(SPECIAL_PIECES)) + listed.table[:, -1]
     ranks = np.argsort(keys, kind="stable")
-    keys = keys[ranks]
+    keys, numbers = keys[ranks], listed.numbers[ranks]
     if len(keys) and (twice := np.flatnonzero(keys[1:] == keys[:-1])).size:
         raise reader.error(
-            f"this {order}-gram stands twice", f"此 {order} 元语法出现了两次", numbers[ranks[twice[0] + 1]]
+            f"this {order}-gram stands twice", f"此 {order} 元语法出现了两次", int(numbers[twice[0] + 1])
         )
-    logarithms = (np.array(values, dtype=np.float64).reshape(-1, 2)[ranks] * LOG10).astype(np.float32)
+    logarithms = (listed.values[ranks] * LOG10).astype(np.float32)
     weights = np.zeros(len(keys), np.float32) if highest else logarithms[:, 1].copy()
-    return Level(keys, logarithms[:, 0].copy(), weights)
+    return Level(keys, logarithms[:, 0].copy(), weights), numbers

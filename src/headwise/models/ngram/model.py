@@ -6,7 +6,7 @@ A whole text is asked at once. From short contexts to long ones, a word whose n-
 probability so far is multiplied by the context's weight. After the last order every word has p of the longest n-gram that
 was seen and the weights of the longer contexts, which is the recursion written in `estimation.py`.
 
-Tested against: that recursion word by word, KenLM on the same ARPA file, NLTK, sums over the vocabulary.
+Tested against: that recursion word by word, NLTK, sums over the vocabulary, back-off worked out by hand (ARPA files).
 """
 
 import os
