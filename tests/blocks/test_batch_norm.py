@@ -37,3 +37,13 @@ def test_without_a_single_token_there_is_no_nan() -> None:
     norm = BatchNorm(DIM)
     assert norm(torch.ones(1, 2, DIM), torch.zeros(1, 2, dtype=torch.bool)).isfinite().all()
     assert norm.running_variance.isfinite().all()
+
+
+def test_a_batch_of_nothing_says_nothing(generator: torch.Generator) -> None:
+    norm = BatchNorm(DIM).double()
+    x = torch.randn(ROWS, TIME, DIM, generator=generator, dtype=torch.float64)
+    norm(x)
+    before = {name: value.clone() for name, value in norm.state_dict().items()}
+    for rows, mask in ((x, torch.zeros(ROWS, TIME, dtype=torch.bool)), (x[:0], None)):
+        assert norm(rows, mask).isfinite().all()
+        assert all(torch.equal(value, before[name]) for name, value in norm.state_dict().items())

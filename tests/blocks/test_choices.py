@@ -7,6 +7,7 @@ from headwise.blocks.choices import (
     DropoutSettings,
     FeedForwardSettings,
     NormSettings,
+    Power,
     build_feed_forward,
     build_norm,
     hidden_width,
@@ -63,3 +64,8 @@ def test_an_epsilon_that_float32_does_not_have_is_refused(kind: str, epsilon: fl
     """1e-300 is 0 there, and a row of equal numbers would be divided by it; beside 1e300 all rows are 0."""
     with pytest.raises(ValidationError, match="epsilon"):
         TypeAdapter(NormSettings).validate_python({"kind": kind, "epsilon": epsilon})
+
+
+def test_a_warm_up_that_no_counter_reaches_is_refused() -> None:
+    with pytest.raises(ValidationError, match="less than or equal to 1000000000000"):
+        Power(warmup=10**23)

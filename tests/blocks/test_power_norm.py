@@ -111,3 +111,17 @@ def test_low_precision_is_worked_out_in_fp32(dtype: torch.dtype, generator: torc
     assert low.dtype == dtype
     assert norm.running_square.dtype == torch.float32
     torch.testing.assert_close(low.float(), PowerNorm(DIM)(x.to(dtype).float()), atol=0.02, rtol=0.02)
+
+
+def test_a_batch_of_nothing_says_nothing(generator: torch.Generator) -> None:
+    """Neither filling alone nor no rows at all: the running square was 0 after the one, no number for ever after the other."""
+    norm = PowerNorm(DIM, epsilon=EPSILON, warmup=3).double()
+    x, gradient, real = draw(generator)
+    norm(x, real).backward(gradient)
+    before = {name: value.clone() for name, value in norm.state_dict().items()}
+    for rows, mask in ((x, torch.zeros_like(real)), (x[:0], real[:0]), (x[:0], None)):
+        leaf = rows.clone().requires_grad_()
+        output = norm(leaf, mask)
+        output.backward(torch.zeros_like(output))
+        assert output.isfinite().all()
+        assert all(torch.equal(value, before[name]) for name, value in norm.state_dict().items())

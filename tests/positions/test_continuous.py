@@ -77,3 +77,14 @@ def test_what_is_kept_is_forgotten_when_a_weight_changes(generator: torch.Genera
         assert relation._kept is kept
         relation.start.add_(1.0)
         assert not torch.allclose(place(), first)
+
+
+def test_weights_made_for_inference_alone_have_a_path_too(generator: torch.Generator) -> None:
+    """Nobody counts their changes, so it is walked every time."""
+    with torch.inference_mode():
+        relation = make(generator)
+        heads = torch.zeros(1, 2, 5, 3, dtype=torch.float64)
+        placed = relation.place(heads, heads, heads, torch.arange(5)[None], length=5)
+        assert relation._kept is None
+        path = solve_path(relation.dynamics, relation.start, length=5, delta=0.1, stride=4)
+        torch.testing.assert_close(placed[0][0].transpose(0, 1).flatten(1), path[:, 0])

@@ -4,7 +4,7 @@
 
 Ioffe & Szegedy 2015. It is here for comparison: in language the statistics of batches differ so much from each other that what was
 normalised while learning is not what is normalised in use (Shen et al. 2020), and layer norm is what Transformers have.
-Filling is left out of the statistics. Of several processes each takes its own; a checkpoint has those of the first.
+Filling is left out of the statistics, and a batch without a real token changes none. Of several processes each takes its own; a checkpoint has those of the first.
 
 Tested against: torch's BatchNorm1d over the real tokens alone.
 """
@@ -19,14 +19,14 @@ from headwise.blocks.normalization import TokenNorm
 def mean_over_tokens(
     x: Float[Tensor, "*batch dim"], real: Bool[Tensor, "*batch"] | None
 ) -> tuple[Float[Tensor, " dim"], Float[Tensor, ""]]:
-    """The mean over real tokens, and their number, of which there is at least one as far as a division is concerned."""
+    """The mean over real tokens, and their number; of no tokens the mean is zero."""
     flat = x.flatten(0, -2)
     if real is None:
-        return flat.mean(0), flat.new_full((), len(flat))
+        return flat.mean(0) if len(flat) > 0 else flat.sum(0), flat.new_full((), len(flat))
     weight = real.flatten().to(flat.dtype)
-    count = weight.sum().clamp(min=1.0)
+    count = weight.sum()
     # A product would let a NaN of filling through.
-    return torch.where(real.flatten()[:, None], flat, 0.0).sum(0) / count, count
+    return torch.where(real.flatten()[:, None], flat, 0.0).sum(0) / count.clamp(min=1.0), count
 
 
 class BatchNorm(TokenNorm):
@@ -50,9 +50,11 @@ class BatchNorm(TokenNorm):
             centred = wide - mean
             variance, _ = mean_over_tokens(centred.square(), real)
             with torch.no_grad():
-                self.running_mean.lerp_(mean.to(self.running_mean), self.momentum)
+                # A batch of filling alone says nothing. A share that is a tensor: no branch on a number the device holds.
+                share = self.momentum * (count > 0).to(self.running_mean)
+                self.running_mean.lerp_(mean.to(self.running_mean), share)
                 unbiased = variance * count / (count - 1).clamp(min=1.0)
-                self.running_variance.lerp_(unbiased.to(self.running_variance), self.momentum)
+                self.running_variance.lerp_(unbiased.to(self.running_variance), share)
         else:
             centred, variance = wide - self.running_mean, self.running_variance
         return (centred * (variance + self.epsilon).rsqrt() * self.gain + self.shift).to(x.dtype)

@@ -42,7 +42,7 @@ class Power(Settings):
     epsilon: float = Field(default=1e-5, ge=1e-20, le=1)
     decay: float = Field(default=0.9, gt=0, lt=1)
     """How much of the running statistics a batch leaves."""
-    warmup: int = Field(default=4000, ge=0)
+    warmup: int = Field(default=4000, ge=0, le=10**12)
     """Batches in which the batch's own statistics are used."""
 
 

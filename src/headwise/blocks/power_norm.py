@@ -76,12 +76,16 @@ class PowerNorm(TokenNorm):
 
     @torch.no_grad()
     def _next_root(self, x: Tensor, real: Tensor | None) -> Float[Tensor, " dim"]:
-        """What to divide by now: the batch's root in the warm-up, afterwards the one that ran up to here. Then both go on."""
-        square, _ = mean_over_tokens(x.square(), real)
-        self.num_batches.add_(1)
-        is_warming = self.num_batches <= self.warmup
+        """What to divide by now: the batch's root in the warm-up, afterwards the one that ran up to here. Then both go on.
+
+        A batch without a real token says nothing: it is not counted, and divided by what ran up to here.
+        """
+        square, count = mean_over_tokens(x.square(), real)
+        has_tokens = count > 0
+        self.num_batches.add_(has_tokens.to(self.num_batches))
+        is_warming = (self.num_batches <= self.warmup) & has_tokens
         used = torch.where(is_warming, square, self.running_square.to(square))
         # A share that is a tensor: no branch on a number the device holds.
-        share = torch.where(is_warming, 1.0 / self.num_batches, 1.0 - self.decay)
+        share = torch.where(is_warming, 1.0 / self.num_batches.clamp(min=1), 1.0 - self.decay) * has_tokens
         self.running_square.lerp_(square.to(self.running_square), share.to(self.running_square))
         return (used + self.epsilon).sqrt()

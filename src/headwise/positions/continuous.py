@@ -101,6 +101,8 @@ class ContinuousRelation(nn.Module):
         if torch.compiler.is_compiling():
             return self._solve(length)
         weights = (*self.dynamics.parameters(), self.start)
+        if any(weight.is_inference() for weight in weights):
+            return self._solve(length)  # whether such weights were changed since, torch does not tell
         now = tuple((weight.data_ptr(), weight._version) for weight in weights)
         if self._kept is None or self._kept[0] != now or len(self._kept[1]) < length:
             self._kept = (now, self._solve(max(2 * length, 64)))
