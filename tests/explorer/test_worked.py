@@ -135,6 +135,8 @@ def test_files(tmp_path: Path) -> None:
         ("", "", "no numbers"),
         ("waist\n", "", "no numbers"),
         ("1\nnan\n", ":2", "'nan'"),
+        ("NA,NA\n1,2\n", ":1", "'NA' is not a number"),
+        ("1,2\n" + "1" * 140_000 + ",2\n", ":2", r"cannot be read as CSV \(field larger than field limit"),
         ("1\n" * 1025, "", "1,025 × 1 numbers"),
     ):
         file.write_text(text, encoding="utf-8")
@@ -146,6 +148,8 @@ def test_files(tmp_path: Path) -> None:
     file.write_bytes(b"1\n" * (MAX_FILE_BYTES // 2 + 1))
     with pytest.raises(DataError, match="at most 1,048,576; take a part"):
         read_numbers(str(file), name="x")
+    with pytest.raises(DataError, match="at most 1,048,576; take a part"):
+        read_numbers("/dev/zero", name="x")  # without a size, and without an end
 
 
 def test_tables_in_both_languages() -> None:
@@ -169,3 +173,15 @@ def test_pictures(tmp_path: Path, language: str) -> None:
 
 def test_the_curve_passes_through_the_answers() -> None:
     assert estimate(work("waist"), [57.0]) == pytest.approx([45.5], abs=1e-5)
+
+
+def test_no_curve_where_places_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Under a window that goes along with the place of a query, a sample of the line has no place."""
+
+    def never(worked: WorkedAttention, queries: list[float]) -> list[float]:
+        raise AssertionError
+
+    monkeypatch.setattr("headwise.explorer.worked_pictures.estimate", never)
+    draw_worked(work("waist", None, "softmax", "window={kind: local_m, half_width: 1}"), tmp_path / "a.png")
+    with pytest.raises(AssertionError):
+        draw_worked(work("waist"), tmp_path / "b.png")

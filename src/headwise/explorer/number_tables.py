@@ -23,6 +23,9 @@ MAX_ROWS, MAX_COLUMNS = 1024, 512
 LARGEST = 1e12
 """Products of larger numbers are no example any more."""
 
+MISSING = ("na", "n/a", "null", "none", "nil")
+"""What tables write where a number is missing."""
+
 Rows = tuple[tuple[float, ...], ...]
 
 
@@ -57,15 +60,16 @@ def _looks_like_a_path(text: str) -> bool:
 
 
 def _read_file(path: Path) -> NumberTable:
-    size = path.stat().st_size
-    if size > MAX_FILE_BYTES:
+    with path.open("rb") as file:
+        content = file.read(MAX_FILE_BYTES + 1)  # what has no size (a device, a pipe) may have no end either
+    if len(content) > MAX_FILE_BYTES:
         raise DataError(
-            f"{size:,} bytes, but a table to work out by hand has at most {MAX_FILE_BYTES:,}; take a part of it",
-            f"文件有 {size:,} 字节，而逐步演算的表最多 {MAX_FILE_BYTES:,} 字节；请取其中一部分",
+            f"too many bytes: a table to work out by hand has at most {MAX_FILE_BYTES:,}; take a part of it",
+            f"文件过大：逐步演算的表最多 {MAX_FILE_BYTES:,} 字节；请取其中一部分",
             file=path,
         )
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = content.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise DataError(
             "not UTF-8 text, but a CSV file is needed; save it as CSV in UTF-8",
@@ -98,13 +102,21 @@ def _cut(line: str, path: Path, number: int) -> list[str]:
             file=path,
             line=number,
         )
-    cells = next(csv.reader([line], delimiter=found[0] if found else ",", skipinitialspace=True))
+    try:
+        cells = next(csv.reader([line], delimiter=found[0] if found else ",", skipinitialspace=True))
+    except csv.Error as error:
+        raise DataError(
+            f"{line.strip()[:40]!r}… cannot be read as CSV ({error}); write one number a cell, separated by commas",
+            f"{line.strip()[:40]!r}… 无法按 CSV 读取（{error}）；请每格写一个数，以逗号分隔",
+            file=path,
+            line=number,
+        ) from error
     return [cell.strip() for cell in cells]
 
 
 def _is_name(cell: str) -> bool:
-    """What may stand in a heading: letters first. `5l` and `-x` are numbers gone wrong, `nan` and `inf` numbers that are refused."""
-    return not _is_number(cell) and re.match(r"[^\W\d]", cell) is not None
+    """What may stand in a heading: letters first. `5l` and `-x` are numbers gone wrong, `nan`, `inf` and `NA` numbers that are refused."""
+    return not _is_number(cell) and cell.lower() not in MISSING and re.match(r"[^\W\d]", cell) is not None
 
 
 def _is_number(text: str) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from headwise.attention.score_choices import LocalMonotonicSettings
 from headwise.explorer.drawing import FRAME, INK, MUTED, Fonts, find_fonts, new_figure, save_figure, write_plainly
 from headwise.explorer.worked import WorkedAttention, estimate
 from headwise.explorer.worked_tables import describe_score, describe_weights, name_vector
@@ -29,6 +30,8 @@ def draw_worked(worked: WorkedAttention, path: Path | str) -> None:
 
     fonts = find_fonts()
     has_curve = worked.keys.shape[1] == worked.values.shape[1] == worked.queries.shape[1] == 1
+    # There the place of a query counts, its number in the table: any query between them has none.
+    has_curve = has_curve and not isinstance(worked.settings.window, LocalMonotonicSettings)
     num_queries = len(worked.queries)
     height = 1.9 + 0.45 * min(num_queries, 16)
     figure = new_figure(height=height + (3.2 if has_curve else 0))
