@@ -4,8 +4,11 @@ import pytest
 import torch
 
 from headwise.attention import attend
-from headwise.attention.entrance import check_mask
+from headwise.attention.biases import DistanceBias, VectorBias
+from headwise.attention.entrance import AnyBias, check_mask
 from headwise.attention.full import FullAttention
+from headwise.attention.hashed import HashedAttention
+from headwise.attention.linear import LinearAttention
 from headwise.attention.masks import Mask, causal, explicit, padding, segments
 from headwise.attention.widths import built_width
 from headwise.errors import MaskError, UsageError
@@ -13,6 +16,7 @@ from headwise.randomness import torch_generator
 from tests.laws.kernels import HEAD_DIM, KERNELS, Row
 
 VALUE_DIM = 13
+ONES = torch.ones(1, 7, dtype=torch.bool)
 
 
 def draw(*lengths: int) -> list[torch.Tensor]:
@@ -110,3 +114,72 @@ def test_a_batch_of_one_is_for_all(row: Row) -> None:
     whole = attend(one.expand_as(q).contiguous(), k, v, kernel=kernel)
     torch.testing.assert_close(attend(one, k, v, kernel=kernel), whole)
     assert attend(q[:, :0], k[:, :0], v[:, :0], kernel=kernel).shape == (2, 0, 7, VALUE_DIM)
+
+
+@pytest.mark.parametrize(
+    ("bias", "message"),
+    [
+        (torch.full((2, 3, 5, 7), torch.nan), r"bias\[0, 0, 0, 0\] is nan"),
+        (torch.full((1, 1, 1, 7), torch.inf), r"bias\[0, 0, 0, 0\] is inf; .* or -inf where a key is hidden"),
+        (torch.full((1, 1, 1, 7), 3e38), r"bias\[0, 0, 0, 0\] is 3e\+38; a bias is a number up to 1e\+30"),
+        (torch.zeros(2, 3, 7, 5), r"of shape \[2, 3, 7, 5\].*of shape \[2, 3, 5, 7\]"),
+        (torch.zeros(5, 7), r"of shape \[5, 7\]"),
+        (torch.zeros(2, 3, 5, 7, dtype=torch.long), r"the bias is torch\.int64"),
+        (DistanceBias(torch.zeros(2, 9), -4), r"of shape \[2, 9\].*of shape \[3, 9\]"),
+        (DistanceBias(torch.full((3, 9), torch.nan), -4), r"bias\[0, 0\] is nan"),
+        (VectorBias(torch.zeros(2, 3, 5, 7), torch.full((9, 11), torch.nan), -4), r"bias\.values\[0, 0\] is nan"),
+    ],
+)
+def test_a_bias_is_looked_at_too(bias: AnyBias, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        attend(*draw(5, 7, 7), kernel=FullAttention(), bias=bias)
+
+
+def test_good_biases_are_let_through() -> None:
+    q, k, v = draw(5, 7, 7)
+    table = torch.randn(1, 3, 1, 7, generator=torch_generator("bias"))
+    table[..., 2] = -torch.inf
+    expected = FullAttention()(q, k, v, Mask(), bias=table)
+    torch.testing.assert_close(attend(q, k, v, bias=table), expected)
+    assert attend(q, k, v, bias=DistanceBias(torch.zeros(3, 9), -4)).isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("mask", "name", "table", "message"),
+    [
+        (padding(ONES), "real", ONES.float(), r"padding\(…\) holds torch\.float32, and truth values .*\.bool\(\)"),
+        (
+            explicit(ONES[None, None]),
+            "allowed",
+            ONES[None, None].long(),
+            r"explicit\(…\) holds torch\.int64, and truth",
+        ),
+        (
+            segments(ONES.long(), ONES.long()),
+            "key",
+            ONES.float(),
+            r"segments\(…\) holds torch\.float32, and whole numbers",
+        ),
+        (segments(ONES.long(), ONES.long()), "key", ONES, r"segments\(…\) holds torch\.bool, and whole .*\.long\(\)"),
+    ],
+)
+def test_masks_of_another_kind_are_refused(mask: Mask, name: str, table: torch.Tensor, message: str) -> None:
+    object.__setattr__(mask.parts[0], name, table)  # where types are checked as they are given, it cannot be made
+    with pytest.raises(MaskError, match=message):
+        attend(*draw(7, 7, 7), mask=mask)
+
+
+def test_an_answer_that_is_no_number_is_refused() -> None:
+    q, k, v = draw(7, 7, 7)
+    with pytest.raises(
+        UsageError, match=r"the output is not finite: values up to 3\.4e\+38 are too large for LinearAttention"
+    ):
+        attend(q, k, v.new_full(v.shape, 3.4e38), kernel=LinearAttention())
+
+
+def test_shared_queries_and_keys_must_be_the_same() -> None:
+    q, k, v = draw(7, 7, 7)
+    kernel = HashedAttention(HEAD_DIM, num_buckets=2, num_rounds=2, window=4)
+    with pytest.raises(UsageError, match="keys that are not its queries"):
+        attend(q, k, v, kernel=kernel)
+    torch.testing.assert_close(attend(q, q, v, kernel=kernel), kernel(q, q, v, Mask()))

@@ -12,7 +12,7 @@ from headwise.attention.masks import Mask, causal, padding, segments
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.attention.taps import tap_attention
 from headwise.blocks.initialization import initialize
-from headwise.errors import SettingsError
+from headwise.errors import MaskError, SettingsError
 from headwise.positions.alibi import AlibiRelation
 from headwise.randomness import torch_generator
 
@@ -163,3 +163,9 @@ def test_queries_that_see_nothing_have_finite_gradients() -> None:
     with_slope, without = (far_gradients(torch.float32, upstream_of_padding=slope) for slope in (100.0, 0.0))
     for found, expected in zip(with_slope, without, strict=True):
         torch.testing.assert_close(found, expected)
+
+
+def test_queries_that_stand_elsewhere_are_refused_with_the_reason() -> None:
+    x = torch.zeros(1, 1, 7, 3)
+    with pytest.raises(MaskError, match=r"queries stand 2 places from their keys, .* use causal\(\) without an offset"):
+        LongformerAttention(4, 0, dilation=2)(x, x, x, causal(2))

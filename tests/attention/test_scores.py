@@ -8,8 +8,9 @@ from torch import Tensor, nn
 
 from headwise.attention import scores as scores_module
 from headwise.attention.choices import Full
+from headwise.attention.masks import Mask
 from headwise.attention.score_choices import GaussianSettings, build_score
-from headwise.attention.scored import Score
+from headwise.attention.scored import Score, ScoredAttention
 from headwise.attention.scores import AdditiveScore, BilinearScore, ConcatScore, LocationScore, scaled_dot_scores
 from headwise.blocks.initialization import initialize
 from headwise.errors import UsageError
@@ -161,3 +162,29 @@ def test_places_beyond_the_limit_are_refused() -> None:
     assert score(draw(QUERIES, DIM), draw(5, DIM)).shape == (QUERIES, 5)
     with pytest.raises(UsageError, match=r"knows 5 places and was given 7 keys; raise attention\.score\.max_length"):
         score(draw(QUERIES, DIM), draw(7, DIM))
+
+
+@pytest.mark.parametrize("few", [scores_module.FEW, 0])
+def test_gaussian_scores_of_numbers_far_from_zero(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only how far they are apart counts: seconds since 1970 are as good as seconds since this morning."""
+    monkeypatch.setattr(scores_module, "FEW", few)
+    score = make("gaussian", width=1.0)
+    assert isinstance(score, nn.Module)
+    nn.init.zeros_(score.log_width)
+    seconds = torch.tensor([0.0, 1.0, 10.0], dtype=torch.float64)[:, None] + 1.7e9
+    scores = score(seconds[1:2], seconds)
+    assert scores.tolist() == [[-0.5, 0.0, -40.5]]
+    q, k = draw(QUERIES, DIM), draw(KEYS, DIM, key="k")
+    torch.testing.assert_close(score(q + 1e6, k + 1e6), score(q, k), atol=1e-6, rtol=1e-6)
+
+
+def test_the_cosine_of_tiny_vectors_is_that_of_long_ones() -> None:
+    q, k, score = draw(QUERIES, DIM), draw(KEYS, DIM, key="k"), make("cosine")
+    torch.testing.assert_close(score(1e-30 * q, 1e-30 * k), score(q, k))
+
+
+def test_large_scores_in_double_precision_are_told_apart() -> None:
+    """Bounded as float32 would need it, both were 10³⁰ and shared the weight."""
+    kernel = ScoredAttention(lambda q, k: q @ k.mT)
+    q, k = torch.full((1, 1, 1, 1), 1e20).double(), torch.tensor([2e20, 1e20]).double()[None, None, :, None]
+    assert kernel.weights(q, k, Mask()).flatten().tolist() == [1.0, 0.0]

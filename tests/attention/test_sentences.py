@@ -3,8 +3,13 @@
 import pytest
 import torch
 
+from headwise.attention.hashed import HashedAttention
+from headwise.attention.linear import LinearAttention
+from headwise.attention.linformer import LinformerAttention
 from headwise.attention.masks import Mask, padding, segments
-from headwise.attention.sentences import find_sentences
+from headwise.attention.multi_head import Kernel
+from headwise.attention.performer import PerformerAttention
+from headwise.attention.sentences import find_sentences, join_numbers
 from headwise.errors import MaskError
 
 
@@ -33,3 +38,43 @@ def test_a_sentence_in_two_pieces_is_refused() -> None:
                 MaskError, match=r"kind=bigbird .* comes back after another one \(row 0\).*window or fused"
             ):
                 find_sentences(mask, 6, torch.device("cpu"), kind="bigbird")
+
+
+def test_joined_numbers_are_equal_where_all_are() -> None:
+    """However large: shifted into one word, 2²⁰ of the second was 1 of the first."""
+    generator = torch.Generator().manual_seed(5)
+    first, second, third = (torch.randint(0, 3, (2, 17), generator=generator) for _ in range(3))
+    numbers = [first << 20, second << 41, third]
+    joint = join_numbers(numbers)
+    same = torch.stack([one[:, :, None] == one[:, None] for one in numbers]).all(0)
+    assert torch.equal(joint[:, :, None] == joint[:, None], same)
+    # Sorted by the first, then by the second, then by the third.
+    key = 9 * first + 3 * second + third
+    assert torch.equal(joint[:, :, None] < joint[:, None], key[:, :, None] < key[:, None])
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        LinearAttention(chunk=4),
+        PerformerAttention(5, 16, chunk=4),
+        LinformerAttention(3, 8, chunk=4),
+        HashedAttention(5, num_buckets=2, num_rounds=2, window=8),
+    ],
+    ids=lambda kernel: type(kernel).__name__,
+)
+def test_joined_segments_of_large_numbers_do_not_leak(kernel: Kernel) -> None:
+    """What another sentence says changes nothing, whichever of two numberings tells them apart."""
+    q, v = torch.randn(2, 1, 1, 8, 5, generator=torch.Generator().manual_seed(3)).double()
+    if isinstance(kernel, torch.nn.Module):
+        kernel.double()
+    one, other = (torch.tensor([numbers]) for numbers in ([1] * 4 + [2] * 4, [(1 << 20) + 1] * 4 + [1] * 4))
+    changed_q, changed_v = q.clone(), v.clone()
+    changed_q[:, :, 4:], changed_v[:, :, 4:] = 3.0, 100.0
+    for cross in (False, True):  # places of their own for queries and keys where the tables are not the same ones
+        mask = segments(one, one.clone() if cross else one) & segments(other, other.clone() if cross else other)
+        if cross and isinstance(kernel, HashedAttention):
+            continue
+        before = kernel(q, q, v, mask)
+        after = kernel(changed_q, changed_q, changed_v, mask)
+        torch.testing.assert_close(after[:, :, :4], before[:, :, :4])

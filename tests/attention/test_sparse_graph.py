@@ -28,6 +28,23 @@ for settings, role in kinds:
             given = torch.autograd.grad(compiled(layer, x, run, role == "decoder").square().sum(), x)
         torch.testing.assert_close(given, expected, rtol=1e-4, atol=1e-4)
 """
+ANY_LENGTH = """
+import torch
+from headwise.attention.bigbird import BigBirdAttention
+from headwise.attention.masks import Mask
+
+kernel = BigBirdAttention(2, 1, 2, 1)
+compiled = torch.compile(lambda q, k, v: kernel(q, k, v, Mask()), backend="eager")
+for length in (20, 33):
+    q, k, v = torch.randn(3, 1, 1, length, 3).unbind()
+    torch.testing.assert_close(compiled(q, k, v), kernel(q, k, v, Mask()))
+"""
+
+
+@pytest.mark.prove
+def test_a_compiled_call_takes_any_length() -> None:
+    """At its second length torch compiles for any, and sizes become symbols."""
+    subprocess.run([sys.executable, "-c", ANY_LENGTH], check=True, timeout=240)
 
 
 @pytest.mark.prove

@@ -8,10 +8,11 @@ from torch import Tensor
 from headwise.attention.biases import DistanceBias
 from headwise.attention.choices import Window, build_attention
 from headwise.attention.full import FullAttention
+from headwise.attention.longformer import LongformerAttention
 from headwise.attention.masks import Mask, causal, segments, window
 from headwise.attention.multi_head import Stepping
 from headwise.attention.window import WindowAttention, WindowCache
-from headwise.errors import SettingsError
+from headwise.errors import SettingsError, UsageError
 from headwise.randomness import torch_generator
 
 BATCH, HEADS, TIME, HEAD_DIM = 2, 3, 83, 5
@@ -103,3 +104,14 @@ def test_a_decoder_that_sees_only_itself_is_refused() -> None:
     settings = Window(left=0, right=8)
     with pytest.raises(SettingsError, match=r"attention\.left=0 in model\.decoder\.attention"):
         build_attention(settings, dim=6, num_heads=2, dropout_rate=0.0, role="decoder")
+
+
+@pytest.mark.parametrize("kernel", [WindowAttention(9, 0), LongformerAttention(18, 0)])
+def test_what_is_in_sight_is_never_forgotten(kernel: WindowAttention | LongformerAttention) -> None:
+    """A cache that is shorter than the window ends with a word, as that of full attention does."""
+    q, k, v = triple()
+    cache = kernel.make_cache(max_length=5, num_rows=BATCH, num_heads=HEADS, head_dim=HEAD_DIM, like=q)
+    for time in range(5):
+        kernel.step(*(x[:, :, time : time + 1] for x in (q, k, v)), cache)
+    with pytest.raises(UsageError, match="room for 5 positions and 6 are needed; start with a larger max_length"):
+        kernel.step(*(x[:, :, 5:6] for x in (q, k, v)), cache)

@@ -4,6 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from headwise.attention.choices import BigBird
+from headwise.blocks.choices import Batch, Layer, Power
 from headwise.models.classifier import ClassifierSettings, build_classifier
 from headwise.randomness import torch_generator
 from headwise.tasks.attention_comparison import known_kernels, suited
@@ -55,3 +57,17 @@ def test_it_finds_the_one_token_that_matters() -> None:
         optimizer.step()
         losses.append(loss.item())
     assert sum(losses[-10:]) < 0.3 * sum(losses[:10])
+
+
+@pytest.mark.parametrize("kind", known_kernels())
+@pytest.mark.parametrize("norm", [Layer(), Power(), Batch()], ids=lambda norm: norm.kind)
+def test_filling_changes_nothing_under_any_kernel_and_norm(kind: str, norm: Layer | Power | Batch) -> None:
+    attention = BigBird(block=2) if kind == "bigbird" else suited(known_kernels()[kind], 32)
+    settings = SMALL.model_copy(update={"attention": attention, "norm": norm, "pooling": "mean"})
+    tokens = torch.randint(1, 11, (2, 13), generator=torch_generator("tokens"))
+    padded = F.pad(tokens, (0, 8))
+    first, second = (
+        build_classifier(settings, vocabulary_size=11, num_classes=3, generator=torch_generator("t")) for _ in range(2)
+    )
+    torch.testing.assert_close(first(tokens), second(padded), atol=1e-4, rtol=1e-4)  # and statistics are counted
+    torch.testing.assert_close(first.eval()(tokens), second.eval()(padded), atol=1e-4, rtol=1e-4)

@@ -4,28 +4,40 @@
     attend(q, k, v, kernel=WindowAttention(64, 64), mask=causal())  any kernel, any mask
 
 Inside a model queries, keys and values come from its own projections: shapes fit and numbers are finite, and asking would make a GPU wait. Tensors of
-one's own can be anything. Here their shapes must fit each other, the mask and the kernel, all must be of one kind and on one device, and every number must be one, small
-enough for its products to stay in float32: hidden ones too, since a weight of zero does not silence a NaN (0 × NaN = NaN). Where there is nothing
-(no batch, no queries, no keys) the answer is nothing, or zeros.
+one's own can be anything. Here their shapes must fit each other, the mask, the bias and the kernel, all must be of one kind and on one device, and every number must be
+one, small enough for its products to stay in float32: hidden ones too, since a weight of zero does not silence a NaN (0 × NaN = NaN). Where there is nothing
+(no batch, no queries, no keys) the answer is nothing, or zeros; an answer that left the numbers of its type is refused as well.
 
 Tested against: each mistake by itself, for every kernel of the table of laws.
 """
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headwise.attention.biases import Bias
+from headwise.attention.biases import DistanceBias, VectorBias
 from headwise.attention.fused import FusedAttention
+from headwise.attention.hashed import HashedAttention
 from headwise.attention.masks import Explicit, Mask, Padding, Segments
 from headwise.attention.multi_head import Kernel
+from headwise.attention.scored import MAX_SCORE
 from headwise.attention.scores import LARGEST
 from headwise.attention.shapes import check_shapes
 from headwise.attention.widths import built_width
 from headwise.errors import MaskError, UsageError
 
+AnyBias = Tensor | DistanceBias | VectorBias
+"""Of any shape and kind: they are what is checked here."""
+
 
 def attend(
-    q: Tensor, k: Tensor, v: Tensor, *, kernel: Kernel | None = None, mask: Mask | None = None, bias: Bias | None = None
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    kernel: Kernel | None = None,
+    mask: Mask | None = None,
+    bias: AnyBias | None = None,
 ) -> Float[Tensor, "batch head query value_dim"]:
     """Attention over tensors of one's own; raises UsageError for what no kernel could compute."""
     # No shapes in the signature: they are what is checked here.
@@ -39,9 +51,24 @@ def attend(
     batch, heads = (_common(q.shape[axis], k.shape[axis], v.shape[axis]) for axis in (0, 1))
     q, k, v = (x.expand(batch, heads, -1, -1) for x in (q, k, v))  # a batch of one is for all
     check_mask(mask, (batch, heads, q.shape[2], k.shape[2]))
+    check_bias(bias, (batch, heads, q.shape[2], k.shape[2]), like=q)
     if 0 in (batch, heads, q.shape[2], k.shape[2]):
         return v.new_zeros(*q.shape[:3], v.shape[3]) + 0 * (q.sum() + k.sum() + v.sum())  # with a gradient: of zero
-    return kernel(q, k, v, mask, bias=bias)
+    if isinstance(kernel, HashedAttention) and not torch.equal(q, k):
+        raise UsageError(
+            "HashedAttention was given keys that are not its queries, and it sorts both as one; give the same vectors twice, attend(q, q, v, …), or use "
+            "another kernel",
+            "HashedAttention 收到的键与查询不同，而它把两者当作一体来排序；请两次给出同样的向量 attend(q, q, v, …)，或换用别的核",
+        )
+    output = kernel(q, k, v, mask, bias=bias)
+    if not output.isfinite().all():
+        raise UsageError(
+            f"the output is not finite: values up to {v.abs().max().item():g} are too large for {type(kernel).__name__} in {v.dtype}; "
+            "divide them by a constant and multiply the output by it, or give all in float64",
+            f"输出不是有限的数：{type(kernel).__name__} 在 {v.dtype} 下无法处理大到 {v.abs().max().item():g} 的值；"
+            "请先将值除以一个常数、再把输出乘回去，或全部用 float64",
+        )
+    return output
 
 
 def _common(*sizes: int) -> int:
@@ -79,6 +106,7 @@ def check_mask(mask: object, sizes: tuple[int, int, int, int]) -> None:
             case Explicit(allowed=allowed):
                 found = [("explicit", allowed, (batch, heads, queries, keys))]
         for name, table, needed in found:
+            _check_table(name, table, is_numbered=isinstance(part, Segments))
             fits = table.ndim == len(needed) and table.shape[-1] == needed[-1]
             if not fits or any(size not in (1, full) for size, full in zip(table.shape, needed, strict=True)):
                 raise MaskError(
@@ -86,6 +114,50 @@ def check_mask(mask: object, sizes: tuple[int, int, int, int]) -> None:
                     "make it of the same batch and lengths",
                     f"掩码 {name}(…) 的形状为 {list(table.shape)}，而这些查询与键需要 {list(needed)}；请使批与长度一致",
                 )
+
+
+def _check_table(name: str, table: Tensor, *, is_numbered: bool) -> None:
+    is_number = not (table.is_floating_point() or table.is_complex() or table.dtype == torch.bool)
+    if is_number if is_numbered else table.dtype == torch.bool:
+        return
+    needed, needed_zh, advice = (
+        ("whole numbers", "整数", ".long()") if is_numbered else ("truth values", "布尔值", ".bool()")
+    )
+    raise MaskError(
+        f"the mask {name}(…) holds {table.dtype}, and {needed} are needed; convert it with {advice}",
+        f"掩码 {name}(…) 为 {table.dtype}，而需要{needed_zh}；请用 {advice} 转换",
+    )
+
+
+def check_bias(bias: AnyBias | None, sizes: tuple[int, int, int, int], *, like: Tensor) -> None:
+    """Refuse a bias that is not made for (batch, heads, queries, keys), or with numbers that are none."""
+    if bias is None:
+        return
+    if isinstance(bias, DistanceBias):
+        _check_bias_table(bias.table, (sizes[1], bias.table.shape[-1] or 1), like=like, exact=True)
+        return
+    _check_bias_table(bias.scores if isinstance(bias, VectorBias) else bias, sizes, like=like)
+    if isinstance(bias, VectorBias):
+        _check_numbers("bias.values", bias.values)
+
+
+def _check_bias_table(table: Tensor, needed: tuple[int, ...], *, like: Tensor, exact: bool = False) -> None:
+    allowed = [(full,) if exact or axis == len(needed) - 1 else (1, full) for axis, full in enumerate(needed)]
+    fits = table.ndim == len(needed) and all(size in one for size, one in zip(table.shape, allowed, strict=True))
+    if not fits or not table.is_floating_point() or table.device != like.device:
+        raise UsageError(
+            f"the bias is {table.dtype} of shape {list(table.shape)} on {table.device.type}, and floating numbers of shape {list(needed)} (1 stands for "
+            f"all but the last) on {like.device.type} are needed for these queries and keys; make it of that shape and kind",
+            f"偏置为 {table.device.type} 上形状 {list(table.shape)} 的 {table.dtype}，而这些查询与键需要 {like.device.type} 上形状 {list(needed)} 的浮点数"
+            "（除最后一维外可为 1）；请按此形状与类型给出",
+        )
+    place = (~((table == -torch.inf) | (table.abs() <= MAX_SCORE))).nonzero()[:1].tolist()
+    if place:
+        number = table[tuple(place[0])].item()
+        raise UsageError(
+            f"bias{place[0]} is {number:g}; a bias is a number up to {MAX_SCORE:g}, or -inf where a key is hidden: look where it comes from",
+            f"bias{place[0]} 为 {number:g}；偏置须为绝对值不超过 {MAX_SCORE:g} 的数，或以 -inf 隐藏某个键：请查明来源",
+        )
 
 
 def _check_kind(named: dict[str, Tensor]) -> None:
@@ -99,7 +171,7 @@ def _check_kind(named: dict[str, Tensor]) -> None:
 
 
 def _check_numbers(name: str, x: Tensor) -> None:
-    wrong = ~x.isfinite() if name == "v" else ~(x.abs() <= LARGEST)
+    wrong = ~(x.abs() <= LARGEST) if name in ("q", "k") else ~x.isfinite()
     place = wrong.nonzero()[:1].tolist()
     if place:
         number = x[tuple(place[0])].item()

@@ -34,12 +34,16 @@ from headwise.attention.masked_products import widen
 from headwise.attention.masks import Mask, Segments
 from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.attention.normalizers import masked_softmax
+from headwise.attention.sentences import join_numbers
 from headwise.attention.shapes import check_shapes
+from headwise.attention.sizes import Size, check_sizes
 from headwise.errors import MaskError, UsageError
 from headwise.randomness import torch_generator
 
 ALONE = -1e5
 """A token's score with itself: nothing beside any other score, everything if there is none."""
+MAX_ROUNDS = 1024
+"""In how many rounds a pair meets is counted in 16 bits; nobody asks for so many."""
 
 
 class SharedQueryKeyAttention(MultiHeadAttention):
@@ -69,6 +73,14 @@ class HashedAttention(nn.Module):
         self, head_dim: int, *, num_buckets: int, num_rounds: int, window: int, dropout_rate: float = 0.0
     ) -> None:
         super().__init__()
+        check_sizes(
+            "HashedAttention",
+            Size("head_dim", head_dim),
+            Size("num_rounds", num_rounds, most=MAX_ROUNDS),
+            Size("window", window),
+        )
+        if num_buckets != 1:  # one bucket is full attention of shared queries and keys
+            check_sizes("HashedAttention", Size("num_buckets", num_buckets, least=2, is_even=True))
         self.num_buckets, self.window, self.dropout_rate = num_buckets, window, dropout_rate
         shape = (num_rounds, head_dim, num_buckets // 2)
         cpu = torch.device("cpu")
@@ -128,7 +140,7 @@ class HashedAttention(nn.Module):
         mine = self._blocks(facts, filling=-1)
         theirs = _with_neighbours(mine, num_sides, filling=-1)
         here = self._meets(mine, theirs, (0, 1), is_causal=is_causal)
-        count = torch.zeros_like(here, dtype=torch.int8)
+        count = torch.zeros_like(here, dtype=torch.int16)
         for number in range(num_rounds):
             count = count + self._meets(mine, theirs, (2 + number, 2 + num_rounds + number), is_causal=is_causal)
         return here, count, mine[..., 1, None] == theirs[..., None, :, 1]
@@ -162,12 +174,9 @@ class HashedAttention(nn.Module):
 
     def _runs(self, q: Tensor, lined: Lined) -> Int[Tensor, "batch head round time"]:
         """Sentence and bucket as one number; filling stands behind all others."""
-        buckets, sentence = self._buckets(q), None
-        for part in lined.parts:
-            if isinstance(part, Segments):
-                sentence = part.key if sentence is None else (sentence << 20) + part.key
-        if sentence is not None:
-            buckets = buckets + sentence[:, None, None] * self.num_buckets
+        buckets = self._buckets(q)
+        if numbers := [part.key for part in lined.parts if isinstance(part, Segments)]:
+            buckets = buckets + join_numbers(numbers)[:, None, None] * self.num_buckets
         return buckets.masked_fill(~self._visible(lined, q)[:, None, None], torch.iinfo(torch.long).max)
 
     def weights(

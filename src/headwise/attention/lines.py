@@ -21,6 +21,7 @@ from torch import Tensor
 
 from headwise.attention.biases import Bias
 from headwise.attention.masks import Causal, Mask, Padding, Part, Segments
+from headwise.attention.sentences import join_numbers
 from headwise.errors import MaskError, UsageError
 
 
@@ -111,22 +112,20 @@ def refuse_bias(bias: Bias | None, *, kind: str) -> None:
 
 
 def _lay_out(pairs: list[tuple[Tensor, Tensor]], offset: int | None, num_queries: int, num_keys: int) -> Line:
-    query_segment, key_segment = pairs[0]
-    for other_query, other_key in pairs[1:]:  # two divisions of a row are one finer division
-        query_segment, key_segment = (query_segment << 20) + other_query, (key_segment << 20) + other_key
     is_joint = all(query is key for query, key in pairs) and offset in (None, 0)
+    numbers = [key if is_joint else torch.cat([key, query], dim=1) for query, key in pairs]
+    segment = numbers[0] if len(numbers) == 1 else join_numbers(numbers)
     if is_joint:
-        run, order = key_segment.sort(dim=1, stable=True)
+        run, order = segment.sort(dim=1, stable=True)
         return Line(order, _invert(order), run, is_joint)
-    key_time = torch.arange(num_keys, device=key_segment.device)
-    query_time = torch.arange(num_queries, device=key_segment.device) + (offset or 0)
+    key_time = torch.arange(num_keys, device=segment.device)
+    query_time = torch.arange(num_queries, device=segment.device) + (offset or 0)
     if offset is None:
         key_time, query_time = torch.zeros_like(key_time), torch.zeros_like(query_time)
     # Twice the time: a query stands right after the key of its own time.
-    time = torch.cat([2 * key_time, 2 * query_time + 1]) + 2 * abs(offset or 0)
-    segment = torch.cat([key_segment, query_segment], dim=1)
-    span = 2 * (num_keys + num_queries + 2 * abs(offset or 0) + 1)
-    order = (segment * span + time).argsort(dim=1, stable=True)
+    # By time, and what has one time stays as it is; then by sentence: a product of both would leave 64 bits for large numbers.
+    by_time = torch.cat([2 * key_time, 2 * query_time + 1]).argsort(stable=True)
+    order = by_time[segment[:, by_time].argsort(dim=1, stable=True)]
     return Line(order, _invert(order), segment.gather(1, order), is_joint)
 
 

@@ -35,6 +35,7 @@ from headwise.attention.masked_products import CHUNK, masked_products, widen
 from headwise.attention.masks import Mask
 from headwise.attention.normalizers import masked_softmax
 from headwise.attention.shapes import check_shapes
+from headwise.attention.sizes import Size, check_sizes
 from headwise.errors import UsageError
 
 Sharing = Literal["heads", "keys_values", "layers"]
@@ -53,6 +54,7 @@ class LinformerAttention(nn.Module):
         chunk: int = CHUNK,
     ) -> None:
         super().__init__()
+        check_sizes("LinformerAttention", Size("rank", rank), Size("max_length", max_length), Size("chunk", chunk))
         self.rank, self.max_length, self.sharing = rank, max_length, sharing
         self.dropout_rate, self.chunk = dropout_rate, chunk
         self.key_summary = nn.Parameter(nn.init.normal_(torch.empty(max_length, rank), std=rank**-0.5))

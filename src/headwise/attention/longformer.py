@@ -31,6 +31,7 @@ from headwise.attention.sentences import Sentences, find_sentences
 from headwise.attention.sparse import Form, Plan, SparseAttention, as_given, dense_by_pairs, only_self_attention
 from headwise.attention.wide_rows import WideRows
 from headwise.attention.window import WindowCache, bias_of_last
+from headwise.errors import MaskError
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +78,14 @@ class LongformerAttention(SparseAttention):
 
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
         is_causal = any(isinstance(part, Causal) for part in mask.parts)
-        looks_ahead = self.num_global > 0 or causal_offset(mask) != 0
-        only_self_attention(self.kind, mask, num_queries, num_keys, looks_ahead=looks_ahead)
+        only_self_attention(self.kind, mask, num_queries, num_keys, looks_ahead=self.num_global > 0)
+        if (offset := causal_offset(mask)) != 0:
+            raise MaskError(
+                f"attention.kind=longformer was given a causal mask whose queries stand {offset} places from their keys, but it is for one sequence, "
+                "in which both stand at the same place; use causal() without an offset, or attention.kind=window or fused",
+                f"attention.kind=longformer 收到的因果掩码中查询与键相差 {offset} 个位置，而它只用于同一序列，两者位置相同；"
+                "请用不带偏移的 causal()，或 attention.kind=window 或 fused",
+            )
         # What lies outside the row would be laid out and hidden again.
         longest = max(1, num_keys)
         if self.num_global > longest or self.dilation > longest:
@@ -102,8 +109,8 @@ class LongformerAttention(SparseAttention):
         return Plan(pattern, layout, WideRows(block, self._targets(sentences, block), is_global))
 
     def make_cache(self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor) -> Cache:
-        num_kept = min(self.window // 2 * self.dilation + 1, max_length)
-        return WindowCache(like.new_empty((2, 2 * num_kept, num_rows, num_heads, head_dim)), num_kept)
+        num_in_sight, shape = self.window // 2 * self.dilation + 1, (num_rows, num_heads, head_dim)
+        return WindowCache.empty(num_in_sight, max_length=max_length, shape=shape, like=like)
 
     def step(
         self,

@@ -32,6 +32,7 @@ from torch import Tensor, nn
 
 from headwise.attention.linear import FeatureAttention
 from headwise.attention.masked_products import CHUNK, widen
+from headwise.attention.sizes import Size, check_sizes
 from headwise.randomness import torch_generator
 
 MOST = 60.0
@@ -96,6 +97,13 @@ class PerformerAttention(nn.Module, FeatureAttention):
         chunk: int = CHUNK,
     ) -> None:
         super().__init__()
+        check_sizes(
+            "PerformerAttention",
+            Size("head_dim", head_dim),
+            Size("num_features", num_features),
+            Size("redraw_every", redraw_every, least=0, most=1 << 63),
+            Size("chunk", chunk),
+        )
         self.num_features, self.redraw_every, self.chunk = num_features, redraw_every, chunk
         self.dropout_rate = dropout_rate
         self._draw: tuple[str, int] | None = None

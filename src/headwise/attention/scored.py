@@ -27,6 +27,8 @@ from headwise.attention.shapes import check_shapes
 
 MAX_SCORE = 1e30
 """Scores are bounded so that a difference of two stays in float32."""
+MAX_WIDE_SCORE = 1e150
+"""In float64, in which the square of a difference stays too."""
 
 Score = Callable[[Tensor, Tensor], Tensor]
 """(q [… query dim], k [… key dim]) → [… query key]."""
@@ -115,7 +117,8 @@ class ScoredAttention(nn.Module):
             scores = self.score.compare(q, k)
         else:
             scores = self.score(q, k)
-        scores = scores.clamp(-MAX_SCORE, MAX_SCORE)
+        limit = MAX_WIDE_SCORE if scores.dtype == torch.float64 else MAX_SCORE
+        scores = scores.clamp(-limit, limit)
         if bias is not None:
             bias = dense_bias(bias, num_queries, num_keys)
             scores = scores + bias

@@ -34,6 +34,8 @@ LARGEST = 1e15
 """Products of larger numbers would leave float32."""
 CHUNK = 2**26
 """Numbers of additive comparison held at once: 256 MiB in float32."""
+FEW = 2**22
+"""Differences that a table of squared distances is worked out from one by one: 16 MiB in float32."""
 
 
 def make_matrix(num_rows: int, num_columns: int) -> nn.Parameter:
@@ -171,8 +173,8 @@ class CosineScore(nn.Module):
     def forward(
         self, q: Float[Tensor, "*batch query dim"], k: Float[Tensor, "*batch key dim"]
     ) -> Float[Tensor, "*batch query key"]:
-        # A vector of zeros has no direction: its cosine is 0, and the bound keeps its gradient finite.
-        q, k = (F.normalize(widen(x), dim=-1, eps=1e-6) for x in (q, k))
+        # A vector of zeros has no direction: its cosine is 0, and the bound keeps its gradient finite. Of shorter vectors the squares leave the type.
+        q, k = (F.normalize(x, dim=-1, eps=1e-6 if x.dtype == torch.float32 else 1e-100) for x in (widen(q), widen(k)))
         return self.scale * self.log_scale.exp().to(q.dtype) * (q @ k.transpose(-2, -1))
 
 
@@ -188,10 +190,25 @@ class GaussianScore(nn.Module):
         self, q: Float[Tensor, "*batch query dim"], k: Float[Tensor, "*batch key dim"]
     ) -> Float[Tensor, "*batch query key"]:
         q, k = widen(q), widen(k)
-        # Small differences of large squares: not for the half precision that autocast would take.
+        # Not for the half precision that autocast would take.
         with torch.autocast(q.device.type, enabled=False):
-            square = q.square().sum(-1)[..., None] + k.square().sum(-1)[..., None, :] - 2 * q @ k.transpose(-2, -1)
-            return square.clamp_min(0) / (-2 * (self.width * self.log_width.exp().to(q.dtype)).square())
+            return _square_distances(q, k) / (-2 * (self.width * self.log_width.exp().to(q.dtype)).square())
+
+
+def _square_distances(
+    q: Float[Tensor, "*batch query dim"], k: Float[Tensor, "*batch key dim"]
+) -> Float[Tensor, "*batch query key"]:
+    """|q − k|² of all pairs: of a small table the differences themselves, of a large one |q|² + |k|² − 2 q · k in a product.
+
+    The latter is a small difference of large squares for numbers far from zero (years, seconds), so both are first moved to where the
+    keys are; only how far they are apart counts.
+    """
+    if q.numel() * k.shape[-2] <= FEW:
+        return (q.unsqueeze(-2) - k.unsqueeze(-3)).square().sum(-1)
+    centre = k.detach().mean(-2, keepdim=True)
+    q, k = q - centre, k - centre
+    square = q.square().sum(-1)[..., None] + k.square().sum(-1)[..., None, :] - 2 * q @ k.transpose(-2, -1)
+    return square.clamp_min(0)
 
 
 class LocationScore(nn.Module):

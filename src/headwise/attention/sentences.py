@@ -6,9 +6,11 @@ segments the whole row is one sentence. Filling (number 0) forms runs too, which
 Tested against: positions counted by hand.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Int
 from torch import Tensor
 
@@ -47,10 +49,27 @@ def find_sentences(mask: Mask, length: int, device: torch.device, *, kind: str) 
     return Sentences(start, end, is_packed=True)
 
 
+def join_numbers(numbers: Sequence[Int[Tensor, "#batch time"]]) -> Int[Tensor, "batch time"]:
+    """Two divisions of a row are one finer division: numbers from 0 on that are equal where all given ones are, and sorted as they are.
+
+    Each is first counted through, so that no product leaves 64 bits, however large the numbers are; sizes do not depend on them.
+    """
+    joint = _count_through(numbers[0])
+    for other in numbers[1:]:
+        joint = _count_through(joint * (other.shape[1] + 1) + _count_through(other))
+    return joint
+
+
+def _count_through(number: Int[Tensor, "batch time"]) -> Int[Tensor, "batch time"]:
+    """The smallest number of each row becomes 0, the next 1, …"""
+    ordered, order = number.sort(dim=1)
+    counted = F.pad((ordered[:, 1:] != ordered[:, :-1]).long().cumsum(1), (1, 0))
+    return torch.zeros_like(number).scatter(1, order, counted)
+
+
 def _refuse_broken(numbers: list[Tensor], begins: Tensor, kind: str) -> None:
-    number = numbers[0]
-    for other in numbers[1:]:  # two divisions of a row are one finer division
-        number = torch.where((number == 0) | (other == 0), 0, (number << 20) + other)
+    is_filling = torch.stack([number == 0 for number in numbers]).any(0)
+    number = torch.where(is_filling, 0, 1 + join_numbers(numbers))
     first = torch.where(begins & (number != 0), number, -1 - torch.arange(number.shape[1])).sort(dim=1).values
     again = (first[:, 1:] == first[:, :-1]).any(1).nonzero()[:, 0].tolist()
     if again:

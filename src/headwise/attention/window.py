@@ -41,6 +41,7 @@ class WindowAttention(SparseAttention):
     form: Form = "auto"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if min(self.left, self.right) < 0 or self.left + self.right == 0:
             raise UsageError(
                 f"a window of {self.left} tokens to the left and {self.right} to the right was given; neither may be negative and one "
@@ -57,8 +58,8 @@ class WindowAttention(SparseAttention):
         return Plan(Window(self.left, self.right, offset), layout)
 
     def make_cache(self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor) -> Cache:
-        num_kept = min(self.left + 1, max_length)
-        return WindowCache(like.new_empty((2, 2 * num_kept, num_rows, num_heads, head_dim)), num_kept)
+        shape = (num_rows, num_heads, head_dim)
+        return WindowCache.empty(self.left + 1, max_length=max_length, shape=shape, like=like)
 
     def step(
         self,
@@ -77,15 +78,29 @@ class WindowAttention(SparseAttention):
 class WindowCache:
     """The last `num_kept` keys and values; room for twice as many, so that they lie in order and move only now and then."""
 
-    def __init__(self, store: Float[Tensor, "two time row head head_dim"], num_kept: int) -> None:
-        self.store, self.num_kept = store, num_kept
+    def __init__(
+        self, store: Float[Tensor, "two time row head head_dim"], num_kept: int, *, room: int | None = None
+    ) -> None:
+        self.store, self.num_kept, self.room = store, num_kept, room
         self.length = 0
         self._end = 0
+
+    @classmethod
+    def empty(cls, num_in_sight: int, *, max_length: int, shape: tuple[int, int, int], like: Tensor) -> "WindowCache":
+        """For a window that sees so many positions, rows of at most `max_length`, and a position of [row, head, head_dim]."""
+        num_kept = min(num_in_sight, max_length)
+        room = max_length if max_length < num_in_sight else None
+        return cls(like.new_empty((2, 2 * num_kept, *shape)), num_kept, room=room)
 
     def append(
         self, k: Float[Tensor, "row head 1 head_dim"], v: Float[Tensor, "row head 1 head_dim"]
     ) -> tuple[Float[Tensor, "row head time head_dim"], Float[Tensor, "row head time head_dim"]]:
         """Add one position; returns the keys and values that are still in sight, oldest first."""
+        if self.length == self.room:  # the oldest are in sight, and would be forgotten
+            raise UsageError(
+                f"the cache has room for {self.room} positions and {self.length + 1} are needed; start with a larger max_length",
+                f"缓存可容纳 {self.room} 个位置，需要 {self.length + 1} 个；请以更大的 max_length 开始",
+            )
         if self._end == self.store.shape[1]:
             num_older = self.num_kept - 1
             self.store[:, :num_older] = self.store[:, self._end - num_older : self._end].clone()

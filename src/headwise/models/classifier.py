@@ -7,7 +7,7 @@
 
 Devlin et al. 2019 for the first token; Tay et al. 2021 (Long Range Arena) compare kernels this way. Padding is token 0.
 
-Tested: padding changes nothing, every kernel learns to find a token, the pooled mean is that of the real tokens.
+Tested: padding changes nothing under any kernel and norm, every kernel learns to find a token, the pooled mean is that of the real tokens.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from headwise.attention.choices import AttentionSettings, Fused, build_attention
-from headwise.attention.masks import padding
+from headwise.attention.masks import segments
 from headwise.blocks.choices import (
     FeedForwardSettings,
     Layer,
@@ -32,6 +32,7 @@ from headwise.blocks.choices import (
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
 from headwise.blocks.initialization import initialize
+from headwise.blocks.normalization import TokenNorm, apply_norm
 from headwise.blocks.residual import Residual
 from headwise.positions.choices import PositionSettings, Sinusoidal, build_positions, build_relations
 from headwise.settings import Settings
@@ -78,6 +79,7 @@ class Classifier(nn.Module):
         self.encoder_norm = encoder_norm
         self.output = output
         self.pooling = pooling
+        self.looks_over_tokens = any(isinstance(module, TokenNorm) for module in self.modules())
 
     def forward(self, tokens: Int[Tensor, "batch time"]) -> Float[Tensor, "batch class"]:
         """Logits; tokens are padded with 0 at the end."""
@@ -85,12 +87,15 @@ class Classifier(nn.Module):
         real = tokens != 0
         position = torch.arange(length, device=tokens.device).expand(tokens.shape)
         x = self.embedding(tokens, position, length=length)
-        mask = padding(real).ignoring_blind()
+        # As a sentence of its own and not as padding: patterns then end with it, whatever filling stands behind.
+        number = real.long()
+        mask = segments(number, number).ignoring_blind()
         if len(self.encoder) > 0:
             mask = self.encoder[0].self_attention.kernel.prepare(mask, length, length, x.device)
+        counted = real if self.looks_over_tokens else None
         for block in self.encoder:
-            x = block(x, mask, position=position)
-        return self.output(self.pool(self.encoder_norm(x), real))
+            x = block(x, mask, position=position, real=counted)
+        return self.output(self.pool(apply_norm(self.encoder_norm, x, counted), real))
 
     def pool(self, x: Float[Tensor, "batch time dim"], real: Bool[Tensor, "batch time"]) -> Float[Tensor, "batch dim"]:
         if self.pooling == "first":

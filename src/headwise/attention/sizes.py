@@ -1,0 +1,37 @@
+"""The sizes a kernel can be built with, asked where it is built: a block of no tokens or a hash without buckets would fail far from there, or not at all.
+
+Recipes have the same bounds (choices.py); these are for kernels that are made by hand.
+
+Tested against: one nonsense for every size of every kernel.
+"""
+
+from dataclasses import dataclass
+
+from headwise.errors import UsageError
+
+LARGEST_SIZE = 1 << 30
+
+
+@dataclass(frozen=True)
+class Size:
+    """A setting that counts something."""
+
+    name: str
+    given: int | None
+    """None: the kernel decides."""
+    least: int = 1
+    most: int = LARGEST_SIZE
+    is_even: bool = False
+
+
+def check_sizes(kernel: str, *sizes: Size) -> None:
+    """Refuse a kernel with a size out of its bounds."""
+    for size in sizes:
+        if size.given is None:
+            continue
+        if size.given < size.least or size.given > size.most or (size.is_even and size.given % 2 != 0):
+            kind, kind_zh = ("an even number", "偶数") if size.is_even else ("a whole number", "整数")
+            raise UsageError(
+                f"{kernel} was given {size.name}={size.given}; {kind} from {size.least} to {size.most:,} is needed: build it with another {size.name}",
+                f"{kernel} 收到 {size.name}={size.given}；需要 {size.least} 到 {size.most:,} 之间的{kind_zh}：请换一个 {size.name}",
+            )
