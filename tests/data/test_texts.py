@@ -50,6 +50,11 @@ def test_known_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _read("known:ptb/train") == ["no it <unk>"]
     assert _read("known:people-daily-199801/train", "zh") == ["中央电台说"]
     assert _read({"name": "people-daily-199801/train", "spaced": True}, "zh") == ["中央 电台 说"]
+    data = check_settings(TextDataSettings, {"language": "zh", "train": "known:people-daily-199801/train"})
+    assert list(read_texts(data, "train", in_words=True)) == ["中央 电台 说"]
+    joined = {"name": "people-daily-199801/train", "spaced": False}
+    data = check_settings(TextDataSettings, {"language": "zh", "train": joined})
+    assert list(read_texts(data, "train", in_words=True)) == ["中央电台说"]
     assert _read("known:sighan15-csc/test", "zh") == ["朋友"]
     assert _read("known:3am-zh-en/train", "zh") == ["一张照片"]
     assert _read("known:tatoeba-challenge/dev-v2023-09-26.eng-zho", "zh") == ["这"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from headwise.cli.main import main
+from headwise.data import known
 from headwise.errors import CheckpointError, DataError, SettingsError, UsageError
 from headwise.models.vector_space import VectorSpace
 from headwise.settings import Settings, check_settings, read_yaml
@@ -247,6 +248,27 @@ def test_the_guides_table_is_the_settings(language: str, required: str) -> None:
             assert shown == required
         else:
             assert read_yaml(shown.strip("`")) == expected[key], key
+
+
+def test_text_that_nobody_has_cut_into_words_is_remarked_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "zh.txt").write_text("我们都是中国人\n今天下雨\n" * 9 + "我们 今天\n", encoding="utf-8")
+    for unit, is_told in (("words", True), ("characters", False)):
+        changes = [f"data.train={tmp_path / 'zh.txt'}", f"text.unit={unit}", "model.dim=3", "training.epochs=1"]
+        assert main(["train", "word-vectors", "--run", str(tmp_path / unit), *changes]) == 0
+        assert ("95 % of the lines are one word" in capsys.readouterr().err) == is_told
+
+
+def test_words_of_a_segmented_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import gzip
+
+    monkeypatch.setenv(known.VARIABLE, str(tmp_path))
+    monkeypatch.setattr(known, "_check_files", lambda name, files: None)
+    (tmp_path / "people-daily-199801").mkdir()
+    (tmp_path / "people-daily-199801" / "train.txt.gz").write_bytes(gzip.compress("[中央/n 电台/n]nt 说/v\n".encode()))
+    data = {"train": "known:people-daily-199801/train", "language": "zh"}
+    for unit, words in (("words", {"中央", "电台", "说"}), ("characters", {"中", "央", "电", "台", "说"})):
+        settings = {"task": "word_vectors", "data": data, "text": {"min_count": 1, "unit": unit}}
+        assert set(read_text(check_settings(WordVectorRecipe, settings)).words) == words
 
 
 def test_known_corpora_and_the_grammar_are_texts_too() -> None:

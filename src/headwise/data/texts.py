@@ -59,8 +59,8 @@ class KnownTextCorpus(_SplitText):
 
     kind: Literal["known"] = "known"
     name: str
-    spaced: bool = False
-    """Of text that is cut into tagged words (people-daily-199801): put spaces between the words."""
+    spaced: bool | None = None
+    """Of text that is cut into tagged words (people-daily-199801): put spaces between the words; none = where the reader cuts at spaces."""
 
 
 class PocketText(_Text):
@@ -105,15 +105,17 @@ class TextDataSettings(Settings):
         return named
 
 
-def read_texts(data: TextDataSettings, part: Part) -> Iterator[str]:
-    """The lines of a part, text after text; spaces at both ends are dropped."""
-    return read_each(data.texts(part), data.language, keep_empty=data.keep_empty)
+def read_texts(data: TextDataSettings, part: Part, *, in_words: bool = False) -> Iterator[str]:
+    """The lines of a part, text after text; spaces at both ends are dropped. `in_words`: they will be cut at spaces."""
+    return read_each(data.texts(part), data.language, keep_empty=data.keep_empty, in_words=in_words)
 
 
-def read_each(texts: Iterable[Text], language: str, *, keep_empty: bool = False) -> Iterator[str]:
+def read_each(
+    texts: Iterable[Text], language: str, *, keep_empty: bool = False, in_words: bool = False
+) -> Iterator[str]:
     """The lines of these texts, one text after another."""
     for text in texts:
-        lines = (line.strip() for line in _read(text, language))
+        lines = (line.strip() for line in _read(text, language, in_words=in_words))
         kept: Iterator[str] = lines if keep_empty else filter(None, lines)
         if isinstance(text, _SplitText) and (split := text.split) is not None:
             kept = _take_part(kept, split)
@@ -124,7 +126,7 @@ def _take_part(lines: Iterator[str], split: SplitSettings) -> Iterator[str]:
     return (line for line in lines if part_of(line, split) == split.part)
 
 
-def _read(text: Text, language: str) -> Iterator[str]:
+def _read(text: Text, language: str, *, in_words: bool) -> Iterator[str]:
     match text:
         case TextFile():
             return read_whole_lines(find_text_file(text.path))
@@ -134,7 +136,7 @@ def _read(text: Text, language: str) -> Iterator[str]:
             known = find_known_text(text.name, language)
             if known.column is not None:
                 return _read_column(known.path, known.column, known.keep)
-            return _read_known(known, spaced=text.spaced)
+            return _read_known(known, spaced=in_words if text.spaced is None else text.spaced)
         case PocketText():
             return _speak(text, language)
 

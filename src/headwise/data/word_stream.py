@@ -31,6 +31,8 @@ class WordStream:
     """The text: int32, words that are not kept left out."""
     ends: np.ndarray
     """One past the last word of each sentence."""
+    lone: float = 0.0
+    """The share of sentences that were a single word: text that nobody has cut into words, if it is most of them."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -50,6 +52,7 @@ def read_words(sentences: Iterable[Sequence[str]], *, min_count: int, max_words:
         ids.extend(map(numbers.__getitem__, sentence))
         lengths.append(len(sentence))
     seen = np.frombuffer(ids, dtype=np.int32) if ids else np.zeros(0, np.int32)
+    lone = lengths.count(1) / max(1, len(lengths))
     counts = np.bincount(seen, minlength=len(numbers))
     words = list(numbers)
     order = sorted(
@@ -69,7 +72,7 @@ def read_words(sentences: Iterable[Sequence[str]], *, min_count: int, max_words:
     kept = text >= 0
     before = np.concatenate(([0], np.cumsum(kept)))
     ends = before[np.cumsum(np.frombuffer(lengths, dtype=np.int32), dtype=np.int64)]
-    return WordStream(tuple(words[number] for number in order), counts[order], text[kept], ends)
+    return WordStream(tuple(words[number] for number in order), counts[order], text[kept], ends, lone)
 
 
 def in_words(lines: Iterable[str], *, lowercase: bool) -> Iterator[list[str]]:

@@ -151,20 +151,20 @@ def _prepare(recipe: BidirectionalRecipe, watcher: Events) -> _Prepared:
     watcher.note(say("reading the text …", "正在读取文本……"))
     start, text = find_start(recipe.model, recipe.text), recipe.text
     if start is None:
-        lines = read_texts(recipe.data, "train")
+        lines = read_texts(recipe.data, "train", in_words=True)
         known = learn_words(lines, size=text.size, min_count=text.min_count, lowercase=text.lowercase)
     else:
         assert isinstance(start.tokenizer, WordTokenizer), "the recipes are compared"
         known = start.tokenizer
     every = _number_all(recipe, known)
-    train = as_ragged(every.encode_batch(list(read_texts(recipe.data, "train"))))
+    train = as_ragged(every.encode_batch(list(read_texts(recipe.data, "train", in_words=True))))
     if len(train.tokens) < 2:
         raise DataError(
             "data.train has fewer than two words, there is nothing to predict; give more text",
             "data.train 中的词不足两个，没有可预测的；请给出更多文本",
         )
     longest = recipe.data.row_tokens - 2
-    valid = every.encode_batch(list(read_texts(recipe.data, "valid"))) if recipe.data.valid else []
+    valid = every.encode_batch(list(read_texts(recipe.data, "valid", in_words=True))) if recipe.data.valid else []
     valid = [line[first : first + longest] for line in valid for first in range(0, len(line), longest)]
     model = build_bidirectional(
         recipe.model, vocabulary_size=known.size, generator=torch_generator(recipe.training.seed, "weights")
@@ -181,7 +181,7 @@ def _number_all(recipe: BidirectionalRecipe, known: WordTokenizer) -> WordTokeni
     parts: tuple[Part, ...] = ("train", "valid") if recipe.data.valid else ("train",)
     found: set[str] = set()
     for part in parts:
-        for line in read_texts(recipe.data, part):
+        for line in read_texts(recipe.data, part, in_words=True):
             found.update(line.lower().split() if known.lowercase else line.split())
     others = sorted(found - set(known.vocabulary.entries) - set(SPECIAL_PIECES))
     return WordTokenizer(Vocabulary([*known.vocabulary.entries, *others]), lowercase=known.lowercase)

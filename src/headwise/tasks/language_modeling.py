@@ -46,13 +46,13 @@ def train_language_model(
 
 def check_language_run(recipe: LanguageRecipe, *, events: Events | None = None) -> RunSummary:
     """Read the text of a recipe and learn its tokenizer, but count nothing."""
-    check_measured(recipe.data)
+    check_measured(recipe)
     text = tokenize(recipe, events or Silence())
     return RunSummary(None, recipe, {"lines": text.num_lines, "vocabulary": text.tokenizer.size})
 
 
 def _count(recipe: LanguageRecipe, watcher: Events) -> tuple[NgramModel, Tokenizer, dict[str, Any]]:
-    check_measured(recipe.data)
+    check_measured(recipe)
     started = time.perf_counter()
     text = tokenize(recipe, watcher)
     counting = time.perf_counter()

@@ -9,7 +9,7 @@ import numpy as np
 
 from headwise.data.shards import Ragged
 from headwise.data.splitting import Part
-from headwise.data.texts import TextDataSettings, read_texts
+from headwise.data.texts import read_texts
 from headwise.errors import DataError
 from headwise.language import say
 from headwise.tasks.events import Events
@@ -37,10 +37,10 @@ def tokenize(recipe: LanguageRecipe, watcher: Events) -> TokenizedText:
     """Two passes over the training text: its vocabulary, its numbers."""
     watcher.note(say("reading the text …", "正在读取文本……"))
     looked = say("lines looked through", "已浏览行数")
-    lines = _counted(read_texts(recipe.data, "train"), lambda done: watcher.count(looked, done, None))
+    lines = _counted(read_part(recipe, "train"), lambda done: watcher.count(looked, done, None))
     tokenizer = learn_tokenizer(recipe.text, lines, seed=recipe.training.seed)
     read = say("lines read", "已读行数")
-    lines = _counted(read_texts(recipe.data, "train"), lambda done: watcher.count(read, done, None))
+    lines = _counted(read_part(recipe, "train"), lambda done: watcher.count(read, done, None))
     tokens: list[np.ndarray] = []
     lengths: list[np.ndarray] = []
     while block := list(islice(lines, BLOCK)):
@@ -51,11 +51,16 @@ def tokenize(recipe: LanguageRecipe, watcher: Events) -> TokenizedText:
     return TokenizedText(tokenizer, Ragged(np.concatenate(tokens), np.concatenate(lengths)))
 
 
-def check_measured(data: TextDataSettings) -> None:
+def read_part(recipe: LanguageRecipe, part: Part) -> Iterator[str]:
+    """The lines of a part, as this recipe reads them."""
+    return read_texts(recipe.data, part, in_words=recipe.text.kind == "words")
+
+
+def check_measured(recipe: LanguageRecipe) -> None:
     """A mistake in what is read last must not show after the work is done: every line is read once before."""
     parts: Sequence[Part] = ("valid", "test")
     for part in parts:
-        if data.texts(part) and not sum(1 for _ in read_texts(data, part)):
+        if recipe.data.texts(part) and not sum(1 for _ in read_part(recipe, part)):
             raise DataError(
                 f"data.{part} has no line with text; give another file, or set data.{part}=null",
                 f"data.{part} 没有含文字的行；请换一个文件，或设 data.{part}=null",
@@ -77,5 +82,5 @@ def measure(model: LanguageModel, recipe: LanguageRecipe, watcher: Events) -> di
         if recipe.data.texts(part):
             watcher.note(say(f"measuring the {part} text …", f"正在度量 {part} 文本……"))
             continuous = isinstance(recipe.reading, StreamReading)
-            results[part] = model.score_text(read_texts(recipe.data, part), continuous=continuous).as_dict()
+            results[part] = model.score_text(read_part(recipe, part), continuous=continuous).as_dict()
     return results

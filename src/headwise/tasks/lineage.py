@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from headwise.data.splitting import Part
-from headwise.data.texts import read_texts
 from headwise.errors import HeadwiseError, UsageError
 from headwise.language import say
 from headwise.settings import apply_overrides, check_settings, read_settings_file
@@ -30,6 +29,7 @@ from headwise.tasks.arguments import require_path
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.language_recipe import LanguageRecipe
+from headwise.tasks.language_text import read_part
 from headwise.tasks.lineage_table import (
     Lineage,
     Questions,
@@ -94,7 +94,7 @@ def compare_lineage(
     place = require_path(directory, "directory", "runs/lineage")
     recipes = {name: _recipe(name, overrides) for name in rungs or RUNGS}
     some = next(iter(recipes.values()))
-    lines = list(islice(read_texts(some.data, "test"), MAX_LINES))
+    lines = list(islice(read_part(some, "test"), MAX_LINES))
     questions = choose_questions(lines or [""], sentences=sentences, beginning=beginning)
     results = _take(place, recipes, watcher)
     for number, (name, recipe) in enumerate(recipes.items(), start=1):
@@ -166,7 +166,7 @@ def _fingerprint(recipe: LanguageRecipe) -> str:
     parts: tuple[Part, ...] = ("train", "valid", "test")
     for part in parts:
         digest.update(f"\n{part}\n".encode())
-        for line in read_texts(recipe.data, part):
+        for line in read_part(recipe, part):
             digest.update(f"{line}\n".encode())
     return digest.hexdigest()
 

@@ -162,7 +162,7 @@ def _prepare(recipe: MaskedRecipe, watcher: Events) -> _Prepared:
     watcher.note(say("reading the text …", "正在读取文本……"))
     start = find_start(recipe.model, recipe.text)
     if start is None:
-        tokenizer = learn_tokenizer(recipe.text, read_texts(recipe.data, "train"), seed=recipe.training.seed)
+        tokenizer = learn_tokenizer(recipe.text, _read(recipe, "train"), seed=recipe.training.seed)
     else:
         tokenizer = start.tokenizer
     train = _encode(recipe, tokenizer, "train")
@@ -193,10 +193,14 @@ def _prepare(recipe: MaskedRecipe, watcher: Events) -> _Prepared:
     return _Prepared(tokenizer, train, valid, bounds, digest, model)
 
 
+def _read(recipe: MaskedRecipe, part: Part) -> Iterator[str]:
+    return read_texts(recipe.data, part, in_words=recipe.text.kind == "words")
+
+
 def _encode(recipe: MaskedRecipe, tokenizer: Tokenizer, part: Part) -> LabelledTokens:
     """Lines as <s> and tokens; a line longer than a row, or than half of one that two must share, goes on in another."""
     size = recipe.data.row_tokens // (2 if recipe.second_task == "next_sentence" else 1) - 1
-    lines = tokenizer.encode_batch(list(read_texts(recipe.data, part)))
+    lines = tokenizer.encode_batch(list(_read(recipe, part)))
     rows = [[BOS, *line[first : first + size]] for line in lines for first in range(0, len(line), size)]
     offsets = np.cumsum([0, *map(len, rows)])
     tokens = np.fromiter(chain.from_iterable(rows), np.int64, int(offsets[-1]))

@@ -30,7 +30,6 @@ from headwise.data.text_rows import (
     fingerprint,
     join_lines,
 )
-from headwise.data.texts import read_texts
 from headwise.errors import UsageError
 from headwise.language import say
 from headwise.models.choices import LanguageNetwork, NeuralSettings, build_language_model
@@ -41,7 +40,7 @@ from headwise.tasks.events import Events
 from headwise.tasks.language_bundle import as_token_model, save_language_bundle
 from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.language_recipe import LanguageRecipe, SentenceReading, StreamReading
-from headwise.tasks.language_text import TokenizedText, check_measured, measure, tokenize
+from headwise.tasks.language_text import TokenizedText, check_measured, measure, read_part, tokenize
 from headwise.tasks.run_beginning import RunSummary, begin_run
 from headwise.training.choices import TrainingSettings
 from headwise.training.disk_space import check_room
@@ -119,7 +118,7 @@ def train_neural(recipe: LanguageRecipe, *, run: Path | str, resume: bool, watch
 
 
 def _read(recipe: LanguageRecipe, watcher: Events) -> TokenizedText:
-    check_measured(recipe.data)
+    check_measured(recipe)
     return tokenize(recipe, watcher)
 
 
@@ -184,7 +183,7 @@ def _evaluation(
     """What the loop calls to validate: the mean loss of a token, ends of sentences counted, and its perplexity."""
     if not recipe.data.texts("valid"):
         return None
-    lines = text.tokenizer.encode_batch(list(read_texts(recipe.data, "valid")))
+    lines = text.tokenizer.encode_batch(list(read_part(recipe, "valid")))
     stream = join_lines(as_ragged(lines)) if isinstance(recipe.reading, StreamReading) else None
 
     def evaluate(step: int) -> Mapping[str, float]:

@@ -41,6 +41,8 @@ from headwise.weights import read_tensors, write_tensors
 KIND = "word vectors"
 VECTORS, WORDS, RECIPE = "vectors.safetensors", "words.json", "recipe.yaml"
 MAX_WORDS_BYTES = 1 << 30
+MOST_LONE = 0.9
+"""A text with a larger share of lines of one word is probably not cut into words."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,14 @@ def _train(recipe: WordVectorRecipe, directory: Path, watcher: Events) -> WordVe
             f"文本共 {len(stream):,} 个词，{len(stream.words):,} 种",
         )
     )
+    if stream.lone > MOST_LONE:
+        watcher.note(
+            say(
+                f"{100 * stream.lone:.0f} % of the lines are one word, which has no neighbours: cut the text into words with spaces, or set "
+                "text.unit=characters",
+                f"{100 * stream.lone:.0f}% 的行只有一个词，没有相邻的词：请用空格把文本切成词，或设 text.unit=characters",
+            )
+        )
     last = WordProgress(0, 1, 0.0)
 
     def watch(progress: WordProgress) -> None:

@@ -178,8 +178,9 @@ def _prepare(stream: WordStream, recipe: WordVectorRecipe) -> tuple[WordTables, 
 
 def read_text(recipe: WordVectorRecipe) -> WordStream:
     """The words of the recipe's texts."""
-    cut = in_words if recipe.text.unit == "words" else in_characters
-    lines = read_each(recipe.data.train, recipe.data.language)
+    by_words = recipe.text.unit == "words"
+    cut = in_words if by_words else in_characters
+    lines = read_each(recipe.data.train, recipe.data.language, in_words=by_words)
     try:
         return read_words(
             cut(lines, lowercase=recipe.text.lowercase),
