@@ -22,6 +22,22 @@ def test_labels_without_a_font_become_numbers_and_the_picture_says_so() -> None:
     assert "No Chinese font is installed" in explain_missing([labels])
     assert "No installed font has" in explain_missing([make_labels(("ا",), fonts)])
     assert explain_missing([make_labels(("a",), fonts)]) == ""
+    assert explain_missing([labels], instead="See elsewhere.").endswith("See elsewhere.")
+
+
+def test_a_font_installed_after_matplotlib_wrote_its_list_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its list is read from a file that is never renewed; here a font of its own plays the part of the new one."""
+    from matplotlib import font_manager
+
+    new = "DejaVu Sans Mono"
+    file = font_manager.findfont(font_manager.FontProperties(family=[new]))
+    listed = [entry for entry in font_manager.fontManager.ttflist if entry.name != new]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", listed)
+    monkeypatch.setattr(drawing, "WIDE_FONTS", (new,))
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [str(file), __file__])
+    drawing._list_new_fonts.cache_clear()
+    assert find_fonts().families == (drawing.BASE_FONT, new)
+    drawing._list_new_fonts.cache_clear()
 
 
 def test_control_characters_and_long_words_are_tamed() -> None:

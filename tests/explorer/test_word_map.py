@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from headwise.errors import UsageError
+from headwise.explorer import word_map
+from headwise.explorer.drawing import BASE_FONT, Fonts
 from headwise.explorer.word_map import draw_word_map, neighbour_bells, project_pca, project_tsne
 
 RNG = np.random.default_rng(1)
@@ -41,6 +43,13 @@ def test_a_picture(tmp_path: Path, method: str) -> None:
     path = tmp_path / "map.png"
     draw_word_map(words, TWO_CLUSTERS[:5], path, method=method, marked=["king"])  # type: ignore[arg-type]
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_numbers_come_with_their_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("词性", "磁性", "king")
+    monkeypatch.setattr(word_map, "find_fonts", lambda: Fonts((BASE_FONT,), frozenset(range(32, 127))))
+    assert draw_word_map(words, TWO_CLUSTERS[:3], tmp_path / "map.png", method="pca") == words
+    assert draw_word_map(["man", "queen"], TWO_CLUSTERS[:2], tmp_path / "map.svg", method="pca") == ()
 
 
 def test_one_word_is_no_map(tmp_path: Path) -> None:

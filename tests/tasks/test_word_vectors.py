@@ -86,11 +86,15 @@ def test_from_a_recipe_to_the_commands(
     assert (
         main(["nearest", "tool3", "--model", model, "--json", "--count", "3", "--plot", str(tmp_path / "m.png")]) == 0
     )
-    (answer,) = json.loads(capsys.readouterr().out)
+    said = capsys.readouterr()
+    assert f"map: {tmp_path / 'm.png'}" in said.err
+    (answer,) = json.loads(said.out)
     assert [one["word"][:4] for one in answer["nearest"]] == ["tool"] * 3
     assert (tmp_path / "m.png").stat().st_size > 1000
     assert main(["nearest", "tool3 - tool1 + animal2", "--model", model, "--one-hot"]) == 0
     assert "0.000" in capsys.readouterr().out
+    assert main(["nearest", "tool3", "--model", str(tmp_path / "nowhere"), "--plot", "map.html"]) == 2
+    assert "does not end in .png or .svg" in capsys.readouterr().err
     assert main(["nearest", "tol3", "--model", model]) == 2
     assert "did you mean tool3" in capsys.readouterr().err
 

@@ -3,9 +3,14 @@
 import argparse
 import json
 import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from headwise.cli.parser import positive
 from headwise.language import say
+
+if TYPE_CHECKING:
+    from headwise.models.vector_space import Neighbour, VectorSpace
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
@@ -60,16 +65,14 @@ def run(arguments: argparse.Namespace) -> int:
     from headwise.cli.display import print_table
     from headwise.tasks.word_vector_run import load_word_vectors
 
+    if arguments.plot is not None:
+        from headwise.explorer.drawing import check_picture
+
+        check_picture(Path(arguments.plot))
     space = load_word_vectors(arguments.model).space
     found = {query: space.nearest(query, num_words=arguments.count) for query in arguments.words}
     if arguments.plot is not None:
-        from headwise.explorer.word_map import draw_word_map
-        from headwise.models.vector_space import parse_expression
-
-        asked = [space.words[space.number_of(word)] for query in found for _, word in parse_expression(query)]
-        shown = list(dict.fromkeys([*asked, *(one.word for near in found.values() for one in near)]))
-        vectors = space.unit_vectors[[space.numbers[word] for word in shown]]
-        draw_word_map(shown, vectors, Path(arguments.plot), method=arguments.layout, marked=asked)
+        _draw(space, found, arguments)
     if arguments.json:
         value = [
             {"query": query, "nearest": [{"word": one.word, "cosine": round(one.cosine, 6)} for one in near]}
@@ -86,3 +89,18 @@ def run(arguments: argparse.Namespace) -> int:
             rows = [[*row, "0.000"] for row in rows]
         print_table(headings, rows)
     return 0
+
+
+def _draw(space: "VectorSpace", found: "Mapping[str, Sequence[Neighbour]]", arguments: argparse.Namespace) -> None:
+    from pathlib import Path
+
+    from headwise.explorer.word_map import draw_word_map
+    from headwise.models.vector_space import parse_expression
+
+    asked = [space.words[space.number_of(word)] for query in found for _, word in parse_expression(query)]
+    shown = list(dict.fromkeys([*asked, *(one.word for near in found.values() for one in near)]))
+    vectors = space.unit_vectors[[space.numbers[word] for word in shown]]
+    key = draw_word_map(shown, vectors, Path(arguments.plot), method=arguments.layout, marked=asked)
+    sys.stderr.write(say(f"map: {arguments.plot}\n", f"地图：{arguments.plot}\n"))
+    if key:
+        sys.stderr.write("  ".join(f"{number} {word}" for number, word in enumerate(key, start=1)) + "\n")

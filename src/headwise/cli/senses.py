@@ -130,6 +130,7 @@ def _draw(arguments: argparse.Namespace, report: "SenseReport", vectors: "SenseV
     }
     senses = [vectors.occurrences[number].sense for number in numbers]
     draw_sense_map(word, senses, panels, Path(arguments.plot), method=arguments.layout)
+    sys.stderr.write(say(f"picture of {word}: {arguments.plot}\n", f"{word} 的图：{arguments.plot}\n"))
 
 
 def _print(report: "SenseReport") -> None:

@@ -7,6 +7,7 @@ pyplot is never imported, so drawing leaves no figure, back end or setting behin
 Tested against: Chinese labels with and without a font, warnings as errors; "$" in a token is not mathematics.
 """
 
+import contextlib
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -94,12 +95,32 @@ def find_fonts() -> Fonts:
             "drawing pictures needs matplotlib, which is not installed; run: pip install headwise[plots]",
             "画图需要 matplotlib，但尚未安装；请运行：pip install headwise[plots]",
         ) from error
-    installed = {entry.name: entry.fname for entry in font_manager.fontManager.ttflist}
-    wide = next((name for name in WIDE_FONTS if name in installed), None)
+    wide = _wide_font()
+    if wide is None:
+        _list_new_fonts()
+        wide = _wide_font()
     families = (BASE_FONT,) if wide is None else (BASE_FONT, wide)
     # The base family is asked for as it will be drawn: its regular face, not the last one in the list.
     files = [font_manager.findfont(font_manager.FontProperties(family=[family])) for family in families]
     return Fonts(families, frozenset().union(*(_characters_of(str(file)) for file in files)))
+
+
+def _wide_font() -> str | None:
+    from matplotlib.font_manager import fontManager
+
+    listed = {entry.name for entry in fontManager.ttflist}
+    return next((name for name in WIDE_FONTS if name in listed), None)
+
+
+@lru_cache(maxsize=1)
+def _list_new_fonts() -> None:
+    """Fonts installed since matplotlib wrote its list, which it keeps for good; only for this process, and looked for once."""
+    from matplotlib import font_manager
+
+    listed = {entry.fname for entry in font_manager.fontManager.ttflist}
+    for file in sorted(set(font_manager.findSystemFonts()) - listed):
+        with contextlib.suppress(OSError, RuntimeError, ValueError):  # a file that is no font after all
+            font_manager.fontManager.addfont(file)
 
 
 @lru_cache(maxsize=8)
@@ -122,13 +143,16 @@ def _shorten(text: str) -> str:
     return text if len(text) <= MAX_LABEL_LENGTH else text[: MAX_LABEL_LENGTH - 1] + "…"
 
 
-def explain_missing(labels: Iterable[Labels]) -> str:
-    """The caption for a picture whose labels had to become numbers, in English: other characters may be missing."""
+def explain_missing(labels: Iterable[Labels], *, instead: str = "The HTML page shows the characters.") -> str:
+    """The caption for a picture whose labels had to become numbers, in English: other characters may be missing.
+
+    `instead` says where the characters can be seen.
+    """
     missing = [item.missing for item in labels if item.missing]
     if not missing:
         return ""
     reason = "No Chinese font is installed" if is_wide(missing[0]) else "No installed font has all the characters"
-    return f"{reason}: the labels are position numbers. The HTML page shows the characters."
+    return f"{reason}: the labels are position numbers. {instead}"
 
 
 def new_figure(*, height: float) -> "Figure":

@@ -101,8 +101,11 @@ def draw_word_map(
     *,
     method: Literal["pca", "tsne"] = "tsne",
     marked: Sequence[str] = (),
-) -> None:
-    """A PNG with a point and a label for each word; `marked` ones in red."""
+) -> tuple[str, ...]:
+    """A picture with a point and a label for each word; `marked` ones in red.
+
+    Returns what the labels 1, 2, … stand for where no font could draw the words, else nothing.
+    """
     if not 2 <= len(words) <= MAX_WORDS:
         raise UsageError(
             f"a map of {len(words):,} words was asked for; give 2 to {MAX_WORDS:,}",
@@ -121,7 +124,7 @@ def draw_word_map(
     texts = _place_labels(axes, places, labels.texts, [ACCENT if word in red else INK for word in words])
     title = axes.set_title(fonts.say(f"{len(words)} words, {method.upper()}", f"{len(words)} 个词，{method.upper()}"))
     texts.append(title)
-    if note := explain_missing([labels]):
+    if note := explain_missing([labels], instead="The command prints what they stand for."):
         texts.append(axes.set_xlabel(note, fontsize=8))
     axes.set_xticks([])
     axes.set_yticks([])
@@ -129,6 +132,7 @@ def draw_word_map(
         side.set_color(FRAME)
     write_plainly(texts, fonts)
     save_figure(figure, path)
+    return tuple(words) if labels.missing else ()
 
 
 def _place_labels(axes: "Axes", places: np.ndarray, texts: Sequence[str], colours: Sequence[str]) -> list["Text"]:
