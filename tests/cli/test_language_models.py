@@ -170,3 +170,22 @@ def test_an_argument_that_is_no_utf_8(headwise: Headwise, run: Path) -> None:
         said = headwise(*command, "--model", run, "a\udcff")
         assert (said.status, said.out) == (2, "")
         assert "not UTF-8 at character 2" in said.err
+
+
+def test_what_is_no_probability_is_not_called_one(headwise: Headwise, tmp_path: Path) -> None:
+    from headwise.tasks.recipe import recipe_from
+    from headwise.tasks.running import train
+
+    (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
+    data = {"language": "en", "train": str(tmp_path / "text.txt")}
+    for kind in ("stupid_backoff", "maximum_likelihood"):
+        model = {"order": 2, "smoothing": {"kind": kind}}
+        train(recipe_from({"task": "language_modeling", "data": data, "model": model}), run=tmp_path / kind)
+    for command in ("score", "predict"):
+        assert "sum to more than 1" in headwise(command, "--model", tmp_path / "stupid_backoff", "the dog").out
+        assert "sum to more than 1" not in headwise(command, "--model", tmp_path / "maximum_likelihood", "the dog").out
+    impossible = headwise("score", "--model", tmp_path / "maximum_likelihood", "zebras xylophones").out
+    assert "impossible to this model" in impossible
+    assert "gives them the probability of <unk>" not in impossible
+    nothing = headwise("predict", "--model", tmp_path / "maximum_likelihood", "the zebras")
+    assert (nothing.status, "nothing can follow: this model keeps no probability" in nothing.out) == (0, True)

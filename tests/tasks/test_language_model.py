@@ -156,6 +156,7 @@ def test_pairs(run: Path, tmp_path: Path) -> None:
         ("\n \n", (), DataError, "data.valid has no line with text"),
         ("\n", ("data.valid=null", "data.test=null"), DataError, "the text to learn the words from is empty"),
         ("word\n" + "x" * (1 << 20) + "\n", (), DataError, "is longer than 65,536 bytes"),
+        ("word\n", (), DataError, r"data\.train has 1 word\(s\), and nothing can be learnt of what follows what"),
         ("word\n", ("model.order=0",), SettingsError, "model.order: must be at least 1, not 0"),
         ("word\n", ("model.smoothing.kind=guess",), SettingsError, "no kind 'guess'"),
         ("word\n", ("training.steps=5",), SettingsError, "n-grams are counted, not trained"),
@@ -183,8 +184,8 @@ def test_a_bad_line_shows_before_the_work(part: str, line: bytes, message: str, 
     assert [child.name for child in tmp_path.iterdir()] == ["bad.txt"]
 
 
-def test_one_word_is_enough(tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text("word\n", encoding="utf-8")
+def test_a_word_twice_is_enough(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("word word\n", encoding="utf-8")
     train(_recipe(tmp_path / "text.txt"), run=tmp_path / "run")
     model = LanguageModel.load(tmp_path / "run")
     probabilities = np.exp(model.model.next_words([[], [4]]))

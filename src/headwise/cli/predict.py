@@ -6,6 +6,7 @@ import math
 import sys
 
 from headwise.cli.parser import positive
+from headwise.cli.score import headings
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -64,8 +65,16 @@ def run(arguments: argparse.Namespace) -> int:
             found = {"beginning": beginning, "predictions": [one.as_dict() for one in predictions]}
             sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")
             continue
+        if not predictions:
+            nothing = say(
+                "nothing can follow: this model keeps no probability for what it has not seen after these words; train with a smoothing",
+                "没有可能的后续：该模型没有为这些词之后未见过的留出概率；请用平滑训练",
+            )
+            sys.stdout.write(f"{beginning}\n{nothing}\n")
+            continue
         rows = [
             (one.label, f"{math.exp(one.log_probability):.4f}", f"{one.log_probability:.3f}") for one in predictions
         ]
-        print_table((say("next", "后续"), "p", say("log p", "对数概率")), rows, title=beginning)
+        logarithm, plain = headings(sums_to_one=model.sums_to_one)
+        print_table((say("next", "后续"), plain, logarithm), rows, title=beginning)
     return 0

@@ -84,7 +84,7 @@ def _compare(model: "LanguageModel", arguments: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps(result, ensure_ascii=False, indent=2) + "\n")
         return 0
     for score in scores:
-        _show(score)
+        _show(score, sums_to_one=model.sums_to_one)
     if is_tied:
         tied = say(" and ", " 与 ").join(score.text for score in scores if score.total == totals[best])
         sys.stdout.write(say(f"equally natural: {tied}\n", f"同样自然：{tied}\n"))
@@ -101,7 +101,7 @@ def _rounded(value: float) -> str:
     return f"{rounded:,.0f}" if 1000 <= rounded < 1e9 else f"{rounded:.3g}"
 
 
-def _show(score: "SentenceScore") -> None:
+def _show(score: "SentenceScore", *, sums_to_one: bool) -> None:
     from headwise.cli.display import print_table
 
     rows = [
@@ -112,15 +112,21 @@ def _show(score: "SentenceScore") -> None:
         )
         for one in score.tokens
     ]
-    headings = (say("token", "词元"), say("log p", "对数概率"), "p")
-    print_table(headings, rows, title=score.text)
+    print_table((say("token", "词元"), *headings(sums_to_one=sums_to_one)), rows, title=score.text)
     sys.stdout.write(
         say(
             f"total {score.total:.3f}, perplexity {score.perplexity:.2f}",
             f"总计 {score.total:.3f}，困惑度 {score.perplexity:.2f}",
         )
     )
-    if score.num_unknown:
+    if score.total == -math.inf:
+        sys.stdout.write(
+            say(
+                "; impossible to this model, which keeps no probability for what it has not seen: a smoothing would",
+                "；对该模型而言不可能：它没有为未见过的留出概率，平滑可以做到",
+            )
+        )
+    elif score.num_unknown:
         sys.stdout.write(
             say(
                 f"; {score.num_unknown} unknown (⁇): the model gives them the probability of <unk>",
@@ -128,6 +134,13 @@ def _show(score: "SentenceScore") -> None:
             )
         )
     sys.stdout.write("\n\n")
+
+
+def headings(*, sums_to_one: bool) -> tuple[str, str]:
+    """Of a logarithm and what it is the logarithm of; stupid back-off gives no probabilities, and does not say it does."""
+    if sums_to_one:
+        return say("log p", "对数概率"), "p"
+    return say("log score", "对数分值"), say("score (no p: they sum to more than 1)", "分值（非概率：总和大于 1）")
 
 
 def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:

@@ -23,8 +23,9 @@ from headwise.data.lines import MAX_LINE_BYTES
 from headwise.data.shards import as_ragged
 from headwise.data.text_rows import join_lines
 from headwise.errors import UsageError
-from headwise.models.ngram import NgramModel
+from headwise.models.ngram import NgramModel, NgramSettings
 from headwise.models.ngram.arpa import is_arpa, read_arpa
+from headwise.models.ngram.choices import StupidBackoff
 from headwise.tasks.arguments import require_path, require_text, require_texts
 from headwise.tasks.language_answers import Prediction, SentenceScore, TextScore, TokenScore
 from headwise.tasks.language_bundle import load_language_bundle
@@ -74,10 +75,10 @@ class FlatModel(Protocol):
 
 
 class LanguageModel:
-    """A tokenizer and a model of tokens."""
+    """A tokenizer and a model of tokens; `sums_to_one`: what it gives are probabilities."""
 
-    def __init__(self, tokenizer: Tokenizer, model: TokenModel) -> None:
-        self.tokenizer, self.model = tokenizer, model
+    def __init__(self, tokenizer: Tokenizer, model: TokenModel, *, sums_to_one: bool = True) -> None:
+        self.tokenizer, self.model, self.sums_to_one = tokenizer, model, sums_to_one
 
     @staticmethod
     def load(path: Path | str) -> "LanguageModel":
@@ -90,7 +91,9 @@ class LanguageModel:
             tokenizer = WordTokenizer(vocabulary, lowercase=False) if in_words else CharacterTokenizer(vocabulary)
             return LanguageModel(tokenizer, NgramModel(arpa.tables))
         bundle = load_language_bundle(found)
-        return LanguageModel(bundle.tokenizer, bundle.model)
+        settings = bundle.recipe.model
+        is_stupid = isinstance(settings, NgramSettings) and isinstance(settings.smoothing, StupidBackoff)
+        return LanguageModel(bundle.tokenizer, bundle.model, sums_to_one=not is_stupid)
 
     def score(self, texts: Sequence[str]) -> list[SentenceScore]:
         """Every token of every sentence, and its end."""

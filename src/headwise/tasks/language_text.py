@@ -48,7 +48,13 @@ def tokenize(recipe: LanguageRecipe, watcher: Events) -> TokenizedText:
         sizes = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
         tokens.append(np.fromiter(chain.from_iterable(encoded), dtype=np.int32, count=int(sizes.sum())))
         lengths.append(sizes)
-    return TokenizedText(tokenizer, Ragged(np.concatenate(tokens), np.concatenate(lengths)))
+    text = TokenizedText(tokenizer, Ragged(np.concatenate(tokens), np.concatenate(lengths)))
+    if len(text.lines.tokens) < 2:
+        raise DataError(
+            f"data.train has {len(text.lines.tokens)} word(s), and nothing can be learnt of what follows what; give more text",
+            f"data.train 只有 {len(text.lines.tokens)} 个词，无从学习词与词的先后；请给出更多文本",
+        )
+    return text
 
 
 def read_part(recipe: LanguageRecipe, part: Part) -> Iterator[str]:

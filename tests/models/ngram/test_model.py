@@ -164,3 +164,5 @@ def test_discounts() -> None:
     assert (turing[1:4] > 0).all()
     assert (turing * np.array([0, 100, 30, 14, 0])).sum() == pytest.approx(100)  # what the unseen get: n₁
     assert find_discounts(np.array([9, 9]), Katz()) == pytest.approx([0, FALLBACK[0]])
+    with np.errstate(all="raise"):  # as many words twice as make 2 n₂ = n₁: nothing would be left to take
+        assert find_discounts(np.array([1, 1, 2]), Katz()) == pytest.approx([0, FALLBACK[0]])

@@ -105,8 +105,10 @@ def _good_turing(occurring: Floats, largest: int) -> Floats:
         if occurring[1 : top + 2].min() <= 0:
             continue
         rest = (top + 1) * occurring[top + 1] / occurring[1]
+        if rest >= 1:
+            continue
         ratio = ((r + 1) * occurring[2 : top + 2] / occurring[1 : top + 1] / r - rest) / (1 - rest)
-        if rest < 1 and ((ratio > 0) & (ratio < 1)).all():
+        if ((ratio > 0) & (ratio < 1)).all():
             return np.array([0.0, *(r * (1 - ratio)), 0.0])
     return np.array([0.0, FALLBACK[0]])
 
