@@ -112,7 +112,8 @@ def _plain(value: Any) -> str:
 
 def test_other_commands_say_what_it_is(pretrained: Path) -> None:
     with pytest.raises(
-        CheckpointError, match=r"bidirectional_language.*a language model is needed; use `headwise senses`"
+        CheckpointError,
+        match=r"bidirectional_language.*two half sentences do not.*a language model is needed; use `headwise senses`",
     ):
         LanguageModel.load(pretrained)
     with pytest.raises(CheckpointError, match="a classifier or tagger is needed"):

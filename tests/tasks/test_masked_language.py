@@ -15,6 +15,7 @@ from headwise.settings import read_settings_file
 from headwise.storage import read_json, write_manifest
 from headwise.tasks.bundle import KIND
 from headwise.tasks.labeller import Labeller
+from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.recipe import recipe_from
 from headwise.tasks.running import check_run, train
 from headwise.text.word_bounds import WordBounds
@@ -120,6 +121,14 @@ def test_a_classifier_starts_from_it(pretrained: Path, tmp_path: Path) -> None:
     assert not torch.equal(before["encoder.norm.gain"], after["encoder.norm.gain"])
     with pytest.raises(CheckpointError, match="a classifier or tagger is needed"):
         Labeller.load(pretrained)
+
+
+def test_it_gives_no_sentence_a_probability(pretrained: Path) -> None:
+    with pytest.raises(
+        CheckpointError,
+        match=r"guesses a hidden word from both sides.*a language model is needed; use `headwise senses`",
+    ):
+        LanguageModel.load(pretrained)
 
 
 def test_pre_training_goes_on_where_it_stopped(pretrained: Path, tmp_path: Path) -> None:

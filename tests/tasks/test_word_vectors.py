@@ -14,6 +14,7 @@ from headwise.models.vector_space import VectorSpace
 from headwise.settings import Settings, check_settings, read_yaml
 from headwise.storage import publish_directory
 from headwise.tasks import word_vector_run
+from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.recipe import load_recipe
 from headwise.tasks.word_vector_files import export_word_vectors
 from headwise.tasks.word_vector_recipe import NegativeSampling, WordVectorModel, WordVectorRecipe
@@ -79,6 +80,10 @@ def test_from_a_recipe_to_the_commands(
     assert np.array_equal(loaded.space.vectors, made.space.vectors)
     assert loaded.recipe == settings
     assert loaded.counts is not None
+    with pytest.raises(
+        CheckpointError, match=r"have no probabilities.*a language model is needed; use `headwise nearest`"
+    ):
+        LanguageModel.load(tmp_path / "run")
     with pytest.raises(UsageError, match="exists already; word vectors are trained in one go"):
         train_word_vectors(settings, run=tmp_path / "run")
 

@@ -85,8 +85,10 @@ COMMANDS = {
 """What to use a model of each task with."""
 
 
-def explain_task(task: Any, needed_en: str, needed_zh: str, recipe: str, path: Path) -> CheckpointError:
-    """A bundle of another task than the command is for."""
+def explain_task(
+    task: Any, needed_en: str, needed_zh: str, recipe: str, path: Path, *, why: tuple[str, str] = ("", "")
+) -> CheckpointError:
+    """A bundle of another task than the command is for; `why` (in both languages) it cannot answer."""
     command = COMMANDS.get(task)
     use_en = f"use `headwise {command}` with this one, or " if command else ""
     use_zh = f"该模型请用 `headwise {command}`，或" if command else "请"
@@ -96,8 +98,8 @@ def explain_task(task: Any, needed_en: str, needed_zh: str, recipe: str, path: P
         else (f"a model of task {task!r}", f"任务 {task!r} 的模型")
     )
     return CheckpointError(
-        f"is {what_en}, {needed_en} is needed; {use_en}train one, e.g. `headwise train {recipe} --run runs/{recipe}`",
-        f"是{what_zh}，需要{needed_zh}；{use_zh}训练一个，例如 `headwise train {recipe} --run runs/{recipe}`",
+        f"is {what_en}{why[0] and f' ({why[0]})'}, {needed_en} is needed; {use_en}train one, e.g. `headwise train {recipe} --run runs/{recipe}`",
+        f"是{what_zh}{why[1] and f'（{why[1]}）'}，需要{needed_zh}；{use_zh}训练一个，例如 `headwise train {recipe} --run runs/{recipe}`",
         file=path,
     )
 

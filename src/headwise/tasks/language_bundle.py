@@ -19,7 +19,7 @@ from headwise.models.choices import LanguageNetwork, build_language_model
 from headwise.models.ngram import NgramModel, NgramSettings
 from headwise.models.ngram.tables import NgramTables
 from headwise.settings import check_settings, read_settings_file
-from headwise.storage import publish_directory, read_json, verify_directory
+from headwise.storage import MANIFEST, publish_directory, read_json, verify_directory
 from headwise.tasks.bundle import KIND, check_listed, explain_task, find_bundle
 from headwise.tasks.language_recipe import LanguageRecipe, SentenceReading, StreamReading
 from headwise.tasks.neural_tokens import NeuralTokenModel
@@ -30,6 +30,8 @@ from headwise.training.precision import choose_device
 from headwise.weights import Weights, load_weights, read_tensors, write_tensors
 
 WEIGHTS = "weights.safetensors"
+WORD_VECTORS = "word vectors"
+"""The kind of their bundle (word_vector_run.py), which is no recipe's model."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +61,37 @@ def save_language_bundle(
 def load_language_bundle(directory: Path) -> LanguageBundle:
     """A verified language model."""
     path = find_bundle(directory)
+    manifest = read_json(path / MANIFEST)
+    if isinstance(manifest, dict) and manifest.get("kind") == WORD_VECTORS:
+        raise _explain("word_vectors", path)
     check_listed(verify_directory(path, kind=KIND), path)
     data = read_settings_file(path / "recipe.yaml")
     if data.get("task") != "language_modeling":
-        raise explain_task(data.get("task"), "a language model", "语言模型", "ptb-ngram", path)
+        raise _explain(data.get("task"), path)
     recipe = check_settings(LanguageRecipe, data, file=path / "recipe.yaml")
     tokenizer = load_tokenizers(path / "tokenizer").source
     model = _restore(recipe, tokenizer.size, path / WEIGHTS)
     return LanguageBundle(path, recipe, tokenizer, model, read_json(path / "results.json"))
+
+
+def _explain(task: Any, path: Path) -> CheckpointError:
+    """Why a model of another kind answers neither question, and what it is for."""
+    match task:
+        case "masked_language":
+            why = (
+                "it guesses a hidden word from both sides and gives no sentence a probability",
+                "它从两侧猜被遮住的词，不给句子概率",
+            )
+        case "bidirectional_language":
+            why = (
+                "it reads from both ends, and two half sentences do not make the probability of a whole one",
+                "它从两端各读一半，两个半句合不成整句的概率",
+            )
+        case "word_vectors":
+            why = ("vectors of single words have no probabilities", "单个词的向量没有概率")
+        case _:
+            why = ("", "")
+    return explain_task(task, "a language model", "语言模型", "ptb-ngram", path, why=why)
 
 
 def _restore(recipe: LanguageRecipe, size: int, file: Path) -> NgramModel | NeuralTokenModel:
