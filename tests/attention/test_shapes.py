@@ -3,11 +3,13 @@
 import pytest
 import torch
 
+from headwise.attention.choices import Reformer, build_attention
 from headwise.attention.full import FullAttention
+from headwise.attention.masks import Mask, causal, everything, explicit, padding, segments
 from headwise.attention.multi_head import MultiHeadAttention
-from headwise.attention.shapes import check_heads, check_shapes
+from headwise.attention.shapes import check_heads, check_shapes, check_tokens
 from headwise.attention.window import WindowAttention
-from headwise.errors import UsageError
+from headwise.errors import MaskError, UsageError
 from headwise.language import use_language
 
 Q = torch.zeros(2, 3, 5, 7)
@@ -46,3 +48,56 @@ def test_heads_divide_a_width(num_heads: int) -> None:
 def test_a_window_sees_a_neighbour(left: int, right: int) -> None:
     with pytest.raises(UsageError, match=f"a window of {left} tokens to the left and {right} to the right"):
         WindowAttention(left, right)
+
+
+@pytest.mark.parametrize(
+    ("mask", "problem"),
+    [
+        (padding(torch.ones(2, 6, dtype=torch.bool)), r"padding\(…\) has the shape \[2, 6\], and \[2, 7\] is needed"),
+        (padding(torch.ones(3, 7, dtype=torch.bool)), r"has the shape \[3, 7\], and \[2, 7\] is needed"),
+        (
+            segments(torch.ones(2, 4).int(), torch.ones(2, 7).int()),
+            r"segments\(…\) has the shape \[2, 4\], and \[2, 5\]",
+        ),
+        (
+            segments(torch.ones(2, 5).int(), torch.ones(2, 8).int()),
+            r"segments\(…\) has the shape \[2, 8\], and \[2, 7\]",
+        ),
+        (
+            explicit(torch.ones(1, 1, 5, 6, dtype=torch.bool)),
+            r"explicit\(…\) has the shape \[1, 1, 5, 6\], and \[2, 1, 5, 7\]",
+        ),
+        (causal() & padding(torch.ones(2, 6, dtype=torch.bool)), r"padding\(…\) has the shape"),
+    ],
+)
+def test_a_layer_refuses_a_mask_made_for_other_tokens(mask: Mask, problem: str) -> None:
+    layer, x, memory = MultiHeadAttention(4, 2, FullAttention()), torch.ones(2, 5, 4), torch.ones(2, 7, 4)
+    for ask in (layer, layer.weights):
+        with pytest.raises(MaskError, match=problem):
+            ask(x, memory, mask)
+        assert ask(x, memory, explicit(torch.ones(1, 2, 1, 7, dtype=torch.bool))).isfinite().all()
+
+
+def test_a_layer_refuses_tokens_of_another_width() -> None:
+    layer, x = MultiHeadAttention(16, 2, FullAttention()), torch.ones(2, 5, 15)
+    with pytest.raises(
+        UsageError, match=r"x has the shape \[2, 5, 15\], and this attention reads \[batch, time, 16\]; give"
+    ):
+        layer(x, x, everything())
+    use_language("zh")
+    with pytest.raises(UsageError, match=r"x 的形状为 \[2, 5, 15\]，而此注意力读取"):
+        layer(x, x, everything())
+
+
+def test_every_row_looks_at_a_row_of_its_own() -> None:
+    with pytest.raises(UsageError, match="x has a batch of 2 and memory one of 3"):
+        check_tokens(torch.ones(2, 5, 4), torch.ones(3, 5, 4), everything(), dim=4)
+
+
+def test_shared_queries_and_keys_look_at_no_other_sequence() -> None:
+    layer = build_attention(Reformer(num_buckets=2), dim=16, num_heads=2, dropout_rate=0.0, role="encoder")
+    with pytest.raises(
+        UsageError,
+        match=r"its keys are its own queries; give the same tensor as x and memory, or use attention\.kind=fused",
+    ):
+        layer(torch.ones(2, 5, 16), torch.ones(2, 5, 16), everything())

@@ -62,6 +62,24 @@ def test_a_row_over_a_limit_is_refused_in_both_languages() -> None:
     assert "而每行有 8 个词元" in str(caught.value)
 
 
+def test_what_certainly_suffices_and_what_has_no_limit_are_named() -> None:
+    settings = small(
+        position={"kind": "learned", "max_length": 5},
+        encoder={"layers": 1, "heads": 2, "attention": {"kind": "linformer", "rank": 3, "max_length": 5}},
+        decoder={"layers": 1, "heads": 2, "attention": LOCATION},
+    )
+    found = []
+    for limit in source_limits(settings) + target_limits(settings)[1:]:
+        with pytest.raises(SettingsError) as caught:
+            check_rows([limit], 8, rows=("data.row_tokens", "data.row_tokens"), enough=16)
+        found.append(str(caught.value).partition("; ")[2])
+    position, encoder, decoder = found
+    assert position.startswith("set model.position.max_length=16 or more, make the rows shorter, or use ")
+    assert "model.position.kind=sinusoidal or model.position.kind=rotary or model.position.kind=alibi" in position
+    assert "or use model.encoder.attention.kind=fused, without a limit" in encoder
+    assert "or use model.decoder.attention.score.kind=scaled_dot, without a limit" in decoder
+
+
 @pytest.mark.parametrize("place", ["encoder", "decoder", "cross"])
 def test_the_limit_is_the_longest_row_that_runs(place: str, generator: torch.Generator) -> None:
     summed = {"kind": "linformer", "rank": 3, "max_length": 7}

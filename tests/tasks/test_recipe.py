@@ -115,20 +115,26 @@ def test_positions_must_reach_the_end_of_a_row() -> None:
 
 
 @pytest.mark.parametrize(
-    ("override", "key"),
+    ("override", "key", "enough"),  # source rows may be longer than those of the target
     [
-        ("model.encoder.attention={kind: linformer, max_length: 48}", "model.encoder.attention.max_length"),
-        ("model.decoder.cross_attention={kind: linformer, max_length: 48}", "model.decoder.cross_attention.max_length"),
+        ("model.encoder.attention={kind: linformer, max_length: 48}", "model.encoder.attention.max_length", 128),
+        (
+            "model.decoder.cross_attention={kind: linformer, max_length: 48}",
+            "model.decoder.cross_attention.max_length",
+            128,
+        ),
+        ("model.position={kind: learned, max_length: 48}", "model.position.max_length", 128),
         (
             "model.decoder.attention={kind: full, score: {kind: location, max_length: 48}}",
             "model.decoder.attention.score.max_length",
+            64,
         ),
     ],
 )
-def test_attention_of_limited_length_must_reach_it_too(override: str, key: str) -> None:
+def test_attention_of_limited_length_must_reach_it_too(override: str, key: str, enough: int) -> None:
     with pytest.raises(SettingsError, match=f"{key} is 48, but rows have 64 tokens") as caught:
         load_recipe("pocket", [override])
-    assert f"set {key}=64 or more" in str(caught.value)
+    assert f"set {key}={enough} or more" in str(caught.value)
     load_recipe("pocket", [override.replace("48", "64")])
 
 

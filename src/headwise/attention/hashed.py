@@ -32,7 +32,7 @@ from headwise.attention.cache import Cache, KeyValueCache
 from headwise.attention.lines import Lined, lay_on_line, prepare_line, refuse_bias, reorder
 from headwise.attention.masked_products import widen
 from headwise.attention.masks import Mask, Segments
-from headwise.attention.multi_head import MultiHeadAttention, Relation
+from headwise.attention.multi_head import KeysValues, MultiHeadAttention, Relation
 from headwise.attention.normalizers import masked_softmax
 from headwise.attention.sentences import join_numbers
 from headwise.attention.shapes import check_shapes
@@ -59,6 +59,13 @@ class SharedQueryKeyAttention(MultiHeadAttention):
     def project(self, x: Float[Tensor, "batch time dim"]) -> tuple[Tensor, Tensor, Tensor]:
         q = self._split(self.query(x))
         return q, q, self._split(self.value(x))
+
+    def keys_values(self, memory: Float[Tensor, "batch key dim"]) -> KeysValues:
+        raise UsageError(
+            "attention.kind=reformer was asked to look at another sequence, and its keys are its own queries; give the same tensor as x and "
+            "memory, or use attention.kind=fused",
+            "attention.kind=reformer 被要求看另一个序列，而它的键就是自己的查询；请让 x 与 memory 为同一张量，或用 attention.kind=fused",
+        )
 
 
 class HashedAttention(nn.Module):

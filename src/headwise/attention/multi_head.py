@@ -21,7 +21,7 @@ from headwise.attention.cache import Cache, KeyValueCache
 from headwise.attention.full import FullAttention
 from headwise.attention.fused import FusedAttention
 from headwise.attention.masks import Mask
-from headwise.attention.shapes import check_heads
+from headwise.attention.shapes import check_heads, check_tokens
 
 
 @runtime_checkable
@@ -149,6 +149,7 @@ class MultiHeadAttention(nn.Module):
         position: Int[Tensor, "batch query"] | None = None,
     ) -> Float[Tensor, "batch query dim"]:
         """`position` is where tokens stand in their sentences; asked for in self-attention only, where a relation needs it."""
+        check_tokens(x, memory, mask, dim=self.num_heads * self.head_dim)
         if memory is x:
             return self._attend_self(x, mask, position)
         return self.attend(x, self.keys_values(memory), mask)
@@ -227,6 +228,7 @@ class MultiHeadAttention(nn.Module):
         position: Int[Tensor, "batch query"] | None = None,
     ) -> Float[Tensor, "batch head query key"]:
         """The map for people to look at; the fast path never stores it (see taps.py)."""
+        check_tokens(x, memory, mask, dim=self.num_heads * self.head_dim)
         if memory is not x:
             return self.weights_over(x, self.keys_values(memory), mask)
         q, k, _ = self.queries_keys_values(x, position, length=x.shape[1])

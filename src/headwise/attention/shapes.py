@@ -1,4 +1,4 @@
-"""Whether queries, keys and values fit together: asked by every kernel before it computes, from sizes alone.
+"""Whether queries, keys and values fit together, and tokens their layer: asked before anything is computed, from sizes alone.
 
     queries [batch, head, query, d]     keys [batch, head, key, d]     values [batch, head, key, value_dim]
 
@@ -7,7 +7,8 @@ Some kernels would fail on others with a message of matrices, some would silentl
 
 from torch import Tensor
 
-from headwise.errors import UsageError
+from headwise.attention.masks import Explicit, Mask, Padding, Segments
+from headwise.errors import MaskError, UsageError
 
 
 def check_shapes(q: Tensor, k: Tensor, v: Tensor, *, same_width: bool = True) -> None:
@@ -41,4 +42,40 @@ def check_heads(dim: int, num_heads: int) -> None:
         raise UsageError(
             f"{num_heads} heads do not divide a width of {dim}; give a number of heads that does, or another dim",
             f"{num_heads} 个头不能整除宽度 {dim}；请给出能整除的头数，或更换 dim",
+        )
+
+
+def check_tokens(x: Tensor, memory: Tensor, mask: Mask, *, dim: int) -> None:
+    """Refuse tokens that a layer of width `dim` cannot read, or a mask that was made for others. Sizes only: a compiled step has nothing of it."""
+    for name, tokens in (("x", x), ("memory", memory)):
+        if tokens.ndim != 3 or tokens.shape[2] != dim:
+            raise UsageError(
+                f"{name} has the shape {list(tokens.shape)}, and this attention reads [batch, time, {dim}]; give vectors of that width, or "
+                "build it with another dim",
+                f"{name} 的形状为 {list(tokens.shape)}，而此注意力读取 [batch, time, {dim}]；请给出该宽度的向量，或以别的 dim 建立它",
+            )
+    if x.shape[0] != memory.shape[0]:
+        raise UsageError(
+            f"x has a batch of {x.shape[0]} and memory one of {memory.shape[0]}; give every row of x its own row of memory",
+            f"x 的批为 {x.shape[0]}，memory 的批为 {memory.shape[0]}；请为 x 的每一行给出对应的 memory",
+        )
+    batch, queries, keys = x.shape[0], x.shape[1], memory.shape[1]
+    for part in mask.parts:
+        match part:
+            case Padding(real=real):
+                _check_table("padding", real, (batch, keys))
+            case Segments(query=query, key=key):
+                _check_table("segments", query, (batch, queries))
+                _check_table("segments", key, (batch, keys))
+            case Explicit(allowed=allowed):
+                _check_table("explicit", allowed, (batch, *allowed.shape[1:2], queries, keys))
+
+
+def _check_table(name: str, table: Tensor, needed: tuple[int, ...]) -> None:
+    fits = table.ndim == len(needed) and table.shape[-1] == needed[-1]
+    if not fits or any(size not in (1, full) for size, full in zip(table.shape, needed, strict=True)):
+        raise MaskError(
+            f"the mask {name}(…) has the shape {list(table.shape)}, and {list(needed)} is needed for these tokens; make it of the same batch "
+            "and lengths",
+            f"掩码 {name}(…) 的形状为 {list(table.shape)}，而这些词元需要 {list(needed)}；请使批与长度一致",
         )

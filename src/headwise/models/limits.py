@@ -10,7 +10,7 @@ Tested against: rows one token longer, which the kernels refuse themselves.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headwise.attention.choices import AttentionSettings, Full, Linformer, Reformer
 from headwise.attention.score_choices import LocationSettings, ScoreSettings
@@ -27,6 +27,8 @@ class Limit:
 
     key: str
     tokens: int
+    unlimited: tuple[str, ...] = field(default=(), compare=False)
+    """Settings that have no such limit."""
 
 
 def source_limits(model: TranslatorSettings) -> list[Limit]:
@@ -52,14 +54,16 @@ def row_limits(model: DecoderOnlySettings | EncoderRung) -> list[Limit]:
     return [*_of_position(model.position), *_of_attention(model.attention, "model.attention")]
 
 
-def check_rows(limits: Iterable[Limit], num_tokens: int, *, rows: tuple[str, str]) -> None:
-    """Refuse rows of `num_tokens` that are too long; `rows` says what sets their length, in English and Chinese."""
+def check_rows(limits: Iterable[Limit], num_tokens: int, *, rows: tuple[str, str], enough: int | None = None) -> None:
+    """Refuse rows of `num_tokens` that are too long; `rows` says what sets their length, in English and Chinese, `enough` what certainly suffices if it is more."""
+    needed = num_tokens if enough is None else enough
     for limit in limits:
         if limit.tokens < num_tokens:
             raise SettingsError(
-                f"{limit.key} is {limit.tokens}, but rows have {num_tokens} tokens ({rows[0]}); set {limit.key}={num_tokens} or more, "
-                "or make the rows shorter",
-                f"{limit.key} 为 {limit.tokens}，而每行有 {num_tokens} 个词元（{rows[1]}）；请设 {limit.key}={num_tokens} 或更大，或缩短行长",
+                f"{limit.key} is {limit.tokens}, but rows have {num_tokens} tokens ({rows[0]}); set {limit.key}={needed} or more, "
+                f"make the rows shorter, or use {' or '.join(limit.unlimited)}, without a limit",
+                f"{limit.key} 为 {limit.tokens}，而每行有 {num_tokens} 个词元（{rows[1]}）；请设 {limit.key}={needed} 或更大，或缩短行长，"
+                f"或用没有长度限制的 {'、'.join(limit.unlimited)}",
             )
 
 
@@ -83,13 +87,14 @@ def check_buckets(model: EncoderDecoderSettings | DecoderOnlySettings | EncoderR
 
 
 def _of_position(position: PositionSettings) -> list[Limit]:
-    return [Limit("model.position.max_length", position.max_length)] if isinstance(position, Learned) else []
+    unlimited = tuple(f"model.position.kind={kind}" for kind in ("sinusoidal", "rotary", "alibi"))
+    return [Limit("model.position.max_length", position.max_length, unlimited)] if isinstance(position, Learned) else []
 
 
 def _of_attention(attention: AttentionSettings, key: str) -> list[Limit]:
     match attention:
         case Linformer(max_length=tokens):
-            return [Limit(f"{key}.max_length", tokens)]
+            return [Limit(f"{key}.max_length", tokens, (f"{key}.kind=fused",))]
         case Full(score=score):
             return _of_score(score, key)
         case _:
@@ -97,4 +102,7 @@ def _of_attention(attention: AttentionSettings, key: str) -> list[Limit]:
 
 
 def _of_score(score: ScoreSettings, key: str) -> list[Limit]:
-    return [Limit(f"{key}.score.max_length", score.max_length)] if isinstance(score, LocationSettings) else []
+    unlimited = (f"{key}.score.kind=scaled_dot",)
+    return (
+        [Limit(f"{key}.score.max_length", score.max_length, unlimited)] if isinstance(score, LocationSettings) else []
+    )

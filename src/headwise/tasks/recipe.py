@@ -73,8 +73,10 @@ class Recipe(Settings):
                 "model.embedding.tied=all 要求两种语言共用词表；请设 text.shared=true，或 model.embedding.tied=output",
             )
         self._check_kind()
-        limits = source_limits(self.model) + target_limits(self.model)
-        check_rows(limits, self.data.row_tokens, rows=("data.row_tokens", "data.row_tokens"))
+        # Source rows are in the proportion of the languages, which only the text knows.
+        source = "data.row_tokens, and source rows may be longer", "data.row_tokens，源语言行可能更长"
+        check_rows(source_limits(self.model), self.data.row_tokens, rows=source, enough=2 * self.data.row_tokens)
+        check_rows(target_limits(self.model), self.data.row_tokens, rows=("data.row_tokens", "data.row_tokens"))
         if isinstance(self.model, EncoderDecoderSettings):
             check_buckets(self.model, self.data.row_tokens)
             check_recomputing(self.model.norm, self.training.recompute)

@@ -217,11 +217,16 @@ class Translator:
         """Refuse a sentence before the model sees it: attention's cost grows with the square of its length."""
         if num_tokens > self.longest_source.tokens:
             limit, key = self.longest_source.tokens, self.longest_source.key
+            others = self.longest_source.unlimited
+            more = (
+                f", or train a model with a larger {key}, or with {' or '.join(others)}, without a limit" if key else ""
+            )
+            more_zh = f"，或以更大的 {key}、或没有长度限制的 {'、'.join(others)} 训练模型" if key else ""
             raise DataError(
                 f"sentence {line} of the input has {num_tokens:,} tokens, at most {limit:,} are translated"
-                f"{f' (the model was built with {key}={limit})' if key else ''}; split it into sentences",
+                f"{f' (the model was built with {key}={limit})' if key else ''}; split it into sentences{more}",
                 f"输入的第 {line} 句有 {num_tokens:,} 个词元，最多翻译 {limit:,} 个"
-                f"{f'（模型以 {key}={limit} 构建）' if key else ''}；请拆成句子",
+                f"{f'（模型以 {key}={limit} 构建）' if key else ''}；请拆成句子{more_zh}",
             )
 
     def _translation(
