@@ -152,3 +152,15 @@ def test_norms_over_tokens_count_a_batch_once() -> None:
     for norm in ("power", "batch"):  # a language model's blocks too, in a new run and in one that goes on
         with pytest.raises(SettingsError, match=rf"norm\.kind={norm} would count its batch twice"):
             load_recipe("shakespeare-gpt", [f"model.norm.kind={norm}", "training.recompute=blocks"])
+
+
+@pytest.mark.parametrize("kind", ["word", "window", "encoder", "elmo"])
+def test_a_rung_keeps_what_the_recipe_says_of_all_rungs(kind: str) -> None:
+    """Rungs are compared at equal settings: only what a rung does not have may differ from the recipe."""
+    before, after = load_recipe("ud-ewt-tags"), load_recipe("ud-ewt-tags", [f"model.kind={kind}"])
+    assert after.model.kind == kind
+    same = {name for name in type(before.model).model_fields if name in type(after.model).model_fields} - {"kind"}
+    if kind == "elmo":
+        same -= {"letters", "word_dropout", "spelling"}  # it reads every word by its letters already
+    assert "dropout" in same
+    assert {name: getattr(after.model, name) for name in same} == {name: getattr(before.model, name) for name in same}

@@ -2,21 +2,32 @@
 
     training.steps=100     model.norm.kind=rms     data.train='[corpus/a, {path: corpus/b, weight: 2}]'
 
-The part right of `=` is read as YAML. Changing a `kind` starts that choice afresh: the keys of the old kind would not fit.
+The part right of `=` is read as YAML. Changing a `kind` keeps what the new kind has too (kinds.py) and says which keys of the old one are gone;
+where the settings type is not known, it starts the choice afresh.
 
 Tested against: the same change made by hand in the file.
 """
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headwise.errors import SettingsError
+from headwise.language import say
+from headwise.settings.kinds import SettingsClass, find_kind, keep_known
 from headwise.settings.reading import read_yaml
 
+logger = logging.getLogger(__name__)
 
-def apply_overrides(data: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """A changed copy of the data; later overrides win over earlier ones, whatever the order of a kind and its keys."""
+
+def apply_overrides(
+    data: Mapping[str, Any], overrides: Sequence[str], *, settings: SettingsClass | None = None
+) -> dict[str, Any]:
+    """A changed copy of the data; later overrides win over earlier ones, whatever the order of a kind and its keys.
+
+    `settings` is the type that the data will be checked against: by it a new kind knows which keys it can keep.
+    """
     result = _deep_copy(data)
     for override in _kinds_before_their_keys(overrides):
         path, equals, text = override.partition("=")
@@ -26,12 +37,38 @@ def apply_overrides(data: Mapping[str, Any], overrides: Sequence[str]) -> dict[s
                 f"{override!r} is not an override; write key.path=value, e.g. training.steps=100",
                 f"{override!r} 不是覆盖项；请写成 键.路径=值，例如 training.steps=100",
             )
-        _set_path(result, keys, _read_value(override, text), override)
+        value = _read_value(override, text)
+        if keys[-1] == "kind":
+            _change_kind(result, keys[:-1], value, settings)
+        _set_path(result, keys, value, override)
     return result
 
 
+def _change_kind(data: dict[str, Any], keys: Sequence[str], kind: Any, settings: SettingsClass | None) -> None:
+    """Take the keys out of a choice that its new kind does not have."""
+    choice: Any = data
+    for key in keys:
+        is_there = isinstance(choice, dict) or (isinstance(choice, list) and key.isdigit() and int(key) < len(choice))
+        choice = None if not is_there else choice.get(key) if isinstance(choice, dict) else choice[int(key)]
+    if not isinstance(choice, dict) or choice.get("kind") == kind:
+        return
+    new = None if settings is None else find_kind(settings, data, keys, kind)
+    kept, dropped = ({}, ()) if new is None else keep_known(choice, new, kind)
+    choice.clear()
+    choice.update(kept)
+    if dropped:
+        place = ".".join((*keys, "kind"))
+        logger.warning(
+            "%s",
+            say(
+                f"{place}={kind} does not have {', '.join(dropped)} as the recipe sets it; left out",
+                f"{place}={kind} 没有配方中所设的 {'、'.join(dropped)}；已略去",
+            ),
+        )
+
+
 def _kinds_before_their_keys(overrides: Sequence[str]) -> list[str]:
-    """A change of kind empties its choice, so it moves before the keys of that choice: they would be lost in silence."""
+    """A change of kind takes keys out of its choice, so it moves before the keys of that choice: they would be lost."""
     ordered: list[str] = []
     for override in overrides:
         path = override.partition("=")[0].strip()
@@ -70,8 +107,6 @@ def _set_path(data: Any, keys: Sequence[str], value: Any, override: str) -> None
     if isinstance(data, list) and last.isdigit() and int(last) < len(data):
         data[int(last)] = value
     elif isinstance(data, dict):
-        if last == "kind" and data.get("kind") != value:
-            data.clear()
         data[last] = value
     else:
         raise _no_place(override, last)

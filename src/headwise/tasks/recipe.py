@@ -182,36 +182,47 @@ def read_recipe_text(name: str | Path) -> str:
 def load_recipe(name: str | Path, overrides: Sequence[str] = ()) -> AnyRecipe:
     """A checked recipe of any task from a path or a shipped name, with `key.path=value` changes."""
     path = find_recipe(name)
-    data = apply_overrides(read_settings_file(path), require_texts(overrides, "overrides"))
-    return check_recipe(data, file=path)
+    return check_recipe(_change(read_settings_file(path), overrides), file=path)
 
 
 def recipe_from(data: dict[str, Any], overrides: Sequence[str] = ()) -> AnyRecipe:
     """A checked recipe from plain data, as written in Python."""
-    return check_recipe(apply_overrides(data, require_texts(overrides, "overrides")))
+    return check_recipe(_change(data, overrides))
+
+
+def _change(data: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    return apply_overrides(data, require_texts(overrides, "overrides"), settings=_type_of(data))
+
+
+def _type_of(data: Mapping[str, Any]) -> type[AnyRecipe] | None:
+    """The recipe type of the task that the data names; without one it is a translation."""
+    match data.get("task", "translation"):
+        case "language_modeling":
+            return LanguageRecipe
+        case "word_vectors":
+            return WordVectorRecipe
+        case "classification" | "tagging":
+            return LabelRecipe
+        case "masked_language":
+            return MaskedRecipe
+        case "bidirectional_language":
+            return BidirectionalRecipe
+        case "translation":
+            return Recipe
+        case _:
+            return None
 
 
 def check_recipe(data: Mapping[str, Any], *, file: Path | str | None = None) -> AnyRecipe:
     """The recipe of whatever task the data names; without one it is a translation."""
-    match data.get("task", "translation"):
-        case "language_modeling":
-            return check_settings(LanguageRecipe, data, file=file)
-        case "word_vectors":
-            return check_settings(WordVectorRecipe, data, file=file)
-        case "classification" | "tagging":
-            return check_settings(LabelRecipe, data, file=file)
-        case "masked_language":
-            return check_settings(MaskedRecipe, data, file=file)
-        case "bidirectional_language":
-            return check_settings(BidirectionalRecipe, data, file=file)
-        case "translation":
-            return check_settings(Recipe, data, file=file)
-        case other:
-            raise SettingsError(
-                f"task: must be {' or '.join(map(repr, TASKS))}, not {other!r:.60}",
-                f"task：必须是 {' 或 '.join(map(repr, TASKS))}，而不是 {other!r:.60}",
-                file=file,
-            )
+    found = _type_of(data)
+    if found is None:
+        raise SettingsError(
+            f"task: must be {' or '.join(map(repr, TASKS))}, not {data['task']!r:.60}",
+            f"task：必须是 {' 或 '.join(map(repr, TASKS))}，而不是 {data['task']!r:.60}",
+            file=file,
+        )
+    return check_settings(found, data, file=file)
 
 
 def load_translation_recipe(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
