@@ -60,7 +60,7 @@ def test_what_cannot_stand_in_one_table(tmp_path: Path) -> None:
         UsageError, match="tags is of task tagging, reviews of classification; compare recipes of one task"
     ):
         plan_comparison([tags, reviews], directory=tmp_path)
-    with pytest.raises(UsageError, match=r"have different test sets; give one data\.test for all"):
+    with pytest.raises(UsageError, match=r"differ in data\.test, .*; give one data\.test for all"):
         plan_comparison([reviews, "data.test=a.tsv,b.tsv"], directory=tmp_path)
     with pytest.raises(
         SettingsError, match="task is masked_language; recipes of translation, tagging or classification"
