@@ -7,10 +7,12 @@ import pytest
 import torch
 
 from headwise.errors import DataError, UsageError
+from headwise.explorer import worked_pictures
+from headwise.explorer.drawing import Fonts
 from headwise.explorer.number_tables import MAX_FILE_BYTES, NumberTable, arrange, read_numbers
 from headwise.explorer.worked import EXAMPLES, WorkedAttention, choose_settings, estimate, work_out
 from headwise.explorer.worked_pictures import draw_worked
-from headwise.explorer.worked_tables import make_tables
+from headwise.explorer.worked_tables import describe_weights, make_tables
 from headwise.language import use_language
 from tests.explorer.test_heat_maps import assert_drawn, warnings_are_errors
 
@@ -185,3 +187,29 @@ def test_no_curve_where_places_count(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     draw_worked(work("waist", None, "softmax", "window={kind: local_m, half_width: 1}"), tmp_path / "a.png")
     with pytest.raises(AssertionError):
         draw_worked(work("waist"), tmp_path / "b.png")
+
+
+def test_without_a_chinese_font_the_title_stays_whole_in_english() -> None:
+    worked, fonts = work("waist"), Fonts(families=(), characters=frozenset(range(32, 0x2FFF)))
+    use_language("zh")
+    assert describe_weights(worked) == "对各键做 softmax"
+    assert describe_weights(worked, tell=fonts.say) == "softmax over the keys"
+
+
+@pytest.mark.parametrize("queries", ["52,55,57", "51,58", "57"])
+def test_what_is_written_beside_a_query_stays_inside_the_frame(queries: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+    monkeypatch.setattr(worked_pictures, "save_figure", lambda figure, path: drawn.append(figure))
+    plain = work("waist")
+    asked = [[float(number)] for number in queries.split(",")]
+    worked = work_out(plain.keys.tolist(), plain.values.tolist(), asked, settings=plain.settings)
+    draw_worked(worked, "x.png")
+    (figure,) = drawn
+    figure.draw_without_rendering()
+    axes = figure.subfigs[1].axes[0]
+    frame = axes.get_window_extent()
+    assert len(axes.texts) == len(asked)
+    for text in axes.texts:
+        box = text.get_window_extent()
+        assert frame.x0 < box.x0 < box.x1 < frame.x1
+        assert frame.y0 < box.y0 < box.y1 < frame.y1

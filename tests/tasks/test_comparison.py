@@ -14,7 +14,7 @@ import pytest
 from headwise.errors import UsageError
 from headwise.evaluation.several_seeds import Estimate
 from headwise.storage import write_text
-from headwise.tasks import comparison_runs
+from headwise.tasks import comparison_runs, comparison_table
 from headwise.tasks.comparison import compare, step_seconds
 from headwise.tasks.comparison_plan import Run, plan_comparison
 from headwise.tasks.comparison_runs import finished_results, last_step
@@ -197,3 +197,10 @@ def test_the_reason_is_that_of_this_attempt(tmp_path: Path, monkeypatch: pytest.
         ("seed 1: it said nothing",),
         ("seed 1: the disk is full",),
     ]
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"), [(-0.04, "+0.0"), (-0.0, "+0.0"), (0.04, "+0.0"), (-0.06, "-0.1"), (1.25, "+1.2")]
+)
+def test_a_difference_of_nothing_has_no_minus(number: float, shown: str) -> None:
+    assert comparison_table._signed(number) == shown

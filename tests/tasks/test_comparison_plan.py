@@ -74,6 +74,11 @@ def test_what_cannot_be_compared_is_refused(words: list[str], message: str) -> N
         plan_comparison(words, directory=Path("here"))
 
 
+def test_a_recipe_that_does_not_exist_is_said_before_anything_else() -> None:
+    with pytest.raises(SettingsError, match="there is no recipe 'nosuch'"):
+        plan_comparison(["nosuch"], directory=Path("here"))
+
+
 def test_slips_are_refused() -> None:
     with pytest.raises(SettingsError, match="a value is empty"):
         plan("model.dim=16,32,")

@@ -54,7 +54,7 @@ def draw_worked(worked: WorkedAttention, path: Path | str) -> None:
         axes.set_xlabel(fonts.say(*name), color=MUTED, fontsize=10)
     for part in parts[1:]:
         _draw_curve(part.subplots(), worked, fonts)
-    how = f"{describe_score(worked)}   ·   {describe_weights(worked)}"
+    how = f"{describe_score(worked)}   ·   {describe_weights(worked, tell=fonts.say)}"
     figure.suptitle(how if fonts.can_draw(how) else worked.settings.score.kind, fontsize=12, color=INK)
     write_plainly(figure.findobj(Text), fonts)
     save_figure(figure, Path(path))
@@ -85,10 +85,19 @@ def _draw_curve(axes: "Axes", worked: WorkedAttention, fonts: Fonts) -> None:
     axes.scatter(keys, values, s=30 + 220 * worked.weights[0].numpy(), color=LINE, alpha=0.55, zorder=2)
     axes.scatter(queries, worked.outputs[:, 0].numpy(), s=70, color=POINT, marker="D", zorder=3)
     for query, output in zip(queries[:MAX_NUMBERED], worked.outputs[:MAX_NUMBERED, 0].tolist(), strict=True):
-        note = f"  {query:.6g} → {output:.5g}"
+        # Under its diamond to the right; near the right edge, where it would leave the frame, above it to the left.
+        is_far = query > both.min() + 0.8 * (both.max() - both.min())
         axes.annotate(
-            note, (query, output), color=INK, fontsize=10, va="top", xytext=(4, -4), textcoords="offset points"
+            f"{query:.6g} → {output:.5g}",
+            (query, output),
+            color=INK,
+            fontsize=10,
+            xytext=(-10, 4) if is_far else (10, -4),
+            textcoords="offset points",
+            va="bottom" if is_far else "top",
+            ha="right" if is_far else "left",
         )
+    axes.margins(y=0.2)  # room for what is written under the lowest
     axes.set_xlabel(
         fonts.say(
             "circles: key and value, by their weight for the first query; diamonds: queries; line: any query",

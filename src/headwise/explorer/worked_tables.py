@@ -1,6 +1,6 @@
 """The three steps of a worked attention as tables of text: what the command line prints."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
@@ -37,12 +37,13 @@ def describe_score(worked: WorkedAttention) -> str:
     return FORMULAS[score.kind] + ("" if extra is None else f", {extra} = {getattr(score, extra):g}")
 
 
-def describe_weights(worked: WorkedAttention) -> str:
+def describe_weights(worked: WorkedAttention, *, tell: Callable[[str, str], str] = say) -> str:
+    """`tell` chooses the language: a picture may have to stay with letters it can draw."""
     names = {
-        "softmax": say("softmax over the keys", "对各键做 softmax"),
-        "sparsemax": say("sparsemax over the keys", "对各键做 sparsemax"),
-        "entmax": say("entmax (α = 1.5) over the keys", "对各键做 entmax（α = 1.5）"),
-        "hard": say("the best key alone", "只取最好的键"),
+        "softmax": tell("softmax over the keys", "对各键做 softmax"),
+        "sparsemax": tell("sparsemax over the keys", "对各键做 sparsemax"),
+        "entmax": tell("entmax (α = 1.5) over the keys", "对各键做 entmax（α = 1.5）"),
+        "hard": tell("the best key alone", "只取最好的键"),
     }
     return names[worked.settings.weights.kind]
 

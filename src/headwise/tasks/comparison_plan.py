@@ -23,7 +23,7 @@ from headwise.settings import read_yaml
 from headwise.tasks.label_bundle import new_labeller
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.planned_step import Subject
-from headwise.tasks.recipe import Recipe, load_recipe
+from headwise.tasks.recipe import Recipe, find_recipe, load_recipe
 
 MAX_RUNS = 1000
 
@@ -64,6 +64,7 @@ def plan_comparison(words: Sequence[str], *, seeds: Sequence[int] = (), director
         )
     variants = _variants(recipes, changes)
     if len(variants) < 2:
+        find_recipe(recipes[0])  # a recipe that does not exist is the greater mistake
         raise UsageError(
             f"there is one variant only ({next(iter(variants))}); give a second recipe, or several values separated by commas: "
             "model.norm.kind=layer,rms",

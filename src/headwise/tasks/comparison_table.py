@@ -153,6 +153,11 @@ class ComparisonResult:
         return lines
 
 
+def _signed(number: float) -> str:
+    """With its sign; what rounds to nothing has none to speak of, and is +0.0."""
+    return f"{round(number, 1) + 0.0:+.1f}"
+
+
 def _row(variant: VariantResult, yardstick: Yardstick) -> tuple[str, ...]:
     def text(value: float | None, form: str) -> str:
         return "–" if value is None else format(value, form)
@@ -169,7 +174,9 @@ def _row(variant: VariantResult, yardstick: Yardstick) -> tuple[str, ...]:
 
     found = variant.differences.get(metric)
     difference = (
-        "–" if found is None else f"{found.value:+.1f} [{found.low:+.1f}, {found.high:+.1f}] {variant.verdict(metric)}"
+        "–"
+        if found is None
+        else f"{_signed(found.value)} [{_signed(found.low)}, {_signed(found.high)}] {variant.verdict(metric)}"
     )
     second = variant.quality.get(yardstick.second) if yardstick.second else None
     speed = variant.sentences_per_second if yardstick.unit == "sentences" else variant.words_per_second
