@@ -1,5 +1,6 @@
 """Pre-training by hidden words, and starting from it."""
 
+import math
 import shutil
 from pathlib import Path
 
@@ -9,11 +10,12 @@ import torch
 
 from headwise.data.labelled_rows import RowBatch
 from headwise.data.masking import MASK, MaskingSettings, mask_rows
-from headwise.errors import CheckpointError, DataError, SettingsError
+from headwise.errors import CheckpointError, DataError, SettingsError, UsageError
 from headwise.randomness import numpy_generator
 from headwise.settings import read_settings_file
 from headwise.storage import read_json, write_manifest
 from headwise.tasks.bundle import KIND
+from headwise.tasks.gap_filling import GapFiller, load_predictor
 from headwise.tasks.labeller import Labeller
 from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.recipe import recipe_from
@@ -129,6 +131,27 @@ def test_it_gives_no_sentence_a_probability(pretrained: Path) -> None:
         match=r"guesses a hidden word from both sides.*a language model is needed; use `headwise senses`",
     ):
         LanguageModel.load(pretrained)
+
+
+def test_it_fills_in_a_gap_from_both_sides(pretrained: Path) -> None:
+    filler = load_predictor(pretrained)
+    assert isinstance(filler, GapFiller)
+    whole = filler.predict(f"{GOOD[0].split()[0]} ____", count=1000)
+    assert sum(math.exp(one.log_probability) for one in whole) == pytest.approx(1, abs=1e-6)
+    assert len(whole) == filler.tokenizer.size - 4
+    words = COUNTING[0].split()
+    filled = [filler.predict(" ".join([*words[:k], "____", *words[k + 1 :]]))[0].text for k in range(1, 7)]
+    assert sum(map(str.__eq__, filled, words[1:])) >= 4
+    assert filler.predict("____ two three") != filler.predict("____ film"), "what stands behind the gap is read"
+    for text, length, complaint in (
+        ("no gap", 1, "has 0 gaps"),
+        ("__ __", 1, "has 2 gaps"),
+        ("a __", 2, "2 tokens are"),
+    ):
+        with pytest.raises(UsageError, match=complaint):
+            filler.predict(text, length=length)
+    with pytest.raises(UsageError, match="has 22 tokens, this model has read 16 at most"):
+        filler.predict("____ " + "a " * 20)
 
 
 def test_pre_training_goes_on_where_it_stopped(pretrained: Path, tmp_path: Path) -> None:

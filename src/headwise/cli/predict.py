@@ -1,4 +1,4 @@
-"""`headwise predict`: which word comes next? The likeliest continuations by any language model."""
+"""`headwise predict`: which word comes next? The likeliest continuations by any language model, or words for a gap by a masked one."""
 
 import argparse
 import json
@@ -17,13 +17,15 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("the likeliest next words of a beginning", "给定开头，预测下一个词"),
         description=say(
             "The likeliest continuations of a beginning by a language model (a bundle or an ARPA file); a gap (____) may mark the "
-            "end. Without BEGINNING: --file, or standard input, one a line.\n\n"
+            "end. A masked model (BERT) reads both sides and fills in a gap anywhere. Without BEGINNING: --file, or standard input, one a line.\n\n"
             "  headwise predict --model runs/ptb 'the company said it ____'\n"
             "  headwise predict --model runs/ptb 'the company ____' --length 3 --top 10\n"
+            "  headwise predict --model runs/english-masked 'a ____ film'\n"
             "  headwise predict --model runs/ptb --file beginnings.txt --json",
-            "用语言模型（模型目录或 ARPA 文件）给出最可能的后续；可用 ____ 标出结尾的空。不给 BEGINNING 时读 --file，或标准输入，每行一个。\n\n"
+            "用语言模型（模型目录或 ARPA 文件）给出最可能的后续；可用 ____ 标出结尾的空。掩码模型（BERT）读两边，可补全任何位置的空。不给 BEGINNING 时读 --file，或标准输入，每行一个。\n\n"
             "  headwise predict --model runs/ptb 'the company said it ____'\n"
             "  headwise predict --model runs/ptb 'the company ____' --length 3 --top 10\n"
+            "  headwise predict --model runs/english-masked 'a ____ film'\n"
             "  headwise predict --model runs/ptb --file beginnings.txt --json",
         ),
     )
@@ -52,13 +54,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from headwise.cli.display import print_table
     from headwise.tasks.files import read_sentences
-    from headwise.tasks.language_model import LanguageModel
+    from headwise.tasks.gap_filling import load_predictor
 
     if arguments.beginnings and arguments.file is not None:
         raise UsageError(
             "beginnings and --file exclude each other; give one of them", "开头与 --file 不能同时使用；请只给其一"
         )
-    model = LanguageModel.load(arguments.model)
+    model = load_predictor(arguments.model)
     for beginning in arguments.beginnings or read_sentences(arguments.file, keep_blank=True):
         predictions = model.predict(beginning, count=arguments.top, length=arguments.length)
         if arguments.json:
