@@ -56,9 +56,9 @@ def test_a_window_fetches_blocks() -> None:
 
 
 def test_longformer_also_pays_for_global_tokens() -> None:
-    # Near: 7 blocks of 16, three blocks of keys and one global key. Far: in each block of keys up to 16 sentences may begin, and one may
-    # reach into it from before. The second set of projections is linear and counted apart.
-    near, far = 7 * 4 * 16 * (48 + 1) * DIM, 7 * 4 * 17 * 16 * DIM
+    # Near: 7 blocks of 16, three blocks of keys and one global key, filled up to eight. Far: in each block of keys up to 16 sentences may begin,
+    # and one may reach into it from before, filled up to 24. The second set of projections is linear and counted apart.
+    near, far = 7 * 4 * 16 * (48 + 8) * DIM, 7 * 4 * 24 * 16 * DIM
     assert kernel_only(make(kind="longformer", width=20), 100) == near + far
     assert kernel_only(make(kind="longformer", width=20, num_global=0), 100) == 7 * 4 * 16 * 48 * DIM
 
@@ -66,9 +66,9 @@ def test_longformer_also_pays_for_global_tokens() -> None:
 def test_bigbird_also_pays_for_global_and_random_blocks() -> None:
     # Blocks of 4, one neighbour each way out of step by up to 3: ceil(14 / 4) + 1 = 5 blocks of band, one first and one last block, random
     # ones of three places (a block of queries touches at most three blocks of sentences). Far: of each block of keys, the first and last
-    # block of its sentence and the three around.
+    # block of its sentence and the three around. Both are filled up to whole eights.
     layer = make(kind="bigbird", block=4, num_random_blocks=2)
-    near, far = 25 * 4 * 4 * (20 + 4 + 4 + 3 * 2 * 4) * DIM, 25 * 4 * 4 * (4 + 4 + 12) * DIM
+    near, far = 25 * 4 * 4 * (20 + 4 + 4 + 3 * 2 * 4 + 4) * DIM, 25 * 4 * 4 * (4 + 4 + 12 + 4) * DIM
     assert kernel_only(layer, 100) == near + far
 
 

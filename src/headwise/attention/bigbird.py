@@ -24,7 +24,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from headwise.attention.gathered import Layout
+from headwise.attention.gathered import Layout, in_eights
 from headwise.attention.longformer import first_tokens
 from headwise.attention.masks import Mask, number_zero
 from headwise.attention.sentences import Sentences, find_sentences
@@ -230,7 +230,7 @@ class BigBirdAttention(SparseAttention):
         inside = begin + torch.arange(num_last + self.block + num_first, device=first.device)
         inside = torch.where((inside >= 0) & (inside < sentences.length), inside, -1)
         outside = [torch.where((one < begin) | (one >= end), one, -1) for one in around]
-        return torch.cat([*outside, inside.expand(outside[0].shape[0], -1, -1)], dim=-1)
+        return in_eights(torch.cat([*outside, inside.expand(outside[0].shape[0], -1, -1)], dim=-1))
 
 
 def _num_blocks(length: Tensor, block: int) -> Tensor:

@@ -97,7 +97,7 @@ class Layout:
         """The same with far keys; those that lie in the band are left out, as they would count twice."""
         first = self.band[:, :1]
         in_band = (extra >= first) & (extra < first + self.step * self.width) & ((extra - first) % self.step == 0)
-        return replace(self, extra=torch.where(in_band, -1, extra))
+        return replace(self, extra=in_eights(torch.where(in_band, -1, extra), beside=self.width))
 
     def fetch_queries(
         self, x: Float[Tensor, "batch head query width"]
@@ -185,6 +185,12 @@ def attend_gathered(
 
 def _precise(scores: Tensor) -> Tensor:
     return scores if scores.dtype == torch.float64 else scores.float()
+
+
+def in_eights(tokens: Int[Tensor, "... count"], *, beside: int = 0) -> Int[Tensor, "... more"]:
+    """Filled up with −1 until they and those beside them are a multiple of eight: tensor cores take whole eights, and the compiler pads the rows of
+    odd tables by itself (torch 2.11 in bfloat16 on CUDA; Longformer, the one kernel with such tables, learnt less well there)."""
+    return F.pad(tokens, (0, -(tokens.shape[-1] + beside) % 8), value=-1)
 
 
 def causal_offset(mask: Mask) -> int:

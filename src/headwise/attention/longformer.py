@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from headwise.attention.biases import Bias
 from headwise.attention.cache import Cache
 from headwise.attention.full import FullAttention
-from headwise.attention.gathered import Layout, causal_offset, fitting_block
+from headwise.attention.gathered import Layout, causal_offset, fitting_block, in_eights
 from headwise.attention.masks import Causal, Mask, explicit, number_zero
 from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.attention.sentences import Sentences, find_sentences
@@ -133,7 +133,7 @@ class LongformerAttention(SparseAttention):
         before = first_tokens(sentences, first, self.num_global)
         inside = first[:, None] + torch.arange(block + self.num_global - 1, device=first.device)
         inside = torch.where(inside < sentences.length, inside, -1).expand(before.shape[0], -1, -1)
-        return torch.cat([torch.where(before < first[:, None], before, -1), inside], dim=-1)
+        return in_eights(torch.cat([torch.where(before < first[:, None], before, -1), inside], dim=-1))
 
 
 def first_tokens(sentences: Sentences, place: Int[Tensor, " place"], count: int) -> Int[Tensor, "#batch place count"]:
