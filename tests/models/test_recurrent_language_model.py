@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from pydantic import ValidationError
 
 from headwise.blocks.dropout import drop
 from headwise.blocks.recurrent_cells import CellKind
@@ -10,6 +11,7 @@ from headwise.models.recurrent_language_model import (
     Carrying,
     RecurrentDropout,
     RecurrentLanguageModel,
+    RecurrentPenalty,
     RecurrentSettings,
 )
 from headwise.randomness import torch_generator
@@ -72,3 +74,19 @@ def test_locked_dropout_keeps_its_places() -> None:
     dropped = drop(torch.ones(ROWS, TIME, 64), 0.5, training=True, shared=1)
     assert torch.equal(dropped, dropped[:, :1].expand_as(dropped))
     assert 0 < (dropped == 0).sum() < dropped.numel()
+
+
+def test_penalties_are_means_over_real_words() -> None:
+    hidden = torch.tensor([[[1.0, 3.0], [2.0, 0.0], [9.0, 9.0]], [[0.0, 2.0], [4.0, 2.0], [4.0, 4.0]]])
+    real = torch.tensor([[True, True, False], [True, True, True]])
+    # Squares by word: 5, 2, 2, 10, 16. Squares of changes: 5 (by 1 and −3), then 8 and 2.
+    assert RecurrentPenalty(size=2.0).of(hidden, real) == pytest.approx(2 * 35 / 5)
+    assert RecurrentPenalty(change=3.0).of(hidden, real) == pytest.approx(3 * 15 / 3)
+    assert RecurrentPenalty(size=1.0, change=1.0).of(hidden[:, :1], ~real[:, :1]) == 0
+
+
+def test_a_penalty_of_changes_counts_no_dropout() -> None:
+    dropout = RecurrentDropout(output=0.1)
+    with pytest.raises(ValidationError, match="dropout that is drawn anew at every word is a change"):
+        RecurrentSettings(penalty=RecurrentPenalty(change=1.0), dropout=dropout)
+    RecurrentSettings(penalty=RecurrentPenalty(change=1.0), dropout=dropout.model_copy(update={"locked": True}))

@@ -6,15 +6,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from headwise.data.text_rows import pad_lines
 from headwise.decoding.choices import GreedySettings, SamplingSettings
 from headwise.errors import SettingsError, UsageError
+from headwise.models.recurrent_language_model import RecurrentLanguageModel, RecurrentPenalty, RecurrentSettings
 from headwise.randomness import numpy_generator
 from headwise.tasks.exporting import export_arpa
 from headwise.tasks.generation import write_on
 from headwise.tasks.language_model import LanguageModel
+from headwise.tasks.neural_training import LanguageTask
 from headwise.tasks.recipe import AnyRecipe, recipe_from
 from headwise.tasks.running import check_run, train
+from headwise.text.tokenizer import BOS, PAD
 from headwise.weights import read_tensors
 
 TEXT = ["the dog sleeps", "the cat sleeps", "the dog eats", "a cat eats the fish", "the fish sleeps"] * 4
@@ -183,3 +188,15 @@ def test_greedy_writing_is_asking_for_the_best_next_word(kind: str, text: Path, 
     assert long.log_probability == pytest.approx(rows[range(len(rows)), predicted[2:]].sum(), abs=1e-3)
     with pytest.raises(UsageError, match="0 tokens were asked for"):
         write_on(model, "the dog", GreedySettings(), length=0)
+
+
+def test_a_penalty_is_paid_for_every_word_and_counted_as_no_word() -> None:
+    settings = RecurrentSettings(dim=5, hidden=7, penalty=RecurrentPenalty(size=2.0))
+    network = RecurrentLanguageModel(settings, size=13).eval()
+    batch = pad_lines([[4, 5, 6], [7]], first=BOS)
+    plain, with_penalty = (
+        LanguageTask(network, network, 0.0, penalty).loss(batch) for penalty in (None, settings.penalty)
+    )
+    expected = settings.penalty.of(network(batch.tokens)[0], batch.targets != PAD)
+    torch.testing.assert_close(with_penalty.loss - plain.loss, 6 * expected, rtol=1e-4, atol=1e-4)
+    assert torch.equal(with_penalty.negative_log_likelihood, plain.negative_log_likelihood)

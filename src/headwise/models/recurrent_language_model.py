@@ -5,7 +5,7 @@
 The text is one stream, cut into rows that are read side by side; gradients go back `length` words and stop, but the state goes
 on (truncated back-propagation through time). Dropout stands where signals go up, never where they go along (Zaremba et al. 2014);
 with `locked` a row keeps its mask from word to word (Gal & Ghahramani 2016), and `recurrent` drops weights of the state's own matrix
-(AWD-LSTM, Merity et al. 2018). Word vectors start small, as an output matrix should, so they are multiplied by √dim on their way in: without it an
+(AWD-LSTM, Merity et al. 2018); so do penalties of large and of quickly changing states. Word vectors start small, as an output matrix should, so they are multiplied by √dim on their way in: without it an
 LSTM learns its first things several times more slowly (docs/experiments.md). `tied`: the output reuses C (Press & Wolf 2017; Inan et al. 2017), the last layer then has its width.
 
 Tested against: torch's layers (blocks/recurrent_cells.py), windows with a carried state = the whole text, step = whole.
@@ -16,11 +16,12 @@ from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from headwise.blocks.dropout import drop
 from headwise.blocks.recurrent_cells import CellKind, RecurrentStack, State
+from headwise.errors import SettingsError
 from headwise.settings import Settings
 
 Rate = Field(default=0.0, ge=0, lt=1)
@@ -43,6 +44,22 @@ class RecurrentDropout(Settings):
     """The same places at every word of a row, instead of new ones."""
 
 
+class RecurrentPenalty(Settings):
+    """What states cost beside the words they miss, on average over numbers and words; AWD-LSTM has 2 and 1."""
+
+    size: float = Field(default=0.0, ge=0, le=1000)
+    """Times the square of what the output layer reads."""
+    change: float = Field(default=0.0, ge=0, le=1000)
+    """Times the square of how it changes from a word to the next; needs `dropout.locked`, or it would count dropout."""
+
+    def of(self, hidden: Float[Tensor, "row time dim"], real: Bool[Tensor, "row time"]) -> Float[Tensor, ""]:
+        wide = hidden.float()
+        both = real[:, 1:] & real[:, :-1]
+        size = (wide.square().mean(-1) * real).sum() / real.sum().clamp(min=1)
+        change = (wide.diff(dim=1).square().mean(-1) * both).sum() / both.sum().clamp(min=1)
+        return self.size * size + self.change * change
+
+
 class RecurrentSettings(Settings):
     """An RNN, LSTM or GRU language model."""
 
@@ -55,8 +72,19 @@ class RecurrentSettings(Settings):
     """Width of a layer; the last one has that of the vectors if they are tied."""
     layers: int = Field(default=2, ge=1, le=64)
     dropout: RecurrentDropout = RecurrentDropout()
+    penalty: RecurrentPenalty = RecurrentPenalty()
     tied: bool = False
     """Embedding and output share one matrix."""
+
+    @model_validator(mode="after")
+    def _counts_no_dropout(self) -> "RecurrentSettings":
+        if self.penalty.change > 0 and self.dropout.output > 0 and not self.dropout.locked:
+            raise SettingsError(
+                "model.penalty.change counts how states change from word to word, and dropout that is drawn anew at every word is a change; set "
+                "model.dropout.locked=true, or model.penalty.change=0",
+                "model.penalty.change 计算状态逐词的变化，而逐词重抽的随机失活本身就是变化；请设 model.dropout.locked=true，或 model.penalty.change=0",
+            )
+        return self
 
 
 class RecurrentLanguageModel(nn.Module):

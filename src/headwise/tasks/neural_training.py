@@ -33,7 +33,12 @@ from headwise.data.text_rows import (
 from headwise.errors import UsageError
 from headwise.language import say
 from headwise.models.choices import LanguageNetwork, NeuralSettings, build_language_model
-from headwise.models.recurrent_language_model import Carrying, RecurrentLanguageModel
+from headwise.models.recurrent_language_model import (
+    Carrying,
+    RecurrentLanguageModel,
+    RecurrentPenalty,
+    RecurrentSettings,
+)
 from headwise.randomness import torch_generator
 from headwise.tasks.arguments import require_path
 from headwise.tasks.events import Events
@@ -42,6 +47,7 @@ from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.language_recipe import LanguageRecipe, SentenceReading, StreamReading
 from headwise.tasks.language_text import TokenizedText, check_measured, measure, read_part, tokenize
 from headwise.tasks.run_beginning import RunSummary, begin_run
+from headwise.text.tokenizer import PAD
 from headwise.training.choices import TrainingSettings
 from headwise.training.disk_space import check_room
 from headwise.training.loop import train as run_training
@@ -61,6 +67,7 @@ class LanguageTask:
     module: nn.Module
     network: LanguageNetwork
     label_smoothing: float
+    penalty: RecurrentPenalty | None = None
 
     def loss(self, batch: PackedBatch | TextBatch) -> LossSums:
         if isinstance(batch, PackedBatch):
@@ -76,13 +83,16 @@ class LanguageTask:
                 case _:
                     hidden = self.module(batch.tokens)
         output = self.network.output
-        return cross_entropy(
+        sums = cross_entropy(
             hidden.flatten(0, 1),
             output.weight,
             targets=targets.flatten(),
             bias=output.bias,
             smoothing=self.label_smoothing,
         )
+        if self.penalty is None:
+            return sums
+        return sums._replace(loss=sums.loss + sums.num_tokens * self.penalty.of(hidden, targets != PAD))
 
 
 def train_neural(recipe: LanguageRecipe, *, run: Path | str, resume: bool, watcher: Events) -> RunSummary:
@@ -96,7 +106,9 @@ def train_neural(recipe: LanguageRecipe, *, run: Path | str, resume: bool, watch
         batches = make_batches(recipe, text.lines)
         rows = batches.rows if isinstance(batches, StreamWindows) and batches.carried else None
         module = Carrying(network, rows) if rows and isinstance(network, RecurrentLanguageModel) else network
-        task = LanguageTask(module, network, recipe.training.objective.label_smoothing)
+        penalty = recipe.model.penalty if isinstance(recipe.model, RecurrentSettings) else None
+        penalty = None if penalty == RecurrentPenalty() else penalty
+        task = LanguageTask(module, network, recipe.training.objective.label_smoothing, penalty)
         check_room(opened.path, module, recipe.training)
         watcher.note(_describe_start(recipe, text, network))
         outcome = run_training(
