@@ -18,8 +18,9 @@ from jaxtyping import Bool, Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
+from headwise.attention.bigbird import BigBirdAttention
 from headwise.attention.choices import AttentionSettings, Fused, build_attention
-from headwise.attention.masks import segments
+from headwise.attention.masks import padding, segments
 from headwise.blocks.choices import (
     FeedForwardSettings,
     Layer,
@@ -87,11 +88,15 @@ class Classifier(nn.Module):
         real = tokens != 0
         position = torch.arange(length, device=tokens.device).expand(tokens.shape)
         x = self.embedding(tokens, position, length=length)
-        # As a sentence of its own and not as padding: patterns then end with it, whatever filling stands behind.
-        number = real.long()
-        mask = segments(number, number).ignoring_blind()
+        mask = padding(real).ignoring_blind()
         if len(self.encoder) > 0:
-            mask = self.encoder[0].self_attention.kernel.prepare(mask, length, length, x.device)
+            kernel = self.encoder[0].self_attention.kernel
+            if isinstance(
+                kernel, BigBirdAttention
+            ):  # its blocks are counted to the end of a sentence, not of what is filled up
+                number = real.long()
+                mask = segments(number, number).ignoring_blind()
+            mask = kernel.prepare(mask, length, length, x.device)
         counted = real if self.looks_over_tokens else None
         for block in self.encoder:
             x = block(x, mask, position=position, real=counted)
