@@ -85,6 +85,12 @@ class Drawing(Settings):
             "shape.qqq: unknown key; known here: kind, side",
             "这里可用：kind、side",
         ),
+        (
+            {"size": 1, "shape": {"kind": "square", "radius": 1}},
+            "shape.radius: unknown key of kind: square; it belongs to kind: circle; known here: kind, side",
+            "shape.radius：kind: square 没有这个键；它属于 kind: circle；这里可用：kind、side",
+        ),
+        ({"size": 1, "shapes": [{"kind": "square", "radius": 1}]}, "shapes.0.radius: unknown key of kind: square", ""),
         ({"size": 1, "shape": {"kind": "circle", "centre": {"sid": 1}}}, "shape.centre.sid: unknown key; did you", ""),
         ({"size": 1, "shapes": 3}, "shapes: must be a list, not 3", "shapes：必须是列表"),
         ({"size": 1, "shapes": []}, "shapes: must have at least 1 entries", "shapes：至少需要 1 项"),

@@ -1,7 +1,7 @@
 """What pydantic found wrong with settings, in our words: the path, what is required, what was given, the nearest name.
 
 A path is what a user would write (`decoding.size`), without the tags pydantic adds for the members of a union; a choice is
-refused with its alternatives, an unknown key with the nearest known one.
+refused with its alternatives, an unknown key with the nearest known one or the kind that has it.
 """
 
 import difflib
@@ -14,6 +14,7 @@ from headwise.errors import HeadwiseError
 
 SHOWN_CHARACTERS = 60
 _PLAIN_MEMBERS = ("int", "float", "str", "bool")
+SettingsClass = type[pydantic.BaseModel]
 
 
 class Problem(NamedTuple):
@@ -61,7 +62,7 @@ REQUIREMENTS: Mapping[str, tuple[str, str]] = {
 _PARTS_NEEDED = ("model_type", "model_attributes_type", "dict_type")
 
 
-def describe_problems(kind: type[pydantic.BaseModel], error: pydantic.ValidationError) -> list[Problem]:
+def describe_problems(kind: SettingsClass, error: pydantic.ValidationError) -> list[Problem]:
     """Every problem once, in the order of the settings."""
     found = error.errors()
     # A list whose only entry is wrong counts as empty for pydantic; the entry's own problem says it better.
@@ -70,13 +71,13 @@ def describe_problems(kind: type[pydantic.BaseModel], error: pydantic.Validation
     return [_describe(kind, problem) for problem in told]
 
 
-def _describe(kind: type[pydantic.BaseModel], problem: Any) -> Problem:
-    parts, known = walk(kind, problem["loc"])
+def _describe(kind: SettingsClass, problem: Any) -> Problem:
+    parts, allowed, others = walk(kind, problem["loc"])
     path = ".".join(str(part) for part in parts)
     context, given = problem.get("ctx", {}), problem.get("input")
     match problem["type"]:
         case "extra_forbidden":
-            return _unknown_key(path, str(parts[-1]), known)
+            return _unknown_key(path, str(parts[-1]), allowed, others)
         case "missing":
             return Problem(f"{path}: is required, but not there", f"{path}：必须给出")
         case "union_tag_invalid":
@@ -107,7 +108,15 @@ def _describe(kind: type[pydantic.BaseModel], problem: Any) -> Problem:
     return Problem(f"{path}: {en}, not {shown}", f"{path}：{zh}，而不是 {shown}")
 
 
-def _unknown_key(path: str, key: str, known: Sequence[str]) -> Problem:
+def _unknown_key(path: str, key: str, allowed: Sequence[SettingsClass], others: Sequence[SettingsClass]) -> Problem:
+    known = sorted({name for one in allowed for name in one.model_fields})
+    owners = [str(_tag(one)) for one in others if key in one.model_fields]
+    if owners and len(allowed) == 1:  # right in itself, but of another kind: nearer than any name that looks alike
+        here = _tag(allowed[0])
+        return Problem(
+            f"{path}: unknown key of kind: {here}; it belongs to kind: {' or '.join(owners)}; known here: {', '.join(known)}",
+            f"{path}：kind: {here} 没有这个键；它属于 kind: {' 或 '.join(owners)}；这里可用：{'、'.join(known)}",
+        )
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
     if near:
         return Problem(f"{path}: unknown key; did you mean {near[0]!r}?", f"{path}：未知的键；是否想写 {near[0]!r}？")
@@ -116,27 +125,29 @@ def _unknown_key(path: str, key: str, known: Sequence[str]) -> Problem:
     )
 
 
-def walk(kind: type[pydantic.BaseModel], location: Sequence[Any]) -> tuple[list[Any], list[str]]:
-    """A location without the tags of unions, and the field names that would be allowed beside its last part."""
-    candidates: list[type[pydantic.BaseModel]] = [kind]
+def walk(kind: SettingsClass, location: Sequence[Any]) -> tuple[list[Any], list[SettingsClass], list[SettingsClass]]:
+    """A location without the tags of unions, the types that its last part stands in, and those of the other kinds there."""
+    candidates, others = [kind], list[SettingsClass]()
     parts: list[Any] = []
     for number, part in enumerate(location):
         tagged = [one for one in candidates if _tag(one) == part or one.__name__ == part]
         if number > 0 and (tagged or part in _PLAIN_MEMBERS):
-            candidates = tagged or candidates
+            if tagged:
+                others = [one for one in candidates if one not in tagged and _tag(one) is not None]
+                candidates = tagged
             continue
         parts.append(part)
         if number == len(location) - 1:
             break
-        following: list[type[pydantic.BaseModel]] = []
+        following: list[SettingsClass] = []
         for candidate in candidates:
             field = candidate.model_fields.get(part) if isinstance(part, str) else None
             following.extend(_models_in(field.annotation) if field is not None else [])
-        candidates = following or candidates
-    return parts, sorted({name for candidate in candidates for name in candidate.model_fields})
+        candidates, others = (following, []) if following else (candidates, others)
+    return parts, candidates, others
 
 
-def _kinds_at(kind: type[pydantic.BaseModel], parts: Sequence[Any]) -> set[Any]:
+def _kinds_at(kind: SettingsClass, parts: Sequence[Any]) -> set[Any]:
     """The kinds one may choose from at a path."""
     candidates = [kind]
     for part in parts:
@@ -145,11 +156,11 @@ def _kinds_at(kind: type[pydantic.BaseModel], parts: Sequence[Any]) -> set[Any]:
     return {_tag(one) for one in candidates}
 
 
-def _tag(kind: type[pydantic.BaseModel]) -> Any:
+def _tag(kind: SettingsClass) -> Any:
     return kind.model_fields["kind"].default if "kind" in kind.model_fields else None
 
 
-def _models_in(annotation: Any) -> list[type[pydantic.BaseModel]]:
+def _models_in(annotation: Any) -> list[SettingsClass]:
     if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
         return [annotation]
     return [model for argument in getattr(annotation, "__args__", ()) for model in _models_in(argument)]
