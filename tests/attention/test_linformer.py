@@ -10,6 +10,7 @@ from headwise.attention.masks import Mask, padding, segments
 from headwise.errors import SettingsError, UsageError
 from headwise.models.choices import DecoderSettings, EncoderDecoderSettings, StackSettings, build_model
 from headwise.randomness import torch_generator
+from headwise.settings import check_settings
 from headwise.weights import weights_of
 
 
@@ -60,6 +61,21 @@ def test_shared_summaries_are_stored_once(sharing: str, expected: int) -> None:
     """Two stacks of two layers: encoder, and from the decoder to the source."""
     names = [name for name in weights_of(_model(sharing)) if "summary" in name]
     assert len(names) == expected
+
+
+def test_a_summary_is_no_longer_than_the_text() -> None:
+    with pytest.raises(
+        SettingsError, match=r"attention.rank=20000 is over attention.max_length=512.*attention.rank=512 or less"
+    ):
+        check_settings(Linformer, {"rank": 20000})
+    with pytest.raises(SettingsError, match=r"attention.rank=64 is over attention.max_length=63"):
+        check_settings(Linformer, {"rank": 64, "max_length": 63})
+    assert (Linformer(max_length=13).rank, Linformer(max_length=67).rank, Linformer(rank=13, max_length=13).rank) == (
+        13,
+        64,
+        13,
+    )
+    assert Linformer.model_validate(Linformer(max_length=13).model_dump()) == Linformer(max_length=13)
 
 
 def test_a_decoder_and_too_long_rows_are_refused_with_a_way_out() -> None:

@@ -1,7 +1,7 @@
 """The kernels a recipe may name under `attention: {kind: …}`, and the one place that builds them."""
 
-from collections.abc import Sequence
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -15,6 +15,7 @@ from headwise.attention.linformer import LinformerAttention, Sharing
 from headwise.attention.longformer import LongformerAttention, LongformerMultiHead
 from headwise.attention.multi_head import Kernel, MultiHeadAttention, Relation
 from headwise.attention.performer import PerformerAttention
+from headwise.attention.roles import Role, looks_back, needs_a_whole_sequence, needs_one_line, needs_whole_sentences
 from headwise.attention.score_choices import (
     LocalWindowSettings,
     ScaledDotSettings,
@@ -134,21 +135,38 @@ class Linformer(Settings):
 
     kind: Literal["linformer"] = "linformer"
     rank: int = Field(default=64, ge=1, le=65536)
-    """Keys and values that are left of a sentence."""
+    """Keys and values that are left of a sentence; where it is not given, no more than `max_length`."""
     max_length: int = Field(default=512, ge=1, le=1 << 20)
     """Longer rows are refused."""
     sharing: Sharing = "heads"
     """One pair of mixtures for all heads of a layer; one for keys and values; one for all layers."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _follow_the_length(cls, data: Any) -> Any:
+        """Who asks for short rows alone gets a summary that is no longer than they are."""
+        length = data.get("max_length") if isinstance(data, Mapping) else None
+        default = cls.model_fields["rank"].default
+        if type(length) is not int or not 1 <= length < default or "rank" in data:
+            return data
+        return {**data, "rank": length}
+
+    @model_validator(mode="after")
+    def _sums_up(self) -> "Linformer":
+        if self.rank > self.max_length:
+            raise SettingsError(
+                f"attention.rank={self.rank} is over attention.max_length={self.max_length}, but a summary cannot hold more than the "
+                f"sentence has tokens; set attention.rank={self.max_length} or less, or a larger attention.max_length",
+                f"attention.rank={self.rank} 大于 attention.max_length={self.max_length}，而摘要不会比句子的词元更多；"
+                f"请设 attention.rank={self.max_length} 或更小，或增大 attention.max_length",
+            )
+        return self
 
 
 AttentionSettings = Annotated[
     Full | Fused | Window | Longformer | BigBird | Linear | Performer | Linformer | Reformer,
     Field(discriminator="kind"),
 ]
-
-
-Role = Literal["encoder", "decoder", "cross"]
-"""Where attention stands: among source tokens, among target tokens (never ahead), from target to source."""
 
 
 def build_attention(
@@ -183,21 +201,21 @@ def _build(
         case Fused():
             return MultiHeadAttention(dim, num_heads, FusedAttention(dropout_rate), relation=relation)
         case Window(left=left, right=right):
-            _needs_one_line(settings.kind, role)
-            _looks_back(left, role)
+            needs_one_line(settings.kind, role)
+            looks_back(left, role)
             return MultiHeadAttention(dim, num_heads, WindowAttention(left, right, dropout_rate), relation=relation)
         case Longformer():
             if settings.num_global > 0:
-                _needs_a_whole_sequence(
+                needs_a_whole_sequence(
                     settings.kind, role, ", or attention.num_global=0", "，或设 attention.num_global=0"
                 )
-            _needs_one_line(settings.kind, role)
+            needs_one_line(settings.kind, role)
             near = LongformerAttention(settings.width, settings.num_global, settings.dilation, dropout_rate)
             if settings.num_global == 0:
                 return MultiHeadAttention(dim, num_heads, near, relation=relation)
             return LongformerMultiHead(dim, num_heads, near, relation=relation)
         case BigBird():
-            _needs_a_whole_sequence(settings.kind, role)
+            needs_a_whole_sequence(settings.kind, role)
             blocks = BigBirdAttention(
                 settings.block,
                 settings.num_window_blocks,
@@ -212,13 +230,13 @@ def _build(
             features = PerformerAttention(dim // num_heads, num_features, redraw_every=every, dropout_rate=dropout_rate)
             return MultiHeadAttention(dim, num_heads, features, relation=relation)
         case Reformer(num_buckets=buckets, num_rounds=rounds, bucket_size=width):
-            _needs_one_line(settings.kind, role)
+            needs_one_line(settings.kind, role)
             hashed = HashedAttention(
                 dim // num_heads, num_buckets=buckets, num_rounds=rounds, window=width, dropout_rate=dropout_rate
             )
             return SharedQueryKeyAttention(dim, num_heads, hashed, relation=relation)
         case Linformer(rank=rank, max_length=max_length, sharing=sharing):
-            _needs_whole_sentences(role)
+            needs_whole_sentences(role)
             summaries = LinformerAttention(rank, max_length, sharing=sharing, dropout_rate=dropout_rate)
             return MultiHeadAttention(dim, num_heads, summaries, relation=relation)
 
@@ -228,48 +246,6 @@ def share_between_layers(layers: Sequence[MultiHeadAttention]) -> None:
     for layer in layers[1:]:
         if isinstance(layer.kernel, LinformerAttention) and layer.kernel.sharing == "layers":
             layer.kernel = layers[0].kernel
-
-
-def _needs_whole_sentences(role: Role) -> None:
-    if role == "decoder":
-        raise SettingsError(
-            "attention.kind=linformer stands in model.decoder.attention, but a mixture of all words would show a word the ones after it; "
-            "use kind=window, linear, performer or fused there (linformer may stand in encoder.attention and decoder.cross_attention)",
-            "attention.kind=linformer 出现在 model.decoder.attention，而全句的混合会让一个词看到其后的词；"
-            "请在该处使用 kind=window、linear、performer 或 fused（linformer 可用于 encoder.attention 与 decoder.cross_attention）",
-        )
-
-
-def _needs_one_line(kind: str, role: Role) -> None:
-    """Neighbourhood means something among the tokens of one sequence only."""
-    if role == "cross":
-        raise SettingsError(
-            f"attention.kind={kind} stands in model.decoder.cross_attention, where queries and keys are two sequences without "
-            "a common line of neighbours; use kind=fused there",
-            f"attention.kind={kind} 出现在 model.decoder.cross_attention；那里查询与键属于两个序列，没有共同的相邻关系；"
-            "请在该处使用 kind=fused",
-        )
-
-
-def _looks_back(left: int, role: Role) -> None:
-    if role == "decoder" and left == 0:
-        raise SettingsError(
-            "attention.left=0 in model.decoder.attention, where nothing ahead is seen, so a token would see only itself; "
-            "set attention.left=1 or more",
-            "model.decoder.attention 中 attention.left=0，而解码器看不到后面，词元只能看到自己；请设 attention.left=1 或更大",
-        )
-
-
-def _needs_a_whole_sequence(kind: str, role: Role, way: str = "", way_zh: str = "") -> None:
-    """Global tokens look ahead, so nothing may still be unwritten."""
-    _needs_one_line(kind, role)
-    if role == "decoder":
-        raise SettingsError(
-            f"attention.kind={kind} stands in model.decoder.attention, where later tokens are not written yet, but its global "
-            f"tokens look ahead; use kind=window or kind=fused there{way}",
-            f"attention.kind={kind} 出现在 model.decoder.attention；那里后面的词元尚未写出，而它的全局词元会向后看；"
-            f"请在该处使用 kind=window 或 kind=fused{way_zh}",
-        )
 
 
 def _build_full(settings: Full, *, head_dim: int, dropout_rate: float, role: Role) -> Kernel:

@@ -8,8 +8,9 @@ import torch
 from pydantic import Discriminator, Field, Tag, model_validator
 from torch import nn
 
-from headwise.attention.choices import AttentionSettings, Fused, Role, build_attention, share_between_layers
+from headwise.attention.choices import AttentionSettings, Fused, build_attention, share_between_layers
 from headwise.attention.multi_head import MultiHeadAttention, Relation
+from headwise.attention.roles import Role
 from headwise.blocks.choices import (
     DropoutSettings,
     EmbeddingSettings,
