@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from matplotlib.transforms import Bbox
 
 from headwise.errors import DataError, UsageError
 from headwise.explorer import worked_pictures
@@ -196,8 +197,10 @@ def test_without_a_chinese_font_the_title_stays_whole_in_english() -> None:
     assert describe_weights(worked, tell=fonts.say) == "softmax over the keys"
 
 
-@pytest.mark.parametrize("queries", ["52,55,57", "51,58", "57"])
-def test_what_is_written_beside_a_query_stays_inside_the_frame(queries: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("queries", ["52,55,57", "51,58", "57", "55,55.6,56.2", "57.5"])
+def test_what_is_written_beside_a_query_stays_inside_the_frame_and_covers_nothing(
+    queries: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     drawn = []
     monkeypatch.setattr(worked_pictures, "save_figure", lambda figure, path: drawn.append(figure))
     plain = work("waist")
@@ -213,3 +216,9 @@ def test_what_is_written_beside_a_query_stays_inside_the_frame(queries: str, mon
         box = text.get_window_extent()
         assert frame.x0 < box.x0 < box.x1 < frame.x1
         assert frame.y0 < box.y0 < box.y1 < frame.y1
+        others = [other.get_window_extent() for other in axes.texts if other is not text]
+        assert not any(box.overlaps(other) for other in others)
+        for points in axes.collections:  # circles, then diamonds
+            for (x, y), area in zip(axes.transData.transform(points.get_offsets()), points.get_sizes(), strict=False):
+                radius = math.sqrt(area) / 2 * figure.dpi / 72
+                assert not box.overlaps(Bbox.from_extents(x - radius, y - radius, x + radius, y + radius))

@@ -18,10 +18,16 @@ from headwise.explorer.worked_tables import describe_score, describe_weights, na
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.text import Annotation
+    from matplotlib.transforms import BboxBase
 
 MAX_NUMBERED = 8
 """More rows or columns than this are drawn without numbers and names."""
 LINE, POINT = "#31688e", "#d1495b"
+DIAMOND = 70
+"""The area of a query's mark, in square points."""
+PLACES = tuple((right, up, away) for away in (1, 2) for right, up in ((1, -1), (-1, 1), (1, 1), (-1, -1)))
+"""Where a query may be labelled, the best first: to the right or left, above or below, near or further away."""
 
 
 def draw_worked(worked: WorkedAttention, path: Path | str) -> None:
@@ -52,11 +58,13 @@ def draw_worked(worked: WorkedAttention, path: Path | str) -> None:
     panels[0].set_ylabel(fonts.say("query", "查询"), color=MUTED, fontsize=10)
     for axes, name in zip(panels, (("key", "键"), ("key", "键"), ("column", "列")), strict=True):
         axes.set_xlabel(fonts.say(*name), color=MUTED, fontsize=10)
-    for part in parts[1:]:
-        _draw_curve(part.subplots(), worked, fonts)
+    labels = [_draw_curve(part.subplots(), worked, fonts) for part in parts[1:]]
     how = f"{describe_score(worked)}   ·   {describe_weights(worked, tell=fonts.say)}"
     figure.suptitle(how if fonts.can_draw(how) else worked.settings.score.kind, fontsize=12, color=INK)
     write_plainly(figure.findobj(Text), fonts)
+    for annotations in labels:
+        figure.draw_without_rendering()  # fixes the scale, by which labels are placed
+        _place_labels(annotations, worked)
     save_figure(figure, Path(path))
 
 
@@ -75,28 +83,24 @@ def _draw_table(axes: "Axes", table: NDArray[np.float64], names: list[str], *, i
         spine.set_edgecolor(FRAME)
 
 
-def _draw_curve(axes: "Axes", worked: WorkedAttention, fonts: Fonts) -> None:
-    """Points are keys with their values, as large as the first query's weights; the line is what any query would get."""
+def _draw_curve(axes: "Axes", worked: WorkedAttention, fonts: Fonts) -> list["Annotation"]:
+    """Points are keys with their values, as large as the first query's weights; the line is what any query would get.
+
+    Returns what is to be written beside the queries; its places are chosen when the picture has its scale.
+    """
     keys, values, queries = (table[:, 0].numpy() for table in (worked.keys, worked.values, worked.queries))
     both = np.concatenate([keys, queries])
     margin = max(0.08 * (both.max() - both.min()), 0.5)
     line = np.linspace(both.min() - margin, both.max() + margin, 241)
     axes.plot(line, estimate(worked, line.tolist()), color=LINE, linewidth=1.5, zorder=1)
-    axes.scatter(keys, values, s=30 + 220 * worked.weights[0].numpy(), color=LINE, alpha=0.55, zorder=2)
-    axes.scatter(queries, worked.outputs[:, 0].numpy(), s=70, color=POINT, marker="D", zorder=3)
-    for query, output in zip(queries[:MAX_NUMBERED], worked.outputs[:MAX_NUMBERED, 0].tolist(), strict=True):
-        # Under its diamond to the right; near the right edge, where it would leave the frame, above it to the left.
-        is_far = query > both.min() + 0.8 * (both.max() - both.min())
-        axes.annotate(
-            f"{query:.6g} → {output:.5g}",
-            (query, output),
-            color=INK,
-            fontsize=10,
-            xytext=(-10, 4) if is_far else (10, -4),
-            textcoords="offset points",
-            va="bottom" if is_far else "top",
-            ha="right" if is_far else "left",
-        )
+    axes.scatter(keys, values, s=_areas(worked), color=LINE, alpha=0.55, zorder=2)
+    axes.scatter(queries, worked.outputs[:, 0].numpy(), s=DIAMOND, color=POINT, marker="D", zorder=3)
+    labels = [
+        axes.annotate(f"{query:.6g} → {output:.5g}", (query, output), (0, 0), textcoords="offset points")
+        for query, output in zip(queries[:MAX_NUMBERED], worked.outputs[:MAX_NUMBERED, 0].tolist(), strict=True)
+    ]
+    for label in labels:
+        label.set(color=INK, fontsize=10, in_layout=False)
     axes.margins(y=0.2)  # room for what is written under the lowest
     axes.set_xlabel(
         fonts.say(
@@ -109,3 +113,43 @@ def _draw_curve(axes: "Axes", worked: WorkedAttention, fonts: Fonts) -> None:
     axes.tick_params(colors=MUTED, labelsize=9)
     for spine in axes.spines.values():
         spine.set_edgecolor(FRAME)
+    return labels
+
+
+def _areas(worked: WorkedAttention) -> NDArray[np.float64]:
+    """Of the circles, in square points."""
+    return 30 + 220 * worked.weights[0].numpy()
+
+
+def _place_labels(labels: list["Annotation"], worked: WorkedAttention) -> None:
+    """Each beside its diamond, at the first place inside the frame that covers no circle, diamond or earlier label; else at the best."""
+    from matplotlib.transforms import Bbox
+
+    if not labels:
+        return
+    axes = labels[0].axes
+    assert axes is not None, "drawn in them"
+    dots = axes.figure.dpi / 72
+    frame = axes.get_window_extent()
+    keys = np.column_stack([worked.keys[:, 0].numpy(), worked.values[:, 0].numpy()])
+    queries = np.column_stack([worked.queries[:, 0].numpy(), worked.outputs[:, 0].numpy()])
+    places = axes.transData.transform(np.concatenate([keys, queries]))
+    radii = np.sqrt(np.concatenate([_areas(worked), np.full(len(queries), DIAMOND)])) / 2 * dots
+    taken: list[BboxBase] = [
+        Bbox.from_extents(*(place - radius), *(place + radius)) for place, radius in zip(places, radii, strict=True)
+    ]
+    for label in labels:
+        ranked = []
+        for number, place in enumerate(PLACES):
+            box = _put(label, place)
+            inside = frame.x0 < box.x0 < box.x1 < frame.x1 and frame.y0 < box.y0 < box.y1 < frame.y1
+            ranked.append((not inside, sum(box.overlaps(other) for other in taken), number))
+        taken.append(_put(label, PLACES[min(ranked)[-1]]))
+
+
+def _put(label: "Annotation", place: tuple[int, int, int]) -> "BboxBase":
+    """Where it then lies on the picture, in dots."""
+    right, up, away = place
+    label.set(position=(10 * right * away, 4 * up * away**2))
+    label.set(ha="left" if right > 0 else "right", va="bottom" if up > 0 else "top")
+    return label.get_window_extent()
