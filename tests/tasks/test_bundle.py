@@ -9,6 +9,11 @@ import torch
 from headwise.errors import CheckpointError
 from headwise.storage import MANIFEST, write_manifest
 from headwise.tasks.bundle import KIND, load_bundle, save_bundle
+from headwise.tasks.gap_filling import GapFiller, load_predictor
+from headwise.tasks.label_bundle import load_label_bundle
+from headwise.tasks.language_bundle import load_language_bundle
+from headwise.tasks.recipe import shipped_recipes
+from headwise.tasks.word_reading import load_word_reader
 from headwise.weights import weights_of
 
 
@@ -97,6 +102,25 @@ def test_what_is_no_model_says_where_one_is(tmp_path: Path) -> None:
         CheckpointError, match=r"is not a model: a bundle has a MANIFEST.json; give e.g. runs/demo/model"
     ):
         load_bundle(tmp_path)
+
+
+def test_the_advice_makes_a_model_of_the_kind_that_is_asked_for(tmp_path: Path) -> None:
+    loaders = {
+        "ptb-ngram": (load_language_bundle, load_predictor),
+        "sst2": (load_label_bundle,),
+        "english-elmo": (load_word_reader,),
+        "english-masked": (GapFiller.load,),
+    }
+    for recipe, those in loaders.items():
+        assert recipe in shipped_recipes()
+        for load in those:
+            with pytest.raises(
+                CheckpointError, match=rf"give e.g. runs/{recipe} \(`headwise train {recipe} --run"
+            ) as caught:
+                load(tmp_path)
+            assert (
+                f"请给出例如 runs/{recipe}（`headwise train {recipe} --run runs/{recipe}` 会生成）" in caught.value.zh
+            )
 
 
 def change_manifest(bundle: Path, change: str, value: object = None) -> None:

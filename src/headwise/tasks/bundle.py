@@ -115,16 +115,18 @@ def check_listed(manifest: Mapping[str, Any], path: Path) -> None:
             )
 
 
-def find_bundle(path: Path) -> Path:
-    """The bundle itself, or the bundle inside a run directory."""
+def find_bundle(path: Path, *, recipe: str | None = None) -> Path:
+    """The bundle itself, or the bundle inside a run directory; `recipe` makes one of the kind that is asked for (None: the demo does)."""
     if (path / MANIFEST).is_file():
         return path
     if (path / "model" / MANIFEST).is_file():
         return path / "model"
+    example = "runs/demo/model" if recipe is None else f"runs/{recipe}"
+    command = "headwise demo" if recipe is None else f"headwise train {recipe} --run {example}"
     raise CheckpointError(
-        "is not a model: a bundle has a MANIFEST.json; give e.g. runs/demo/model (`headwise demo` makes one), "
+        f"is not a model: a bundle has a MANIFEST.json; give e.g. {example} (`{command}` makes one), "
         "or see what is wrong with `headwise doctor DIR`",
-        "不是模型：模型目录应含 MANIFEST.json；请给出例如 runs/demo/model（`headwise demo` 会生成），"
+        f"不是模型：模型目录应含 MANIFEST.json；请给出例如 {example}（`{command}` 会生成），"
         "或用 `headwise doctor DIR` 查看问题",
         file=path,
     )

@@ -62,7 +62,7 @@ def find_start(model: RungSettings, text: TextSettings) -> Start | VectorStart |
         return None
     if not model.start_from.exists():
         raise _explain_absent(model)
-    path = find_bundle(model.start_from)
+    path = find_bundle(model.start_from, recipe="english-masked")
     if (path / VECTORS).is_file() and not isinstance(model, ElmoRung):
         return start_from_vectors(path, model, text)
     check_listed(verify_directory(path, kind=KIND), path)

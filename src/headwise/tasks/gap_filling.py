@@ -36,7 +36,7 @@ class GapFiller:
 
     @staticmethod
     def load(path: Path | str) -> "GapFiller":
-        directory = find_bundle(require_path(path, "path", "runs/english-masked"))
+        directory = find_bundle(require_path(path, "path", "runs/english-masked"), recipe="english-masked")
         check_listed(verify_directory(directory, kind=KIND), directory)
         file = directory / "recipe.yaml"
         recipe = check_settings(MaskedRecipe, read_settings_file(file), file=file)
@@ -85,7 +85,7 @@ def load_predictor(path: Path | str) -> LanguageModel | GapFiller:
     """What answers `headwise predict`: a language model, or a masked one."""
     found = require_path(path, "path", "runs/ptb/model")
     if found.is_dir():
-        recipe = find_bundle(found) / "recipe.yaml"
+        recipe = find_bundle(found, recipe="ptb-ngram") / "recipe.yaml"
         if recipe.is_file() and read_settings_file(recipe).get("task") == "masked_language":
             return GapFiller.load(found)
     return LanguageModel.load(found)

@@ -70,7 +70,7 @@ def save_encoder_bundle(
 
 def load_label_bundle(directory: Path) -> LabelBundle:
     """A verified labeller, on the CPU and ready to answer."""
-    path = find_bundle(directory)
+    path = find_bundle(directory, recipe="sst2")
     manifest = verify_directory(path, kind=KIND)
     check_listed(manifest, path)
     data = read_settings_file(path / "recipe.yaml")

@@ -60,7 +60,7 @@ def save_language_bundle(
 
 def load_language_bundle(directory: Path) -> LanguageBundle:
     """A verified language model."""
-    path = find_bundle(directory)
+    path = find_bundle(directory, recipe="ptb-ngram")
     manifest = read_json(path / MANIFEST)
     if isinstance(manifest, dict) and manifest.get("kind") == WORD_VECTORS:
         raise _explain("word_vectors", path)

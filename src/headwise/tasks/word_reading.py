@@ -158,7 +158,7 @@ def load_word_reader(directory: Path | str, *, untrained: bool = False) -> WordR
 
     `untrained`: the same network with random weights, to see what the sentence gives without anything learnt.
     """
-    path = find_bundle(require_path(directory, "directory", "runs/english-elmo"))
+    path = find_bundle(require_path(directory, "directory", "runs/english-elmo"), recipe="english-elmo")
     recipe_file = path / "recipe.yaml"
     data = read_settings_file(recipe_file) if recipe_file.is_file() else {}
     if data.get("task", "word_vectors") == "word_vectors":
