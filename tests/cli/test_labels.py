@@ -44,6 +44,9 @@ def test_a_text_that_is_cut_says_so(headwise: Headwise, folder: Path) -> None:
         assert [(one["tokens"], one["tokens_read"]) for one in answers] == [(count, read), (1, 1)]
         told = "1 text(s) are longer than this model reads (data.row_tokens): of the longest the first 15 of 41 tokens"
         assert (told in said.err) == (count > read)
+        (folder / "long.tsv").write_text(f"{'good ' * count}\tyes\nbad\tno\n", encoding="utf-8")
+        said = headwise("classify", "--model", folder / "reviews", "--measure", folder / "long.tsv", "--json")
+        assert (told in said.err) == (count > read) == (json.loads(said.out)["cut_texts"] == 1)
 
 
 def test_an_argument_that_is_no_utf_8(headwise: Headwise, folder: Path) -> None:

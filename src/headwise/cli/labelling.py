@@ -11,7 +11,7 @@ from headwise.errors import UsageError
 from headwise.language import say
 
 if TYPE_CHECKING:
-    from headwise.evaluation.labelling import LabelScores
+    from headwise.evaluation.labelling import CutTexts, LabelScores
     from headwise.tasks.labeller import LabelledAnswer
 
 BLOCK = 1024
@@ -40,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_labelling(arguments: argparse.Namespace, *, tags: bool, show: Callable[["LabelledAnswer"], None]) -> int:
     """Answer or measure with a model of the right shape."""
+    from headwise.evaluation.labelling import CutTexts
     from headwise.tasks.labeller import Labeller
 
     if sum((bool(arguments.texts), arguments.file is not None, arguments.measure is not None)) > 1:
@@ -55,7 +56,9 @@ def run_labelling(arguments: argparse.Namespace, *, tags: bool, show: Callable[[
             f"{arguments.model} 的任务是 {labeller.bundle.recipe.task}；请用 `headwise {right}`",
         )
     if arguments.measure is not None:
-        _show_scores(labeller.measure(arguments.measure), as_json=arguments.json)
+        scores = labeller.measure(arguments.measure)
+        _show_scores(scores, as_json=arguments.json)
+        _tell_cut(scores.cut)
         return 0
     lines = _lines(arguments)
     cut: list[LabelledAnswer] = []
@@ -68,17 +71,19 @@ def run_labelling(arguments: argparse.Namespace, *, tags: bool, show: Callable[[
             else:
                 show(answer)
     if cut:
-        _tell_cut(cut)
+        longest = max(cut, key=lambda answer: answer.num_tokens)
+        _tell_cut(CutTexts(len(cut), longest.num_read, longest.num_tokens))
     return 0
 
 
-def _tell_cut(cut: list["LabelledAnswer"]) -> None:
-    longest = max(cut, key=lambda answer: answer.num_tokens)
-    read, there = longest.num_read, longest.num_tokens
+def _tell_cut(cut: "CutTexts") -> None:
+    if not cut.num_texts:
+        return
+    count, read, there = cut.num_texts, cut.num_read, cut.num_tokens
     sys.stderr.write(
         say(
-            f"{len(cut):,} text(s) are longer than this model reads (data.row_tokens): of the longest the first {read:,} of {there:,} tokens\n",
-            f"有 {len(cut):,} 条文本超出模型所读的长度（data.row_tokens）：其中最长的只读了 {there:,} 个词元中的前 {read:,} 个\n",
+            f"{count:,} text(s) are longer than this model reads (data.row_tokens): of the longest the first {read:,} of {there:,} tokens\n",
+            f"有 {count:,} 条文本超出模型所读的长度（data.row_tokens）：其中最长的只读了 {there:,} 个词元中的前 {read:,} 个\n",
         )
     )
 
@@ -95,7 +100,8 @@ def _show_scores(scores: "LabelScores", *, as_json: bool) -> None:
     from headwise.cli.display import print_table
 
     if as_json:
-        sys.stdout.write(json.dumps(scores.as_dict(), ensure_ascii=False, indent=2) + "\n")
+        found = scores.as_dict() | {"cut_texts": scores.cut.num_texts}
+        sys.stdout.write(json.dumps(found, ensure_ascii=False, indent=2) + "\n")
         return
     headings = (say("class", "类别"), say("count", "数量"), say("precision", "精确率"), say("recall", "召回率"), "F1")
     rows = [

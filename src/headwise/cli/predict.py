@@ -29,7 +29,15 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise predict --model runs/ptb --file beginnings.txt --json",
         ),
     )
-    parser.add_argument("beginnings", nargs="*", metavar="BEGINNING", help=say("text up to the gap", "空之前的文字"))
+    parser.add_argument(
+        "beginnings",
+        nargs="*",
+        metavar="BEGINNING",
+        help=say(
+            "text up to the gap; for a masked model, text with the gap in it, words on both sides",
+            "空之前的文字；掩码模型则给出含空的文字，空的两边都可有词",
+        ),
+    )
     parser.add_argument(
         "--model",
         required=True,

@@ -129,8 +129,10 @@ def _draw(arguments: argparse.Namespace, report: "SenseReport", vectors: "SenseV
         f"{name}, {100 * scores[name].balanced:.0f} %": layers[-1][numbers] for name, layers in vectors.layers.items()
     }
     senses = [vectors.occurrences[number].sense for number in numbers]
-    draw_sense_map(word, senses, panels, Path(arguments.plot), method=arguments.layout)
+    key = draw_sense_map(word, senses, panels, Path(arguments.plot), method=arguments.layout)
     sys.stderr.write(say(f"picture of {word}: {arguments.plot}\n", f"{word} 的图：{arguments.plot}\n"))
+    if key:
+        sys.stderr.write("  ".join(f"{number} {sense}" for number, sense in enumerate(key, start=1)) + "\n")
 
 
 def _print(report: "SenseReport") -> None:

@@ -43,10 +43,20 @@ class ClassScore:
 
 
 @dataclass(frozen=True)
+class CutTexts:
+    """Texts that were not read to their end: how many, and of the longest how many tokens were read and are there."""
+
+    num_texts: int = 0
+    num_read: int = 0
+    num_tokens: int = 0
+
+
+@dataclass(frozen=True)
 class LabelScores:
     """All classes together, the most frequent first."""
 
     classes: tuple[ClassScore, ...]
+    cut: CutTexts = CutTexts()
 
     @property
     def num_labels(self) -> int:
@@ -71,12 +81,12 @@ class LabelScores:
         }
 
 
-def score_labels(gold: Sequence[str], found: Sequence[str]) -> LabelScores:
+def score_labels(gold: Sequence[str], found: Sequence[str], *, cut: CutTexts = CutTexts()) -> LabelScores:
     """Compare label by label; a class that was never there but named has a line too."""
     there, named = Counter(gold), Counter(found)
     right = Counter(one for one, other in zip(gold, found, strict=True) if one == other)
     names = sorted(there | named, key=lambda name: (-there[name], name))
-    return LabelScores(tuple(ClassScore(name, right[name], named[name], there[name]) for name in names))
+    return LabelScores(tuple(ClassScore(name, right[name], named[name], there[name]) for name in names), cut)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from headwise.errors import UsageError
-from headwise.explorer.drawing import FRAME, MUTED, find_fonts, make_labels, new_figure, save_figure, write_plainly
+from headwise.explorer.drawing import (
+    FRAME,
+    MUTED,
+    explain_missing,
+    find_fonts,
+    make_labels,
+    new_figure,
+    save_figure,
+    write_plainly,
+)
 from headwise.explorer.word_map import project_pca, project_tsne
 
 if TYPE_CHECKING:
@@ -31,8 +40,11 @@ def draw_sense_map(
     path: Path,
     *,
     method: Literal["pca", "tsne"] = "tsne",
-) -> None:
-    """A PNG; `panels` holds each model's vectors, one row for each of the occurrences, whose senses are given."""
+) -> tuple[str, ...]:
+    """A picture; `panels` holds each model's vectors, one row for each of the occurrences, whose senses are given.
+
+    Returns what the labels 1, 2, … stand for where no font could draw the senses, else nothing.
+    """
     fonts = find_fonts()
     from matplotlib.collections import PathCollection
 
@@ -48,21 +60,25 @@ def draw_sense_map(
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
     figure = new_figure(height=4.2 * rows + 0.8)
-    labels = make_labels([name.removeprefix(f"{word}_") for name in names], fonts)
+    plain = tuple(name.removeprefix(f"{word}_") for name in names)
+    labels = make_labels(plain, fonts)
     texts = [figure.suptitle(fonts.say(f"{word}: {len(kept)} occurrences", f"{word}：出现 {len(kept)} 次"))]
     for number, (model, vectors) in enumerate(panels.items(), start=1):
         axes = figure.add_subplot(rows, columns, number)
         places = place_points(vectors[shown], method=method)
-        note = _draw_points(axes, places, kept, names, labels.texts)
-        title = model if not note else f"{model}: {fonts.say('one point', '同一个点')}"
+        together = _draw_points(axes, places, kept, names, labels.texts)
+        title = model if not together else f"{model}: {fonts.say('one point', '同一个点')}"
         texts.append(axes.set_title(title, fontsize=10))
         if number == 1:
             legend = axes.legend(fontsize=8, frameon=False)
             for handle in legend.findobj(PathCollection):
                 handle.set_sizes([30])  # rings of a heap differ in size, their signs in the list need not
             texts += legend.get_texts()
+    if note := explain_missing([labels], instead="The command prints what they stand for."):
+        texts.append(figure.supxlabel(note, fontsize=8))
     write_plainly(texts, fonts)
     save_figure(figure, path)
+    return plain if labels.missing else ()
 
 
 def place_points(vectors: np.ndarray, *, method: Literal["pca", "tsne"]) -> np.ndarray:

@@ -19,7 +19,7 @@ from headwise.data.labelled import parse_labels, read_labelled
 from headwise.data.labelled_files import Labelled
 from headwise.data.labelled_rows import LabelledTokens, RowBatch, rows_in_order
 from headwise.errors import DataError, UsageError
-from headwise.evaluation.labelling import LabelScores, score_labels
+from headwise.evaluation.labelling import CutTexts, LabelScores, score_labels
 from headwise.models.labeller import Labeller as LabelModel
 from headwise.settings import read_yaml
 from headwise.tasks.arguments import require_path, require_texts
@@ -121,12 +121,25 @@ class Labeller:
 def score_examples(model: LabelModel, form: LabelForm, examples: Sequence[Labelled]) -> LabelScores:
     """Labels found against labels given."""
     gold = [label for one in examples for label in one.labels]
-    return score_labels(gold, find_labels(model, form, examples))
+    store = form.encode([one.words for one in examples])
+    return score_labels(gold, _name_labels(model, form, store), cut=_count_cut(store))
 
 
 def find_labels(model: LabelModel, form: LabelForm, examples: Sequence[Labelled]) -> list[str]:
     """The most probable label of each text or word, one after another."""
-    store = form.encode([one.words for one in examples])
+    return _name_labels(model, form, form.encode([one.words for one in examples]))
+
+
+def _count_cut(store: LabelledTokens) -> CutTexts:
+    """Which texts were longer than a row; the sign of the beginning is no token of theirs."""
+    if store.uncut is None or not (store.uncut > store.lengths).any():
+        return CutTexts()
+    longest = int(store.uncut.argmax())
+    num_cut = int((store.uncut > store.lengths).sum())
+    return CutTexts(num_cut, int(store.lengths[longest]) - 1, int(store.uncut[longest]) - 1)
+
+
+def _name_labels(model: LabelModel, form: LabelForm, store: LabelledTokens) -> list[str]:
     return [form.labels[number] for part in predict(model, store, form) for number in part.argmax(1).tolist()]
 
 
