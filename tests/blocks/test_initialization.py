@@ -12,7 +12,7 @@ from headwise.blocks.recurrent_cells import RecurrentStack
 from headwise.models.choices import EncoderDecoderSettings, build_model
 from headwise.models.elmo import ElmoEncoder
 from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
-from headwise.models.sentence_encoder import ElmoRung, WordRung, build_sentence_encoder
+from headwise.models.sentence_encoder import ElmoRung, RecurrentRung, WordRung, build_sentence_encoder
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
 
@@ -52,8 +52,9 @@ def test_every_parameter_fits_exactly_one_rule(variant: str) -> None:
         assert sum(re.fullmatch(pattern, name) is not None for pattern, _ in TABLE) == 1, name
 
 
-def test_elmo_too_fits_exactly_one_rule() -> None:
-    for name, _ in ElmoEncoder(ElmoRung()).named_parameters():
+def test_what_reads_a_sentence_fits_exactly_one_rule() -> None:
+    recurrent = build_sentence_encoder(RecurrentRung(), vocabulary_size=5)
+    for name, _ in [*ElmoEncoder(ElmoRung()).named_parameters(), *recurrent.named_parameters()]:
         assert sum(re.fullmatch(pattern, name) is not None for pattern, _ in TABLE) == 1, name
 
 

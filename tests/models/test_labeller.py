@@ -1,4 +1,4 @@
-"""The three rungs: what each can see, and that sentences of one row do not see each other."""
+"""The rungs: what each can see, and that sentences of one row do not see each other."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from headwise.attention.choices import Linear, Window
 from headwise.blocks.choices import Power, Rms
 from headwise.errors import SettingsError
 from headwise.models.labeller import build_labeller, mean_of_segments
-from headwise.models.sentence_encoder import EncoderRung, RungSettings, WindowRung, WordRung
+from headwise.models.sentence_encoder import EncoderRung, RecurrentRung, RungSettings, WindowRung, WordRung
 from headwise.positions.choices import Relative, Rotary
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
@@ -15,6 +15,9 @@ from headwise.settings import check_settings
 RUNGS: dict[str, RungSettings] = {
     "word": WordRung(dim=12),
     "window": WindowRung(dim=12, reach=2, hidden=17),
+    "recurrent": RecurrentRung(dim=12, layers=2),
+    "recurrent, gru": RecurrentRung(dim=12, layers=1, cell="gru"),
+    "recurrent, one direction": RecurrentRung(dim=12, layers=3, cell="rnn", bidirectional=False),
     "encoder": EncoderRung(dim=12, layers=2, heads=3),
     "encoder, other parts": EncoderRung(
         dim=12, layers=2, heads=3, position=Relative(limit=3, values=False), norm=Rms(place="after")
@@ -67,12 +70,14 @@ def test_one_word_at_a_time_cannot_tell_two_of_them_apart() -> None:
     sentence = _sentence(4, 9, 5, 6, 7, 8, 9)  # "I saw … a saw": 9 stands twice
     differs = {
         name: not torch.allclose(*_logits(_model(RUNGS[name]), sentence)[0, [1, 6]], atol=1e-5)
-        for name in ("word", "window", "encoder")
+        for name in ("word", "window", "recurrent", "encoder")
     }
-    assert differs == {"word": False, "window": True, "encoder": True}
+    assert differs == {"word": False, "window": True, "recurrent": True, "encoder": True}
 
 
-@pytest.mark.parametrize(("name", "sees"), [("word", 0), ("window", 2), ("encoder", 4)])
+@pytest.mark.parametrize(
+    ("name", "sees"), [("word", 0), ("window", 2), ("recurrent", 4), ("recurrent, one direction", 0), ("encoder", 4)]
+)
 def test_how_far_a_rung_sees(name: str, sees: int) -> None:
     model = _model(RUNGS[name])
     before = _logits(model, _sentence(4, 5, 6, 7, 8, 9, 10, 11, 12))[0, 4]

@@ -154,7 +154,7 @@ def test_norms_over_tokens_count_a_batch_once() -> None:
             load_recipe("shakespeare-gpt", [f"model.norm.kind={norm}", "training.recompute=blocks"])
 
 
-@pytest.mark.parametrize("kind", ["word", "window", "encoder", "elmo"])
+@pytest.mark.parametrize("kind", ["word", "window", "recurrent", "encoder", "elmo"])
 def test_a_rung_keeps_what_the_recipe_says_of_all_rungs(kind: str) -> None:
     """Rungs are compared at equal settings: only what a rung does not have may differ from the recipe."""
     before, after = load_recipe("ud-ewt-tags"), load_recipe("ud-ewt-tags", [f"model.kind={kind}"])

@@ -56,7 +56,8 @@ def test_vectors_that_do_not_fit(vectors: np.ndarray, tmp_path: Path, changes: l
 
 
 @pytest.mark.parametrize(
-    ("kind", "recipe"), [("word", "word-vectors"), ("encoder", "english-masked"), ("elmo", "english-elmo")]
+    ("kind", "recipe"),
+    [("word", "word-vectors"), ("recurrent", "word-vectors"), ("encoder", "english-masked"), ("elmo", "english-elmo")],
 )
 def test_what_makes_the_start_that_is_not_there(kind: str, recipe: str, tmp_path: Path) -> None:
     there = tmp_path / "nothing"

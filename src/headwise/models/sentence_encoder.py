@@ -1,8 +1,9 @@
-"""Words to vectors, three rungs of one ladder: a word alone, a word with its neighbours, a word in its whole sentence.
+"""Words to vectors, rungs of one ladder: a word alone, a word with its neighbours, a word in its whole sentence.
 
     x = √dim · E[word] (+ letters, pairs)                   the look-up every rung begins with (token_features.py)
     word       x                                            two "saw" are the same vector
-    window     x + narrow(relu(widen([x₋ₙ … x … xₙ])))      a fully connected net over 2n + 1 words: what stands farther is not seen
+    window     x + narrow(relu(widen([x₋ₙ … x … xₙ])))      a fully connected net over 2n + 1 words (neighbours.py)
+    recurrent  a state carried from both ends of it         any distance, word after word (sentence_reader.py)
     encoder    blocks of self-attention                     any kernel, any positions, any norm
 
 Of two sentences read as one (`<s> A <s> B`), `halves` tells each token in which of them it stands (BERT's segment embeddings).
@@ -36,8 +37,11 @@ from headwise.blocks.dropout import drop
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
 from headwise.blocks.normalization import TokenNorm, apply_norm
+from headwise.blocks.recurrent_cells import CellKind
 from headwise.blocks.residual import Residual
 from headwise.errors import SettingsError
+from headwise.models.neighbours import Neighbours
+from headwise.models.sentence_reader import SentenceReader, build_sentence_reader
 from headwise.models.token_features import HalfEmbedding, LetterEmbedding, PairEmbedding
 from headwise.positions.choices import PositionSettings, Sinusoidal, build_positions, build_relations
 from headwise.settings import Settings
@@ -79,6 +83,18 @@ class WindowRung(_Words):
     """Neighbours on each side."""
     hidden: int = Field(default=512, ge=1, le=65536)
     """Width of the hidden layer."""
+
+
+class RecurrentRung(_Words):
+    """A state that has read up to the word, and one that has read back to it."""
+
+    kind: Literal["recurrent"] = "recurrent"
+    cell: CellKind = "lstm"
+    """What carries the state from word to word."""
+    layers: int = Field(default=2, ge=1, le=64)
+    """Layers on each other."""
+    bidirectional: bool = True
+    """Read from both ends, with half of `dim` each."""
 
 
 class EncoderRung(_Words):
@@ -140,30 +156,8 @@ class ElmoRung(_Words):
         return self
 
 
-TokenRung = WordRung | WindowRung | EncoderRung
+TokenRung = WordRung | WindowRung | RecurrentRung | EncoderRung
 RungSettings = Annotated[TokenRung | ElmoRung, Field(discriminator="kind")]
-
-
-class Neighbours(nn.Module):
-    """A fully connected net over each token and `reach` on either side; beyond the sentence there are zeros."""
-
-    def __init__(self, dim: int, *, reach: int, hidden: int, dropout_rate: float) -> None:
-        super().__init__()
-        self.reach, self.dropout_rate = reach, dropout_rate
-        self.widen = nn.Linear((2 * reach + 1) * dim, hidden)
-        self.narrow = nn.Linear(hidden, dim)
-
-    def forward(
-        self, x: Float[Tensor, "row time dim"], segment: Int[Tensor, "row time"]
-    ) -> Float[Tensor, "row time dim"]:
-        seen = []
-        for step in range(-self.reach, self.reach + 1):
-            # What rolls over the end of the row belongs to another place; so does what carries another sentence's number.
-            place = torch.arange(x.shape[1], device=x.device) + step
-            own = (torch.roll(segment, -step, 1) == segment) & (place >= 0) & (place < x.shape[1])
-            seen.append(torch.roll(x, -step, 1) * own[..., None])
-        hidden = torch.relu(self.widen(torch.cat(seen, dim=-1)))
-        return x + self.narrow(drop(hidden, self.dropout_rate, training=self.training))
 
 
 class SentenceEncoder(nn.Module):
@@ -178,14 +172,15 @@ class SentenceEncoder(nn.Module):
         letters: LetterEmbedding | None,
         pairs: PairEmbedding | None,
         halves: HalfEmbedding | None,
-        neighbours: Neighbours | None,
+        context: Neighbours | SentenceReader | None,
         blocks: list[EncoderBlock],
         norm: nn.Module,
         word_dropout: float,
     ) -> None:
         super().__init__()
         self.embedding, self.letters, self.pairs, self.halves = embedding, letters, pairs, halves
-        self.neighbours = neighbours
+        self.neighbours = context if isinstance(context, Neighbours) else None
+        self.reader = context if isinstance(context, SentenceReader) else None
         # torch's list is a sequence of blocks to its users but not to the type checker.
         self.blocks = nn.ModuleList(blocks)  # type: ignore[assignment]
         self.norm = norm
@@ -215,6 +210,8 @@ class SentenceEncoder(nn.Module):
             x = x + self.halves(shown, position)
         if self.neighbours is not None:
             x = self.neighbours(x, segment)
+        if self.reader is not None:
+            x = self.reader(x, segment, position)
         mask = segments(segment, segment).ignoring_blind()
         if len(self.blocks) > 0:
             mask = self.blocks[0].self_attention.kernel.prepare(mask, length, length, x.device)
@@ -226,13 +223,19 @@ class SentenceEncoder(nn.Module):
 
 def build_sentence_encoder(settings: TokenRung, *, vocabulary_size: int) -> SentenceEncoder:
     """The rung a recipe names, not initialised."""
-    positions, neighbours, blocks, norm = None, None, list[EncoderBlock](), nn.Module()
+    positions, blocks, norm = None, list[EncoderBlock](), nn.Module()
+    context: Neighbours | SentenceReader | None = None
     match settings:
         case WordRung():
             norm = nn.Identity()
         case WindowRung(reach=reach, hidden=hidden):
             rate = settings.dropout.hidden
-            neighbours, norm = Neighbours(settings.dim, reach=reach, hidden=hidden, dropout_rate=rate), nn.Identity()
+            context, norm = Neighbours(settings.dim, reach=reach, hidden=hidden, dropout_rate=rate), nn.Identity()
+        case RecurrentRung(cell=cell, layers=layers, bidirectional=both):
+            rate, norm = settings.dropout.hidden, nn.Identity()
+            context = build_sentence_reader(
+                cell, settings.dim, num_layers=layers, bidirectional=both, dropout_rate=rate
+            )
         case EncoderRung():
             positions = build_positions(settings.position, dim=settings.dim)
             blocks = _blocks(settings)
@@ -244,7 +247,7 @@ def build_sentence_encoder(settings: TokenRung, *, vocabulary_size: int) -> Sent
         letters=LetterEmbedding(settings.letters, settings.dim, settings.letter_dropout) if settings.letters else None,
         pairs=PairEmbedding(settings.pairs, settings.dim) if settings.pairs else None,
         halves=HalfEmbedding(settings.dim) if isinstance(settings, EncoderRung) and settings.halves else None,
-        neighbours=neighbours,
+        context=context,
         blocks=blocks,
         norm=norm,
         word_dropout=settings.word_dropout,

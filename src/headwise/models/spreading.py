@@ -1,4 +1,4 @@
-"""From packed rows to one pair a row and back: what lets a recurrent model learn from the same batches as a Transformer.
+"""From packed rows to one pair (or sentence) a row and back: what lets a recurrent model learn from a Transformer's batches.
 
 Attention keeps the pairs of a packed row apart by a mask; a recurrence would have to walk through them one after the other, 128
 steps for every row. Spread out, all pairs of a batch are walked through side by side, in as many steps as the longest has words:
@@ -32,9 +32,45 @@ class Spread:
 
     def gather_back(self, hidden: Float[Tensor, "pair target dim"]) -> Float[Tensor, "row packed_target dim"]:
         """What was computed for each target token, where it stood; zeros in filling."""
-        real = self.cell < self.target.numel()
-        found = hidden.flatten(0, 1)[torch.where(real, self.cell, 0)]
-        return torch.where(real[..., None], found, 0)
+        return _gather(hidden, self.cell)
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Where the sentences of a batch go, one a row."""
+
+    cell: Int[Tensor, "row time"]
+    """Of each place of the packed rows, its cell, counted row by row; filling has one past the last."""
+    length: Int[Tensor, " sentence"]
+    width: int
+
+    def lay(self, x: Float[Tensor, "row time dim"]) -> Float[Tensor, "sentence width dim"]:
+        """Each vector to its cell; zeros after a sentence's end."""
+        num_cells = len(self.length) * self.width
+        flat = x.new_zeros(num_cells + 1, x.shape[-1]).index_copy(0, self.cell.flatten(), x.flatten(0, 1))
+        return flat[:-1].view(-1, self.width, x.shape[-1])
+
+    def gather_back(self, hidden: Float[Tensor, "sentence width dim"]) -> Float[Tensor, "row time dim"]:
+        """What was computed for each token, where it stood; zeros in filling."""
+        return _gather(hidden, self.cell)
+
+
+def _gather(hidden: Tensor, cell: Tensor) -> Tensor:
+    flat = hidden.flatten(0, 1)
+    real = cell < len(flat)
+    return torch.where(real[..., None], flat[torch.where(real, cell, 0)], 0)
+
+
+def spread_sentences(segment: Int[Tensor, "row time"], position: Int[Tensor, "row time"]) -> Sentences:
+    """One sentence a row, as wide as the longest of this batch; a batch of filling becomes one sentence of filling."""
+    sentences_of_row = segment.amax(1)
+    first = (sentences_of_row.cumsum(0) - sentences_of_row)[:, None]
+    real = segment > 0
+    asked = torch.stack([sentences_of_row.sum().clamp_min(1), torch.where(real, position + 1, 1).max()])
+    num_sentences, width = asked.tolist()
+    number = torch.where(real, first + segment - 1, num_sentences)
+    length = number.new_zeros(num_sentences + 1).scatter_add_(0, number.flatten(), real.long().flatten())[:-1]
+    return Sentences(torch.where(real, number * width + position, num_sentences * width), length.clamp_min(1), width)
 
 
 def spread_pairs(

@@ -33,6 +33,7 @@ from headwise.tasks.events import Events, Silence
 from headwise.tasks.label_bundle import save_encoder_bundle
 from headwise.tasks.labelling import count_parameters, training_results
 from headwise.tasks.run_beginning import RunSummary, begin_run
+from headwise.tasks.word_by_word import train_word_by_word
 from headwise.text.letters import BEGIN_WORD, END_WORD, NUM_LETTERS, letters_of
 from headwise.text.tokenizer import BOS, EOS, NUM_SPECIAL, PAD, SPECIAL_PIECES, UNKNOWN
 from headwise.text.vocabulary import Vocabulary
@@ -111,12 +112,11 @@ def train_bidirectional(
         model, training = prepared.model, recipe.training
         watcher.note(_describe(recipe, prepared))
         # Sentences have no fixed shape, and a recurrent layer is one call of torch's: nothing to compile or record.
-        off = {name: "off" for name in ("compile", "cuda_graphs") if getattr(training, name) == "auto"}
         name = fingerprint(prepared.train, recipe.data.model_dump_json())
         outcome = run_training(
             BidirectionalTask(model, prepared.letters, training.objective.label_smoothing),
             PaddedLines(prepared.train, training.batch_tokens, training.seed, name),
-            training.model_copy(update=off),
+            train_word_by_word(training),
             opened,
             evaluate=_evaluation(recipe, prepared),
             progress=watcher.training,

@@ -82,7 +82,7 @@ def _explain_absent(model: RungSettings) -> CheckpointError:
     """Nothing is there yet: what makes it, by its name or by the kind of the encoder that is to start from it."""
     assert model.start_from is not None
     named = model.start_from.name
-    usual = {"elmo": "english-elmo", "word": "word-vectors"}.get(model.kind, "english-masked")
+    usual = {"elmo": "english-elmo", "encoder": "english-masked"}.get(model.kind, "word-vectors")
     recipe = named if named in shipped_recipes() else usual
     command = f"headwise train {recipe} --run {model.start_from}"
     return CheckpointError(

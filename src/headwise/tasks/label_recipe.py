@@ -8,8 +8,9 @@ from headwise.blocks.choices import Batch, Power, check_recomputing
 from headwise.data.labelled import LabelDataSettings, Shape
 from headwise.errors import SettingsError
 from headwise.models.limits import check_buckets, check_rows, row_limits
-from headwise.models.sentence_encoder import ElmoRung, EncoderRung, RungSettings
+from headwise.models.sentence_encoder import ElmoRung, EncoderRung, RecurrentRung, RungSettings
 from headwise.settings import Settings
+from headwise.tasks.word_by_word import check_word_by_word, train_word_by_word
 from headwise.text.choices import TextSettings, WordSettings
 from headwise.training.choices import TrainingSettings
 
@@ -34,6 +35,12 @@ class LabelRecipe(Settings):
     @property
     def shape(self) -> Shape:
         return "one" if self.task == "classification" else "each"
+
+    @property
+    def training_as_run(self) -> TrainingSettings:
+        """With what `auto` can only mean for this model."""
+        follows_sentences = isinstance(self.model, RecurrentRung | ElmoRung)
+        return train_word_by_word(self.training) if follows_sentences else self.training
 
     @model_validator(mode="after")
     def _check_labels(self) -> Self:
@@ -64,6 +71,8 @@ class LabelRecipe(Settings):
 
 def check_rung(model: RungSettings, training: TrainingSettings, *, row_tokens: int) -> None:
     """What cannot be together in an encoder and its training."""
+    if isinstance(model, RecurrentRung):
+        check_word_by_word(training)
     if not isinstance(model, EncoderRung):
         return
     check_buckets(model, row_tokens)

@@ -85,7 +85,7 @@ def train_labels(
             outcome = run_training(
                 task,
                 batches,
-                recipe.training,
+                recipe.training_as_run,
                 opened,
                 evaluate=_evaluation(task, prepared),
                 progress=watcher.training,

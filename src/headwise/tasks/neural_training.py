@@ -47,6 +47,7 @@ from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.language_recipe import LanguageRecipe, SentenceReading, StreamReading
 from headwise.tasks.language_text import TokenizedText, check_measured, measure, read_part, tokenize
 from headwise.tasks.run_beginning import RunSummary, begin_run
+from headwise.tasks.word_by_word import train_word_by_word
 from headwise.text.tokenizer import PAD
 from headwise.training.choices import TrainingSettings
 from headwise.training.disk_space import check_room
@@ -138,8 +139,7 @@ def training_of(recipe: LanguageRecipe) -> TrainingSettings:
     """A recurrent layer is one call of torch's: there is nothing to compile, and padded batches have no fixed shape to record."""
     if recipe.model.kind != "recurrent":
         return recipe.training
-    off = {name: "off" for name in ("compile", "cuda_graphs") if getattr(recipe.training, name) == "auto"}
-    return recipe.training.model_copy(update=off)
+    return train_word_by_word(recipe.training)
 
 
 def make_batches(recipe: LanguageRecipe, lines: Ragged) -> Batches:

@@ -27,6 +27,7 @@ from headwise.tasks.bidirectional_recipe import BidirectionalRecipe
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.language_recipe import LanguageRecipe
 from headwise.tasks.masked_recipe import MaskedRecipe
+from headwise.tasks.word_by_word import check_word_by_word, train_word_by_word
 from headwise.tasks.word_vector_recipe import WordVectorRecipe
 from headwise.text.choices import SentencePieceSettings, TextSettings
 from headwise.training.choices import TrainingSettings
@@ -94,29 +95,15 @@ class Recipe(Settings):
         return self
 
     def _check_kind(self) -> None:
-        """What a recurrent model has no form for: its shapes follow the sentences, and its layers run once for each word."""
-        if not isinstance(self.model, RecurrentTranslatorSettings):
-            return
-        training = self.training
-        for key, given, needed in (
-            ("compile", training.compile, "off"),
-            ("cuda_graphs", training.cuda_graphs, "off"),
-            ("recompute", training.recompute, "nothing"),
-            ("parallel.kind", training.parallel.kind, "replicated"),
-        ):
-            if given not in (needed, "auto"):
-                raise SettingsError(
-                    f"training.{key}={given} was given, but model.kind=recurrent goes from word to word in steps that follow the "
-                    f"sentences; set training.{key}={needed}",
-                    f"给出了 training.{key}={given}，但 model.kind=recurrent 逐词进行，步数随句子而变；请设 training.{key}={needed}",
-                )
+        if isinstance(self.model, RecurrentTranslatorSettings):
+            check_word_by_word(self.training)
 
     @property
     def training_as_run(self) -> TrainingSettings:
         """With what `auto` can only mean for this model."""
         if isinstance(self.model, EncoderDecoderSettings):
             return self.training
-        return self.training.model_copy(update={"compile": "off", "cuda_graphs": "off"})
+        return train_word_by_word(self.training)
 
 
 AnyRecipe = Recipe | LanguageRecipe | WordVectorRecipe | LabelRecipe | MaskedRecipe | BidirectionalRecipe

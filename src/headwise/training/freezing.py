@@ -15,7 +15,7 @@ from torch import nn
 
 from headwise.errors import SettingsError
 
-_BLOCK = re.compile(r"(?:^|\.)(?:blocks|encoder|decoder|layers|ahead|back)\.(\d+)\.")
+_BLOCK = re.compile(r"(?:^|\.)(?:blocks|encoder|decoder|layers|ahead|back|forwards|backwards)\.(\d+)\.")
 _RANGE = re.compile(r"layers (\d+)(?:-(\d+))?")
 
 
