@@ -36,6 +36,7 @@ def test_settings_parameters_negative_numbers_and_a_picture(headwise: Headwise) 
     wide = headwise("attend", "--example", "waist", "score.width=1000", "--json", "--plot", "new/a.png")
     assert json.loads(wide.out)["outputs"][0] == pytest.approx([131 / 3], abs=1e-3)
     assert Path("new/a.png").read_bytes().startswith(b"\x89PNG")
+    assert wide.err == "the picture: new/a.png\n"
     given = headwise(
         "attend",
         "--keys",

@@ -117,6 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
         from headwise.explorer.worked_pictures import draw_worked
 
         draw_worked(worked, arguments.plot)
+        sys.stderr.write(say(f"the picture: {arguments.plot}\n", f"图片：{arguments.plot}\n"))
     if arguments.json:
         sys.stdout.write(json.dumps(worked.as_dict(), ensure_ascii=False, indent=2) + "\n")
         return 0
@@ -125,8 +126,6 @@ def run(arguments: argparse.Namespace) -> int:
 
     for title, headings, rows in make_tables(worked):
         print_table(headings, rows, title=title)
-    if arguments.plot is not None:
-        sys.stdout.write(say(f"the picture: {arguments.plot}\n", f"图片：{arguments.plot}\n"))
     return 0
 
 
