@@ -119,13 +119,10 @@ class BigBirdAttention(SparseAttention):
 
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
         only_self_attention(self.kind, mask, num_queries, num_keys)
-        fitting = self._fit(
-            num_keys
-        )  # asked by its numbers: in a compiled step they stand for any length, and an object of them has no ==
-        if any(
-            getattr(fitting, name) != getattr(self, name)
-            for name in ("block", "num_global_blocks", "num_random_blocks")
-        ):
+        fitting = self._fit(num_keys)
+        # By its numbers: in a compiled step they stand for any length, and an object of them has no ==.
+        fits = fitting.block == self.block and fitting.num_global_blocks == self.num_global_blocks
+        if not fits or fitting.num_random_blocks != self.num_random_blocks:
             return fitting.plan(mask, num_queries, num_keys, device)
         sentences = find_sentences(mask, num_keys, device, kind=self.kind)
         block = (torch.arange(num_keys, device=device) - sentences.start) // self.block

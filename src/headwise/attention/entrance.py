@@ -22,7 +22,7 @@ from headwise.attention.masks import Explicit, Mask, Padding, Segments
 from headwise.attention.multi_head import Kernel
 from headwise.attention.scored import MAX_SCORE
 from headwise.attention.scores import LARGEST
-from headwise.attention.shapes import check_shapes
+from headwise.attention.shapes import check_mask_shapes, check_shapes
 from headwise.attention.widths import built_width
 from headwise.errors import MaskError, UsageError
 
@@ -95,25 +95,17 @@ def check_mask(mask: object, sizes: tuple[int, int, int, int]) -> None:
             f"掩码是 {type(mask).__name__}，而需要 headwise.attention.masks 的掩码；可见性表 [batch, head, query, key] 请写 explicit(table)，"
             "或用 padding(real)、causal()，多个以 & 相连",
         )
-    batch, heads, queries, keys = sizes
     for part in mask.parts:
-        found: list[tuple[str, Tensor, tuple[int, ...]]] = []
         match part:
             case Padding(real=real):
-                found = [("padding", real, (batch, keys))]
+                _check_table("padding", real, is_numbered=False)
             case Segments(query=query, key=key):
-                found = [("segments", query, (batch, queries)), ("segments", key, (batch, keys))]
+                _check_table("segments", query, is_numbered=True)
+                _check_table("segments", key, is_numbered=True)
             case Explicit(allowed=allowed):
-                found = [("explicit", allowed, (batch, heads, queries, keys))]
-        for name, table, needed in found:
-            _check_table(name, table, is_numbered=isinstance(part, Segments))
-            fits = table.ndim == len(needed) and table.shape[-1] == needed[-1]
-            if not fits or any(size not in (1, full) for size, full in zip(table.shape, needed, strict=True)):
-                raise MaskError(
-                    f"the mask {name}(…) has the shape {list(table.shape)}, and {list(needed)} is needed for these queries and keys; "
-                    "make it of the same batch and lengths",
-                    f"掩码 {name}(…) 的形状为 {list(table.shape)}，而这些查询与键需要 {list(needed)}；请使批与长度一致",
-                )
+                _check_table("explicit", allowed, is_numbered=False)
+    batch, heads, queries, keys = sizes
+    check_mask_shapes(mask, batch=batch, heads=heads, queries=queries, keys=keys)
 
 
 def _check_table(name: str, table: Tensor, *, is_numbered: bool) -> None:

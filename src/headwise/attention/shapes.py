@@ -59,23 +59,26 @@ def check_tokens(x: Tensor, memory: Tensor, mask: Mask, *, dim: int) -> None:
             f"x has a batch of {x.shape[0]} and memory one of {memory.shape[0]}; give every row of x its own row of memory",
             f"x 的批为 {x.shape[0]}，memory 的批为 {memory.shape[0]}；请为 x 的每一行给出对应的 memory",
         )
-    batch, queries, keys = x.shape[0], x.shape[1], memory.shape[1]
+    check_mask_shapes(mask, batch=x.shape[0], heads=None, queries=x.shape[1], keys=memory.shape[1])
+
+
+def check_mask_shapes(mask: Mask, *, batch: int, heads: int | None, queries: int, keys: int) -> None:
+    """Refuse a mask that was made for other tokens; heads None: as many as it has itself."""
     for part in mask.parts:
+        found: list[tuple[str, Tensor, tuple[int, ...]]] = []
         match part:
             case Padding(real=real):
-                _check_table("padding", real, (batch, keys))
+                found = [("padding", real, (batch, keys))]
             case Segments(query=query, key=key):
-                _check_table("segments", query, (batch, queries))
-                _check_table("segments", key, (batch, keys))
+                found = [("segments", query, (batch, queries)), ("segments", key, (batch, keys))]
             case Explicit(allowed=allowed):
-                _check_table("explicit", allowed, (batch, *allowed.shape[1:2], queries, keys))
-
-
-def _check_table(name: str, table: Tensor, needed: tuple[int, ...]) -> None:
-    fits = table.ndim == len(needed) and table.shape[-1] == needed[-1]
-    if not fits or any(size not in (1, full) for size, full in zip(table.shape, needed, strict=True)):
-        raise MaskError(
-            f"the mask {name}(…) has the shape {list(table.shape)}, and {list(needed)} is needed for these tokens; make it of the same batch "
-            "and lengths",
-            f"掩码 {name}(…) 的形状为 {list(table.shape)}，而这些词元需要 {list(needed)}；请使批与长度一致",
-        )
+                own = allowed.shape[1:2] if heads is None else (heads,)
+                found = [("explicit", allowed, (batch, *own, queries, keys))]
+        for name, table, needed in found:
+            fits = table.ndim == len(needed) and table.shape[-1] == needed[-1]
+            if not fits or any(size not in (1, full) for size, full in zip(table.shape, needed, strict=True)):
+                raise MaskError(
+                    f"the mask {name}(…) has the shape {list(table.shape)}, and {list(needed)} is needed for these queries and keys; "
+                    "make it of the same batch and lengths",
+                    f"掩码 {name}(…) 的形状为 {list(table.shape)}，而这些查询与键需要 {list(needed)}；请使批与长度一致",
+                )
