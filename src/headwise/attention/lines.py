@@ -114,7 +114,7 @@ def refuse_bias(bias: Bias | None, *, kind: str) -> None:
 def _lay_out(pairs: list[tuple[Tensor, Tensor]], offset: int | None, num_queries: int, num_keys: int) -> Line:
     is_joint = all(query is key for query, key in pairs) and offset in (None, 0)
     numbers = [key if is_joint else torch.cat([key, query], dim=1) for query, key in pairs]
-    segment = numbers[0] if len(numbers) == 1 else join_numbers(numbers)
+    segment = join_numbers(numbers)
     if is_joint:
         run, order = segment.sort(dim=1, stable=True)
         return Line(order, _invert(order), run, is_joint)

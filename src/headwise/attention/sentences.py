@@ -52,8 +52,11 @@ def find_sentences(mask: Mask, length: int, device: torch.device, *, kind: str) 
 def join_numbers(numbers: Sequence[Int[Tensor, "#batch time"]]) -> Int[Tensor, "batch time"]:
     """Two divisions of a row are one finer division: numbers from 0 on that are equal where all given ones are, and sorted as they are.
 
-    Each is first counted through, so that no product leaves 64 bits, however large the numbers are; sizes do not depend on them.
+    Each is first counted through, so that no product leaves 64 bits, however large the numbers are; sizes do not depend on them. A single
+    division is taken as it is: nothing is sorted for it.
     """
+    if len(numbers) == 1:
+        return numbers[0]
     joint = _count_through(numbers[0])
     for other in numbers[1:]:
         joint = _count_through(joint * (other.shape[1] + 1) + _count_through(other))
