@@ -127,8 +127,9 @@ def check_wide(supply: list[PackedBatch]) -> tuple[bool, str]:
     mask = segments(numbers, numbers).ignoring_blind()
     found: dict[str, float] = {}
     for settings in (Longformer(width=16), BigBird(block=4, num_random_blocks=1)):
-        layer = build_attention(settings, dim=128, num_heads=4, dropout_rate=0.0, role="encoder").to(GPU)
+        layer = build_attention(settings, dim=128, num_heads=4, dropout_rate=0.0, role="encoder")
         initialize(nn.ModuleDict({"self_attention": layer}), torch_generator("check"))
+        layer.to(GPU)
         x, slope = (torch.randn(*numbers.shape, 128, device=GPU) + 0.5 * mean for mean in (0, 1))
         slope = slope * (numbers != 0)[..., None]
         exact = gradients_of(copy.deepcopy(layer).double(), x.double(), slope.double(), mask)
