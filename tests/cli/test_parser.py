@@ -56,6 +56,7 @@ def test_without_a_command_the_help_is_shown(headwise: Headwise) -> None:
         (["trian"], "did you mean 'train'?"),
         (["translate", "--modle", "x"], "unrecognized arguments: --modle; did you mean '--model'?"),
         (["translate", "--modle=x"], "did you mean '--model'?"),
+        (["serve", "--model", "x"], "--model; give it without --model: `headwise serve MODEL`"),
         (["train", "pocket", "--rnu", "x"], "did you mean '--run'?"),
         (["data", "lst"], "did you mean 'list'?"),
         (

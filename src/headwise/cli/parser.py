@@ -90,17 +90,22 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
         hint = say(f"see `{self.prog} --help`", f"参见 `{self.prog} --help`")
-        near = self._nearest(message)
-        question = say(f"; did you mean {near!r}?", f"；是否想写 {near!r}？") if near else ""
-        self.exit(2, f"{self.prog}: {say(message, _in_chinese(message))}{question}{say('; ', '；')}{hint}\n")
+        self.exit(2, f"{self.prog}: {say(message, _in_chinese(message))}{self._guess(message)}{say('; ', '；')}{hint}\n")
 
-    def _nearest(self, message: str) -> str | None:
+    def _guess(self, message: str) -> str:
+        """What was meant by a word that is unknown: what is given here without an option, or the nearest known word."""
         unknown = re.search(r"(?:unrecognized arguments:|invalid choice:) '?([^\s',]+)", message)
         if unknown is None:
-            return None
+            return ""
+        word = unknown[1].split("=")[0]
+        for name in (str(action.metavar) for action in self._actions if not action.option_strings):
+            if word == f"--{name.lower()}":
+                given = f"`{self.prog} {name}`"
+                return say(f"; give it without {word}: {given}", f"；请直接给出，不加 {word}：{given}")
         known = [option for action in self._actions for option in action.option_strings]
         known += [str(choice) for action in self._actions for choice in action.choices or ()]
-        return next(iter(difflib.get_close_matches(unknown[1].split("=")[0], known, n=1)), None)
+        near = next(iter(difflib.get_close_matches(word, known, n=1)), None)
+        return say(f"; did you mean {near!r}?", f"；是否想写 {near!r}？") if near else ""
 
 
 def _in_chinese(message: str) -> str:
