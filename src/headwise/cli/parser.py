@@ -90,7 +90,9 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
         hint = say(f"see `{self.prog} --help`", f"参见 `{self.prog} --help`")
-        self.exit(2, f"{self.prog}: {say(message, _in_chinese(message))}{self._guess(message)}{say('; ', '；')}{hint}\n")
+        self.exit(
+            2, f"{self.prog}: {say(message, _in_chinese(message))}{self._guess(message)}{say('; ', '；')}{hint}\n"
+        )
 
     def _guess(self, message: str) -> str:
         """What was meant by a word that is unknown: what is given here without an option, or the nearest known word."""
