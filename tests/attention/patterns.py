@@ -1,4 +1,7 @@
-"""Who may look at whom, written out with loops over one sentence: slow, dense, and plain to read."""
+"""Who may look at whom, written out with loops over one sentence: slow, dense, and plain to read.
+
+Places are counted from the beginning of the sentence: filling before it stands at −1, −2 …, filling behind it at its length and on.
+"""
 
 import torch
 from jaxtyping import Bool
@@ -9,27 +12,36 @@ from headwise.attention.bigbird import BigBirdAttention
 Table = Bool[Tensor, "query key"]
 
 
-def window_table(length: int, left: int, right: int) -> Table:
-    return torch.tensor([[i - left <= j <= i + right for j in range(length)] for i in range(length)])
+def window_table(length: int, left: int, right: int, *, before: int = 0, behind: int = 0) -> Table:
+    places = range(-before, length + behind)
+    return torch.tensor([[i - left <= j <= i + right for j in places] for i in places])
 
 
-def longformer_table(length: int, reach: int, *, num_global: int, dilation: int = 1) -> Table:
+def longformer_table(
+    length: int, reach: int, *, num_global: int, dilation: int = 1, before: int = 0, behind: int = 0
+) -> Table:
     def may_look(i: int, j: int) -> bool:
         near = abs(i - j) <= reach * dilation and (i - j) % dilation == 0
-        return near or i < num_global or j < num_global
+        return near or 0 <= i < num_global or 0 <= j < num_global
 
-    return torch.tensor([[may_look(i, j) for j in range(length)] for i in range(length)])
+    places = range(-before, length + behind)
+    return torch.tensor([[may_look(i, j) for j in places] for i in places])
 
 
-def bigbird_table(length: int, kernel: BigBirdAttention) -> Table:
+def bigbird_table(length: int, kernel: BigBirdAttention, *, before: int = 0, behind: int = 0) -> Table:
     num_blocks = -(-length // kernel.block)
     first, last = -(-kernel.num_global_blocks // 2), kernel.num_global_blocks // 2
     ends = {*range(first), *range(num_blocks - last, num_blocks)}
     blocks = torch.arange(num_blocks)
     chance = kernel.random_blocks(blocks, torch.full_like(blocks, num_blocks)).tolist()
 
-    def may_look(b: int, c: int) -> bool:
-        return abs(b - c) <= kernel.num_window_blocks // 2 or b in ends or c in ends or c in chance[b]
+    def is_global(i: int) -> bool:
+        return 0 <= i < length and i // kernel.block in ends
 
-    table = torch.tensor([[may_look(b, c) for c in range(num_blocks)] for b in range(num_blocks)])
-    return table.repeat_interleave(kernel.block, 0).repeat_interleave(kernel.block, 1)[:length, :length]
+    def may_look(i: int, j: int) -> bool:
+        b, c = i // kernel.block, j // kernel.block
+        near, by_chance = abs(b - c) <= kernel.num_window_blocks // 2, 0 <= i < length and c in chance[b]
+        return near or by_chance or is_global(i) or is_global(j)
+
+    places = range(-before, length + behind)
+    return torch.tensor([[may_look(i, j) for j in places] for i in places])

@@ -12,7 +12,7 @@ from transformers.models.big_bird.modeling_big_bird import BigBirdBlockSparseAtt
 
 from headwise.attention.bigbird import BigBirdAttention
 from headwise.attention.choices import BigBird, build_attention
-from headwise.attention.masks import padding
+from headwise.attention.masks import explicit
 from headwise.errors import SettingsError
 from headwise.randomness import torch_generator
 
@@ -69,7 +69,8 @@ def test_equals_transformers_given_its_random_blocks() -> None:
         chosen = (nothing, *(tuple(row.tolist()) for row in middle), nothing)
         kernel = GivenBlocks(BLOCK, 3, 2, RANDOM, chosen=chosen)
         one = slice(head, head + 1)
-        given = kernel(q[:, one], k[:, one], v[:, one], padding(real))
+        # It counts blocks to the end of the row, filling included: a table hides as much as padding and says nothing of sentences.
+        given = kernel(q[:, one], k[:, one], v[:, one], explicit(real[:, None, None]))
         wanted = expected.unflatten(-1, (HEADS, HEAD_DIM))[:, :, head]
         assert torch.allclose(given[:, 0][real], wanted[real], atol=2e-6)
 

@@ -14,7 +14,7 @@ from headwise.attention.biases import DistanceBias
 from headwise.attention.bigbird import BigBirdAttention
 from headwise.attention.flex import attend_compiled, attend_flex, compile_flex
 from headwise.attention.longformer import LongformerAttention
-from headwise.attention.masks import Mask, causal, segments
+from headwise.attention.masks import Mask, causal, padding, segments
 from headwise.attention.window import WindowAttention
 from headwise.randomness import torch_generator
 
@@ -35,7 +35,8 @@ flex = compile_flex(aot_autograd(fw_compiler=look))
 def attend(kernel, length, mask_name, has_bias):
     q, k, v = torch.randn(3, 2, 3, length, 16, generator=torch_generator(length))
     run = (torch.arange(length) // (length // 2 + 1) + 1).expand(2, length)
-    mask = {"whole": Mask(), "causal": causal(), "packed": segments(run, run)}[mask_name]
+    own = {"whole": Mask(), "causal": causal(), "packed": segments(run, run), "padded": padding(run == 1)}
+    mask = own[mask_name]
     table = torch.randn(3, 2 * length - 1, generator=torch_generator(length))
     bias = DistanceBias(table, 1 - length) if has_bias else None
     table = kernel._planned(mask, q, k, bias=bias, dropout_rate=0.0).near
@@ -44,8 +45,8 @@ def attend(kernel, length, mask_name, has_bias):
     torch.testing.assert_close(given, attend_flex(q, k, v, table, bias=bias), rtol=1e-4, atol=1e-4)
 
 kinds = ((WindowAttention(64, 64, form="flex"), ("causal", "whole")), (WindowAttention(8, 0, form="flex"), ("packed",)),
-         (LongformerAttention(64, form="flex"), ("packed",)), (LongformerAttention(16, form="flex"), ("whole",)),
-         (BigBirdAttention(16, form="flex"), ("packed", "whole")))
+         (LongformerAttention(64, form="flex"), ("packed", "padded")), (LongformerAttention(16, form="flex"), ("whole",)),
+         (BigBirdAttention(16, form="flex"), ("packed", "padded", "whole")))
 for kernel, masks in kinds:
     for mask in masks:
         for has_bias in (False, True):

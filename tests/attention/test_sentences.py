@@ -18,13 +18,26 @@ def test_runs_of_equal_numbers() -> None:
     found = find_sentences(segments(numbers, numbers), 7, torch.device("cpu"), kind="bigbird")
     assert found.start.tolist() == [[0, 0, 2, 3, 3, 3, 6], [0, 0, 0, 0, 0, 5, 5]]
     assert found.end.tolist() == [[2, 2, 3, 6, 6, 6, 7], [5, 5, 5, 5, 5, 7, 7]]
-    assert found.is_packed
+    assert found.rows == "packed"
+    assert found.is_inside.all()
 
 
 def test_without_segments_a_row_is_one_sentence() -> None:
-    for mask in (Mask(), padding(torch.tensor([[True, False, True]]))):
+    for mask, rows in ((Mask(), "whole"), (padding(torch.tensor([[True, False, True]])), "padded")):
         found = find_sentences(mask, 3, torch.device("cpu"), kind="bigbird")
-        assert (found.start.tolist(), found.end.tolist(), found.is_packed) == ([[0, 0, 0]], [[3, 3, 3]], False)
+        assert (found.start.tolist(), found.end.tolist(), found.rows) == ([[0, 0, 0]], [[3, 3, 3]], rows)
+
+
+def test_the_sentence_of_a_padded_row_goes_from_its_first_real_token_to_its_last() -> None:
+    real = torch.tensor([[0, 0, 1, 0, 1], [1, 1, 1, 0, 0], [0, 0, 0, 0, 0]]).bool()
+    once_more = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1], [1, 1, 1, 1, 1]]).bool()
+    found = find_sentences(padding(real) & padding(once_more), 5, torch.device("cpu"), kind="bigbird")
+    assert found.start.tolist() == [[2] * 5, [0] * 5, [0] * 5]
+    assert found.end.tolist() == [[5] * 5, [2] * 5, [5] * 5]
+    assert found.is_inside.tolist() == [[False] * 2 + [True] * 3, [True] * 2 + [False] * 3, [True] * 5]
+    numbers = torch.tensor([[1, 1, 2, 2, 2]]).expand(3, -1)
+    both = find_sentences(padding(real) & segments(numbers, numbers), 5, torch.device("cpu"), kind="bigbird")
+    assert (both.rows, both.end.tolist()[0]) == ("packed", [2, 2, 5, 5, 5])
 
 
 def test_a_sentence_in_two_pieces_is_refused() -> None:

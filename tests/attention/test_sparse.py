@@ -25,6 +25,8 @@ ROWS = (
 )
 """(number, length) of the sentences of two packed rows of 187 tokens."""
 TIME = 187
+PADDED = torch.tensor([[13, 151], [0, 182]])
+"""Where the sentences of two padded rows begin and end."""
 
 
 def numbers() -> Tensor:
@@ -37,54 +39,59 @@ def masks() -> dict[str, Mask]:
     return {
         "all": Mask(),
         "packed": own,
-        "padded": padding(torch.arange(TIME) < torch.tensor([[151], [TIME]])),
+        "padded": padding((torch.arange(TIME) >= PADDED[:, :1]) & (torch.arange(TIME) < PADDED[:, 1:])),
         "explicit": own & explicit(torch.rand(1, HEADS, TIME, TIME, generator=generator) < 0.8),
     }
 
 
-def tokens_of_rows(name: str) -> list[list[int]]:
-    """The lengths of the sentences of every row; a padded row is one."""
-    return [[length for _, length in row] for row in ROWS] if name in ("packed", "explicit") else [[TIME]] * BATCH
+def sentences_of_rows(name: str) -> list[list[tuple[int, int]]]:
+    """The beginnings and lengths of the sentences of every row."""
+    if name == "padded":
+        return [[(begin, end - begin)] for begin, end in PADDED.tolist()]
+    lengths = [[length for _, length in row] for row in ROWS] if name in ("packed", "explicit") else [[TIME]] * BATCH
+    return [[(sum(row[:number]), length) for number, length in enumerate(row)] for row in lengths]
 
 
 KERNELS = {
-    "window": (lambda form: WindowAttention(9, 4, block=8, form=form), lambda length: window_table(length, 9, 4)),
+    "window": (
+        lambda form: WindowAttention(9, 4, block=8, form=form),
+        lambda length, **filling: window_table(length, 9, 4, **filling),
+    ),
     "longformer": (
         lambda form: LongformerAttention(14, num_global=3, block=8, form=form),
-        lambda length: longformer_table(length, 7, num_global=3),
+        lambda length, **filling: longformer_table(length, 7, num_global=3, **filling),
     ),
     "longformer without global": (
         lambda form: LongformerAttention(14, num_global=0, form=form),
-        lambda length: longformer_table(length, 7, num_global=0),
+        lambda length, **filling: longformer_table(length, 7, num_global=0, **filling),
     ),
     "longformer, dilated": (
         lambda form: LongformerAttention(6, num_global=0, dilation=3, block=4, form=form),
-        lambda length: longformer_table(length, 3, num_global=0, dilation=3),
+        lambda length, **filling: longformer_table(length, 3, num_global=0, dilation=3, **filling),
     ),
     "bigbird": (
         lambda form: BigBirdAttention(4, num_random_blocks=2, form=form),
-        lambda length: bigbird_table(length, BigBirdAttention(4, num_random_blocks=2)),
+        lambda length, **filling: bigbird_table(length, BigBirdAttention(4, num_random_blocks=2), **filling),
     ),
     "bigbird, other numbers": (
         lambda form: BigBirdAttention(3, 5, 5, 1, form=form),
-        lambda length: bigbird_table(length, BigBirdAttention(3, 5, 5, 1)),
+        lambda length, **filling: bigbird_table(length, BigBirdAttention(3, 5, 5, 1), **filling),
     ),
     "bigbird, one by one": (
         lambda form: BigBirdAttention(1, 1, 0, 4, form=form),
-        lambda length: bigbird_table(length, BigBirdAttention(1, 1, 0, 4)),
+        lambda length, **filling: bigbird_table(length, BigBirdAttention(1, 1, 0, 4), **filling),
     ),
 }
 
 
 def whole_table(kind: str, mask: str) -> Tensor:
-    """The pattern of every sentence, put on the diagonal."""
+    """The pattern of every sentence, put on the diagonal; a padded row is one, with the filling around it."""
     table = torch.zeros(BATCH, 1, TIME, TIME, dtype=torch.bool)
-    for row, lengths in enumerate(tokens_of_rows(mask)):
-        start = 0
-        for length in lengths:
-            part = slice(start, start + length)
-            table[row, 0, part, part] = KERNELS[kind][1](length)
-            start += length
+    for row, sentences in enumerate(sentences_of_rows(mask)):
+        for start, length in sentences:
+            before, behind = (start, TIME - start - length) if mask == "padded" else (0, 0)
+            part = slice(start - before, start + length + behind)
+            table[row, 0, part, part] = KERNELS[kind][1](length, before=before, behind=behind)
     return table
 
 
@@ -125,7 +132,7 @@ def cut(table: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("kind", KERNELS)
-@pytest.mark.parametrize("mask", ["all", "packed"])
+@pytest.mark.parametrize("mask", ["all", "packed", "padded"])
 def test_every_pair_lies_in_a_tile_and_few_tiles_hold_none(
     kind: str, mask: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,8 +152,10 @@ def test_every_pair_lies_in_a_tile_and_few_tiles_hold_none(
     assert not (tiles & whole).any()
     tiles = tiles | whole
     pairs = whole_table(kind, mask)[:, 0]
-    if mask == "packed":
-        pairs = pairs & (numbers() != 0)[:, None]
+    if mask != "all":
+        visible = seen.dense(TIME, TIME, pairs.device)
+        assert visible is not None
+        pairs = pairs & visible[:, 0]
     assert (cut(pairs).all(4).all(2) | ~whole).all(), "a tile that is not asked about holds hidden pairs"
     assert whole.any() or (kind, mask) != ("bigbird", "all")
     if part.plan.wide is not None:

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from headwise.attention.cache import KeyValueCache
-from headwise.attention.masks import Mask, causal, explicit, segments
+from headwise.attention.masks import Mask, causal, explicit
 from headwise.attention.multi_head import Kernel, Stepping
 from headwise.errors import MaskError, UsageError
+from tests.laws.company_laws import packed_is_one_by_one, padded_is_one_by_one
 from tests.laws.kernels import HEAD_DIM, KERNELS, Row
 from tests.laws.probes import assert_same, find_gradients, honoured, stand_at
 from tests.laws.scenes import BATCH, HEADS, PARTS, Scene, cases, make_scene, scene_for
@@ -199,25 +200,6 @@ def prepared_masks_say_the_same(row: Row, dtype: torch.dtype = torch.float64) ->
             assert_same(joined, run(kernel, scene, f"{name}&padding", bias), f"prepared {name} & padding")
 
 
-def packed_is_one_by_one(row: Row, dtype: torch.dtype = torch.float64) -> None:
-    """Sentences that share a row under segment numbers give what each gives by itself, causal or not."""
-    if "segments" in row.refuses:
-        return
-    lengths, kernel = (2, 3, 5), row.build(0.0)
-    scene = scene_for(row, "packed", num_keys=sum(lengths) + 1, square=True, dtype=dtype)
-    numbers = torch.tensor([number for number, length in enumerate(lengths, 1) for _ in range(length)] + [0])
-    own = segments(numbers.expand(BATCH, -1), numbers.expand(BATCH, -1))
-    for extra in (Mask(), causal()) if "causal" not in row.refuses else (Mask(),):
-        whole = kernel(scene.q, scene.k, scene.v, extra & own)
-        start = 0
-        for length in lengths:
-            part = slice(start, start + length)
-            alone = kernel(scene.q[:, :, part], scene.k[:, :, part], scene.v[:, :, part], extra)
-            assert_same(whole[:, :, part], alone)
-            start += length
-        assert whole[:, :, start:].eq(0).all()
-
-
 def bias_may_be_shared(row: Row, dtype: torch.dtype = torch.float64) -> None:
     """A bias of one row or one head stands for all of them."""
     if not row.takes_bias:
@@ -268,6 +250,7 @@ LAWS: tuple[Callable[[Row], None], ...] = (
     order_of_keys_is_free,
     prepared_masks_say_the_same,
     packed_is_one_by_one,
+    padded_is_one_by_one,
     bias_may_be_shared,
     dropout_keeps_the_mean,
     refusals_name_a_way_out,
@@ -283,6 +266,7 @@ LAWS_OF_EVERY_TYPE: tuple[Callable[[Row, torch.dtype], None], ...] = (
     order_of_keys_is_free,
     prepared_masks_say_the_same,
     packed_is_one_by_one,
+    padded_is_one_by_one,
     bias_may_be_shared,
 )
 """Those that hold in float32 and bfloat16 as in float64. The others need double precision (finite differences), choose it themselves, or have no numbers."""

@@ -1,4 +1,4 @@
-"""Every kernel of the table under every law. Add a kernel in kernels.py, a law in laws.py, input_laws.py or number_laws.py; nothing to do here."""
+"""Every kernel of the table under every law. Add a kernel in kernels.py, a law in laws.py or a file beside it; nothing to do here."""
 
 from collections.abc import Callable
 from typing import get_args

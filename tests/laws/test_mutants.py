@@ -12,7 +12,7 @@ from torch.autograd.gradcheck import GradcheckError
 from headwise.attention.full import FullAttention
 from headwise.attention.masks import Causal, Explicit, Mask, Padding
 from headwise.errors import MaskError
-from tests.laws import laws, number_laws
+from tests.laws import company_laws, laws, number_laws
 from tests.laws.kernels import Row
 
 Attend = Callable[[Tensor, Tensor, Tensor, Mask, Tensor | None, bool], Tensor]
@@ -86,6 +86,10 @@ def _ignores_the_bias(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: An
     return _plain(q, k, v, mask)
 
 
+def _counts_the_row(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any) -> Tensor:
+    return _plain(q, k, v, mask, bias) / k.shape[2]
+
+
 def _unscaled_dropout(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any) -> Tensor:
     output = _plain(q, k, v, mask, bias)
     return output * (torch.rand_like(output) < 0.5) if training else output
@@ -109,7 +113,8 @@ MUTANTS: tuple[tuple[Attend, Callable[[Row], None]], ...] = (
     (_cut_gradient, laws.degenerate_case_is_exact),
     (_knows_the_place, laws.order_of_keys_is_free),
     (_first_part_only, laws.hidden_keys_cannot_leak),
-    (_deaf_to_masks, laws.packed_is_one_by_one),
+    (_deaf_to_masks, company_laws.packed_is_one_by_one),
+    (_counts_the_row, company_laws.padded_is_one_by_one),
     (_unscaled_dropout, laws.dropout_keeps_the_mean),
 )
 

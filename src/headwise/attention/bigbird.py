@@ -127,20 +127,23 @@ class BigBirdAttention(SparseAttention):
         sentences = find_sentences(mask, num_keys, device, kind=self.kind)
         block = (torch.arange(num_keys, device=device) - sentences.start) // self.block
         count = _num_blocks(sentences.end - sentences.start, self.block)
-        is_global = (block < self.num_first) | (block >= count - self.num_last)
-        pattern = BigBirdPattern(block, is_global, self.random_blocks(block, count).unbind(-1), self.reach)
-        # In a packed row blocks of queries and blocks of a sentence are out of step by up to a block.
-        wider = self.block - 1 if sentences.is_packed else 0
+        # Filling is in no block of the sentence: it is nobody's global token, and looks at nothing by chance.
+        inside = sentences.is_inside
+        is_global = inside & ((block < self.num_first) | (block >= count - self.num_last))
+        random = torch.where(inside[..., None], self.random_blocks(block, count), -1)
+        pattern = BigBirdPattern(block, is_global, random.unbind(-1), self.reach)
+        # Where a sentence begins anywhere, blocks of queries and its own are out of step by up to a block.
+        wider = 0 if sentences.rows == "whole" else self.block - 1
         near = self.reach * self.block + wider
         first, last = (wider > 0) * self.num_first * self.block, (wider > 0) * self.num_last * self.block
         layout = Layout(num_queries, num_keys, self.block, max(near, last), max(near, first), device)
         layout = layout.with_extra(self._far_keys(sentences, pattern, layout))
         if self.num_global_blocks == 0:
             return Plan(pattern, layout)
-        if sentences.is_packed:
+        if sentences.rows == "packed":
             return Plan(pattern, layout, WideRows(self.block, self._targets(sentences), is_global))
-        rows = WideRows(num_keys, self._global_tokens(num_keys, device), is_global, is_shared=True)
-        return Plan(RowPattern(self, num_keys), layout, rows)
+        rows = WideRows(num_keys, self._global_tokens(sentences), is_global, is_shared=True)
+        return Plan(RowPattern(self, num_keys) if sentences.rows == "whole" else pattern, layout, rows)
 
     def _fit(self, length: int) -> "BigBirdAttention":
         """The same pattern for rows of this length, without blocks that are not there: they would be laid out and hidden again."""
@@ -168,12 +171,11 @@ class BigBirdAttention(SparseAttention):
         chosen = torch.where((num_near > 0) & (chosen >= low), chosen + num_near, chosen)
         return torch.where(size > 0, chosen, -1)
 
-    def _global_tokens(self, length: int, device: torch.device) -> Int[Tensor, "1 1 target"]:
+    def _global_tokens(self, sentences: Sentences) -> Int[Tensor, "#batch 1 target"]:
         """Of a row that is one sentence: the first blocks and the last."""
-        num_first = min(self.num_first * self.block, length)
-        begin = max(-(-length // self.block) - self.num_last, self.num_first) * self.block
-        time = torch.arange(length, device=device)
-        return torch.cat([time[:num_first], time[begin:]])[None, None]
+        anywhere = torch.zeros(1, dtype=torch.long, device=sentences.start.device)
+        first = first_tokens(sentences, anywhere, self.num_first * self.block)
+        return torch.cat([first, self._last_tokens(sentences, anywhere)], dim=-1)
 
     def _far_keys(
         self, sentences: Sentences, pattern: BigBirdPattern, layout: Layout
@@ -184,9 +186,12 @@ class BigBirdAttention(SparseAttention):
         # A block of queries touches at most two blocks of the sentence it begins in, and one of the sentence it ends in.
         token, is_new = first[None], torch.ones_like(first, dtype=torch.bool)[None]
         chosen = [self._random_tokens(sentences, pattern, token, is_new)]
-        if sentences.is_packed:
+        if sentences.rows != "whole":
             ending = torch.minimum(sentences.end[:, first] - 1, last)
-            for token, before in ((ending, first.expand_as(ending)), (last.expand_as(ending), ending)):
+            touched = [(ending, first.expand_as(ending))]
+            if sentences.rows == "packed":
+                touched.append((last.expand_as(ending), ending))
+            for token, before in touched:
                 is_new = _of(pattern.block, token) != _of(pattern.block, before)
                 is_new = is_new | (_of(sentences.start, token) != _of(sentences.start, before))
                 chosen.append(self._random_tokens(sentences, pattern, token, is_new))

@@ -34,6 +34,7 @@ from headwise.attention.lines import Lined, lay_on_line, prepare_line, put_on_li
 from headwise.attention.masked_products import CHUNK, masked_products, widen
 from headwise.attention.masks import Mask
 from headwise.attention.normalizers import masked_softmax
+from headwise.attention.sentences import find_first
 from headwise.attention.shapes import check_shapes
 from headwise.attention.sizes import Size, check_sizes
 from headwise.errors import UsageError
@@ -127,7 +128,8 @@ class LinformerAttention(nn.Module):
                 "请调高 attention.max_length，或用不限长度的 attention.kind=window 或 linear",
             )
         if lined.line is None:
-            return torch.arange(num_keys, device=k.device)[None]
+            time = torch.arange(num_keys, device=k.device)[None]
+            return time if lined.visible is None else (time - find_first(lined.visible)[:, None]).clamp(min=0)
         line = lined.line
         # On the line a sentence is one stretch: the number of keys before, less that before the stretch began.
         is_key = put_on_line(line, None, torch.ones(*line.run.shape[:1], 1, num_keys, 1, device=k.device))[:, 0, :, 0]

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from headwise.attention.masks import Explicit, Mask, Segments
 from headwise.attention.scores import make_matrix, widen
+from headwise.attention.sentences import count_in_runs, find_first, real_tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,21 +40,16 @@ class PlacedTable(Explicit):
     places: Places
 
 
-def _count_within(segment: Int[Tensor, "batch time"]) -> Int[Tensor, "batch time"]:
-    """0, 1, 2 … from the start of each run of equal numbers."""
-    index = torch.arange(segment.shape[1], device=segment.device).expand_as(segment)
-    starts = F.pad(segment[:, 1:] != segment[:, :-1], (1, 0), value=True)
-    return index - torch.where(starts, index, 0).cummax(1).values
-
-
 def find_places(mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Places:
-    """Segments restart the count; without them a row is one sentence."""
+    """Segments restart the count, padding lets that of the keys begin with the first real one; otherwise a row is one sentence."""
     for part in mask.parts:
         if isinstance(part, PlacedTable):
             return part.places
         if isinstance(part, Segments):
-            return Places(_count_within(part.query), _count_within(part.key))
-    return Places(*(torch.arange(size, device=device)[None] for size in (num_queries, num_keys)))
+            return Places(count_in_runs(part.query), count_in_runs(part.key))
+    query, key = (torch.arange(size, device=device)[None] for size in (num_queries, num_keys))
+    real = real_tokens(mask)
+    return Places(query, key if real is None else (key - find_first(real)[:, None]).clamp(min=0))
 
 
 @runtime_checkable

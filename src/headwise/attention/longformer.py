@@ -38,25 +38,32 @@ from headwise.errors import MaskError
 class LongformerPattern:
     """Near, or global on either side."""
 
-    is_global: Bool[Tensor, "#batch time"] | None
-    """None: the first tokens of the row, which is one sentence; no table is asked then."""
+    is_global: Bool[Tensor, "batch time"] | None
+    """Of packed rows. None: a row is one sentence, and no table is asked for each token."""
+    start: Int[Tensor, " batch"] | None
+    """Where the sentence of a padded row begins."""
     num_global: int
     reach: int
     dilation: int
 
     @property
     def sizes(self) -> tuple[int, int]:
-        return 1 if self.is_global is None else self.is_global.shape[0], 1
+        table = self.start if self.is_global is None else self.is_global
+        return 1 if table is None else table.shape[0], 1
 
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         distance = key - query
         near = (distance >= -self.reach) & (distance <= self.reach)
         if self.dilation > 1:
             near = near & (distance % self.dilation == 0)
-        if self.is_global is None:
-            return near | (query < self.num_global) | (key < self.num_global)
-        row = batch if self.is_global.shape[0] > 1 else number_zero(batch)
-        return near | self.is_global[row, query] | self.is_global[row, key]
+        row = batch if self.sizes[0] > 1 else number_zero(batch)
+        return near | self._is_global(row, query) | self._is_global(row, key)
+
+    def _is_global(self, row: Tensor, token: Tensor) -> Tensor:
+        if self.is_global is not None:
+            return self.is_global[row, token]
+        place = token if self.start is None else token - self.start[row]
+        return (place >= 0) & (place < self.num_global)
 
     def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch 1 query key"]:
         return dense_by_pairs(self, num_queries, num_keys, device)
@@ -94,19 +101,21 @@ class LongformerAttention(SparseAttention):
         reach = min(self.window // 2, -(-num_keys // self.dilation)) * self.dilation
         sentences = find_sentences(mask, num_keys, device, kind=self.kind)
         time = torch.arange(num_keys, device=device)
-        is_global = time - sentences.start < self.num_global
+        is_global = sentences.is_inside & (time - sentences.start < self.num_global)
         block = self.block or fitting_block(2 * reach // self.dilation)
         # A sentence that begins in a block has its global tokens in the block or just after it.
         right = 0 if is_causal else max(reach, self.num_global - 1)
         layout = Layout(num_queries, num_keys, block, reach, right, device, step=self.dilation)
-        pattern = LongformerPattern(is_global if sentences.is_packed else None, self.num_global, reach, self.dilation)
+        table = is_global if sentences.rows == "packed" else None
+        start = sentences.start[:, 0] if sentences.rows == "padded" else None
+        pattern = LongformerPattern(table, start, self.num_global, reach, self.dilation)
         if self.num_global == 0:
             return Plan(pattern, layout)
         layout = layout.with_extra(first_tokens(sentences, layout.query[:, 0], self.num_global))
-        if not sentences.is_packed:
-            rows = WideRows(num_keys, time[None, None, : self.num_global], is_global, is_shared=True)
-            return Plan(pattern, layout, rows)
-        return Plan(pattern, layout, WideRows(block, self._targets(sentences, block), is_global))
+        if sentences.rows == "packed":
+            return Plan(pattern, layout, WideRows(block, self._targets(sentences, block), is_global))
+        targets = first_tokens(sentences, time[:1], self.num_global)
+        return Plan(pattern, layout, WideRows(num_keys, targets, is_global, is_shared=True))
 
     def make_cache(self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor) -> Cache:
         num_in_sight, shape = self.window // 2 * self.dilation + 1, (num_rows, num_heads, head_dim)

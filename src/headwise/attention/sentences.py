@@ -1,52 +1,93 @@
-"""Where sentences begin and end in packed rows, so that a pattern can speak of the first token of a sentence.
+"""Where sentences begin and end in a row, so that a pattern can speak of the first token of a sentence or of its last block.
 
-Several sentences share a row under segment numbers (masks.py); a token's sentence is the run of equal numbers around it. Without
-segments the whole row is one sentence. Filling (number 0) forms runs too, which the mask hides.
+A mask says it, in one of three ways:
 
-Tested against: positions counted by hand.
+    whole     nothing is said: every row is one sentence
+    padded    `Padding`: a row is one sentence, from its first real token to its last; filling stands before it or behind it
+    packed    `Segments`: several share a row, each the run of tokens with its number; filling (number 0) forms runs too
+
+A text must come out the same whatever stands beside it in the batch, so what is counted is counted in the sentence, never in the row. Where
+both statements stand together, segments say where sentences are, and padding only hides.
+
+Tested against: positions counted by hand; the laws of tests/laws (packed or padded, a sentence comes out as it does alone).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
-from headwise.attention.masks import Mask, Segments
+from headwise.attention.masks import Mask, Padding, Segments
 from headwise.errors import MaskError
 
 
 @dataclass(frozen=True, eq=False)
 class Sentences:
-    """For every token the first position of its sentence, and the position after its last."""
+    """For every token the first position of its sentence, and the position after its last. Filling counts to the sentence of its padded row."""
 
     start: Int[Tensor, "#batch time"]
     end: Int[Tensor, "#batch time"]
-    is_packed: bool
-    """Whether sentences may begin anywhere; otherwise every row is one."""
+    rows: Literal["whole", "padded", "packed"]
 
     @property
     def length(self) -> int:
         return self.start.shape[1]
 
+    @property
+    def is_inside(self) -> Bool[Tensor, "#batch time"]:
+        """Whether a token stands in its sentence: not the filling before it and behind it."""
+        time = torch.arange(self.length, device=self.start.device)
+        return (self.start <= time) & (time < self.end)
+
 
 def find_sentences(mask: Mask, length: int, device: torch.device, *, kind: str) -> Sentences:
-    """Each sentence must stand in one stretch. Asked on a CPU only: a GPU would be waited for, and packing never breaks one."""
+    """Each numbered sentence must stand in one stretch. Asked on a CPU only: a GPU would be waited for, and packing never breaks one."""
     time = torch.arange(length, device=device)
-    numbers = [part.key for part in mask.parts if isinstance(part, Segments)]
-    if not numbers:
-        return Sentences(torch.zeros_like(time)[None], torch.full_like(time, length)[None], is_packed=False)
-    changes = torch.stack([(one[:, 1:] != one[:, :-1]) for one in numbers]).any(0)
-    edge = torch.ones_like(numbers[0][:, :1], dtype=torch.bool)
-    begins, ends = torch.cat([edge, changes], dim=1), torch.cat([changes, edge], dim=1)
-    start = torch.where(begins, time, 0).cummax(1).values
-    has_content = type(begins) is Tensor  # costs are counted with tensors that have none
-    if device.type == "cpu" and has_content and not torch.compiler.is_compiling():
-        _refuse_broken(numbers, begins, kind)
-    end = torch.where(ends, time + 1, length).flip(1).cummin(1).values.flip(1)
-    return Sentences(start, end, is_packed=True)
+    if numbers := [part.key for part in mask.parts if isinstance(part, Segments)]:
+        begins = torch.stack([_begins(one) for one in numbers]).any(0)
+        has_content = type(begins) is Tensor  # costs are counted with tensors that have none
+        if device.type == "cpu" and has_content and not torch.compiler.is_compiling():
+            _refuse_broken(numbers, begins, kind)
+        ends = F.pad(begins[:, 1:], (0, 1), value=True)
+        end = torch.where(ends, time + 1, length).flip(1).cummin(1).values.flip(1)
+        return Sentences(_last_before(begins), end, "packed")
+    if (real := real_tokens(mask)) is not None:
+        start, behind = find_first(real)[:, None], find_first(real.flip(1))[:, None]
+        return Sentences(start.expand(-1, length), (length - behind).expand(-1, length), "padded")
+    return Sentences(torch.zeros_like(time)[None], torch.full_like(time, length)[None], "whole")
+
+
+def real_tokens(mask: Mask) -> Bool[Tensor, "batch key"] | None:
+    """Those that no padding calls filling; None where there is no padding."""
+    real: Tensor | None = None
+    for part in mask.parts:
+        if isinstance(part, Padding):
+            real = part.real if real is None else real & part.real
+    return real
+
+
+def find_first(real: Bool[Tensor, "batch key"]) -> Int[Tensor, " batch"]:
+    """Where the first real token of a padded row stands; 0 if there is none."""
+    return real.long().argmax(1)
+
+
+def count_in_runs(number: Int[Tensor, "batch time"]) -> Int[Tensor, "batch time"]:
+    """0, 1, 2 … from the start of each run of equal numbers."""
+    return torch.arange(number.shape[1], device=number.device) - _last_before(_begins(number))
+
+
+def _begins(number: Int[Tensor, "batch time"]) -> Bool[Tensor, "batch time"]:
+    return F.pad(number[:, 1:] != number[:, :-1], (1, 0), value=True)
+
+
+def _last_before(is_marked: Bool[Tensor, "batch time"]) -> Int[Tensor, "batch time"]:
+    """The last marked position up to each."""
+    time = torch.arange(is_marked.shape[1], device=is_marked.device)
+    return torch.where(is_marked, time, 0).cummax(1).values
 
 
 def join_numbers(numbers: Sequence[Int[Tensor, "#batch time"]]) -> Int[Tensor, "batch time"]:

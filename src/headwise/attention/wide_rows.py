@@ -6,7 +6,7 @@
 
 One wide query costs as many products as there are keys, w of them n · w; in a row of many sentences each costs only its own
 sentence, and the sum stays n · w. Rows that are packed need no shape of their own: which queries a block of keys
-serves is a table of numbers. Where a row is one sentence all blocks serve the same queries, and those are plain attention of a few
+serves is a table of numbers. Where a row is one sentence all its keys serve the same queries, and those are plain attention of a few
 queries over all keys, in one fused kernel.
 
 Tested against: attention/full.py under the same mask, written out.
@@ -33,7 +33,7 @@ class WideRows:
     target: Int[Tensor, "#batch key_block target"]
     is_wide: Bool[Tensor, "#batch query"]
     is_shared: bool = False
-    """All keys are one block, and every wide query of the row may look at all of them: a row that is one sentence."""
+    """All keys of a row are one block, and every wide query of the row may look at all of them: a row that is one sentence."""
 
     def key(self) -> Int[Tensor, "key_block place"]:
         size = self.target.shape[1] * self.block
@@ -113,16 +113,18 @@ def _attend_shared(
     bias: Bias | None,
     dropout_rate: float,
 ) -> Float[Tensor, "batch head query value_dim"]:
-    """All wide queries over all keys."""
-    target = rows.target[0, 0]
+    """All wide queries of a row over all its keys."""
+    target = rows.target[:, 0].clamp(min=0)
     if bias is not None:
         batch = torch.arange(q.shape[0], device=q.device).view(-1, 1, 1, 1)
         head = torch.arange(q.shape[1], device=q.device).view(1, -1, 1, 1)
-        bias = bias_at(bias, batch, head, target[None, None, :, None], torch.arange(k.shape[2], device=q.device))
+        bias = bias_at(bias, batch, head, target[:, None, :, None], torch.arange(k.shape[2], device=q.device))
     mask = Mask() if allowed is None else explicit(allowed[:, :, 0])
-    found = FusedAttention(dropout_rate)(q[:, :, target], k, v, mask, bias=bias, training=dropout_rate > 0)
-    output = v.new_zeros(*q.shape[:3], v.shape[3])
-    return output.index_copy(2, target, found)
+    found = FusedAttention(dropout_rate)(_fetch(q, rows)[:, :, 0], k, v, mask, bias=bias, training=dropout_rate > 0)
+    # What was found for none is written behind the end and cut off.
+    index = torch.where(rows.target[:, 0] < 0, q.shape[2], target)[:, None, :, None].expand_as(found)
+    output = v.new_zeros(*q.shape[:2], q.shape[2] + 1, v.shape[3])
+    return output.scatter(2, index, found)[:, :, :-1]
 
 
 def _fetch(q: Tensor, rows: WideRows) -> Tensor:

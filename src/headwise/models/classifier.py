@@ -18,9 +18,8 @@ from jaxtyping import Bool, Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
-from headwise.attention.bigbird import BigBirdAttention
 from headwise.attention.choices import AttentionSettings, Fused, build_attention
-from headwise.attention.masks import padding, segments
+from headwise.attention.masks import padding
 from headwise.blocks.choices import (
     FeedForwardSettings,
     Layer,
@@ -91,11 +90,6 @@ class Classifier(nn.Module):
         mask = padding(real).ignoring_blind()
         if len(self.encoder) > 0:
             kernel = self.encoder[0].self_attention.kernel
-            if isinstance(
-                kernel, BigBirdAttention
-            ):  # its blocks are counted to the end of a sentence, not of what is filled up
-                number = real.long()
-                mask = segments(number, number).ignoring_blind()
             mask = kernel.prepare(mask, length, length, x.device)
         counted = real if self.looks_over_tokens else None
         for block in self.encoder:
