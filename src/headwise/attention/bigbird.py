@@ -28,6 +28,7 @@ from headwise.attention.gathered import Layout, in_eights
 from headwise.attention.longformer import first_tokens
 from headwise.attention.masks import Mask, number_zero
 from headwise.attention.sentences import Sentences, find_sentences
+from headwise.attention.sizes import Size, check_sizes
 from headwise.attention.sparse import Form, Plan, SparseAttention, dense_by_pairs, only_self_attention
 from headwise.attention.wide_rows import WideRows
 
@@ -104,6 +105,15 @@ class BigBirdAttention(SparseAttention):
     num_random_blocks: int = 3
     dropout_rate: float = 0.0
     form: Form = "auto"
+
+    def __post_init__(self) -> None:
+        check_sizes(
+            "BigBirdAttention",
+            Size("block", self.block),
+            Size("num_window_blocks", self.num_window_blocks),
+            Size("num_global_blocks", self.num_global_blocks, least=0),
+            Size("num_random_blocks", self.num_random_blocks, least=0),
+        )
 
     @property
     def reach(self) -> int:

@@ -28,6 +28,7 @@ from headwise.attention.gathered import Layout, causal_offset, fitting_block, in
 from headwise.attention.masks import Causal, Mask, explicit, number_zero
 from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.attention.sentences import Sentences, find_sentences
+from headwise.attention.sizes import Size, check_sizes
 from headwise.attention.sparse import Form, Plan, SparseAttention, as_given, dense_by_pairs, only_self_attention
 from headwise.attention.wide_rows import WideRows
 from headwise.attention.window import WindowCache, bias_of_last
@@ -82,6 +83,15 @@ class LongformerAttention(SparseAttention):
     block: int | None = None
     """Queries that fetch their keys together; None: about half a window."""
     form: Form = "auto"
+
+    def __post_init__(self) -> None:
+        check_sizes(
+            "LongformerAttention",
+            Size("window", self.window, least=2, is_even=True),
+            Size("num_global", self.num_global, least=0),
+            Size("dilation", self.dilation),
+            Size("block", self.block),
+        )
 
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
         is_causal = any(isinstance(part, Causal) for part in mask.parts)

@@ -25,23 +25,11 @@ from headwise.attention.full import attention_weights
 from headwise.attention.gathered import Layout, allowed_pairs, attend_gathered
 from headwise.attention.masks import Causal, Mask, Part
 from headwise.attention.shapes import check_shapes
-from headwise.attention.sizes import Size, check_sizes
 from headwise.attention.wide_rows import WideRows, allowed_targets, attend_widely
 from headwise.errors import MaskError, UsageError
 
 Form = Literal["auto", "chunked", "flex"]
 MIN_KEYS_TO_COMPILE = 2048
-LEAST = {
-    "window": 2,
-    "dilation": 1,
-    "num_global": 0,
-    "block": 1,
-    "num_window_blocks": 1,
-    "num_global_blocks": 0,
-    "num_random_blocks": 0,
-}
-"""What the sizes of patterns must be at least; a kernel has some of them."""
-EVEN = ("window",)
 Views = tuple[Tensor, Tensor, Tensor]
 """Queries, keys and values, each [batch, head, time, head_dim]."""
 
@@ -85,12 +73,6 @@ class SparseAttention(ABC):
     kind: ClassVar[str]
     dropout_rate: float
     form: Form
-
-    def __post_init__(self) -> None:
-        if not torch.compiler.is_compiling():  # one that is made there is cut from one that was asked
-            counts = [(name, getattr(self, name, None)) for name in LEAST]
-            sizes = [Size(name, given, least=LEAST[name], is_even=name in EVEN) for name, given in counts]
-            check_sizes(type(self).__name__, *sizes)
 
     @abstractmethod
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan: ...

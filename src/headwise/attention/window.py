@@ -24,6 +24,7 @@ from headwise.attention.cache import Cache
 from headwise.attention.full import FullAttention
 from headwise.attention.gathered import Layout, causal_offset, fitting_block
 from headwise.attention.masks import Causal, Mask, Window
+from headwise.attention.sizes import Size, check_sizes
 from headwise.attention.sparse import Form, Plan, SparseAttention
 from headwise.errors import UsageError
 
@@ -41,7 +42,7 @@ class WindowAttention(SparseAttention):
     form: Form = "auto"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        check_sizes("WindowAttention", Size("block", self.block))
         if min(self.left, self.right) < 0 or self.left + self.right == 0:
             raise UsageError(
                 f"a window of {self.left} tokens to the left and {self.right} to the right was given; neither may be negative and one "
