@@ -27,7 +27,9 @@ def test_the_promised_recipes_are_shipped() -> None:
 def test_a_shipped_recipe_is_valid_and_introduces_itself(name: str) -> None:
     recipe = load_recipe(name)
     assert recipe.task in TASKS
-    assert len(shipped_recipes()[name]) > 20
+    assert len(shipped_recipes()[name].summary) > 20
+    use_language("zh")
+    assert shipped_recipes()[name].summary.endswith(("。", "？")), "its second line says it in Chinese"
     assert f"headwise train {name}" in read_recipe_text(name), "its header says the command"
 
 

@@ -4,10 +4,11 @@ Results are written to standard output, progress to standard error. On a termina
 tokens a second and time left; in a log file, a plain line every ten seconds.
 """
 
+import re
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from headwise.training.progress import Progress
 
 PLAIN_SECONDS = 10.0
+FIGURE = re.compile(r"$|[-+−–±<≤(]?\s?\d|–$")
+"""A cell that stands on the right of its column: a number, with or without its unit; nothing; a dash."""
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, title: str | None = None) -> None:
@@ -39,12 +42,32 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, title
         for row in (headings, *rows):
             sys.stdout.write("\t".join(row) + "\n")
         return
-    table = Table(title=title, title_justify="left")
+    console, table = Console(file=sys.stdout, markup=False, highlight=False, emoji=False), Table()
     for number, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if number == 0 else "right", overflow="fold")
+        is_figure = number > 0 and all(FIGURE.match(row[number]) for row in rows)
+        table.add_column(heading, justify="right" if is_figure else "left", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    Console(file=sys.stdout, markup=False, highlight=False, emoji=False).print(table)
+    if title is not None:  # not the table's own, which would be wrapped to the table's width
+        console.print(title, style="bold")
+    console.print(table)
+
+
+def print_groups(groups: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+    """Names and what they are, under titles; wrapped at a terminal's width, a line each elsewhere."""
+    width = max(len(name) for rows in groups.values() for name, _ in rows)
+    console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
+    for title, rows in groups.items():
+        if not sys.stdout.isatty():
+            sys.stdout.writelines(f"{line}\n" for line in (f"# {title}", *map("\t".join, rows)))
+            continue
+        grid = Table(box=None, show_header=False, pad_edge=False)
+        grid.add_column(min_width=width, no_wrap=True, style="bold")
+        grid.add_column(overflow="fold")
+        for row in rows:
+            grid.add_row(*row)
+        console.print(f"\n{title}", style="italic")
+        console.print(grid)
 
 
 def clock(seconds: float | None) -> str:

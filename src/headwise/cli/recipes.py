@@ -26,6 +26,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from headwise.cli.display import print_groups
     from headwise.tasks.recipe import read_recipe_text, shipped_recipes
 
     if arguments.name:
@@ -33,8 +34,21 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     recipes = shipped_recipes()
     if arguments.json:
-        sys.stdout.write(json.dumps(recipes, ensure_ascii=False, indent=2) + "\n")
+        summaries = {name: recipe.summary for name, recipe in recipes.items()}
+        sys.stdout.write(json.dumps(summaries, ensure_ascii=False, indent=2) + "\n")
         return 0
-    for name, summary in recipes.items():
-        sys.stdout.write(f"{name:<16} {summary}\n")
+    groups = {
+        title: [(name, recipe.summary) for name, recipe in recipes.items() if recipe.task in tasks]
+        for title, tasks in (
+            (say("translators", "翻译模型"), ("translation",)),
+            (say("language models", "语言模型"), ("language_modeling",)),
+            (
+                say("what others start from", "供其他模型起步"),
+                ("word_vectors", "bidirectional_language", "masked_language"),
+            ),
+            (say("a label for each word", "逐词标注"), ("tagging",)),
+            (say("a label for each text", "文本分类"), ("classification",)),
+        )
+    }
+    print_groups(groups)
     return 0

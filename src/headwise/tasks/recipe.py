@@ -6,6 +6,7 @@ execute. The resolved recipe, every default written out, is saved with the weigh
 
 import difflib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -18,6 +19,7 @@ from headwise.data.choices import DataSettings
 from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import DecodingSettings
 from headwise.errors import SettingsError
+from headwise.language import say
 from headwise.models.choices import EncoderDecoderSettings, ModelSettings
 from headwise.models.limits import check_buckets, check_rows, source_limits, target_limits
 from headwise.models.recurrent_choices import RecurrentTranslatorSettings
@@ -126,12 +128,21 @@ def recipes_directory() -> Path:
     return inside if inside.is_dir() else package.parent.parent / "recipes"
 
 
-def shipped_recipes() -> dict[str, str]:
-    """Name and first line of each shipped recipe."""
+@dataclass(frozen=True)
+class ShippedRecipe:
+    """What a list of recipes says of one."""
+
+    task: str
+    summary: str
+
+
+def shipped_recipes() -> dict[str, ShippedRecipe]:
+    """By name; the summary is a recipe's first line, which is English, or its second, which is Chinese."""
     found = {}
-    for path in sorted(recipes_directory().glob("*.yaml")):
-        first = path.read_text(encoding="utf-8").partition("\n")[0]
-        found[path.stem] = first.removeprefix("#").strip()
+    for path in sorted(recipes_directory().glob("*.yaml"), key=lambda path: path.stem):
+        english, chinese, *rest = path.read_text(encoding="utf-8").splitlines()
+        task = next(line.removeprefix("task:").strip() for line in rest if line.startswith("task:"))
+        found[path.stem] = ShippedRecipe(task, say(english, chinese).removeprefix("#").strip())
     return found
 
 
