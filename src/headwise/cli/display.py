@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -51,23 +51,6 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, title
     if title is not None:  # not the table's own, which would be wrapped to the table's width
         console.print(title, style="bold")
     console.print(table)
-
-
-def print_groups(groups: Mapping[str, Sequence[tuple[str, str]]]) -> None:
-    """Names and what they are, under titles; wrapped at a terminal's width, a line each elsewhere."""
-    width = max(len(name) for rows in groups.values() for name, _ in rows)
-    console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
-    for title, rows in groups.items():
-        if not sys.stdout.isatty():
-            sys.stdout.writelines(f"{line}\n" for line in (f"# {title}", *map("\t".join, rows)))
-            continue
-        grid = Table(box=None, show_header=False, pad_edge=False)
-        grid.add_column(min_width=width, no_wrap=True, style="bold")
-        grid.add_column(overflow="fold")
-        for row in rows:
-            grid.add_row(*row)
-        console.print(f"\n{title}", style="italic")
-        console.print(grid)
 
 
 def clock(seconds: float | None) -> str:

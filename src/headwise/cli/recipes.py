@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections.abc import Mapping, Sequence
 
 from headwise.language import say
 
@@ -26,7 +27,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.cli.display import print_groups
     from headwise.tasks.recipe import read_recipe_text, shipped_recipes
 
     if arguments.name:
@@ -50,5 +50,25 @@ def run(arguments: argparse.Namespace) -> int:
             (say("a label for each text", "文本分类"), ("classification",)),
         )
     }
-    print_groups(groups)
+    _print_groups(groups)
     return 0
+
+
+def _print_groups(groups: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+    """Names and what they are, under titles; wrapped at a terminal's width, a line each elsewhere."""
+    from rich.console import Console
+    from rich.table import Table
+
+    width = max(len(name) for rows in groups.values() for name, _ in rows)
+    console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
+    for title, rows in groups.items():
+        if not sys.stdout.isatty():
+            sys.stdout.writelines(f"{line}\n" for line in (f"# {title}", *map("\t".join, rows)))
+            continue
+        grid = Table(box=None, show_header=False, pad_edge=False)
+        grid.add_column(min_width=width, no_wrap=True, style="bold")
+        grid.add_column(overflow="fold")
+        for row in rows:
+            grid.add_row(*row)
+        console.print(f"\n{title}", style="italic")
+        console.print(grid)
