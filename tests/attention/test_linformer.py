@@ -5,9 +5,10 @@ import torch
 from linformer import LinformerSelfAttention
 
 from headwise.attention.choices import Linformer, build_attention
+from headwise.attention.linear import LinearAttention
 from headwise.attention.linformer import LinformerAttention
-from headwise.attention.masks import Mask, padding, segments
-from headwise.errors import SettingsError, UsageError
+from headwise.attention.masks import Mask, causal, padding, segments
+from headwise.errors import MaskError, SettingsError, UsageError
 from headwise.models.choices import DecoderSettings, EncoderDecoderSettings, StackSettings, build_model
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
@@ -84,3 +85,11 @@ def test_a_decoder_and_too_long_rows_are_refused_with_a_way_out() -> None:
     x = torch.zeros(1, 1, 9, 4)
     with pytest.raises(UsageError, match=r"at most max_length=8 tokens and got a row of 9.*window or linear"):
         LinformerAttention(3, 8)(x, x, x, Mask())
+
+
+def test_a_future_that_another_kernel_has_prepared_is_refused_too() -> None:
+    """What is laid on a line for a decoder looks like any other line; its order must not be taken for words that are all there."""
+    x, prepared = torch.zeros(1, 1, 3, 2), LinearAttention().prepare(causal(), 3, 3, torch.device("cpu"))
+    for ask in (lambda kernel: kernel(x, x, x, prepared), lambda kernel: kernel.prepare(prepared, 3, 3, x.device)):
+        with pytest.raises(MaskError, match=r"kind=linformer cannot honour a mask of kind causal"):
+            ask(LinformerAttention(2, 3))

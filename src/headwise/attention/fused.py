@@ -82,7 +82,7 @@ class FusedAttention:
             return F.scaled_dot_product_attention(q, k, v, dropout_p=rate)
         if mask.parts == (Causal(),) and bias is None and not stores:
             return F.scaled_dot_product_attention(q, k, v, dropout_p=rate, is_causal=True)
-        table = mask.parts[0] if mask.parts and isinstance(mask.parts[0], VisibleTable) else None
+        table = mask.worked_out(VisibleTable)
         visible = table.opened if table is not None else mask.dense(q.shape[-2], k.shape[-2], q.device)
         if bias is not None:
             bias = dense_bias(bias, q.shape[-2], k.shape[-2])
@@ -98,10 +98,8 @@ class FusedAttention:
         return attention_weights(q, k, mask, bias)
 
     def _prepared(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
-        # A prepared mask that was joined with another since is worked out again: neither may be forgotten.
-        if len(mask.parts) == 1 and isinstance(mask.parts[0], VisibleTable):
-            return mask
-        return self.prepare(mask, num_queries, num_keys, device)
+        is_prepared = mask.worked_out(VisibleTable) is not None
+        return mask if is_prepared else self.prepare(mask, num_queries, num_keys, device)
 
     def stores_weights(self, q: Tensor, k: Tensor) -> bool:
         """Only for learning: without gradients there is no slow backward, and decoding has one query at a time."""

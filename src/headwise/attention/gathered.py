@@ -26,7 +26,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from headwise.attention.biases import Bias, bias_at
-from headwise.attention.masks import Causal, Mask
+from headwise.attention.masks import Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,11 +191,6 @@ def in_eights(tokens: Int[Tensor, "... count"], *, beside: int = 0) -> Int[Tenso
     """Filled up with −1 until they and those beside them are a multiple of eight: tensor cores take whole eights, and the compiler pads the rows of
     odd tables by itself (torch 2.11 in bfloat16 on CUDA; Longformer, the one kernel with such tables, learnt less well there)."""
     return F.pad(tokens, (0, -(tokens.shape[-1] + beside) % 8), value=-1)
-
-
-def causal_offset(mask: Mask) -> int:
-    """Where query 0 stands among the keys: as a causal part says, else at key 0."""
-    return min([part.offset for part in mask.parts if isinstance(part, Causal)] or [0])
 
 
 def fitting_block(num_near: int) -> int:

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from headwise.attention.biases import Bias
 from headwise.attention.cache import Cache, KeyValueCache
-from headwise.attention.lines import Lined, lay_on_line, prepare_line, refuse_bias, reorder
+from headwise.attention.lines import Lined, invert, lay_on_line, prepare_line, refuse_bias, reorder
 from headwise.attention.masked_products import widen
 from headwise.attention.masks import Mask, Segments
 from headwise.attention.multi_head import KeysValues, MultiHeadAttention, Relation
@@ -115,7 +115,7 @@ class HashedAttention(nn.Module):
         with torch.autocast(q.device.type, enabled=False):
             run = self._runs(q, lined)
             own_run, order = run.sort(dim=-1, stable=True)
-            place = _invert(order)
+            place = invert(order)
             inputs = [widen(x) for x in (q / math.sqrt(q.shape[-1]), F.normalize(k, dim=-1), v)]
             num_rounds, num_sides = run.shape[2], 1 if lined.offset is not None else 2
             own, *others = (self._blocks(reorder(_for_rounds(x, num_rounds), order, place)) for x in inputs)
@@ -174,7 +174,7 @@ class HashedAttention(nn.Module):
 
     def _visible(self, lined: Lined, q: Tensor) -> Bool[Tensor, "batch time"]:
         everyone = torch.ones(q.shape[0], q.shape[2], dtype=torch.bool, device=q.device)
-        for part in lined.parts:
+        for part in lined.mask.parts:
             if isinstance(part, Segments):  # one token, one sentence
                 everyone = everyone & (part.query == part.key)
         return everyone if lined.visible is None else everyone & lined.visible
@@ -182,7 +182,7 @@ class HashedAttention(nn.Module):
     def _runs(self, q: Tensor, lined: Lined) -> Int[Tensor, "batch head round time"]:
         """Sentence and bucket as one number; filling stands behind all others."""
         buckets = self._buckets(q)
-        if numbers := [part.key for part in lined.parts if isinstance(part, Segments)]:
+        if numbers := [part.key for part in lined.mask.parts if isinstance(part, Segments)]:
             buckets = buckets + join_numbers(numbers)[:, None, None] * self.num_buckets
         return buckets.masked_fill(~self._visible(lined, q)[:, None, None], torch.iinfo(torch.long).max)
 
@@ -197,7 +197,7 @@ class HashedAttention(nn.Module):
         """The softmax over all keys met in any round, as a table."""
         lined = self._read(q, k, mask, bias)
         run = self._runs(q, lined)
-        place = run.argsort(dim=-1, stable=True).argsort(dim=-1)
+        place = invert(run.argsort(dim=-1, stable=True))
         visible = self._visible(lined, q)[:, None, :, None].expand(-1, q.shape[1], -1, -1).long()
         facts, met = torch.cat([run.mT, place.mT, visible], dim=-1), None
         for number in range(run.shape[2]):
@@ -252,12 +252,6 @@ class HashedAttention(nn.Module):
 def _scores_to_weights(q: Tensor, k: Tensor, met: Tensor, itself: Tensor) -> Tensor:
     scores = widen(q) @ widen(F.normalize(k, dim=-1)).mT / math.sqrt(q.shape[-1])
     return masked_softmax(scores.masked_fill(itself, ALONE), met).to(q.dtype)
-
-
-def _invert(order: Int[Tensor, "batch head round time"]) -> Int[Tensor, "batch head round time"]:
-    return torch.empty_like(order).scatter_(
-        -1, order, torch.arange(order.shape[-1], device=order.device).expand_as(order)
-    )
 
 
 def _for_rounds(x: Tensor, num_rounds: int) -> Tensor:

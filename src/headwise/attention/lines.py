@@ -20,7 +20,7 @@ from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 from headwise.attention.biases import Bias
-from headwise.attention.masks import Causal, Mask, Padding, Part, Segments
+from headwise.attention.masks import Causal, Mask, Padding, Part, Prepared, Segments
 from headwise.attention.sentences import join_numbers
 from headwise.errors import MaskError, UsageError
 
@@ -37,56 +37,36 @@ class Line:
 
 
 @dataclass(frozen=True, eq=False)
-class Lined:
-    """A mask as causal (an offset or None), visible keys (or None for all) and a line (None: one sentence). It is a mask's part."""
+class Lined(Prepared):
+    """A mask as causal (an offset or None), visible keys (or None for all) and a line (None: one sentence)."""
 
-    parts: tuple[Part, ...]
     offset: int | None
     visible: Bool[Tensor, "batch key"] | None
     line: Line | None
 
-    @property
-    def sizes(self) -> tuple[int, int]:
-        return Mask(self.parts).sizes
-
-    def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        answer = Mask(self.parts).at(batch, head, query, key)
-        return torch.ones_like(key, dtype=torch.bool) if answer is None else answer
-
-    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch #head #query key"]:
-        table = Mask(self.parts).dense(num_queries, num_keys, device)
-        return torch.ones(1, 1, 1, num_keys, dtype=torch.bool, device=device) if table is None else table
-
 
 def prepare_line(mask: Mask, num_queries: int, num_keys: int, *, kind: str, causal_too: bool = True) -> Mask:
-    """The mask laid on a line; a part that cannot be honoured is refused with what can."""
-    parts = _unfold(mask.parts)
-    for part in parts:
-        known = isinstance(part, Padding | Segments) or (causal_too and isinstance(part, Causal))
-        if not known:
-            raise _refusal(part, kind, causal_too=causal_too)
-    offsets = [part.offset for part in parts if isinstance(part, Causal)]
-    offset = min(offsets, default=None)
-    visible: Tensor | None = None
-    for part in parts:
-        real = part.real if isinstance(part, Padding) else part.key != 0 if isinstance(part, Segments) else None
-        visible = real if visible is None else visible if real is None else visible & real
-    pairs = [(part.query, part.key) for part in parts if isinstance(part, Segments)]
-    line = _lay_out(pairs, offset, num_queries, num_keys) if pairs else None
-    return Mask((Lined(parts, offset, visible, line),), blind_count=mask.blind_count)
+    """The mask laid on a line."""
+    lined = lay_on_line(mask, num_queries, num_keys, kind=kind, causal_too=causal_too)
+    return Mask((lined,), blind_count=mask.blind_count)
 
 
 def lay_on_line(mask: Mask, num_queries: int, num_keys: int, *, kind: str, causal_too: bool = True) -> Lined:
-    """That of a prepared mask, or of one that was not prepared or was joined with another since."""
-    if not (len(mask.parts) == 1 and isinstance(mask.parts[0], Lined)):
-        mask = prepare_line(mask, num_queries, num_keys, kind=kind, causal_too=causal_too)
-    lined = mask.parts[0]
-    assert isinstance(lined, Lined)
-    return lined
-
-
-def _unfold(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    return tuple(one for part in parts for one in (part.parts if isinstance(part, Lined) else (part,)))
+    """As prepared, or worked out now; a part that cannot be honoured is refused with what can."""
+    prepared, mask = mask.worked_out(Lined), mask.as_given()
+    for part in mask.parts:  # those of a prepared one too: another kernel may have prepared it
+        known = isinstance(part, Padding | Segments) or (causal_too and isinstance(part, Causal))
+        if not known:
+            raise _refusal(part, kind, causal_too=causal_too)
+    if prepared is not None:
+        return prepared
+    visible: Tensor | None = None
+    for part in mask.parts:
+        real = part.real if isinstance(part, Padding) else part.key != 0 if isinstance(part, Segments) else None
+        visible = real if visible is None else visible if real is None else visible & real
+    pairs = [(part.query, part.key) for part in mask.parts if isinstance(part, Segments)]
+    line = _lay_out(pairs, mask.causal_offset, num_queries, num_keys) if pairs else None
+    return Lined(mask, mask.causal_offset, visible, line)
 
 
 def _refusal(part: Part, kind: str, *, causal_too: bool) -> MaskError:
@@ -117,7 +97,7 @@ def _lay_out(pairs: list[tuple[Tensor, Tensor]], offset: int | None, num_queries
     segment = join_numbers(numbers)
     if is_joint:
         run, order = segment.sort(dim=1, stable=True)
-        return Line(order, _invert(order), run, is_joint)
+        return Line(order, invert(order), run, is_joint)
     key_time = torch.arange(num_keys, device=segment.device)
     query_time = torch.arange(num_queries, device=segment.device) + (offset or 0)
     if offset is None:
@@ -126,12 +106,13 @@ def _lay_out(pairs: list[tuple[Tensor, Tensor]], offset: int | None, num_queries
     # By time, and what has one time stays as it is; then by sentence: a product of both would leave 64 bits for large numbers.
     by_time = torch.cat([2 * key_time, 2 * query_time + 1]).argsort(stable=True)
     order = by_time[segment[:, by_time].argsort(dim=1, stable=True)]
-    return Line(order, _invert(order), segment.gather(1, order), is_joint)
+    return Line(order, invert(order), segment.gather(1, order), is_joint)
 
 
-def _invert(order: Int[Tensor, "batch place"]) -> Int[Tensor, "batch place"]:
-    places = torch.arange(order.shape[1], device=order.device).expand_as(order)
-    return torch.empty_like(order).scatter_(1, order, places)
+def invert(order: Int[Tensor, "*batch place"]) -> Int[Tensor, "*batch place"]:
+    """For every number the place it stands at."""
+    places = torch.arange(order.shape[-1], device=order.device).expand_as(order)
+    return torch.empty_like(order).scatter_(-1, order, places)
 
 
 class _Reordered(torch.autograd.Function):

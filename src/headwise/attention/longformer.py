@@ -24,12 +24,12 @@ from torch import Tensor, nn
 from headwise.attention.biases import Bias
 from headwise.attention.cache import Cache
 from headwise.attention.full import FullAttention
-from headwise.attention.gathered import Layout, causal_offset, fitting_block, in_eights
-from headwise.attention.masks import Causal, Mask, explicit, number_zero
+from headwise.attention.gathered import Layout, fitting_block, in_eights
+from headwise.attention.masks import Mask, explicit, number_zero
 from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.attention.sentences import Sentences, find_sentences
 from headwise.attention.sizes import Size, check_sizes
-from headwise.attention.sparse import Form, Plan, SparseAttention, as_given, dense_by_pairs, only_self_attention
+from headwise.attention.sparse import Form, Plan, SparseAttention, dense_by_pairs, only_self_attention
 from headwise.attention.wide_rows import WideRows
 from headwise.attention.window import WindowCache, bias_of_last
 from headwise.errors import MaskError
@@ -94,9 +94,8 @@ class LongformerAttention(SparseAttention):
         )
 
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
-        is_causal = any(isinstance(part, Causal) for part in mask.parts)
         only_self_attention(self.kind, mask, num_queries, num_keys, looks_ahead=self.num_global > 0)
-        if (offset := causal_offset(mask)) != 0:
+        if (offset := mask.causal_offset) not in (None, 0):
             raise MaskError(
                 f"attention.kind=longformer was given a causal mask whose queries stand {offset} places from their keys, but it is for one sequence, "
                 "in which both stand at the same place; use causal() without an offset, or attention.kind=window or fused",
@@ -114,7 +113,7 @@ class LongformerAttention(SparseAttention):
         is_global = sentences.is_inside & (time - sentences.start < self.num_global)
         block = self.block or fitting_block(2 * reach // self.dilation)
         # A sentence that begins in a block has its global tokens in the block or just after it.
-        right = 0 if is_causal else max(reach, self.num_global - 1)
+        right = 0 if offset is not None else max(reach, self.num_global - 1)
         layout = Layout(num_queries, num_keys, block, reach, right, device, step=self.dilation)
         table = is_global if sentences.rows == "packed" else None
         start = sentences.start[:, 0] if sentences.rows == "padded" else None
@@ -203,7 +202,7 @@ class LongformerMultiHead(MultiHeadAttention):
         assert memory is x
         near, far = self.queries_keys_values(x, position, length=x.shape[1]), self._global_views(x, position)
         maps = [self.kernel.weights(q, k, mask, bias=self._bias(q)) for q, k, _ in (near, far)]
-        rows = self.kernel.plan(as_given(mask), x.shape[1], x.shape[1], x.device).wide
+        rows = self.kernel.plan(mask.as_given(), x.shape[1], x.shape[1], x.device).wide
         return maps[0] if rows is None else torch.where(rows.is_wide[:, None, :, None], maps[1], maps[0])
 
     def step(

@@ -10,11 +10,13 @@ Tested against: tables written out by hand, and the laws of tests/laws (a hidden
 """
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
+
+Worked = TypeVar("Worked")
 
 
 def number_zero(number: Tensor) -> Tensor:
@@ -180,6 +182,21 @@ class Mask:
         return Mask(self.parts, blind_count=False)
 
     @property
+    def causal_offset(self) -> int | None:
+        """How many keys precede query 0 where no later key may be seen; None where nothing is said of order."""
+        return min((part.offset for part in self.parts if isinstance(part, Causal)), default=None)
+
+    def worked_out(self, kind: type[Worked]) -> Worked | None:
+        """What a kernel has prepared; None if it has not, or if the mask was joined with another since: neither may be forgotten."""
+        part = self.parts[0] if len(self.parts) == 1 else None
+        return part if isinstance(part, kind) else None
+
+    def as_given(self) -> "Mask":
+        """The mask before it was prepared: its parts can be recognised again."""
+        nested = (part.mask.parts if isinstance(part, Prepared) else (part,) for part in self.parts)
+        return Mask(tuple(one for parts in nested for one in parts), blind_count=self.blind_count)
+
+    @property
     def sizes(self) -> tuple[int, int]:
         """Of how many batch elements and heads the mask speaks one by one; 1 stands for all."""
         return max([1, *[part.sizes[0] for part in self.parts]]), max([1, *[part.sizes[1] for part in self.parts]])
@@ -209,6 +226,25 @@ class Mask:
         table = self.dense(num_queries, num_keys, device)
         assert table is not None
         return Mask((Explicit(table),), blind_count=self.blind_count)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A mask together with what a kernel has worked out of it, once for a stack of layers; to everybody else it is that mask."""
+
+    mask: Mask
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return self.mask.sizes
+
+    def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        seen = self.mask.at(batch, head, query, key)
+        return torch.ones_like(key, dtype=torch.bool) if seen is None else seen
+
+    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch #head #query key"]:
+        table = self.mask.dense(num_queries, num_keys, device)
+        return torch.ones(1, 1, 1, num_keys, dtype=torch.bool, device=device) if table is None else table
 
 
 def everything() -> Mask:

@@ -23,7 +23,7 @@ from headwise.attention.biases import Bias, DistanceBias, refuse_vectors
 from headwise.attention.flex import FlexTable, attend_flex, tiles_of
 from headwise.attention.full import attention_weights
 from headwise.attention.gathered import Layout, allowed_pairs, attend_gathered
-from headwise.attention.masks import Causal, Mask, Part
+from headwise.attention.masks import Causal, Mask, Part, Prepared
 from headwise.attention.shapes import check_shapes
 from headwise.attention.wide_rows import WideRows, allowed_targets, attend_widely
 from headwise.errors import MaskError, UsageError
@@ -44,27 +44,14 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False)
-class Planned:
+class Planned(Prepared):
     """A mask asked about the pairs of a plan once, for a stack of layers that all use them."""
 
-    mask: Mask
     plan: Plan
     near: Bool[Tensor, "#batch #head block place chosen"] | FlexTable
     far: Bool[Tensor, "#batch #head key_block target key"] | None
     kernel: object
     """Who planned it: another pattern must plan again."""
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        return self.mask.sizes
-
-    def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        seen = self.mask.at(batch, head, query, key)
-        return torch.ones_like(query, dtype=torch.bool) if seen is None else seen
-
-    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch #head #query key"]:
-        table = self.mask.dense(num_queries, num_keys, device)
-        return torch.ones(1, 1, 1, num_keys, dtype=torch.bool, device=device) if table is None else table
 
 
 class SparseAttention(ABC):
@@ -124,16 +111,16 @@ class SparseAttention(ABC):
         bias: Bias | None = None,
     ) -> Float[Tensor, "batch head query key"]:
         """The whole map, zero outside the pattern: for looking, so it may be as large as it is."""
-        mask = as_given(mask)
+        mask = mask.as_given()
         plan = self.plan(mask, q.shape[2], k.shape[2], q.device)
         return attention_weights(q, k, mask & Mask((plan.pattern,)), bias)
 
     def _planned(self, mask: Mask, q: Tensor, k: Tensor, *, bias: Bias | None, dropout_rate: float) -> Planned:
-        """As prepared, if it was by this kernel and for this form; a mask joined with another since is worked out again."""
+        """As prepared, if it was by this kernel and for this form."""
         flexes = self._flexes(q.device, k.shape[2]) and (self.form == "flex" or _fits_flex(q, bias, dropout_rate))
-        part = mask.parts[0] if len(mask.parts) == 1 else None
-        if isinstance(part, Planned) and part.kernel == self and isinstance(part.near, FlexTable) == flexes:
-            return part
+        planned = mask.worked_out(Planned)
+        if planned is not None and planned.kernel == self and isinstance(planned.near, FlexTable) == flexes:
+            return planned
         return self._work_out(mask, q.shape[2], k.shape[2], q.device, flexes=flexes)
 
     def _flexes(self, device: torch.device, num_keys: int) -> bool:
@@ -141,7 +128,7 @@ class SparseAttention(ABC):
         return self.form == "flex" or (self.form == "auto" and device.type == "cuda" and pays)
 
     def _work_out(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device, *, flexes: bool) -> Planned:
-        mask = as_given(mask)
+        mask = mask.as_given()
         plan = self.plan(mask, num_queries, num_keys, device)
         seen = mask & Mask((plan.pattern,))
         # Queries that look everywhere are few: the mask alone says what they see.
@@ -159,12 +146,6 @@ def _fits_flex(q: Tensor, bias: Bias | None, dropout_rate: float) -> bool:
     return dropout_rate == 0 and q.dtype != torch.float64 and q.shape[-1] >= 16 and not learned
 
 
-def as_given(mask: Mask) -> Mask:
-    """The mask before it was prepared: its parts can be recognised again."""
-    parts = tuple(one for part in mask.parts for one in (part.mask.parts if isinstance(part, Planned) else (part,)))
-    return Mask(parts, blind_count=mask.blind_count)
-
-
 def dense_by_pairs(
     part: Part, num_queries: int, num_keys: int, device: torch.device
 ) -> Bool[Tensor, "#batch #head query key"]:
@@ -179,7 +160,7 @@ def dense_by_pairs(
 
 def only_self_attention(kind: str, mask: Mask, num_queries: int, num_keys: int, *, looks_ahead: bool = True) -> None:
     """Refuse what a pattern of sentences does not mean: two sequences, or a future that is hidden."""
-    if looks_ahead and any(isinstance(part, Causal) for part in mask.parts):
+    if looks_ahead and mask.causal_offset is not None:
         raise MaskError(
             f"attention.kind={kind} was given a causal mask, but its global tokens look ahead; "
             "use attention.kind=window or fused in a decoder",

@@ -22,8 +22,8 @@ from torch import Tensor
 from headwise.attention.biases import Bias, DistanceBias, VectorBias
 from headwise.attention.cache import Cache
 from headwise.attention.full import FullAttention
-from headwise.attention.gathered import Layout, causal_offset, fitting_block
-from headwise.attention.masks import Causal, Mask, Window
+from headwise.attention.gathered import Layout, fitting_block
+from headwise.attention.masks import Mask, Window
 from headwise.attention.sizes import Size, check_sizes
 from headwise.attention.sparse import Form, Plan, SparseAttention
 from headwise.errors import UsageError
@@ -51,9 +51,9 @@ class WindowAttention(SparseAttention):
             )
 
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
-        is_causal = any(isinstance(part, Causal) for part in mask.parts)
-        left, right = min(self.left, num_keys), 0 if is_causal else min(self.right, num_keys)
-        offset = causal_offset(mask)
+        offset = mask.causal_offset or 0  # a query stands at its number unless the mask says where
+        left = min(self.left, num_keys)
+        right = min(self.right, num_keys) if mask.causal_offset is None else 0
         block = self.block or fitting_block(left + right)
         layout = Layout(num_queries, num_keys, block, left, right, device, offset=offset)
         return Plan(Window(self.left, self.right, offset), layout)
