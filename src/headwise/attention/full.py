@@ -22,6 +22,7 @@ from torch import Tensor
 from headwise.attention.biases import Bias, VectorBias, dense_bias
 from headwise.attention.masks import Mask
 from headwise.attention.normalizers import masked_softmax
+from headwise.attention.precision import leave_half
 from headwise.attention.shapes import check_shapes
 
 
@@ -32,9 +33,7 @@ def attention_weights(
     bias: Bias | None = None,
 ) -> Float[Tensor, "batch head query key"]:
     """How much of each key every query takes; each row sums to one, or to zero if nothing may be seen."""
-    # float16 ends at 65,504, which the product of two long vectors exceeds.
-    wide_q, wide_k = (q.float(), k.float()) if q.dtype == torch.float16 else (q, k)
-    scores = wide_q @ wide_k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    scores = leave_half(q) @ leave_half(k).transpose(-2, -1) / math.sqrt(q.shape[-1])
     allowed = mask.dense(q.shape[-2], k.shape[-2], q.device)
     if bias is not None:
         bias = dense_bias(bias, q.shape[-2], k.shape[-2])

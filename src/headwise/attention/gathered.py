@@ -27,6 +27,7 @@ from torch import Tensor
 
 from headwise.attention.biases import Bias, bias_at
 from headwise.attention.masks import Mask
+from headwise.attention.precision import leave_half, widen
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,16 +139,15 @@ class Layout:
 
 def allowed_pairs(mask: Mask, layout: Layout) -> Bool[Tensor, "#batch #head block place chosen"]:
     """The mask at the pairs of a layout, and False for keys that do not exist."""
-    batch, head, query, key = pair_numbers(mask, layout)
+    batch, head, query, key = pair_numbers(layout, *mask.sizes)
     exists = (layout.key >= 0) & (layout.key < layout.num_keys)
     table = exists[:, None, :, None, :].expand(-1, -1, -1, layout.block, -1)
     seen = mask.at(batch, head, query, key)
     return table if seen is None else table & seen
 
 
-def pair_numbers(mask: Mask, layout: Layout) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def pair_numbers(layout: Layout, num_batch: int, num_heads: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Numbers of batch, head, query and key that broadcast to [batch, head, block, place, chosen], all inside the tables."""
-    num_batch, num_heads = mask.sizes
     batch = torch.arange(num_batch, device=layout.device).view(-1, 1, 1, 1, 1)
     head = torch.arange(num_heads, device=layout.device).view(-1, 1, 1, 1)
     query = layout.query.clamp(max=layout.num_queries - 1)[None, None, :, :, None]
@@ -166,25 +166,16 @@ def attend_gathered(
     dropout_rate: float = 0.0,
 ) -> Float[Tensor, "batch head query value_dim"]:
     """Softmax over the allowed pairs; a query without one gives zeros."""
-    # float16 ends at 65,504, which the product of two long vectors exceeds.
-    wide_q, wide_k = (q.float(), k.float()) if q.dtype == torch.float16 else (q, k)
-    scores = layout.fetch_queries(wide_q) @ layout.fetch_keys(wide_k).transpose(-2, -1)
-    scores = _precise(scores) / math.sqrt(q.shape[-1])
+    scores = layout.fetch_queries(leave_half(q)) @ layout.fetch_keys(leave_half(k)).transpose(-2, -1)
+    scores = widen(scores) / math.sqrt(q.shape[-1])
     if bias is not None:
-        batch = torch.arange(q.shape[0], device=q.device).view(-1, 1, 1, 1, 1)
-        head = torch.arange(q.shape[1], device=q.device).view(-1, 1, 1, 1)
-        query = layout.query.clamp(max=layout.num_queries - 1)[None, None, :, :, None]
-        added = bias_at(bias, batch, head, query, layout.key.clamp(0, layout.num_keys - 1)[:, None, :, None, :])
+        added = bias_at(bias, *pair_numbers(layout, *q.shape[:2]))
         scores, allowed = scores + added, allowed & (added != -torch.inf)
     weights = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(~allowed, 0.0)
     weights = weights.to(q.dtype)
     if dropout_rate > 0:
         weights = F.dropout(weights, dropout_rate)
     return layout.restore(weights @ layout.fetch_keys(v))
-
-
-def _precise(scores: Tensor) -> Tensor:
-    return scores if scores.dtype == torch.float64 else scores.float()
 
 
 def in_eights(tokens: Int[Tensor, "... count"], *, beside: int = 0) -> Int[Tensor, "... more"]:

@@ -30,10 +30,10 @@ from torch import Tensor, nn
 from headwise.attention.biases import Bias
 from headwise.attention.cache import Cache, KeyValueCache
 from headwise.attention.lines import Lined, invert, lay_on_line, prepare_line, refuse_bias, reorder
-from headwise.attention.masked_products import widen
 from headwise.attention.masks import Mask, Segments
 from headwise.attention.multi_head import KeysValues, MultiHeadAttention, Relation
 from headwise.attention.normalizers import masked_softmax
+from headwise.attention.precision import widen
 from headwise.attention.sentences import join_numbers
 from headwise.attention.shapes import check_shapes
 from headwise.attention.sizes import Size, check_sizes

@@ -27,10 +27,11 @@ from torch import Tensor
 
 from headwise.attention.biases import Bias
 from headwise.attention.cache import Cache
-from headwise.attention.feature_maps import elu_features, product_dtype
+from headwise.attention.feature_maps import elu_features
 from headwise.attention.lines import Lined, lay_on_line, prepare_line, refuse_bias
 from headwise.attention.masked_products import CHUNK, masked_products
 from headwise.attention.masks import Mask
+from headwise.attention.precision import product_dtype
 from headwise.attention.shapes import check_shapes
 
 WIDTH_MULTIPLE = 8

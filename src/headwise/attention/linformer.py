@@ -29,11 +29,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headwise.attention.biases import Bias
-from headwise.attention.feature_maps import product_dtype
 from headwise.attention.lines import Lined, lay_on_line, prepare_line, put_on_line, refuse_bias
-from headwise.attention.masked_products import CHUNK, masked_products, widen
+from headwise.attention.masked_products import CHUNK, masked_products
 from headwise.attention.masks import Mask
 from headwise.attention.normalizers import masked_softmax
+from headwise.attention.precision import product_dtype, widen
 from headwise.attention.sentences import find_first
 from headwise.attention.shapes import check_shapes
 from headwise.attention.sizes import Size, check_sizes

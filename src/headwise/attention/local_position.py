@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from headwise.attention.masks import Explicit, Mask, Segments
-from headwise.attention.scores import make_matrix, widen
+from headwise.attention.scores import bound, make_matrix
 from headwise.attention.sentences import count_in_runs, find_first, real_tokens
 
 
@@ -107,7 +107,7 @@ class PredictiveWindow(nn.Module):
     def centre(
         self, q: Float[Tensor, "batch head query head_dim"], length: Int[Tensor, "#batch #head #query 1"]
     ) -> Float[Tensor, "batch head query 1"]:
-        wide = widen(q)
+        wide = bound(q)
         hidden = F.linear(wide, self.place_hidden.to(wide.dtype)).tanh()
         return length * F.linear(hidden, self.place_vote.to(hidden.dtype)).to(wide.dtype).sigmoid()
 

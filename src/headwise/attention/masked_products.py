@@ -27,6 +27,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headwise.attention.lines import Lined, put_on_line, take_queries
+from headwise.attention.precision import widen
 
 CHUNK = 128
 GROUP = 32
@@ -61,10 +62,6 @@ def masked_products(
     a = F.pad(a, (0, 0, before, length - num_queries - before))
     b, v = (F.pad(x, (0, 0, behind, length - num_keys - behind)) for x in (b, v))
     return _by_chunks(a, b, v, None, is_causal=True, chunk=chunk)[:, :, before : before + num_queries]
-
-
-def widen(x: Tensor) -> Tensor:
-    return x if x.dtype == torch.float64 else x.float()
 
 
 def _by_chunks(

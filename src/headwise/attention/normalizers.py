@@ -22,6 +22,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from headwise.attention.precision import widen
+
 
 @runtime_checkable
 class Normalizer(Protocol):
@@ -39,7 +41,7 @@ class Normalizer(Protocol):
 def masked_softmax(
     scores: Float[Tensor, "batch head query key"], allowed: Bool[Tensor, "#batch #head #query key"] | None
 ) -> Float[Tensor, "batch head query key"]:
-    precise = scores if scores.dtype == torch.float64 else scores.float()
+    precise = widen(scores)
     if allowed is None:
         return precise.softmax(-1).to(scores.dtype)
     # The lowest finite number instead of -inf: a row without a visible key stays finite and is zeroed afterwards.
@@ -49,7 +51,7 @@ def masked_softmax(
 
 def _centre(scores: Tensor, allowed: Tensor | None) -> Tensor:
     """Scores below the best one of their row, in float32 at least; hidden and hopeless ones at −3, where no weight reaches."""
-    precise = scores if scores.dtype == torch.float64 else scores.float()
+    precise = widen(scores)
     if allowed is not None:
         precise = precise.masked_fill(~allowed, torch.finfo(precise.dtype).min)
     centred = (precise - precise.amax(-1, keepdim=True).detach()).clamp_min(-3.0)
@@ -129,7 +131,7 @@ class Hard:
         *,
         training: bool = False,
     ) -> Float[Tensor, "batch head query key"]:
-        precise = (scores if scores.dtype == torch.float64 else scores.float()) / self.temperature
+        precise = widen(scores) / self.temperature
         if training and self.gradient == "gumbel":
             # From torch's global generator, as dropout: the key of a training step has set it.
             precise = (

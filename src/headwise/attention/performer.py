@@ -31,7 +31,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from headwise.attention.linear import FeatureAttention
-from headwise.attention.masked_products import CHUNK, widen
+from headwise.attention.masked_products import CHUNK
+from headwise.attention.precision import widen
 from headwise.attention.sizes import Size, check_sizes
 from headwise.randomness import torch_generator
 

@@ -28,6 +28,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from headwise.attention.precision import widen
 from headwise.errors import UsageError
 
 LARGEST = 1e15
@@ -43,15 +44,15 @@ def make_matrix(num_rows: int, num_columns: int) -> nn.Parameter:
     return nn.Parameter(nn.init.xavier_uniform_(torch.empty(num_rows, num_columns)))
 
 
-def widen(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """In float32 or better, and bounded: float16 ends at 65,504, which the product of two long vectors exceeds."""
-    return (x if x.dtype == torch.float64 else x.float()).clamp(-LARGEST, LARGEST)
+def bound(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """In float32 or better, and no larger than products can be."""
+    return widen(x).clamp(-LARGEST, LARGEST)
 
 
 def dot_scores(
     q: Float[Tensor, "*batch query dim"], k: Float[Tensor, "*batch key dim"]
 ) -> Float[Tensor, "*batch query key"]:
-    return widen(q) @ widen(k).transpose(-2, -1)
+    return bound(q) @ bound(k).transpose(-2, -1)
 
 
 def scaled_dot_scores(
@@ -61,7 +62,7 @@ def scaled_dot_scores(
 
 
 def _map(x: Float[Tensor, "*batch time dim"], weight: Float[Tensor, "out dim"]) -> Float[Tensor, "*batch time out"]:
-    wide = widen(x)
+    wide = bound(x)
     return F.linear(wide, weight.to(wide.dtype))
 
 
@@ -159,7 +160,7 @@ class BilinearScore(nn.Module):
     def compare(
         self, q: Float[Tensor, "*batch query query_dim"], mapped: Float[Tensor, "*batch key mapped"]
     ) -> Float[Tensor, "*batch query key"]:
-        return widen(q) @ mapped.transpose(-2, -1)
+        return bound(q) @ mapped.transpose(-2, -1)
 
 
 class CosineScore(nn.Module):
@@ -174,7 +175,7 @@ class CosineScore(nn.Module):
         self, q: Float[Tensor, "*batch query dim"], k: Float[Tensor, "*batch key dim"]
     ) -> Float[Tensor, "*batch query key"]:
         # A vector of zeros has no direction: its cosine is 0, and the bound keeps its gradient finite. Of shorter vectors the squares leave the type.
-        q, k = (F.normalize(x, dim=-1, eps=1e-6 if x.dtype == torch.float32 else 1e-100) for x in (widen(q), widen(k)))
+        q, k = (F.normalize(x, dim=-1, eps=1e-6 if x.dtype == torch.float32 else 1e-100) for x in (bound(q), bound(k)))
         return self.scale * self.log_scale.exp().to(q.dtype) * (q @ k.transpose(-2, -1))
 
 
@@ -189,7 +190,7 @@ class GaussianScore(nn.Module):
     def forward(
         self, q: Float[Tensor, "*batch query dim"], k: Float[Tensor, "*batch key dim"]
     ) -> Float[Tensor, "*batch query key"]:
-        q, k = widen(q), widen(k)
+        q, k = bound(q), bound(k)
         # Not for the half precision that autocast would take.
         with torch.autocast(q.device.type, enabled=False):
             return _square_distances(q, k) / (-2 * (self.width * self.log_width.exp().to(q.dtype)).square())

@@ -23,6 +23,7 @@ from torch import Tensor
 from headwise.attention.biases import Bias, bias_at
 from headwise.attention.fused import FusedAttention
 from headwise.attention.masks import Mask, explicit
+from headwise.attention.precision import leave_half, widen
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +73,8 @@ def attend_widely(
         return _attend_shared(q, k, v, rows, allowed, bias=bias, dropout_rate=dropout_rate)
     assert allowed is not None
     num_batch, num_heads, num_queries, _ = q.shape
-    # float16 ends at 65,504, which the product of two long vectors exceeds.
-    wide_q, wide_k = (q.float(), k.float()) if q.dtype == torch.float16 else (q, k)
-    scores = _fetch(wide_q, rows) @ _blocks(wide_k, rows).transpose(-2, -1)
-    scores = (scores if scores.dtype == torch.float64 else scores.float()) / math.sqrt(q.shape[-1])
+    scores = _fetch(leave_half(q), rows) @ _blocks(leave_half(k), rows).transpose(-2, -1)
+    scores = widen(scores) / math.sqrt(q.shape[-1])
     if bias is not None:
         batch = torch.arange(num_batch, device=q.device).view(-1, 1, 1, 1, 1)
         head = torch.arange(num_heads, device=q.device).view(-1, 1, 1, 1)
