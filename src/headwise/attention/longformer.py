@@ -213,11 +213,4 @@ class LongformerMultiHead(MultiHeadAttention):
     def _global_views(self, x: Tensor, position: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         k, v = self.global_key_value(x).chunk(2, dim=-1)
         q, k, v = self._split(self.global_query(x)), self._split(k), self._split(v)
-        if self.relation is None:
-            return q, k, v
-        if position is None:
-            position = torch.arange(x.shape[1], device=x.device).expand(x.shape[:2])
-        return self.relation.place(q, k, v, position, length=x.shape[1])
-
-    def _bias(self, q: Tensor) -> Bias | None:
-        return None if self.relation is None else self.relation.bias(q, num_keys=q.shape[2], offset=0)
+        return self._place(q, k, v, position, length=x.shape[1])

@@ -158,19 +158,26 @@ class MultiHeadAttention(nn.Module):
         self, x: Float[Tensor, "batch time dim"], mask: Mask, position: Int[Tensor, "batch time"] | None
     ) -> Float[Tensor, "batch time dim"]:
         q, k, v = self.queries_keys_values(x, position, length=x.shape[1])
-        bias = None if self.relation is None else self.relation.bias(q, num_keys=k.shape[2], offset=0)
-        return self._merge(self.kernel(q, k, v, mask, bias=bias, training=self.training))
+        return self._merge(self.kernel(q, k, v, mask, bias=self._bias(q), training=self.training))
 
     def queries_keys_values(
         self, x: Float[Tensor, "batch time dim"], position: Int[Tensor, "batch time"] | None, *, length: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Of self-attention, marked with where they stand; positions are below `length`."""
-        q, k, v = self.project(x)
+        return self._place(*self.project(x), position, length=length)
+
+    def _place(
+        self, q: Tensor, k: Tensor, v: Tensor, position: Int[Tensor, "batch time"] | None, *, length: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
         if self.relation is None:
             return q, k, v
         if position is None:
-            position = torch.arange(x.shape[1], device=x.device).expand(x.shape[:2])
+            position = torch.arange(q.shape[2], device=q.device).expand(q.shape[0], -1)
         return self.relation.place(q, k, v, position, length=length)
+
+    def _bias(self, q: Float[Tensor, "batch head query head_dim"], *, offset: int = 0) -> Bias | None:
+        """Of self-attention, whose last query stands at the last key."""
+        return None if self.relation is None else self.relation.bias(q, num_keys=offset + q.shape[2], offset=offset)
 
     def project(self, x: Float[Tensor, "batch time dim"]) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of the same tokens, each [batch, head, time, head_dim]."""
@@ -212,7 +219,7 @@ class MultiHeadAttention(nn.Module):
         time = cache.length
         position = None if self.relation is None else torch.full(x.shape[:2], time, device=x.device)
         q, k, v = self.queries_keys_values(x, position, length=time + 1)
-        bias = None if self.relation is None else self.relation.bias(q, num_keys=time + 1, offset=time)
+        bias = self._bias(q, offset=time)
         if isinstance(self.kernel, Stepping):
             assert mask is None, "a kernel with a memory of its own decides itself what it sees"
             return self._merge(self.kernel.step(q, k, v, cache, bias=bias))
@@ -232,8 +239,7 @@ class MultiHeadAttention(nn.Module):
         if memory is not x:
             return self.weights_over(x, self.keys_values(memory), mask)
         q, k, _ = self.queries_keys_values(x, position, length=x.shape[1])
-        bias = None if self.relation is None else self.relation.bias(q, num_keys=k.shape[2], offset=0)
-        return self.kernel.weights(q, k, mask, bias=bias)
+        return self.kernel.weights(q, k, mask, bias=self._bias(q))
 
     def weights_over(
         self, x: Float[Tensor, "batch query dim"], keys_values: KeysValues, mask: Mask, *, time: int | None = None
