@@ -34,7 +34,7 @@ def test_the_recurrences_written_out(generator: torch.Generator) -> None:
         z = inner.detach() / (psi + EPSILON).sqrt()
         torch.testing.assert_close(y, z * norm.gain + norm.shift)
         by_z = gradient * norm.gain.detach()
-        inner_gradient = (by_z - nu * z) / (psi + EPSILON).sqrt()
+        inner_gradient = (by_z - nu * z * real[..., None]) / (psi + EPSILON).sqrt()
         (expected,) = torch.autograd.grad(inner, scaled, inner_gradient)
         torch.testing.assert_close(given, expected)
 
@@ -70,6 +70,7 @@ def test_filling_changes_nothing(generator: torch.Generator) -> None:
             leaf = torch.where(real[..., None], x, filling).requires_grad_()
             y = norm(leaf, real)
             y.backward(gradient)
+        assert not leaf.grad[~real].any(), "nothing is sent through filling to what made it"
         results.append((y[real], leaf.grad[real], norm.running_square, norm.gradient_mean))
     for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other)

@@ -35,8 +35,6 @@ LARGEST = 1e15
 """Products of larger numbers would leave float32."""
 CHUNK = 2**26
 """Numbers of additive comparison held at once: 256 MiB in float32."""
-FEW = 2**22
-"""Differences that a table of squared distances is worked out from one by one: 16 MiB in float32."""
 
 
 def make_matrix(num_rows: int, num_columns: int) -> nn.Parameter:
@@ -191,25 +189,11 @@ class GaussianScore(nn.Module):
         self, q: Float[Tensor, "*batch query dim"], k: Float[Tensor, "*batch key dim"]
     ) -> Float[Tensor, "*batch query key"]:
         q, k = bound(q), bound(k)
-        # Not for the half precision that autocast would take.
+        # Each distance by itself: |q|² + |k|² − 2 q · k in a product would be a small difference of large squares for numbers far from
+        # zero (years, seconds), and moved nearer by their mean, keys that are hidden would have a say in it. Not in autocast's half precision.
         with torch.autocast(q.device.type, enabled=False):
-            return _square_distances(q, k) / (-2 * (self.width * self.log_width.exp().to(q.dtype)).square())
-
-
-def _square_distances(
-    q: Float[Tensor, "*batch query dim"], k: Float[Tensor, "*batch key dim"]
-) -> Float[Tensor, "*batch query key"]:
-    """|q − k|² of all pairs: of a small table the differences themselves, of a large one |q|² + |k|² − 2 q · k in a product.
-
-    The latter is a small difference of large squares for numbers far from zero (years, seconds), so both are first moved to where the
-    keys are; only how far they are apart counts.
-    """
-    if q.numel() * k.shape[-2] <= FEW:
-        return (q.unsqueeze(-2) - k.unsqueeze(-3)).square().sum(-1)
-    centre = k.detach().mean(-2, keepdim=True)
-    q, k = q - centre, k - centre
-    square = q.square().sum(-1)[..., None] + k.square().sum(-1)[..., None, :] - 2 * q @ k.transpose(-2, -1)
-    return square.clamp_min(0)
+            apart = torch.cdist(q, k, compute_mode="donot_use_mm_for_euclid_dist")
+            return apart.square() / (-2 * (self.width * self.log_width.exp().to(q.dtype)).square())
 
 
 class LocationScore(nn.Module):

@@ -7,7 +7,7 @@
 
 Shen et al. 2020 (PowerNorm). No mean is subtracted, and what is divided by while learning is (after a warm-up, in which it is the batch's
 own) the same running number that is divided by in use: what batch norm lacks in language. Since ψ is no function of this batch
-alone, the exact derivative would run through all batches before; ν is its running stand-in.
+alone, the exact derivative would run through all batches before; ν is its running stand-in, for real tokens: filling had no part in ψ.
 
 As in the paper, backward divides by the ψ that forward used (the authors' code divides by the batch's). In the warm-up ψ² is the plain
 mean of all batches so far. Everything is kept in saved buffers and changed in place: a resumed run goes on with the same bits, and
@@ -41,7 +41,8 @@ class _DivideByRoot(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
         (gradient,) = gradients
         z, root, real = ctx.saved_tensors
-        corrected = gradient - ctx.nu * z
+        # Filling had no part in ψ, so its derivative has no part in the correction.
+        corrected = gradient - ctx.nu * (z if real is None else z * real[..., None])
         # ν (1 − (1 − b) Γ) + (1 − b) Λ: the mean of z times the corrected gradient is Λ − ν Γ.
         moved, _ = mean_over_tokens(corrected * z, real)
         ctx.nu.add_(moved, alpha=1 - ctx.decay)

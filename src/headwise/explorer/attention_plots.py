@@ -1,24 +1,26 @@
 """Pictures of attention kernels over length: time and memory with guides for slopes 1 and 2, and the distance from exact attention.
 
-Both axes are logarithmic: a power of the length is a straight line, and its steepness is the exponent. The grey guides start where
-the cheapest kernel does.
+Both axes are logarithmic: a power of the length is a straight line, and its steepness is the exponent. The grey guides start a little
+under where the cheapest kernel does. A kernel has its colour whoever else is in the picture.
 
 Tested: the pictures are written, with points that are missing too, and none where nothing was measured.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwise.explorer.comparison_plots import dress, style
 from headwise.explorer.drawing import MUTED, Fonts, find_fonts, new_figure, save_figure, write_plainly
+from headwise.tasks.attention_comparison import known_kernels
 from headwise.tasks.attention_table import AttentionComparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WHAT = (
-    ("forward_seconds", "forward, seconds", "前向，秒"),
-    ("both_seconds", "forward + backward, seconds", "前向 + 反向，秒"),
+    ("forward_seconds", "forward, ms", "前向，毫秒"),
+    ("both_seconds", "forward + backward, ms", "前向 + 反向，毫秒"),
     ("memory_mib", "peak memory, MiB", "内存峰值，MiB"),
     ("distance", "distance from exact attention", "与精确注意力的距离"),
 )
@@ -43,28 +45,47 @@ def draw_attention_comparison(result: AttentionComparison) -> tuple[Path, ...]:
 
 
 def _draw(axes: "Axes", result: AttentionComparison, what: str, title: str, fonts: Fonts) -> None:
-    lowest: list[tuple[float, float]] = []
-    for number, name in enumerate(result.kernels):
+    from matplotlib.ticker import AutoLocator, LogLocator
+
+    lines: dict[str, list[tuple[int, float]]] = {}
+    for name in result.kernels:
         found = [(point.length, getattr(point, what)) for point in result.of(name)]
-        known = [(length, value) for length, value in found if value is not None and value > 0]
-        colour, stroke = style(number)
-        axes.plot(*(zip(*known, strict=True) if known else ((), ())), stroke, marker=".", color=colour, label=name)
-        lowest += known[:1]
+        scale = 1000 if what.endswith("seconds") else 1
+        lines[name] = [(length, scale * value) for length, value in found if value is not None and value > 0]
+        if any(getattr(point, field) is not None for point in result.of(name) for field, *_ in WHAT):
+            colour, stroke = style(_place(name, result.kernels))
+            known = zip(*lines[name], strict=True) if lines[name] else ((), ())
+            axes.plot(*known, stroke, marker=".", color=colour, label=name)
+    values = [value for line in lines.values() for _, value in line]
     axes.set_xscale("log", base=2)
-    if lowest:  # a distance of zero has no logarithm
-        axes.set_yscale("log")
     # Plain numbers: powers as matplotlib writes them need its own little typesetting, which text from users must not reach.
     axes.set_xticks(
         result.lengths, [f"{length // 1024}k" if length >= 1024 else str(length) for length in result.lengths]
     )
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-    axes.minorticks_off()
     axes.set_title(title)
     axes.set_xlabel(fonts.say("length", "长度"))
-    if what != "distance" and lowest and len(result.lengths) > 1:
-        start, value = min(lowest, key=lambda pair: pair[1])
-        for exponent in (1, 2):
-            ends = (start, result.lengths[-1])
-            heights = (value, value * (ends[1] / start) ** exponent)
-            axes.plot(ends, heights, ":", color=MUTED, linewidth=0.8)
-            axes.annotate("n" if exponent == 1 else "n²", (ends[1], heights[1]), fontsize=7, color=MUTED)
+    if values:  # a distance of zero has no logarithm
+        axes.set_yscale("log")
+        if what != "distance" and len(result.lengths) > 1:
+            _draw_guides(axes, min((line[0] for line in lines.values() if line), key=lambda pair: pair[1]), result)
+        low, high = axes.get_ylim()
+        subdivisions = (1.0,) if high > 1000 * low else (1.0, 2.0, 5.0)
+        axes.yaxis.set_major_locator(LogLocator(subs=subdivisions) if high > 5 * low else AutoLocator())
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axes.minorticks_off()
+
+
+def _place(name: str, others: Sequence[str]) -> int:
+    """Where a kernel stands among all kinds; one of another name comes after them."""
+    kinds = list(known_kernels())
+    return kinds.index(name) if name in kinds else len(kinds) + list(others).index(name)
+
+
+def _draw_guides(axes: "Axes", cheapest: tuple[int, float], result: AttentionComparison) -> None:
+    start, last = cheapest[0], result.lengths[-1]
+    for exponent, name in ((1, "n"), (2, "n²")):
+        heights = (0.7 * cheapest[1], 0.7 * cheapest[1] * (last / start) ** exponent)
+        axes.plot((start, last), heights, ":", color=MUTED, linewidth=0.8)
+        axes.annotate(name, (last, heights[1]), (4, -2), textcoords="offset points", fontsize=7, color=MUTED)
+    left, right = axes.get_xlim()
+    axes.set_xlim(left, right * (right / left) ** 0.06)  # room for their names
