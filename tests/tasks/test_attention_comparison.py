@@ -113,8 +113,9 @@ def test_a_second_call_goes_on(tmp_path: Path) -> None:
     assert len(asked) == len(set(asked)) == 6
     with pytest.raises(UsageError, match=r"other conditions \(heads: 2 → 4\)"):
         compare_attention(KERNELS, lengths=(8,), conditions=replace(CONDITIONS, heads=4), directory=tmp_path)
-    with pytest.raises(UsageError, match="are not usable"):
-        compare_attention(KERNELS, lengths=(0,), conditions=CONDITIONS, directory=tmp_path / "new")
+    for wrong in ((0,), (8, 99_999_999_999)):
+        with pytest.raises(UsageError, match="are not usable; give whole numbers from 1 to 16,777,216"):
+            compare_attention(KERNELS, lengths=wrong, conditions=CONDITIONS, directory=tmp_path / "new")
 
 
 def test_one_failure_does_not_take_the_others_along(tmp_path: Path) -> None:
@@ -205,7 +206,24 @@ def test_a_place_that_cannot_be_used_is_known_before_anything_is_measured(tmp_pa
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(FileExistsError):
         compare_attention(KERNELS, lengths=(8,), conditions=CONDITIONS, directory=tmp_path / "file", measure=never)
-    for text in ("{}", "[]", '{"conditions": {}, "points": [{"kernel": "full"}]}', '{"conditions": 3, "points": []}'):
+    damaged = [
+        json.dumps({"conditions": {}, "points": [{"kernel": "full", "length": 8, **wrong}]})
+        for wrong in (
+            {"length": "x"},
+            {"length": 0},
+            {"forward_seconds": "fast"},
+            {"both_seconds": math.nan},
+            {"kernel": 7},
+        )
+    ]
+    for text in (
+        "{",
+        "{}",
+        "[]",
+        '{"conditions": {}, "points": [{"kernel": "full"}]}',
+        '{"conditions": 3, "points": []}',
+        *damaged,
+    ):
         (tmp_path / "attention.json").write_text(text, encoding="utf-8")
-        with pytest.raises(UsageError, match="is not a table that `headwise compare attention` wrote"):
+        with pytest.raises(UsageError, match="is damaged, or not a table that `headwise compare attention` wrote"):
             compare_attention(KERNELS, lengths=(8,), conditions=CONDITIONS, directory=tmp_path, measure=never)

@@ -7,16 +7,17 @@ point the table is saved, so a second call goes on where the first ended, and tr
 Tested with a fake clock, and with every kernel once at toy size.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import torch
 
 from headwise.attention.choices import AttentionSettings
-from headwise.errors import HeadwiseError, UsageError
+from headwise.errors import CheckpointError, HeadwiseError, UsageError
 from headwise.language import say
 from headwise.planning.available import available_memory
 from headwise.storage import read_json, write_json, write_text
@@ -34,6 +35,7 @@ HARMLESS = 1 << 28
 SHARES = (64, 16, 4)
 """What is tried before a first length with more: these parts of it."""
 FILE = "attention.json"
+MAX_LENGTH = 1 << 24
 MIB = 1 << 20
 MAX_REASON = 200
 
@@ -63,11 +65,12 @@ def compare_attention(
 ) -> AttentionComparison:
     """Measure what is not measured yet; the table is written after every point."""
     place, watcher = Path(directory), events or Silence()
-    if not lengths or min(lengths) < 1:
+    if not lengths or not 1 <= min(lengths) <= max(lengths) <= MAX_LENGTH:
         raise UsageError(
-            f"lengths {list(lengths)} are not usable; give whole numbers from 1 on: --lengths 512,1024",
-            f"长度 {list(lengths)} 不可用；请给出从 1 起的整数：--lengths 512,1024",
+            f"lengths {list(lengths)} are not usable; give whole numbers from 1 to {MAX_LENGTH:,}: --lengths 512,1024",
+            f"长度 {list(lengths)} 不可用；请给出 1 到 {MAX_LENGTH:,} 的整数：--lengths 512,1024",
         )
+    lengths = sorted(set(lengths))
     found = _read_points(place / FILE, conditions)
     _check_writable(place)
     machine = {
@@ -77,7 +80,7 @@ def compare_attention(
     total, done = len(kernels) * len(lengths), 0
     for name, settings in kernels.items():
         tried: list[Point] | None = None
-        for length in sorted(set(lengths)):
+        for length in lengths:
             done += 1
             if (name, length) not in found or found[name, length].skipped is not None:
                 watcher.count(say(f"{name} at {length:,}", f"{name}，长度 {length:,}"), done - 1, total)
@@ -171,17 +174,17 @@ def _read_points(path: Path, conditions: Conditions) -> dict[tuple[str, int], Po
     """What an earlier call measured under the same conditions; under others it is refused with what differs."""
     if not path.exists():
         return {}
-    saved = read_json(path)
     try:
+        saved = read_json(path)
         before, now = dict(saved["conditions"]), asdict(conditions)
-        points = {(point["kernel"], point["length"]): Point(**point) for point in saved["points"]}
-    except (KeyError, TypeError, ValueError) as error:
+        points = {(point.kernel, point.length): point for point in map(_read_point, saved["points"])}
+    except (CheckpointError, KeyError, TypeError, ValueError) as error:
         raise UsageError(
-            "is not a table that `headwise compare attention` wrote; move it away, or give another --directory",
-            "不是 `headwise compare attention` 写的表；请移走它，或另给 --directory",
+            "is damaged, or not a table that `headwise compare attention` wrote; move it away, or give another --directory",
+            "已损坏，或不是 `headwise compare attention` 写的表；请移走它，或另给 --directory",
             file=path,
         ) from error
-    differing = [f"{key}: {before.get(key)} → {now[key]}" for key in now if before.get(key) != now[key]]
+    differing = [f"{key}: {before.get(key)!r} → {now[key]!r}" for key in now if before.get(key) != now[key]]
     if differing:
         raise UsageError(
             f"holds points measured under other conditions ({', '.join(differing)}); give another --directory",
@@ -189,6 +192,22 @@ def _read_points(path: Path, conditions: Conditions) -> dict[tuple[str, int], Po
             file=path,
         )
     return points
+
+
+def _read_point(entry: dict[str, Any]) -> Point:
+    """ValueError or TypeError for what no measurement can have left."""
+    point = Point(**entry)
+    numbers = (point.forward_seconds, point.both_seconds, point.memory_mib, point.distance)
+    texts = (point.skipped, point.remark)
+    if (
+        not isinstance(point.kernel, str)
+        or type(point.length) is not int
+        or not 1 <= point.length <= MAX_LENGTH
+        or any(number is not None and not 0 <= float(number) < math.inf for number in numbers)
+        or any(text is not None and not isinstance(text, str) for text in texts)
+    ):
+        raise ValueError(point)
+    return point
 
 
 def _check_writable(place: Path) -> None:
