@@ -77,6 +77,35 @@ def test_any_score_with_any_weights(score: str, weights: str) -> None:
     assert (worked.seed is None) == (score not in ("concat", "location"))
 
 
+def test_a_predicted_window_can_be_followed_by_hand() -> None:
+    """v_p · tanh(W_p q) = 2 tanh(0) = 0, so the centre is 3 · ½; key 0 is 1.5 away and outside, keys 1 and 2 have e^(−½ (½ / ½)²)."""
+    keys, values, queries = ((0.0,), (0.0,), (0.0,)), ((10.0,), (20.0,), (40.0,)), ((5.0,),)
+    overrides = ["window.kind=local_p", "window.half_width=1"]
+    given = {"W_p": NumberTable(((0.0,),)), "v_p": NumberTable(((2.0,),))}
+    settings = choose_settings("dot", "softmax", overrides, num_keys=3, parameters={})
+    worked = work_out(keys, values, queries, settings=settings, parameters=given)
+    assert worked.centres is not None
+    assert (worked.centres.tolist(), worked.seed) == ([1.5], None)
+    nearness = math.exp(-0.5)
+    assert worked.weights[0].tolist() == pytest.approx([0, nearness / 2, nearness / 2])
+    assert worked.outputs.item() == pytest.approx(30 * nearness)
+    parameters, _, (title, _, (row,)), (weights, *_), _ = make_tables(worked)
+    assert parameters[0] == "parameters: as given; a model learns them"
+    assert title == "window: centre = S · sigmoid(v_p · tanh(W_p q)), S = 3, D = 1, σ = 0.5"
+    assert row == ("5", "1.5000", "1, 2")
+    assert weights.endswith("softmax over the keys, only keys within 1 of the centre, times exp(−(j − centre)² / 2σ²)")
+    drawn = work_out(keys, values, queries, settings=settings)
+    assert drawn.seed is not None
+    assert set(drawn.parameters) == {"W_p", "v_p"}
+    monotonic = choose_settings(
+        "dot", "softmax", ["window.kind=local_m", "window.half_width=0"], num_keys=3, parameters={}
+    )
+    steps = work_out(keys, values, ((1.0,),) * 4, settings=monotonic)
+    assert steps.centres is not None
+    assert steps.centres.tolist() == [0, 1, 2, 2]
+    assert steps.outputs[:, 0].tolist() == [10, 20, 40, 40]
+
+
 def test_drawn_parameters_follow_the_seed_and_given_ones_stand() -> None:
     rows = (((1.0, 0.0), (0.0, 1.0)),) * 3
     given = {"w_v": NumberTable(((1.0, 2.0, 3.0),))}

@@ -39,7 +39,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             f"{shown}\n\n"
             "Scores: dot q·k, scaled_dot q·k/√dim, additive w_v·tanh(W_q q + W_k k), concat v·tanh(W[q;k]), bilinear q·Wk (Luong's "
             "general), cosine, location (W q)_j, gaussian −|q−k|²/2. Those with W need parameters: give them with --parameter; else those of additive, concat "
-            "and location are drawn from --seed, and bilinear starts as 1/√dim on the diagonal, which is scaled_dot. Further settings are key=value: score.width=2, score.scale=5, score.hidden=3.",
+            "and location are drawn from --seed, and bilinear starts as 1/√dim on the diagonal, which is scaled_dot. Further settings are key=value: score.width=2, score.scale=5, score.hidden=3; a window over the keys is window.kind=local_m or local_p (Luong), window.half_width=1, with W_p and v_p for the place that local_p predicts.",
             "注意力对键、值、查询做三件事：查询与每个键有多像（分数），每个键分得多少（权重），值按权重合成什么（输出）。"
             "三步中的所有数都会打印出来。\n\n"
             "数写在选项之后，以逗号分隔，行与行以 `;` 分隔；也可放在小 CSV 文件中，一行一条。51,56,58 是三个一维的键；51,70; 是一个二维的键。\n\n"
@@ -47,7 +47,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "打分：dot q·k，scaled_dot q·k/√dim，additive w_v·tanh(W_q q + W_k k)，concat v·tanh(W[q;k])，bilinear q·Wk（Luong 称 "
             "general），cosine，location (W q)_j，gaussian −|q−k|²/2。带 W 的需要参数：用 --parameter 给出；否则 additive、concat、location "
             "由 --seed 抽取，bilinear 起初是对角线上的 1/√dim，即 scaled_dot。"
-            "其他设置写成 键=值：score.width=2、score.scale=5、score.hidden=3。",
+            "其他设置写成 键=值：score.width=2、score.scale=5、score.hidden=3；键上的窗口为 window.kind=local_m 或 local_p（Luong），window.half_width=1，local_p 所预测的位置由 W_p 与 v_p 决定。",
         ),
     )
     # "-1,2" is a table of numbers and no option.
@@ -95,7 +95,8 @@ def _add_numbers(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=NUMBERS",
         help=say(
-            'of a learned score: W_q="1,0;0,1", W_k, w_v, W or v', '学得的打分的参数：W_q="1,0;0,1"、W_k、w_v、W 或 v'
+            'of a learned score: W_q="1,0;0,1", W_k, w_v, W or v; of a window: W_p, v_p',
+            '学得的打分的参数：W_q="1,0;0,1"、W_k、w_v、W 或 v；窗口的参数：W_p、v_p',
         ),
     )
     parser.add_argument(

@@ -20,6 +20,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from headwise.attention.choices import Full
+from headwise.attention.local_position import LocalWindow, PredictiveWindow
 from headwise.attention.masks import Mask
 from headwise.attention.score_choices import build_local_window, build_normalizer, build_score
 from headwise.attention.scored import ScoredAttention
@@ -30,13 +31,14 @@ from headwise.randomness import torch_generator
 from headwise.settings import apply_overrides, check_settings
 
 PARAMETERS: dict[str, dict[str, str]] = {
-    "additive": {"W_q": "query_map", "W_k": "key_map", "w_v": "vote"},
-    "concat": {"W": "joint_map", "v": "vote"},
-    "bilinear": {"W": "between"},
-    "general": {"W": "between"},
-    "location": {"W": "place_map"},
+    "additive": {"W_q": "score.query_map", "W_k": "score.key_map", "w_v": "score.vote"},
+    "concat": {"W": "score.joint_map", "v": "score.vote"},
+    "bilinear": {"W": "score.between"},
+    "general": {"W": "score.between"},
+    "location": {"W": "score.place_map"},
+    "local_p": {"W_p": "window.place_hidden", "v_p": "window.place_vote"},
 }
-"""What the formulas call the weights of a learned score."""
+"""What the formulas call the weights of a learned score or window, and where the kernel has them."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,12 @@ class WorkedAttention:
     outputs: Float[Tensor, "query value_dim"]
     settings: Full
     parameters: dict[str, Tensor]
+    given: frozenset[str]
+    """Which of the parameters were given."""
     seed: int | None
     """What the parameters were drawn from; None: nothing was drawn."""
+    centres: Float[Tensor, " query"] | None
+    """Of the window over the keys, counted from 0; None: there is no window."""
 
     def as_dict(self) -> dict[str, Any]:
         tables = ("queries", "keys", "values", "scores", "weights", "outputs")
@@ -90,6 +96,7 @@ class WorkedAttention:
             **{name: getattr(self, name).tolist() for name in tables},
             "parameters": {name: value.tolist() for name, value in self.parameters.items()},
             "seed": self.seed,
+            **({} if self.centres is None else {"centres": self.centres.tolist()}),
             "attention": self.settings.model_dump(exclude={"kind"}),
         }
 
@@ -119,33 +126,46 @@ def work_out(
     parameters: Mapping[str, NumberTable] | None = None,
     seed: int = 0,
 ) -> WorkedAttention:
-    """The three steps; `parameters` by the names of the formulas (W_q, W_k, w_v, W, v), the others drawn from the seed."""
+    """The three steps; `parameters` by the names of the formulas (W_q, W_k, w_v, W, v, W_p, v_p), the others drawn from the seed."""
     k, v, q = (torch.tensor(rows, dtype=torch.float64) for rows in (keys, values, queries))
     score = build_score(settings.score, query_dim=q.shape[1], key_dim=k.shape[1])
     window = None if settings.window is None else build_local_window(settings.window, head_dim=q.shape[1])
     kernel = ScoredAttention(score, build_normalizer(settings.weights), window=window).double()
     initialize(kernel, torch_generator("attend", seed))
-    names = PARAMETERS.get(settings.score.kind, {})
+    learned = (settings.score.kind, "" if settings.window is None else settings.window.kind)
+    names = {name: path for kind in learned for name, path in PARAMETERS.get(kind, {}).items()}
     given = dict(parameters or {})
-    if isinstance(score, nn.Module):
-        _place(score, given, names)
     if unknown := [name for name in given if name not in names]:
         raise UsageError(
             f"score {settings.score.kind} has no parameter {unknown[0]!r}; " + _list_parameters(names)[0],
             f"{settings.score.kind} 打分没有参数 {unknown[0]!r}；" + _list_parameters(names)[1],
         )
+    _place(kernel, given, names)
+    # The matrix of a bilinear score starts on the diagonal: nothing is drawn for it.
+    is_drawn = any(name not in given for name in names if names[name] != "score.between")
     with torch.no_grad():
         scores = score(q[None, None], k[None, None])[0, 0]
         weights = kernel.weights(q[None, None], k[None, None], Mask())[0, 0]
-        used = (
-            {name: score.get_parameter(path).detach() for name, path in names.items()}
-            if isinstance(score, nn.Module)
-            else {}
-        )
-        is_drawn = any(name not in given for name in used) and settings.score.kind not in ("bilinear", "general")
         return WorkedAttention(
-            q, k, v, scores, weights, weights @ v, settings, used, seed if is_drawn or window is not None else None
+            queries=q,
+            keys=k,
+            values=v,
+            scores=scores,
+            weights=weights,
+            outputs=weights @ v,
+            settings=settings,
+            parameters={name: kernel.get_parameter(path).detach() for name, path in names.items()},
+            given=frozenset(given),
+            seed=seed if is_drawn else None,
+            centres=_centres(window, q, len(k)),
         )
+
+
+def _centres(window: LocalWindow | None, q: Tensor, num_keys: int) -> Float[Tensor, " query"] | None:
+    """Where each query's window stands: the place of its own number, or the one it predicts."""
+    if isinstance(window, PredictiveWindow):
+        return window.centre(q[None, None], torch.full((1, 1, 1, 1), num_keys))[0, 0, :, 0]
+    return None if window is None else torch.arange(len(q)).clamp(max=num_keys - 1).double()
 
 
 def _list_parameters(names: Mapping[str, str]) -> tuple[str, str]:
@@ -154,11 +174,9 @@ def _list_parameters(names: Mapping[str, str]) -> tuple[str, str]:
     return f"it has {', '.join(names)}", f"它的参数是 {'、'.join(names)}"
 
 
-def _place(score: nn.Module, given: Mapping[str, NumberTable], names: Mapping[str, str]) -> None:
+def _place(kernel: nn.Module, given: Mapping[str, NumberTable], names: Mapping[str, str]) -> None:
     for name, table in given.items():
-        if name not in names:
-            continue
-        parameter = score.get_parameter(names[name])
+        parameter = kernel.get_parameter(names[name])
         value = torch.tensor(table.rows, dtype=torch.float64)
         if value.shape != parameter.shape:
             needed, shape = (" × ".join(map(str, size)) for size in (parameter.shape, value.shape))

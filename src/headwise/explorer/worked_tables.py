@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
-from headwise.explorer.worked import PARAMETERS, WorkedAttention
+from headwise.attention.score_choices import LocalPredictiveSettings
+from headwise.explorer.worked import WorkedAttention
 from headwise.language import say
 
 MAX_SPELLED_KEYS = 4
@@ -45,7 +46,13 @@ def describe_weights(worked: WorkedAttention, *, tell: Callable[[str, str], str]
         "entmax": tell("entmax (α = 1.5) over the keys", "对各键做 entmax（α = 1.5）"),
         "hard": tell("the best key alone", "只取最好的键"),
     }
-    return names[worked.settings.weights.kind]
+    window, share = worked.settings.window, names[worked.settings.weights.kind]
+    if window is None:
+        return share
+    near = tell(f", only keys within {window.half_width} of the centre", f"，只看中心 {window.half_width} 以内的键")
+    if isinstance(window, LocalPredictiveSettings):
+        near += tell(", times exp(−(j − centre)² / 2σ²)", "，再乘以 exp(−(j − 中心)² / 2σ²)")
+    return share + near
 
 
 def make_tables(worked: WorkedAttention) -> list[TextTable]:
@@ -61,6 +68,7 @@ def make_tables(worked: WorkedAttention) -> list[TextTable]:
             _rows(queries, worked.scores, ".6g"),
         )
     )
+    tables += _window_tables(worked, queries)
     tables.append(
         (
             say("step 2: weights = ", "第二步：权重 = ") + describe_weights(worked),
@@ -94,6 +102,26 @@ def _output_table(worked: WorkedAttention, queries: Sequence[str], values: Seque
     return title, (say("query", "查询"), say("weighted sum", "加权和"), say("output", "输出")), rows
 
 
+def _window_tables(worked: WorkedAttention, queries: Sequence[str]) -> list[TextTable]:
+    """Where each query looks; the first key has the number 0."""
+    window = worked.settings.window
+    if window is None or worked.centres is None:
+        return []
+    title = say("window: centre = ", "窗口：中心 = ")
+    if isinstance(window, LocalPredictiveSettings):
+        deviation = window.half_width / 2 if window.deviation is None else window.deviation
+        title += f"S · sigmoid(v_p · tanh(W_p q)), S = {len(worked.keys)}, D = {window.half_width}, σ = {deviation:g}"
+    else:
+        title += say("the query's own number", "查询自己的序号") + f", D = {window.half_width}"
+    rows = []
+    for name, centre in zip(queries, worked.centres.tolist(), strict=True):
+        inside = [str(key) for key in range(len(worked.keys)) if abs(key - centre) <= window.half_width]
+        rows.append((name, f"{centre:.4f}", ", ".join(inside[:20]) + (" …" if len(inside) > 20 else "")))
+    return [
+        (title, (say("query", "查询"), say("centre", "中心"), say("keys inside, from 0", "窗内的键（从 0 数）")), rows)
+    ]
+
+
 def _parameter_tables(worked: WorkedAttention) -> list[TextTable]:
     if not worked.parameters:
         return []
@@ -102,15 +130,15 @@ def _parameter_tables(worked: WorkedAttention) -> list[TextTable]:
             f"what was not given is drawn from seed {worked.seed}; a model learns it",
             f"未给出的由种子 {worked.seed} 抽取；模型会学习它们",
         )
-    elif worked.settings.score.kind in ("bilinear", "general"):
+    elif worked.given >= worked.parameters.keys():
+        origin = say("as given; a model learns them", "如所给；模型会学习它们")
+    else:
         origin = say(
             "not given, it starts as 1/√dim on the diagonal; a model learns it",
             "未给出时，对角线为 1/√dim；模型会学习它",
         )
-    else:
-        origin = say("as given; a model learns them", "如所给；模型会学习它们")
     rows = [
-        (name, "; ".join(", ".join(f"{number:.4g}" for number in row) for row in worked.parameters[name].tolist()))
-        for name in PARAMETERS[worked.settings.score.kind]
+        (name, "; ".join(", ".join(f"{number:.4g}" for number in row) for row in table.tolist()))
+        for name, table in worked.parameters.items()
     ]
     return [(say("parameters: ", "参数：") + origin, (say("name", "名称"), say("rows", "各行")), rows)]
