@@ -58,7 +58,7 @@ def attend(
         raise UsageError(
             "HashedAttention was given keys that are not its queries, and it sorts both as one; give the same vectors twice, attend(q, q, v, …), or use "
             "another kernel",
-            "HashedAttention 收到的键与查询不同，而它把两者当作一体来排序；请两次给出同样的向量 attend(q, q, v, …)，或换用别的核",
+            "HashedAttention 收到的键与查询不同，而它把两者当作一体来排序；请两次给出同样的向量 attend(q, q, v, …)，或换用别的内核",
         )
     output = kernel(q, k, v, mask, bias=bias)
     if not output.isfinite().all():
@@ -82,7 +82,7 @@ def _check_width(kernel: Kernel, q: Tensor) -> None:
         raise UsageError(
             f"queries have {q.shape[3]} numbers a head, and {needed} are needed by {type(kernel).__name__}; "
             "give vectors of that width, or build the kernel for this one",
-            f"查询每头有 {q.shape[3]} 个数，而 {type(kernel).__name__} 需要 {needed_zh} 个；请给出该宽度的向量，或按此宽度建立核",
+            f"查询每头有 {q.shape[3]} 个数，而 {type(kernel).__name__} 需要 {needed_zh} 个；请给出该宽度的向量，或按此宽度建立内核",
         )
 
 

@@ -69,7 +69,10 @@ def _add_numbers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--example",
         choices=EXAMPLES,
-        help=say("an example of the notes: waist or two-column", "笔记中的例子：waist 或 two-column"),
+        help=say(
+            "an example worked in chapter 11 of the guide: waist or two-column",
+            "指南第 11 章手算的例子：waist 或 two-column",
+        ),
     )
     parser.add_argument(
         "--keys", metavar="NUMBERS", help=say("what is compared with; or a CSV file", "被比较的键；或 CSV 文件")

@@ -34,7 +34,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise compare pocket 'model.encoder.attention={kind: fused},{kind: full}' --directory runs/kernels\n"
             "  headwise compare base my.yaml training.steps=20000 --directory runs/two\n"
             "  headwise compare ud-ewt-tags model.kind=word,window,encoder model.letters=0 --directory runs/rungs\n\n"
-            "`headwise compare attention` 在逐渐增大的长度上测量每种注意力核：用时、内存、与精确注意力的距离：\n\n"
+            "`headwise compare attention` 在逐渐增大的长度上测量每种注意力内核：用时、内存、与精确注意力的距离：\n\n"
             "  headwise compare attention --directory runs/attention --lengths 512,1024,2048\n\n"
             "`headwise compare lineage` 在同一份文本上训练从 n 元语法到 GPT 的语言模型，并问同样的问题：\n\n"
             "  headwise compare lineage --directory runs/lineage --sentences 'the dog sees the cat' 'the dog the sees cat' --beginning 'the dog'\n"
@@ -71,7 +71,7 @@ def _add_attention(parser: argparse.ArgumentParser) -> None:
     """Options of `compare attention`; recipes say these things themselves."""
     group = parser.add_argument_group(say("only with `compare attention`", "仅用于 `compare attention`"))
     group.add_argument(
-        "--kinds", metavar="A,B", help=say("kernels to measure (default: all)", "要测量的核（默认：全部）")
+        "--kinds", metavar="A,B", help=say("kernels to measure (default: all)", "要测量的内核（默认：全部）")
     )
     group.add_argument("--lengths", metavar="512,1024", help=say("of the sequence", "序列长度"))
     group.add_argument(
@@ -93,7 +93,7 @@ def _add_attention(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--compile",
         choices=("auto", "on", "off"),
-        help=say("torch.compile the kernel; auto: on a GPU", "用 torch.compile 编译核；auto：仅在 GPU 上"),
+        help=say("torch.compile the kernel; auto: on a GPU", "用 torch.compile 编译内核；auto：仅在 GPU 上"),
     )
 
 
@@ -184,7 +184,7 @@ def _run_attention(arguments: argparse.Namespace) -> int:
     if arguments.overrides[1:] or arguments.seeds or arguments.jobs != 1:
         raise UsageError(
             "`compare attention` takes no recipe, seeds or jobs; it measures kernels: --kinds, --lengths, --device",
-            "`compare attention` 不接受配方、种子或并行数；它测量的是核：--kinds、--lengths、--device",
+            "`compare attention` 不接受配方、种子或并行数；它测量的是内核：--kinds、--lengths、--device",
         )
     conditions = choose_conditions(
         device=arguments.device or "auto",

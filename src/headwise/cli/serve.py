@@ -177,5 +177,5 @@ def require_server() -> None:
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise UsageError(
             "serving needs fastapi and uvicorn, which are not installed; run: pip install 'headwise[serve]'",
-            "提供服务需要 fastapi 与 uvicorn，尚未安装；请运行：pip install 'headwise[serve]'",
+            "`headwise serve` 需要 fastapi 与 uvicorn，尚未安装；请运行：pip install 'headwise[serve]'",
         )

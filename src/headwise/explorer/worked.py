@@ -43,7 +43,7 @@ PARAMETERS: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class Example:
-    """One of the notes' own; parameters are for the score that needs them."""
+    """One of the course notes' own; parameters are for the score that needs them."""
 
     keys: NumberTable
     values: NumberTable

@@ -103,4 +103,4 @@ def load_model(name: str, directory: Path, *, device: Device = "auto", precision
             kind: Kind = "classifier" if task == "classification" else "tagger"
             return LoadedModel(name, kind, Labeller.load(path, device=device), path)
         case _:
-            raise explain_task(task, "a model that can be served", "可提供服务的模型", "pocket", path)
+            raise explain_task(task, "a model that can be served", "可用于 serve 的模型", "pocket", path)

@@ -50,7 +50,9 @@ class AttendBody(Body):
         }
     )
 
-    example: Literal["waist", "two-column"] | None = Field(default=None, description="numbers of the notes")
+    example: Literal["waist", "two-column"] | None = Field(
+        default=None, description="numbers of an example that chapter 11 of the guide works by hand"
+    )
     keys: Table | None = None
     values: Table | None = None
     queries: Table | None = Field(default=None, description="without them those of the example")

@@ -22,7 +22,7 @@ def choose_kernels(names: str | None) -> dict[str, AttentionSettings]:
             hint_en, hint_zh = (f"did you mean {near[0]!r}? ", f"是否想写 {near[0]!r}？") if near else ("", "")
             raise UsageError(
                 f"there is no attention kernel {name!r}; {hint_en}choose from {', '.join(known)}",
-                f"没有注意力核 {name!r}；{hint_zh}可选：{'、'.join(known)}",
+                f"没有注意力内核 {name!r}；{hint_zh}可选：{'、'.join(known)}",
             )
     return {name: known[name] for name in wanted}
 

@@ -86,7 +86,7 @@ def tables(result: AttentionComparison) -> list[tuple[str, tuple[str, ...], list
     """Title, headings and rows of each: kernels down, lengths across, the slope last."""
     found = []
     for what, factor, en, zh in TABLES:
-        headings = (say("kernel", "核"), *(f"{length:,}" for length in result.lengths), say("slope", "斜率"))
+        headings = (say("kernel", "内核"), *(f"{length:,}" for length in result.lengths), say("slope", "斜率"))
         rows = []
         for name in result.kernels:
             points = {point.length: point for point in result.of(name)}
@@ -112,7 +112,7 @@ def remarks(result: AttentionComparison) -> list[str]:
             "tell how well softmax is approximated at its hardest, not how well a model trained with the kernel works. reformer is compared with "
             "exact attention of shared queries and keys, which it approximates.",
             f"斜率为长度自 {result.slope_from:,} 起的指数。距离在正态随机数上测得，其中没有相似或相邻的结构：它表示在最难的情形下对 softmax 的近似程度，"
-            "而不是用该核训练的模型效果如何。reformer 与共用查询和键的精确注意力比较，那正是它所近似的。",
+            "而不是用该内核训练的模型效果如何。reformer 与共用查询和键的精确注意力比较，那正是它所近似的。",
         )
     ]
     for point in result.points:
