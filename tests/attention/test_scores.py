@@ -164,8 +164,10 @@ def test_places_beyond_the_limit_are_refused() -> None:
         score(draw(QUERIES, DIM), draw(7, DIM))
 
 
-def test_gaussian_scores_of_numbers_far_from_zero() -> None:
+@pytest.mark.parametrize("few", [scores_module.FEW, 0])
+def test_gaussian_scores_of_numbers_far_from_zero(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only how far they are apart counts: seconds since 1970 are as good as seconds since this morning."""
+    monkeypatch.setattr(scores_module, "FEW", few)
     score = make("gaussian", width=1.0)
     assert isinstance(score, nn.Module)
     nn.init.zeros_(score.log_width)

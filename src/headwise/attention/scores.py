@@ -33,6 +33,8 @@ from headwise.errors import UsageError
 
 LARGEST = 1e15
 """Products of larger numbers would leave float32."""
+FEW = 2**12
+"""Differences whose squares are summed as one would by hand; of more, distances by themselves: a root and its square, a rounding apart."""
 CHUNK = 2**26
 """Numbers of additive comparison held at once: 256 MiB in float32."""
 
@@ -192,8 +194,11 @@ class GaussianScore(nn.Module):
         # Each distance by itself: |q|² + |k|² − 2 q · k in a product would be a small difference of large squares for numbers far from
         # zero (years, seconds), and moved nearer by their mean, keys that are hidden would have a say in it. Not in autocast's half precision.
         with torch.autocast(q.device.type, enabled=False):
-            apart = torch.cdist(q, k, compute_mode="donot_use_mm_for_euclid_dist")
-            return apart.square() / (-2 * (self.width * self.log_width.exp().to(q.dtype)).square())
+            if q.numel() * k.shape[-2] <= FEW:
+                square = (q.unsqueeze(-2) - k.unsqueeze(-3)).square().sum(-1)
+            else:
+                square = torch.cdist(q, k, compute_mode="donot_use_mm_for_euclid_dist").square()
+            return square / (-2 * (self.width * self.log_width.exp().to(q.dtype)).square())
 
 
 class LocationScore(nn.Module):
