@@ -128,5 +128,5 @@ def check_text(model: LanguageModel, tokens: list[int]) -> None:
     if most is not None and len(tokens) > most:
         raise UsageError(
             f"the text has {len(tokens):,} pieces, this model was trained to read {most:,} at once; give a shorter one",
-            f"文本有 {len(tokens):,} 个词片，而该模型训练时一次读 {most:,} 个；请给出更短的文本",
+            f"文本有 {len(tokens):,} 个词元，而该模型训练时一次读 {most:,} 个；请给出更短的文本",
         )

@@ -90,7 +90,7 @@ class Trace:
                     f"attention map {attention.name!r} has {attention.weights.shape[1:]} (query, key) positions but the "
                     f"trace has {expected} pieces; give the pieces with their special marks, as the model read them",
                     f"注意力图 {attention.name!r} 有 {attention.weights.shape[1:]} 个（query, key）位置，而轨迹有 {expected} "
-                    "个词片；请给出模型实际读入的词片（含特殊符号）",
+                    "个词元；请给出模型实际读入的词元（含特殊符号）",
                 )
 
     def query_pieces(self, kind: AttentionKind) -> tuple[str, ...]:

@@ -179,7 +179,7 @@ def _explain_failure(message: str, size: int) -> DataError | SettingsError:
     if "sentences_.empty" in message or "empty" in message.lower():
         return DataError(
             "the text to learn the pieces from is empty; give a corpus with at least one line",
-            "用于学习词片的文本为空；请提供至少一行的语料",
+            "用于学习词元的文本为空；请提供至少一行的语料",
         )
     return DataError(f"sentencepiece could not learn from this text: {message}", f"sentencepiece 训练失败：{message}")
 

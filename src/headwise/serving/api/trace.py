@@ -130,7 +130,7 @@ def _refuse_many(count: int) -> None:
             422,
             "too_long",
             en=f"words are left out of sentences of at most {MAX_OCCLUDED} pieces, this one or its translation has {count}; give a shorter one",
-            zh=f"只在最多 {MAX_OCCLUDED} 个词片的句子中逐词去除，该句或其译文有 {count} 个；请给出更短的句子",
+            zh=f"只在最多 {MAX_OCCLUDED} 个词元的句子中逐词去除，该句或其译文有 {count} 个；请给出更短的句子",
         )
 
 
@@ -143,7 +143,7 @@ def check_length(translator: Translator, text: str) -> None:
             422,
             "too_long",
             en=f"the sentence has {count:,} pieces, at most {MAX_TOKENS} are traced; give a shorter one",
-            zh=f"句子有 {count:,} 个词片，最多跟踪 {MAX_TOKENS} 个；请给出更短的句子",
+            zh=f"句子有 {count:,} 个词元，最多跟踪 {MAX_TOKENS} 个；请给出更短的句子",
         )
 
 
