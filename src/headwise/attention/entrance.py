@@ -19,11 +19,10 @@ from headwise.attention.biases import DistanceBias, VectorBias
 from headwise.attention.fused import FusedAttention
 from headwise.attention.hashed import HashedAttention
 from headwise.attention.masks import Explicit, Mask, Padding, Segments
-from headwise.attention.multi_head import Kernel
+from headwise.attention.multi_head import Fitted, Kernel
 from headwise.attention.scored import MAX_SCORE
 from headwise.attention.scores import LARGEST
 from headwise.attention.shapes import check_mask_shapes, check_shapes
-from headwise.attention.widths import built_width
 from headwise.errors import MaskError, UsageError
 
 AnyBias = Tensor | DistanceBias | VectorBias
@@ -76,7 +75,7 @@ def _common(*sizes: int) -> int:
 
 
 def _check_width(kernel: Kernel, q: Tensor) -> None:
-    width = built_width(kernel)
+    width = kernel.head_dim if isinstance(kernel, Fitted) else None
     if q.shape[3] == 0 or width not in (None, q.shape[3]):
         needed, needed_zh = ("at least 1", "至少 1") if width is None else (str(width), str(width))
         raise UsageError(

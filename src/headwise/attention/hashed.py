@@ -93,6 +93,10 @@ class HashedAttention(nn.Module):
         cpu = torch.device("cpu")
         self.register_buffer("rotations", torch.randn(shape, generator=torch_generator("reformer"), device=cpu))
 
+    @property
+    def head_dim(self) -> int:
+        return self.rotations.shape[1]
+
     def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
         return prepare_line(mask, num_queries, num_keys, kind="reformer")
 

@@ -86,6 +86,16 @@ class Standing(Protocol):
 
 
 @runtime_checkable
+class Fitted(Protocol):
+    """A kernel with weights of its own, which compare vectors of one width; others take any."""
+
+    @property
+    def head_dim(self) -> int | None:
+        """The width of queries it was built for; None: any."""
+        ...
+
+
+@runtime_checkable
 class Relation(Protocol):
     """What self-attention is told of positions beyond what stands in x (folder positions/)."""
 

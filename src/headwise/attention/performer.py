@@ -112,13 +112,17 @@ class PerformerAttention(nn.Module, FeatureAttention):
         self.register_buffer("rows", rows)
         self.register_buffer("drawn", rows.clone(), persistent=False)
 
+    @property
+    def head_dim(self) -> int:
+        return self.rows.shape[1]
+
     def before_step(self, step: int, *, key: str) -> None:
         """Called before update number `step` (from 1): W of this update, a function of the step and the key alone."""
         if self.redraw_every == 0:
             return
         draw = (key, (step - 1) // self.redraw_every)
         if draw != self._draw:
-            rows = draw_features(self.num_features, self.drawn.shape[1], torch_generator("performer", *draw))
+            rows = draw_features(self.num_features, self.head_dim, torch_generator("performer", *draw))
             self.drawn.copy_(rows)
             self._draw = draw
 

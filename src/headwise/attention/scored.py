@@ -19,10 +19,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headwise.attention.biases import Bias, VectorBias, dense_bias
-from headwise.attention.local_position import LocalWindow, PlacedTable, Places, find_places
+from headwise.attention.local_position import LocalWindow, PlacedTable, Places, PredictiveWindow, find_places
 from headwise.attention.masks import Mask
 from headwise.attention.normalizers import Normalizer, Softmax
-from headwise.attention.scores import KeyMapping, LocationScore
+from headwise.attention.scores import KeyMapping, LearnedScore, LocationScore
 from headwise.attention.shapes import check_shapes
 
 MAX_SCORE = 1e30
@@ -55,6 +55,13 @@ class ScoredAttention(nn.Module):
     def max_length(self) -> int | None:
         """The longest row it can look at; None: any."""
         return self.score.place_map.shape[0] if isinstance(self.score, LocationScore) else None
+
+    @property
+    def head_dim(self) -> int | None:
+        """The width of queries that its learned parts are for; None: any."""
+        if isinstance(self.window, PredictiveWindow):
+            return self.window.place_hidden.shape[1]
+        return self.score.query_dim if isinstance(self.score, LearnedScore) else None
 
     @property
     def _asks_for_places(self) -> bool:

@@ -96,6 +96,14 @@ class KeyMapping(Protocol):
     ) -> Float[Tensor, "*batch query key"]: ...
 
 
+@runtime_checkable
+class LearnedScore(Protocol):
+    """A score with a matrix for queries of one width."""
+
+    @property
+    def query_dim(self) -> int: ...
+
+
 class AdditiveScore(nn.Module):
     """A small network of one hidden layer compares; queries and keys may differ in width."""
 
@@ -104,6 +112,10 @@ class AdditiveScore(nn.Module):
         self.query_map = make_matrix(hidden, query_dim)
         self.key_map = make_matrix(hidden, key_dim)
         self.vote = make_matrix(1, hidden)
+
+    @property
+    def query_dim(self) -> int:
+        return self.query_map.shape[1]
 
     def forward(
         self, q: Float[Tensor, "*batch query query_dim"], k: Float[Tensor, "*batch key key_dim"]
@@ -148,6 +160,10 @@ class BilinearScore(nn.Module):
     def __init__(self, query_dim: int, key_dim: int) -> None:
         super().__init__()
         self.between = make_matrix(query_dim, key_dim)
+
+    @property
+    def query_dim(self) -> int:
+        return self.between.shape[0]
 
     def forward(
         self, q: Float[Tensor, "*batch query query_dim"], k: Float[Tensor, "*batch key key_dim"]
@@ -207,6 +223,10 @@ class LocationScore(nn.Module):
     def __init__(self, query_dim: int, *, max_length: int) -> None:
         super().__init__()
         self.place_map = make_matrix(max_length, query_dim)
+
+    @property
+    def query_dim(self) -> int:
+        return self.place_map.shape[1]
 
     def forward(
         self,
