@@ -26,6 +26,13 @@ def test_a_saved_stop_exits_like_the_signal_would() -> None:
     assert TrainingStopped("en", "zh", signal_number=15).exit_status == 143
 
 
+def test_a_saved_stop_says_how_to_go_on() -> None:
+    saved, lost = (TrainingStopped("stopped", "停止", signal_number=2, saved=saved) for saved in (True, False))
+    assert str(saved) == "stopped; saved; go on with resume=True"
+    assert saved.go_on_with("headwise train r --resume") == "stopped; saved; go on with: headwise train r --resume"
+    assert (str(lost), lost.go_on_with("x")) == ("stopped; not saved", "stopped; not saved")
+
+
 def test_the_place_stands_before_the_message() -> None:
     assert str(DataError("is empty", "为空")) == "is empty"
     assert str(DataError("is empty", "为空", file=Path("a/b.en"))) == "a/b.en: is empty"

@@ -48,11 +48,25 @@ class CheckpointError(DataError):
 
 
 class TrainingStopped(HeadwiseError):  # noqa: N818 - being asked to stop is no error
-    """Training ended by a signal after saving; the exit status is 128 + the signal's number."""
+    """Training ended by a signal after saving; the exit status is 128 + the signal's number.
 
-    def __init__(self, en: str, zh: str, *, signal_number: int) -> None:
-        super().__init__(en, zh)
+    The caller who knows how the run was started says how to go on with it (`go_on_with`).
+    """
+
+    def __init__(self, en: str, zh: str, *, signal_number: int, saved: bool = False) -> None:
+        super().__init__(
+            f"{en}; {'saved; go on with resume=True' if saved else 'not saved'}",
+            f"{zh}；{'已保存；以 resume=True 继续' if saved else '未保存'}",
+        )
+        self.stop, self.saved = (en, zh), saved
         self.exit_status = 128 + signal_number
+
+    def go_on_with(self, command: str) -> str:
+        """The same for somebody at a shell."""
+        en, zh = self.stop
+        if not self.saved:
+            return say(f"{en}; not saved", f"{zh}；未保存")
+        return say(f"{en}; saved; go on with: {command}", f"{zh}；已保存；继续请用：{command}")
 
 
 class SaidElsewhere(HeadwiseError):  # noqa: N818 - the error itself was said by another process

@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -45,7 +47,12 @@ def test_a_signal_saves_and_resuming_gives_the_same_model(
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == status, said
-    assert "saved, go on with --resume" in said
+    name = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}[number]
+    last = said.splitlines()[-1]
+    assert re.fullmatch(rf"headwise: stopped \({name}\) after step \d+; saved; go on with: headwise train .*", last), (
+        said
+    )
+    assert shlex.split(last.partition("go on with: headwise ")[2]) == [*WORDS, str(run), "--resume"]
     assert "Traceback" not in said
     assert not (run / "model").exists()
     assert main([*WORDS, str(run), "--resume"]) == 0

@@ -120,7 +120,7 @@ def test_a_signal_to_one_process_stops_all(outcome):
     directory, report = outcome
     assert report["stop"] == {"statuses": [143, 143], "end": [0, 0]}
     said = (directory / "stopped-1/said.txt").read_text(encoding="utf-8")
-    assert said.count("stopped by signal 15 after step") == 1
+    assert said.count("stopped (SIGTERM) after step") == 1
     assert_same_bits(directory / "stopped-1", directory / "undisturbed")
 
 

@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 from headwise import __version__
-from headwise.cli.launching import is_first_process
+from headwise.cli.launching import command_to_go_on, is_first_process
 from headwise.cli.parser import Parser, parse
-from headwise.errors import HeadwiseError, SaidElsewhere
+from headwise.errors import HeadwiseError, SaidElsewhere, TrainingStopped
 from headwise.language import say, use_language
 
 COMMANDS = (
@@ -128,19 +128,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     with _listening():
-        return _run(parsed)
+        return _run(parsed, given)
 
 
-def _run(parsed: argparse.Namespace) -> int:
+def _run(parsed: argparse.Namespace, given: Sequence[str]) -> int:
     try:
         return import_module(f"headwise.cli.{parsed.command}").run(parsed) or 0
     except SaidElsewhere as error:
         return error.exit_status
+    except TrainingStopped as stop:  # what was asked for, not an error
+        sys.stderr.write(f"headwise: {stop.go_on_with(command_to_go_on(given, command=parsed.command))}\n")
+        return stop.exit_status
     except HeadwiseError as error:
         _complain(str(error))
         return error.exit_status
     except KeyboardInterrupt:
-        _complain(say("interrupted", "已中断"))
+        sys.stderr.write(f"headwise: {say('stopped (Ctrl-C)', '已停止（Ctrl-C）')}\n")
         return 130
     except BrokenPipeError:
         # The reader of our output went away (`headwise … | head`): not an error, but Python would complain at exit.

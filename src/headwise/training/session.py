@@ -30,7 +30,7 @@ from headwise.training.restoring import restore_training
 from headwise.training.run_directory import RunDirectory
 from headwise.training.saving import collect_checkpoint, explain_loss, save_checkpoint, store_weights
 from headwise.training.selection import Selection
-from headwise.training.signals import Interrupted, StopRequest
+from headwise.training.signals import Interrupted, StopRequest, name_signal
 from headwise.training.tensorboard import Board
 from headwise.training.updates import Trainable
 from headwise.training.warm_up import warn_of_endless_warmup
@@ -226,9 +226,10 @@ class Session:
             return
         self.save(final=True)
         raise TrainingStopped(
-            f"stopped by signal {number} after step {self.step}: {'saved, go on with --resume' if self.saves else 'not saved'}",
-            f"收到信号 {number}，在第 {self.step} 步后停止：{'已保存，可用 --resume 继续' if self.saves else '未保存'}",
+            f"stopped ({name_signal(number)}) after step {self.step}",
+            f"在第 {self.step} 步后停止（{name_signal(number)}）",
             signal_number=number,
+            saved=self.saves,
         )
 
     def finish(self, reason: Reason) -> TrainingResult:

@@ -13,6 +13,11 @@ from types import FrameType, TracebackType
 from typing import Any, Self
 
 
+def name_signal(number: int) -> str:
+    """As a person calls it."""
+    return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+
+
 class Interrupted(BaseException):
     """Ends what may be left unfinished (a validation, which resuming repeats)."""
 
