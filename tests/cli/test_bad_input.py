@@ -101,6 +101,7 @@ def test_files_that_are_not_what_they_seem(headwise: Headwise) -> None:
         ("training.device=cuda", "the device cuda was asked for, but PyTorch sees no GPU"),
         ("training.steps", "'training.steps' is not an override; write key.path=value"),
         ("trainin.steps=3", "trainin: unknown key; did you mean 'training'?"),
+        ("steps=3", "steps: unknown key; did you mean training.steps?"),
         ("training.stepz=3", "training.stepz: unknown key; did you mean 'steps'?"),
         ("training=5", "training: must be `key: value` parts, not 5"),
         ("decoding.kind=bem", "no kind 'bem'; choose one of 'greedy', 'beam', 'sampling'; did you mean 'beam'?"),

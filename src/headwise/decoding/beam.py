@@ -57,8 +57,10 @@ class BeamSettings(SearchSettings):
     def _check_best(self) -> "BeamSettings":
         if self.num_best > self.size:
             raise SettingsError(
-                f"num_best ({self.num_best}) cannot exceed the beam's size ({self.size}); raise size as well",
-                f"num_best（{self.num_best}）不能超过束宽 size（{self.size}）；请同时增大 size",
+                f"num_best ({self.num_best}) cannot exceed the beam's size ({self.size}); set size={self.num_best} as well "
+                f"(headwise translate: --set size={self.num_best}; in a recipe: decoding.size={self.num_best})",
+                f"num_best（{self.num_best}）不能超过束宽 size（{self.size}）；请同时设 size={self.num_best}"
+                f"（headwise translate：--set size={self.num_best}；配方中：decoding.size={self.num_best}）",
             )
         return self
 

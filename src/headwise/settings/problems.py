@@ -1,7 +1,7 @@
 """What pydantic found wrong with settings, in our words: the path, what is required, what was given, the nearest name.
 
 A path is what a user would write (`decoding.size`), without the tags pydantic adds for the members of a union; a choice is
-refused with its alternatives, an unknown key with the nearest known one or the kind that has it.
+refused with its alternatives, an unknown key with the nearest known one, the kind that has it or its whole path.
 """
 
 import difflib
@@ -13,6 +13,9 @@ import pydantic
 from headwise.errors import HeadwiseError
 
 SHOWN_CHARACTERS = 60
+MAX_DEPTH = 2
+"""A key that was written too high is looked for so many levels down."""
+MAX_PATHS = 3
 _PLAIN_MEMBERS = ("int", "float", "str", "bool")
 SettingsClass = type[pydantic.BaseModel]
 
@@ -117,12 +120,35 @@ def _unknown_key(path: str, key: str, allowed: Sequence[SettingsClass], others: 
             f"{path}: unknown key of kind: {here}; it belongs to kind: {' or '.join(owners)}; known here: {', '.join(known)}",
             f"{path}：kind: {here} 没有这个键；它属于 kind: {' 或 '.join(owners)}；这里可用：{'、'.join(known)}",
         )
+    below = find_below(allowed, key)
+    if below:  # `steps=3` for `training.steps=3`: the right name, not the whole path
+        paths = [".".join((*path.split(".")[:-1], *one)) for one in below]
+        return Problem(
+            f"{path}: unknown key; did you mean {' or '.join(paths)}?",
+            f"{path}：未知的键；是否想写 {' 或 '.join(paths)}？",
+        )
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
     if near:
         return Problem(f"{path}: unknown key; did you mean {near[0]!r}?", f"{path}：未知的键；是否想写 {near[0]!r}？")
     return Problem(
         f"{path}: unknown key; known here: {', '.join(known)}", f"{path}：未知的键；这里可用：{'、'.join(known)}"
     )
+
+
+def find_below(types: Sequence[SettingsClass], key: str) -> list[tuple[str, ...]]:
+    """The paths at which a key stands further down, all of the level that is nearest, in the order of the settings."""
+    level: list[tuple[tuple[str, ...], SettingsClass]] = [((), one) for one in types]
+    for _ in range(MAX_DEPTH):
+        level = [
+            ((*path, name), inner)
+            for path, one in level
+            for name, field in one.model_fields.items()
+            for inner in _models_in(field.annotation)
+        ]
+        found = list(dict.fromkeys((*path, key) for path, one in level if key in one.model_fields))
+        if found:
+            return found[:MAX_PATHS]
+    return []
 
 
 def walk(kind: SettingsClass, location: Sequence[Any]) -> tuple[list[Any], list[SettingsClass], list[SettingsClass]]:
