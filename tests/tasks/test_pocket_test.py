@@ -4,8 +4,9 @@ from typing import Any
 import pytest
 
 from headwise.pocket import sentences
+from headwise.tasks.passages import Candidate
 from headwise.tasks.pocket_test import measure_alignment, measure_pocket
-from headwise.tasks.translator import Candidate, Translation, Translator
+from headwise.tasks.translator import Translation, Translator
 
 
 class Grammar:

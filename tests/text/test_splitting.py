@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwise.text.splitting import split_text
+from headwise.text.splitting import halve, split_text
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,32 @@ def test_sentences_and_gaps_are_the_text(text: str, language: str) -> None:
     assert whole == text
     assert all(gap.strip() == "" for gap in gaps)
     assert all(sentence and sentence == sentence.strip() for sentence in split.sentences)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "halves"),
+    [
+        ("one two three four", ("one two", " ", "three four")),
+        ("he came at noon, and she had already left", ("he came at noon,", " ", "and she had already left")),
+        ("a, bbbbbbbbb cccccccc dddddddd", ("a, bbbbbbbbb", " ", "cccccccc dddddddd")),
+        ("costs 1,000,000 euros", ("costs", " ", "1,000,000 euros")),
+        ("他昨天来了，她已经走了", ("他昨天来了，", "", "她已经走了")),
+        ("abcdefg", ("abc", "", "defg")),
+        ("ab", ("a", "", "b")),
+    ],
+)
+def test_halves_by_hand(sentence: str, halves: tuple[str, str, str]) -> None:
+    assert halve(sentence) == halves
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet=st.sampled_from("aB, ;，\t\u3000—"), min_size=2).map(lambda text: f"x{text}y"))
+def test_halves_and_the_gap_are_the_sentence(sentence: str) -> None:
+    left, gap, right = halve(sentence)
+    assert left + gap + right == sentence
+    assert gap.strip() == ""
+    assert left == left.strip() != ""
+    assert right == right.strip() != ""
 
 
 ATTACKS = ["a", ".", "a.", "Mr. ", "(((", "))) ", "e\u0301", "👨\u200d", " ", "\n", "。", "1. ", '."']

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from headwise.decoding.choices import DecodingSettings
     from headwise.explorer.traces import Trace
+    from headwise.tasks.line_translation import Line, TranslatedLine
     from headwise.tasks.translator import Translation, Translator
 
 
@@ -51,6 +52,15 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         required=True,
         metavar="DIR",
         help=say("a bundle, e.g. runs/demo/model", "模型目录，例如 runs/demo/model"),
+    )
+    parser.add_argument(
+        "--too-long",
+        choices=("split", "empty", "refuse"),
+        default="split",
+        help=say(
+            "a line longer than the model reads: split it and translate its sentences (default), leave its translation empty, or refuse",
+            "超过模型可读长度的行：拆成句子分别翻译（split，默认）、译文留空（empty）或报错停止（refuse）",
+        ),
     )
     _add_wishes(parser)
     add_computing(parser)
@@ -108,6 +118,8 @@ def _add_wishes(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from headwise.tasks.bundle import find_bundle
+    from headwise.tasks.line_translation import translate_lines
     from headwise.tasks.translator import Translator
 
     if arguments.attention is not None:
@@ -120,37 +132,50 @@ def run(arguments: argparse.Namespace) -> int:
             "--attention was given but no text; give the sentence with --text, in a FILE or through a pipe",
             "给出了 --attention 却没有文本；请用 --text 给出句子，或使用文件、管道",
         )
+    find_bundle(
+        Path(arguments.model)
+    )  # a wrong model is told before a wrong text, and loading takes longer than looking
     lines = None if asks else _lines(arguments)
     translator = Translator.load(arguments.model, device=arguments.device, precision=arguments.precision)
     decoding = translator.settings(_changes(arguments, kind=translator.recipe.decoding.kind))
     if lines is None:
         return converse(translator, decoding)
     looking = None if arguments.attention is None else _Looking(translator, arguments.attention)
-    stream = translator.stream(lines, decoding, alignment=arguments.json, attention=looking is not None)
-    for number, translation in enumerate(stream, start=1):
+    stream = translate_lines(
+        translator,
+        lines,
+        decoding,
+        too_long=arguments.too_long,
+        alignment=arguments.json,
+        attention=looking is not None,
+    )
+    for number, line in enumerate(stream, start=1):
         if looking is not None:
-            looking.add(translation)
+            looking.add(line)
         if arguments.json:
-            sys.stdout.write(json.dumps(translation.as_dict(), ensure_ascii=False) + "\n")
+            changed = {"too_long": line.change} if line.change else {}
+            sys.stdout.write(json.dumps({**line.translation.as_dict(), **changed}, ensure_ascii=False) + "\n")
         elif arguments.n_best > 1:
-            _write_candidates(translation, number)
+            _write_candidates(line.translation, number)
         else:
-            sys.stdout.write(translation.text + "\n")
+            sys.stdout.write(line.translation.text + "\n")
         sys.stdout.flush()
     if looking is not None:
         looking.write()
     return 0
 
 
-def _lines(arguments: argparse.Namespace) -> "Iterable[str]":
-    from headwise.tasks.files import read_text_lines
+def _lines(arguments: argparse.Namespace) -> "Iterable[Line]":
+    from headwise.tasks.line_translation import Line, read_places
 
     if arguments.text and arguments.file is not None:
         raise UsageError(
             f"--text and the file {arguments.file} were both given; give one of them",
             f"同时给出了 --text 与文件 {arguments.file}；请只给其一",
         )
-    return arguments.text or read_text_lines(None if arguments.file is None else Path(arguments.file))
+    if arguments.text:
+        return [Line(text, "--text", number) for number, text in enumerate(arguments.text, start=1)]
+    return read_places(None if arguments.file is None else Path(arguments.file))
 
 
 class _Looking:
@@ -161,13 +186,14 @@ class _Looking:
         self.path = path
         self.traces: list["Trace"] = []
 
-    def add(self, translation: "Translation") -> None:
+    def add(self, line: "TranslatedLine") -> None:
         from headwise.explorer.attention_files import check_size
         from headwise.explorer.tracing import trace_from
 
-        if translation.attention is not None:
-            self.traces.append(trace_from(translation, *self.languages))
-            check_size(self.traces, self.path)
+        for part in line.parts:
+            if part.attention is not None:
+                self.traces.append(trace_from(part, *self.languages))
+                check_size(self.traces, self.path)
 
     def write(self) -> None:
         from headwise.explorer.attention_files import write_attention
@@ -198,11 +224,14 @@ def _write_candidates(translation: "Translation", number: int) -> None:
 
 def converse(translator: "Translator", decoding: "DecodingSettings | None" = None) -> int:
     """A prompt: a sentence in, its translation out, until an empty line."""
+    from headwise.tasks.line_translation import Line, translate_lines
+
     pair = f"{translator.source_language} → {translator.target_language}"
     form = translator.form.label
     sys.stderr.write(
         say(f"{pair}. Type a sentence; an empty line ends. ({form})\n", f"{pair}。输入句子，空行结束。（{form}）\n")
     )
+    number = 0
     while True:
         try:
             line = input(f"{translator.source_language}> ")
@@ -211,8 +240,9 @@ def converse(translator: "Translator", decoding: "DecodingSettings | None" = Non
             return 0
         if not line.strip():
             return 0
-        for translation in translator([line], decoding):
-            if len(translation.n_best) > 1:
-                _write_candidates(translation, 1)
+        number += 1
+        for answer in translate_lines(translator, [Line(line, say("input", "输入"), number)], decoding):
+            if len(answer.translation.n_best) > 1:
+                _write_candidates(answer.translation, 1)
             else:
-                sys.stdout.write(translation.text + "\n")
+                sys.stdout.write(answer.translation.text + "\n")

@@ -18,6 +18,7 @@ from headwise.serving.faults import Refusal
 from headwise.serving.limits import MAX_SENTENCES, MAX_TOKENS
 from headwise.serving.orders import Part
 from headwise.serving.search import Found, Search, Sentence
+from headwise.tasks.passages import join_candidates
 from headwise.tasks.translator import Translator
 from headwise.text.splitting import SplitText, split_text
 
@@ -48,12 +49,8 @@ def _empty(split: SplitText) -> Found:
 
 
 def _assemble_one(split: SplitText, found: Sequence[Found], *, target: str) -> Found:
-    return Found(
-        text=split.join([one.text for one in found], target=target),
-        score=sum(one.score for one in found) / len(found),
-        log_probability=sum(one.log_probability for one in found),
-        is_whole=all(one.is_whole for one in found),
-    )
+    joined = join_candidates(split, found, target=target)
+    return Found(**vars(joined), is_whole=all(one.is_whole for one in found))
 
 
 def prepare(

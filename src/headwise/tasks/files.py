@@ -15,9 +15,15 @@ STANDARD_INPUT = Path("standard input")
 
 def read_text_lines(path: Path | None) -> Iterator[str]:
     """All lines without their ends; None reads standard input."""
-    if path is None:
-        return _standard_input()
-    return _file(find_text_file(path))
+    place = STANDARD_INPUT if path is None else find_text_file(path)
+    return _whole(read_lines_or_none(path), place)
+
+
+def _whole(lines: Iterator[str | None], place: Path) -> Iterator[str]:
+    for number, line in enumerate(lines, start=1):
+        if line is None:
+            raise line_too_long(place, number)
+        yield line
 
 
 def read_sentences(path: Path | str | None, *, keep_blank: bool = False) -> Iterator[str]:
@@ -53,24 +59,26 @@ def _no_sentence(path: Path | str | None) -> DataError:
     )
 
 
-def _file(path: Path) -> Iterator[str]:
-    for number, line in enumerate(read_lines(path), start=1):
-        if line is None:
-            raise _too_long(path, number)
-        yield line
+def read_lines_or_none(path: Path | None) -> Iterator[str | None]:
+    """All lines without their ends, None for one longer than `MAX_LINE_BYTES`; of standard input if there is no path."""
+    return _standard_input() if path is None else read_lines(find_text_file(path))
 
 
-def _standard_input() -> Iterator[str]:
+def _standard_input() -> Iterator[str | None]:
     number, offset = 0, 0
     while raw := sys.stdin.buffer.readline(MAX_LINE_BYTES + 2):
         number += 1
-        if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
-            raise _too_long(STANDARD_INPUT, number)
-        yield decode_line(raw, STANDARD_INPUT, number, offset)
         offset += len(raw)
+        if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
+            while (rest := sys.stdin.buffer.readline(MAX_LINE_BYTES)) and not rest.endswith(b"\n"):
+                offset += len(rest)
+            offset += len(rest)
+            yield None
+        else:
+            yield decode_line(raw, STANDARD_INPUT, number, offset - len(raw))
 
 
-def _too_long(path: Path, line: int) -> DataError:
+def line_too_long(path: Path | str, line: int) -> DataError:
     return DataError(
         f"is longer than {MAX_LINE_BYTES:,} bytes; put one sentence on a line",
         f"超过 {MAX_LINE_BYTES:,} 字节；请每行只放一句",

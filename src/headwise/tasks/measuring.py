@@ -12,6 +12,7 @@ from headwise.language import say
 from headwise.models.inference import Precision
 from headwise.storage import write_text
 from headwise.tasks.files import read_text_lines
+from headwise.tasks.line_translation import read_places, translate_lines
 from headwise.tasks.translator import Translator
 from headwise.training.precision import Device
 
@@ -132,7 +133,8 @@ def _translations(wanted: Measurement, system: Path) -> tuple[list[str], str | N
         )
     translator = Translator.load(system, device=wanted.device, precision=wanted.precision)
     decoding = translator.settings(wanted.overrides)
-    texts = [translation.text for translation in translator.stream(read_text_lines(wanted.source), decoding)]
+    lines = read_places(wanted.source)
+    texts = [line.translation.text for line in translate_lines(translator, lines, decoding)]
     return texts, wanted.target_language or translator.target_language, translator.form.name
 
 

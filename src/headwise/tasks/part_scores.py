@@ -19,6 +19,7 @@ from headwise.data.splitting import Part
 from headwise.decoding.choices import DecodingSettings
 from headwise.evaluation.translation import TranslationScores, score_translations
 from headwise.storage import write_text
+from headwise.tasks.line_translation import Line, translate_lines
 from headwise.tasks.recipe import Recipe
 from headwise.tasks.translator import Translator
 
@@ -60,7 +61,8 @@ def translate_pairs(
 ) -> TranslatedPart:
     """Translate the sources of pairs and score against their targets."""
     began = time.perf_counter()
-    hypotheses = [translation.text for translation in translator.stream((pair.source for pair in pairs), decoding)]
+    lines = (Line(pair.source, pair.file, pair.line) for pair in pairs)
+    hypotheses = [line.translation.text for line in translate_lines(translator, lines, decoding)]
     seconds = time.perf_counter() - began
     references = [pair.target for pair in pairs]
     scores = score_translations(

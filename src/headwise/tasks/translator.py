@@ -10,9 +10,9 @@ teacher-forced pass over the finished translation: the search itself never store
 """
 
 import logging
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import tee
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,28 +28,19 @@ from headwise.decoding.results import SearchResult
 from headwise.decoding.sampling import SamplingSettings
 from headwise.decoding.stepping import Stepper
 from headwise.decoding.windows import decode_stream
-from headwise.errors import DataError, UsageError
+from headwise.errors import UsageError
 from headwise.models.choices import TranslatorSettings
 from headwise.models.inference import Form, Precision, choose_form, exchange
 from headwise.models.limits import Limit, source_limits, target_limits
 from headwise.models.steppers import make_stepper
 from headwise.settings import Settings, apply_overrides, check_settings
 from headwise.tasks.bundle import Bundle, load_bundle
+from headwise.tasks.passages import Candidate, Passage, explain_length
 from headwise.text.tokenizer import BOS, EOS
 from headwise.training.precision import Device, choose_device
 
 MAX_SHALLOW_LAYERS = 3
 MAX_SOURCE_TOKENS = 2048
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One of the n best translations of a sentence."""
-
-    text: str
-    score: float
-    """What the search ranks by: the log-probability after the length penalty."""
-    log_probability: float
 
 
 @dataclass(frozen=True)
@@ -171,21 +162,42 @@ class Translator:
         attention: bool = False,
     ) -> Iterator[Translation]:
         """Translate any number of sentences with the memory of one window."""
+        passages = (self._passage(text, number) for number, text in enumerate(texts, start=1))
+        return self.stream_passages(passages, decoding, alignment=alignment, attention=attention)
+
+    def stream_passages(
+        self,
+        passages: Iterable[Passage],
+        decoding: DecodingSettings | None = None,
+        *,
+        alignment: bool = False,
+        attention: bool = False,
+    ) -> Iterator[Translation]:
+        """The same for texts that are tokens already and are known to fit."""
         settings = self.within_positions(self.recipe.decoding if decoding is None else decoding)
         phrases = encode_phrases(settings, self.tokenizers.target.encode)
+        going_on = replace(phrases, prefix=())
         stepper = self.stepper(attending=getattr(settings, "coverage_penalty", 0.0) > 0)
-        remembered: deque[tuple[str, list[int]]] = deque()
+        given, wishing, answered = tee(passages, 3)
+        results = decode_stream(
+            stepper,
+            (passage.tokens for passage in given),
+            settings,
+            phrases=(going_on if passage.goes_on else phrases for passage in wishing),
+        )
+        for passage, result in zip(answered, results, strict=True):
+            yield self._translation(passage.text, passage.tokens, result, alignment=alignment, attention=attention)
 
-        def sources() -> Iterator[list[int]]:
-            for number, text in enumerate(texts, start=1):
-                ids = self.tokenizers.source.encode(text) if text.strip() else []
-                self._check_length(len(ids) + 1, number)
-                remembered.append((text, ids))
-                yield ids
+    def encode(self, text: str) -> list[int]:
+        """Its tokens, without their end; of white space none."""
+        return self.tokenizers.source.encode(text) if text.strip() else []
 
-        for result in decode_stream(stepper, sources(), settings, phrases=phrases):
-            text, ids = remembered.popleft()
-            yield self._translation(text, ids, result, alignment=alignment, attention=attention)
+    def _passage(self, text: str, number: int) -> Passage:
+        """Refuse a sentence before the model sees it: attention's cost grows with the square of its length."""
+        tokens = self.encode(text)
+        if len(tokens) >= self.longest_source.tokens:
+            raise explain_length(len(tokens) + 1, self.longest_source, sentence=number)
+        return Passage(text, tokens)
 
     def stepper(self, *, attending: bool) -> Stepper[Any]:
         """The same one every time: on a GPU it keeps what it recorded."""
@@ -212,22 +224,6 @@ class Translator:
     def fits(self, text: str) -> bool:
         """Whether a sentence is short enough to be translated."""
         return len(self.tokenizers.source.encode(text)) < self.longest_source.tokens
-
-    def _check_length(self, num_tokens: int, line: int) -> None:
-        """Refuse a sentence before the model sees it: attention's cost grows with the square of its length."""
-        if num_tokens > self.longest_source.tokens:
-            limit, key = self.longest_source.tokens, self.longest_source.key
-            others = self.longest_source.unlimited
-            more = (
-                f", or train a model with a larger {key}, or with {' or '.join(others)}, without a limit" if key else ""
-            )
-            more_zh = f"，或以更大的 {key}、或没有长度限制的 {'、'.join(others)} 训练模型" if key else ""
-            raise DataError(
-                f"sentence {line} of the input has {num_tokens:,} tokens, at most {limit:,} are translated"
-                f"{f' (the model was built with {key}={limit})' if key else ''}; split it into sentences{more}",
-                f"输入的第 {line} 句有 {num_tokens:,} 个词元，最多翻译 {limit:,} 个"
-                f"{f'（模型以 {key}={limit} 构建）' if key else ''}；请拆成句子{more_zh}",
-            )
 
     def _translation(
         self,

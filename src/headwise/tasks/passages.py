@@ -1,0 +1,74 @@
+"""What a search is given of a text, and how the translations of its sentences become one again.
+
+A passage is a sentence with its tokens; one that goes on with the passage before it does not begin with the wished prefix.
+Joined, the i-th of the n best of a text is made of the i-th of its sentences: log-probabilities add up, scores (which are
+per token or per length already) are averaged. Shared by `headwise translate` (line_translation.py) and the server.
+
+Tested against: a text joined by hand; the server, which joins the same.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from headwise.errors import DataError
+from headwise.models.limits import Limit
+from headwise.text.splitting import SplitText
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A text to translate at once, as text and as tokens without their end."""
+
+    text: str
+    tokens: Sequence[int]
+    goes_on: bool = False
+    """It stands in one text with the passage before it."""
+
+
+class Scored(Protocol):
+    """One of the n best of a sentence."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def score(self) -> float: ...
+    @property
+    def log_probability(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One of the n best translations of a sentence."""
+
+    text: str
+    score: float
+    """What the search ranks by: the log-probability after the length penalty."""
+    log_probability: float
+
+
+def join_candidates(split: SplitText, found: Sequence[Scored], *, target: str) -> Candidate:
+    """Translated sentences in the places of the original ones."""
+    return Candidate(
+        split.join([one.text for one in found], target=target),
+        score=sum(one.score for one in found) / len(found),
+        log_probability=sum(one.log_probability for one in found),
+    )
+
+
+def explain_length(
+    num_tokens: int, limit: Limit, *, sentence: int | None = None, file: str | None = None, line: int | None = None
+) -> DataError:
+    """A text of too many tokens, refused: which one it is, the limit, and where the limit comes from."""
+    key, others = limit.key, limit.unlimited
+    more = f", or train a model with a larger {key}, or with {' or '.join(others)}, without a limit" if key else ""
+    more_zh = f"，或以更大的 {key}、或没有长度限制的 {'、'.join(others)} 训练模型" if key else ""
+    who = ("has", "有") if sentence is None else (f"sentence {sentence} of the input has", f"输入的第 {sentence} 句有")
+    return DataError(
+        f"{who[0]} {num_tokens:,} tokens, at most {limit.tokens:,} are translated"
+        f"{f' (the model was built with {key}={limit.tokens})' if key else ''}; split it into sentences{more}",
+        f"{who[1]} {num_tokens:,} 个词元，最多翻译 {limit.tokens:,} 个"
+        f"{f'（模型以 {key}={limit.tokens} 构建）' if key else ''}；请拆成句子{more_zh}",
+        file=file,
+        line=line,
+    )

@@ -1,0 +1,138 @@
+"""`headwise translate` as a new user would run it: files, standard input, wishes, lines that are too long, what is refused."""
+
+import gzip
+import json
+import sys
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Headwise
+
+CONTENT = b"\xef\xbb\xbfThe cat sleeps.\r\n\r\nLaura has two dogs.\n\n  \nThe cat sleeps."
+
+
+def test_translate_keeps_lines_and_order(headwise: Headwise, tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("in.txt").write_bytes(CONTENT)
+    Path("packed.txt.gz").write_bytes(gzip.compress(CONTENT))
+    plain = headwise("translate", "--model", tiny_run / "model", "in.txt")
+    assert plain.status == 0
+    lines = plain.out.split("\n")
+    assert len(lines) == 7
+    assert [line == "" for line in lines] == [False, True, False, True, True, False, True]
+    assert lines[0] == lines[5]
+    assert headwise("translate", "--model", tiny_run, "packed.txt.gz").out == plain.out
+    monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"buffer": BytesIO(CONTENT), "isatty": lambda self: False})())
+    assert headwise("translate", "--model", tiny_run).out == plain.out
+
+
+def test_translate_as_json(headwise: Headwise, tiny_run: Path) -> None:
+    Path("in.txt").write_bytes(CONTENT)
+    answer = headwise("translate", "--model", tiny_run, "--json", "in.txt")
+    entries = [json.loads(line) for line in answer.out.splitlines()]
+    assert [entry["source"] for entry in entries] == [
+        "The cat sleeps.",
+        "",
+        "Laura has two dogs.",
+        "",
+        "  ",
+        "The cat sleeps.",
+    ]
+    assert entries[0]["alignment"]
+    assert entries[0]["n_best"][0]["text"] == entries[0]["text"]
+    assert entries[1] == {
+        "source": "", "text": "", "score": 0.0, "n_best": [{"text": "", "score": 0.0, "log_probability": 0.0}], "alignment": [],
+        "source_pieces": [], "target_pieces": [],
+    }  # fmt: skip
+
+
+def test_translate_with_wishes(headwise: Headwise, tiny_run: Path) -> None:
+    Path("in.txt").write_text("The cat sleeps.\n\nLaura has two dogs.\n", encoding="utf-8")
+    model = ("translate", "--model", tiny_run, "in.txt")
+    several = headwise(*model, "--n-best", "3", "--set", "max_length.extra=5").out.splitlines()
+    assert [line.split("\t")[0] for line in several] == ["1", "1", "1", "2", "3", "3", "3"]
+    scores = [float(line.split("\t")[1]) for line in several[:3]]
+    assert scores == sorted(scores, reverse=True)
+    first = headwise(*model, "--prefix", "Die Katze").out.splitlines()
+    assert first[0].startswith("Die Katze")
+    required = headwise(*model, "--require", "Hund", "--set", "max_length.extra=9").out.splitlines()
+    assert "Hund" in required[0]
+    word = headwise(*model).out.split()[0]
+    assert word not in headwise(*model, "--forbid", word).out.split()
+    refused = headwise(*model, "--n-best", "9")
+    assert refused.status == 2
+    assert (
+        "num_best (9) cannot exceed the beam's size (5); set size=9 as well (headwise translate: --set size=9;"
+        in refused.err
+    )
+    assert headwise(*model, "--n-best", "9", "--set", "size=9").status == 0
+    assert (
+        "decoding.sizee: unknown key; did you mean 'size'?"
+        in headwise(*model, "--set", "kind=beam", "--set", "sizee=3").err
+    )
+
+
+def test_translate_asks_at_a_terminal(headwise: Headwise, tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = iter(["The cat sleeps.", ""])
+    monkeypatch.setattr(sys, "stdin", type("Stdin", (), {"isatty": lambda self: True})())
+    monkeypatch.setattr("builtins.input", lambda prompt: next(typed))
+    answer = headwise("translate", "--model", tiny_run)
+    assert answer.status == 0
+    assert len(answer.out.splitlines()) == 1
+    assert "en → de. Type a sentence; an empty line ends." in answer.err
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (["none.txt"], 3, "there is no none.txt, none.txt.gz or none.txt.xz"),
+        (["--device", "cuda", "in.txt"], 2, "the device cuda was asked for, but PyTorch sees no GPU"),
+        (
+            ["--too-long", "refuse", "long.txt"],
+            3,
+            "long.txt:2: is longer than 65,536 bytes; put one sentence on a line",
+        ),
+        (
+            ["--too-long", "refuse", "wide.txt"],
+            3,
+            "wide.txt:2: has 5,002 tokens, at most 2,048 are translated; split it",
+        ),
+    ],
+)
+def test_translate_refuses(words: list[str], status: int, message: str, headwise: Headwise, tiny_run: Path) -> None:
+    Path("in.txt").write_bytes(CONTENT)
+    Path("long.txt").write_bytes(b"ok\n" + b"x" * 1_000_000 + b"\n")
+    Path("wide.txt").write_text("ok\n" + "dog " * 2500 + "\n", encoding="utf-8")
+    answer = headwise("translate", "--model", tiny_run, *words)
+    assert (answer.status, message in answer.err) == (status, True), answer.err
+
+
+def test_one_line_too_long_does_not_lose_the_others(headwise: Headwise, tiny_run: Path) -> None:
+    Path("odd.en").write_text(
+        f"The cat sleeps.\n{'The dog is old. ' * 400}\n{'x' * 70_000}\nLaura sings.\n", encoding="utf-8"
+    )
+    translate = ("translate", "--model", tiny_run, "odd.en")
+    answer = headwise(*translate)
+    lines = answer.out.splitlines()
+    dog = headwise("translate", "--model", tiny_run, "--text", "The dog is old.").out.strip()
+    assert (answer.status, len(lines), lines[2]) == (0, 4, "")
+    assert lines[1] == " ".join([dog] * 400)
+    assert (
+        "headwise: note: odd.en:2: has 2,802 tokens, at most 2,048 are read at once; translated in 400 pieces\n"
+        in answer.err
+    )
+    assert (
+        "headwise: note: odd.en:3: is longer than 65,536 bytes and is not read; its translation is left empty"
+        in answer.err
+    )
+    left_out = headwise(*translate, "--too-long", "empty", "--json")
+    entries = [json.loads(line) for line in left_out.out.splitlines()]
+    assert [entry.get("too_long") for entry in entries] == [None, "empty", "empty", None]
+    assert [entry["text"] for entry in entries] == [lines[0], "", "", lines[3]]
+    assert "odd.en:2: 有 2,802 个词元" in headwise("--lang", "zh", *translate).err
+
+
+def test_a_wrong_model_is_told_before_a_wrong_text(headwise: Headwise) -> None:
+    answer = headwise("translate", "--model", "runs/nope", "x")
+    assert (answer.status, "runs/nope: is not a model" in answer.err) == (3, True)
