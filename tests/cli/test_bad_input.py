@@ -80,16 +80,54 @@ def test_files_that_are_not_what_they_seem(headwise: Headwise) -> None:
     Path("cut.tsv.gz").write_bytes(packed[:-20])
     Path("dir.en").mkdir()
     Path("dir.de").mkdir()
+    Path("folder").mkdir()
+    Path("text").write_bytes(encode(ENGLISH))
     for corpus, message in {
         "one.tsv": "one.tsv:1: the line has 1 column(s) separated by tabs, 2 are needed",
         "junk.tsv.gz": "junk.tsv.gz:1: the compressed file is damaged or cut short",
         "cut.tsv.gz": "the compressed file is damaged or cut short",
         "dir": "dir.en: is a directory, a text file is needed",
-        "nowhere/t": "nowhere/t.en: there is no t.en, t.en.gz or t.en.xz in nowhere; check the path",
+        "nowhere/t": f"data.train: nowhere/t.en: there is no t.en, t.en.gz or t.en.xz in {Path.cwd()}/nowhere (a relative path starts in "
+        "the working directory); check the path",
+        f"{Path.cwd()}/t": f"there is no t.en, t.en.gz or t.en.xz in {Path.cwd()}; check the path",
+        "dir.en": "dir.en: is one of the two files of a corpus; give what both names begin with: dir (read are dir.en and dir.de)",
+        "one.tsv.de.gz": "give what both names begin with: one.tsv (read are one.tsv.en and one.tsv.de)",
+        "text": "text: is one file, but a corpus named like this is two: text.en and text.de;",
+        "folder": "folder: is a directory; give what the names of the two files in it begin with, e.g. folder/train",
         "known:multi30k/raw/train": "bring it with `headwise data fetch multi30k`, or set HEADWISE_DATA",
     }.items():
         answer = train(headwise, f"data.train={corpus}")
         assert (answer.status, message in answer.err) == (3, True), answer.err
+
+
+def test_every_missing_file_is_named_with_its_key_before_anything_is_prepared(headwise: Headwise) -> None:
+    write_pair(encode(ENGLISH), encode(GERMAN))
+    answer = train(headwise, "data.train=t", "data.valid=v", "data.test=w.tsv")
+    assert answer.status == 3
+    assert answer.err.startswith(
+        "headwise: error: 2 of the recipe's corpora cannot be read:\n  - data.valid: v.en: there is no v.en"
+    )
+    assert "\n  - data.test: w.tsv: there is no w.tsv" in answer.err
+    assert answer.err.endswith("check the path, or leave it out with data.test=null\n")
+    chinese = train(headwise, "data.train=t.en", "data.test=w.tsv", language="zh").err
+    assert "配方中有 2 个语料无法读取" in chinese
+    assert "data.train：t.en: 是语料两个文件之一；请给出两者共同的前缀：t" in chinese
+    assert "（相对路径从当前工作目录算起）；请检查路径，或以 data.test=null 略去" in chinese
+
+
+def test_names_of_columns_are_noted_or_left_out(headwise: Headwise) -> None:
+    pairs = [f"{a}\t{b}" for a, b in zip(ENGLISH, GERMAN, strict=True)]
+    Path("p.tsv").write_bytes(encode(["English\tde ", *pairs]))
+    noted = train(headwise, "data.train=p.tsv")
+    assert "read 61 pairs" in noted.err
+    assert (
+        "headwise: note: p.tsv:1: the line looks like names of columns, but is read as the first row; if it is not, write "
+        "data.train='{path: p.tsv, header: true}'" in noted.err
+    )
+    shutil.rmtree("new")
+    said = train(headwise, "data.train={path: p.tsv, header: true}")
+    assert "read 60 pairs" in said.err
+    assert "names of columns" not in said.err
 
 
 @pytest.mark.parametrize(

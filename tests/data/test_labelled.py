@@ -30,6 +30,8 @@ def _read(given: Any, shape: str) -> list[tuple[tuple[str, ...], tuple[str, ...]
 def test_one_label_a_text(tmp_path: Path) -> None:
     wanted = [(("a film",), ("1",)), (("dull, dull",), ("0",))]
     assert _read(_write(tmp_path, "a.tsv", "a film\t1\n\ndull, dull\t0\n"), "one") == wanted
+    headed = _write(tmp_path, "h.tsv", "text\tlabel\na film\t1\ndull, dull\t0\n")
+    assert _read({"path": headed, "header": True}, "one") == wanted
     turned = _write(tmp_path, "b.tsv", "1\ta film\n0\tdull, dull\n")
     assert _read({"path": turned, "text_column": 1, "label_column": 0}, "one") == wanted
     assert _read(_write(tmp_path, "c.csv", 'text,label\na film,1\n"dull, dull",0\n'), "one") == wanted

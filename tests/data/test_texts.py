@@ -25,6 +25,7 @@ def test_files_columns_and_the_grammar(tmp_path: Path) -> None:
         "two",
         "eins",
     ]
+    assert _read({"path": str(tmp_path / "b.tsv"), "header": True}) == ["y"]
     assert len(_read("pocket:valid:7", "zh")) == 7
     parts = [
         _read({"path": str(tmp_path / "a.txt"), "split": {"by": "en", "part": p, "of": 3}})

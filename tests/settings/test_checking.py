@@ -58,6 +58,11 @@ class Drawing(Settings):
             "shape: must be `key: value` parts, not 'circle'; did you mean shape.kind=circle?",
             "是否想写 shape.kind=circle？",
         ),
+        (
+            {"size": 1, "radius": 2},
+            "radius: unknown key; did you mean shape.radius or shapes.radius?",
+            "radius：未知的键；是否想写 shape.radius 或 shapes.radius？",
+        ),
         ({"size": 1, "shape": "oval"}, "shape: must be `key: value` parts, not 'oval'", "而不是 'oval'"),
         ({"size": 1, "shapes": [{"side": 2}]}, "shapes.0: its kind is missing", "shapes.0：缺少 kind"),
         (

@@ -11,6 +11,7 @@ A corpus is written short, as a string, or long, as a mapping:
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
@@ -66,6 +67,8 @@ class TsvCorpus(_SplitCorpus):
     columns: dict[str, Annotated[int, pydantic.Field(ge=0, le=1000)]] | None = None
     """The column of each language, from 0; without it source is 0 and target 1."""
     keep: tuple[Keep, ...] = ()
+    header: bool = False
+    """The first line names the columns and is no pair."""
 
 
 class KnownCorpus(_SplitCorpus):
@@ -88,7 +91,7 @@ class PocketCorpus(_Corpus):
 
 
 def _kind_of_path(path: str, options: Mapping[str, Any]) -> str:
-    return "tsv" if path.endswith(_TSV_ENDINGS) or "columns" in options else "files"
+    return "tsv" if path.endswith(_TSV_ENDINGS) or {"columns", "header"} & options.keys() else "files"
 
 
 Corpus = Annotated[
@@ -149,7 +152,7 @@ def read_corpus(corpus: Corpus, *, source: str, target: str) -> Iterator[Pair]:
             pairs = read_parallel(*find_parallel(corpus.path, source, target))
         case TsvCorpus():
             columns = choose_columns(corpus.columns or {source: 0, target: 1}, corpus.keep, source, target)
-            pairs = read_tsv(find_text_file(corpus.path), columns)
+            pairs = read_tsv(find_text_file(corpus.path), replace(columns, header=corpus.header))
         case KnownCorpus():
             pairs = _read_known(corpus, source, target)
         case PocketCorpus():

@@ -12,7 +12,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from headwise.data.lines import find_text_file, read_lines
+from headwise.data.lines import SUFFIXES, find_text_file, read_lines
 from headwise.data.slips import MAX_LINES, find_slip
 from headwise.errors import DataError
 
@@ -34,6 +34,8 @@ class Columns:
     source: int
     target: int
     keep: Mapping[int, frozenset[str]]
+    header: bool = False
+    """The first line names the columns and is no pair."""
 
 
 def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
@@ -99,6 +101,8 @@ def read_tsv(path: Path, columns: Columns) -> Iterator[Pair]:
                 raise _too_few_columns(path, len(cells), needed)
             yield Pair(line, "", name, number, "missing_column")
             continue
+        if number == 1 and columns.header:
+            continue
         if all(cells[column] in values for column, values in columns.keep.items()):
             kept += 1
             yield Pair(cells[columns.source], cells[columns.target], name, number)
@@ -126,5 +130,37 @@ def _too_few_columns(path: Path, given: int, needed: int) -> DataError:
 
 def find_parallel(prefix: Path, source: str, target: str) -> tuple[Path, Path]:
     """prefix.en and prefix.de, each plain or compressed."""
-    paths = [find_text_file(prefix.with_name(f"{prefix.name}.{code}")) for code in (source, target)]
+    try:
+        paths = [find_text_file(prefix.with_name(f"{prefix.name}.{code}")) for code in (source, target)]
+    except DataError as error:
+        raise _explain_prefix(prefix, source, target) or error from error
     return paths[0], paths[1]
+
+
+def _explain_prefix(prefix: Path, source: str, target: str) -> DataError | None:
+    """What was given in place of a prefix, if it is one of the usual mistakes."""
+    endings = [f".{code}{suffix}" for code in (source, target) for suffix in SUFFIXES]
+    ending = next((one for one in endings if prefix.name.endswith(one) and prefix.name != one), None)
+    if ending is not None:
+        right = prefix.with_name(prefix.name.removesuffix(ending))
+        return DataError(
+            f"is one of the two files of a corpus; give what both names begin with: {right} (read are {right}.{source} and {right}.{target})",
+            f"是语料两个文件之一；请给出两者共同的前缀：{right}（将读取 {right}.{source} 与 {right}.{target}）",
+            file=prefix,
+        )
+    if prefix.is_file():
+        return DataError(
+            f"is one file, but a corpus named like this is two: {prefix}.{source} and {prefix}.{target}; give what both names begin with, or, if "
+            f"its lines are `source TAB target`, say so: {{path: {prefix}, kind: tsv}}",
+            f"是单个文件，而这样命名的语料是两个文件：{prefix}.{source} 与 {prefix}.{target}；请给出两者共同的前缀；"
+            f"如果每行是“源文 制表符 译文”，请写明：{{path: {prefix}, kind: tsv}}",
+            file=prefix,
+        )
+    if prefix.is_dir():
+        return DataError(
+            f"is a directory; give what the names of the two files in it begin with, e.g. {prefix}/train for {prefix}/train.{source} and "
+            f"{prefix}/train.{target}",
+            f"是目录；请给出其中两个文件共同的前缀，例如 {prefix}/train 对应 {prefix}/train.{source} 与 {prefix}/train.{target}",
+            file=prefix,
+        )
+    return None

@@ -43,6 +43,8 @@ class LabelTable(_Labels):
     path: Path
     text_column: Column = 0
     label_column: Column = 1
+    header: bool = False
+    """The first line names the columns."""
 
 
 class LabelCommaTable(_Labels):
@@ -183,7 +185,7 @@ def _read(corpus: Labels, language: str) -> tuple[Iterator[Labelled], Shape]:
     match corpus:
         case LabelTable():
             columns = {"text_column": corpus.text_column, "label_column": corpus.label_column}
-            return files.read_table(find_text_file(corpus.path), **columns), "one"
+            return files.read_table(find_text_file(corpus.path), header=corpus.header, **columns), "one"
         case LabelCommaTable():
             text, label = corpus.text_column, corpus.label_column
             found = find_text_file(corpus.path)

@@ -77,10 +77,10 @@ def _cell(cells: Sequence[str], column: int, path: Path, number: int) -> str:
     return cells[column]
 
 
-def read_table(path: Path, *, text_column: int, label_column: int) -> Iterator[Labelled]:
+def read_table(path: Path, *, text_column: int, label_column: int, header: bool = False) -> Iterator[Labelled]:
     """Tab-separated text and label; lines without anything are left out."""
     for number, line in numbered_lines(path):
-        if line.strip():
+        if line.strip() and not (header and number == 1):
             cells = line.split("\t")
             yield _one(_cell(cells, text_column, path, number), _cell(cells, label_column, path, number), path, number)
 

@@ -168,9 +168,15 @@ def find_text_file(path: Path) -> Path:
         candidate = path.with_name(path.name + suffix)
         if candidate.exists():
             return candidate
+    # An absolute path says all; of a relative one the reader must learn where it starts.
+    rule = (
+        ("", "")
+        if path.is_absolute()
+        else (" (a relative path starts in the working directory)", "（相对路径从当前工作目录算起）")
+    )
+    folder = path.parent.absolute()
     raise DataError(
-        f"there is no {path.name}, {path.name}.gz or {path.name}.xz in {path.parent}; check the path, or see what "
-        "`headwise data list` offers",
-        f"{path.parent} 中没有 {path.name}、{path.name}.gz 或 {path.name}.xz；请检查路径，或用 `headwise data list` 查看可用语料",
+        f"there is no {path.name}, {path.name}.gz or {path.name}.xz in {folder}{rule[0]}; check the path",
+        f"{folder} 中没有 {path.name}、{path.name}.gz 或 {path.name}.xz{rule[1]}；请检查路径",
         file=path,
     )

@@ -52,6 +52,8 @@ class TextColumn(_SplitText):
     kind: Literal["tsv"] = "tsv"
     path: Path
     column: int = pydantic.Field(default=0, ge=0, le=1000)
+    header: bool = False
+    """The first line names the columns."""
 
 
 class KnownTextCorpus(_SplitText):
@@ -73,7 +75,7 @@ class PocketText(_Text):
 
 
 def _kind_of_path(path: str, options: Mapping[str, Any]) -> str:
-    return "tsv" if "column" in options else "text"
+    return "tsv" if {"column", "header"} & options.keys() else "text"
 
 
 Text = Annotated[
@@ -131,7 +133,7 @@ def _read(text: Text, language: str, *, in_words: bool) -> Iterator[str]:
         case TextFile():
             return read_whole_lines(find_text_file(text.path))
         case TextColumn():
-            return _read_column(find_text_file(text.path), text.column, {})
+            return islice(_read_column(find_text_file(text.path), text.column, {}), int(text.header), None)
         case KnownTextCorpus():
             known = find_known_text(text.name, language)
             if known.column is not None:

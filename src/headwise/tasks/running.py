@@ -18,6 +18,7 @@ from headwise.tasks.frozen import check_frozen
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.language_recipe import LanguageRecipe
 from headwise.tasks.masked_recipe import MaskedRecipe
+from headwise.tasks.named_files import check_named_files
 from headwise.tasks.recipe import AnyRecipe, Recipe, complete_recipe, load_recipe, recipe_from
 from headwise.tasks.run_beginning import RunSummary
 from headwise.tasks.word_vector_recipe import WordVectorRecipe
@@ -44,6 +45,8 @@ def train(
         read_run_recipe(held)  # its damage is told before it may be taken for a recipe of the caller's
     loaded = _loaded(recipe, overrides)
     check_frozen(loaded)
+    if not isinstance(loaded, Recipe):  # of a translation the first process asks
+        check_named_files(loaded)
     match loaded:
         case LanguageRecipe() as found:
             return language_modeling.train_language_model(found, run=run, resume=resume, events=events)
@@ -79,6 +82,8 @@ def check_run(
     if run is not None and not isinstance(found, WordVectorRecipe):
         path = require_path(run, "run", "runs/mine")
         check_directory(path, found.model_dump(mode="json"), resume=resume, complete=complete_recipe)
+    if not isinstance(found, Recipe):
+        check_named_files(found)
     match found:
         case LanguageRecipe():
             return language_modeling.check_language_run(found, events=events)

@@ -30,6 +30,7 @@ from headwise.randomness import torch_generator
 from headwise.tasks.arguments import require_path
 from headwise.tasks.bundle import Bundle, save_bundle
 from headwise.tasks.events import Events, Silence
+from headwise.tasks.named_files import check_named_files
 from headwise.tasks.part_scores import FOLDER as TRANSLATIONS
 from headwise.tasks.part_scores import translate_part
 from headwise.tasks.preflight import check_lengths, check_start, check_test, explaining_memory, warn_of_small_corpus
@@ -135,6 +136,7 @@ def check_run(recipe: Recipe, *, directory: Path, events: Events | None = None, 
 
 
 def _prepare(recipe: Recipe, directory: Path, watcher: Events) -> PreparedData:
+    check_named_files(recipe)
     watcher.note(say("preparing the data …", "正在准备数据……"))
     check_test(recipe)
     labels = {

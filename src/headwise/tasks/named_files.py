@@ -1,0 +1,101 @@
+"""Every file that a recipe's `data` names is looked for before anything is made of any of them.
+
+What is missing is told all at once, each with the key it comes from: a recipe's own `data.valid` is easily forgotten when only
+`data.train` was given. The first line of a table that looks like names of columns (data/headings.py) is told too.
+
+Tested through `headwise train --check`, for recipes of several tasks.
+"""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from headwise.data.choices import FilesCorpus, KnownCorpus, PocketCorpus, TsvCorpus, choose_columns, corpus_files
+from headwise.data.headings import heads_labels, heads_pairs, heads_texts, pick_cells
+from headwise.data.known import find_known_labelled, find_known_text
+from headwise.data.labelled import AlignedTags, KnownLabels, LabelTable
+from headwise.data.lines import find_text_file, read_lines
+from headwise.data.texts import KnownTextCorpus, PocketText, TextColumn
+from headwise.errors import DataError
+from headwise.language import say
+from headwise.tasks.recipe import AnyRecipe
+
+logger = logging.getLogger(__name__)
+
+PARTS = ("train", "valid", "test")
+
+
+def check_named_files(recipe: AnyRecipe) -> None:
+    """Refuse a recipe whose files are not there, and warn of headings that would be learnt."""
+    missing: list[DataError] = []
+    for part in PARTS:
+        for corpus in getattr(recipe.data, part, ()):
+            try:
+                files = _find(corpus, recipe.data)
+            except DataError as error:
+                missing.append(_name_key(part, error))
+                continue
+            if files and _has_heading(corpus, files[0], recipe.data):
+                _warn_of_heading(part, files[0])
+    if len(missing) == 1:
+        raise missing[0]
+    if missing:
+        raise DataError(
+            f"{len(missing)} of the recipe's corpora cannot be read:\n" + "\n".join(f"  - {one.en}" for one in missing),
+            f"配方中有 {len(missing)} 个语料无法读取：\n" + "\n".join(f"  - {one.zh}" for one in missing),
+        )
+
+
+def _find(corpus: Any, data: Any) -> list[Path]:
+    """The files of a corpus, of whatever task; each exists."""
+    match corpus:
+        case FilesCorpus() | TsvCorpus() | KnownCorpus() | PocketCorpus():
+            return corpus_files(corpus, source=data.source, target=data.target)
+        case KnownTextCorpus(name=name):
+            return [find_known_text(name, data.language).path]
+        case KnownLabels(name=name):
+            return [find_known_labelled(name, data.language).path]
+        case AlignedTags():
+            return [find_text_file(corpus.path), find_text_file(corpus.tags_path)]
+        case PocketText():
+            return []
+        case _:
+            return [find_text_file(corpus.path)]
+
+
+def _name_key(part: str, error: DataError) -> DataError:
+    place = "" if error.file is None else f"{error.file}: "
+    other = ("", "")
+    if part != "train":
+        other = (f", or leave it out with data.{part}=null", f"，或以 data.{part}=null 略去")
+    return DataError(f"data.{part}: {place}{error.en}{other[0]}", f"data.{part}：{place}{error.zh}{other[1]}")
+
+
+def _has_heading(corpus: Any, path: Path, data: Any) -> bool:
+    match corpus:
+        case TsvCorpus(header=False):
+            chosen = choose_columns(corpus.columns or {data.source: 0, data.target: 1}, (), data.source, data.target)
+            cells = pick_cells(_first_line(path), (chosen.source, chosen.target))
+            return cells is not None and heads_pairs(*cells, source=data.source, target=data.target)
+        case LabelTable(header=False):
+            cells = pick_cells(_first_line(path), (corpus.text_column, corpus.label_column))
+            return cells is not None and heads_labels(*cells)
+        case TextColumn(header=False, skip=0):
+            cells = pick_cells(_first_line(path), (corpus.column,))
+            return cells is not None and heads_texts(*cells, language=data.language)
+    return False
+
+
+def _first_line(path: Path) -> str | None:
+    return next(read_lines(path), None)
+
+
+def _warn_of_heading(part: str, path: Path) -> None:
+    change = f"data.{part}='{{path: {path}, header: true}}'"
+    logger.warning(
+        "%s",
+        say(
+            f"{path}:1: the line looks like names of columns, but is read as the first row; if it is not, write {change}",
+            f"{path}:1：该行像是列名，却被当作第一行数据；如果不是数据，请写 {change}",
+        ),
+    )
