@@ -1,22 +1,23 @@
-"""Attention over few pairs: time and memory of window, Longformer and BigBird against fused full attention, as the length grows.
+"""Attention over few pairs: time and memory of window, Longformer and BigBird against fused full attention and the same in other packages, as the length grows.
 
-    python benchmarks/bench_sparse.py [--device cuda] [--lengths 4096 … 65536] [--form chunked flex] [--packed] [--quick] [--json FILE]
+    python benchmarks/bench_sparse.py [--device cuda] [--lengths 4096 … 65536] [--form chunked flex] [--packed] [--peers transformers …] [--json FILE]
 
-Measured: calls a second of a kernel alone. One row of tokens, 8 heads of 64, bf16 on CUDA and fp32 on a CPU; every kernel sees 512 to 640 keys a query (window 256 + 256; Longformer
+Measured: calls a second of a kernel alone, ours and the peers' (attention_peers.py) in turns, neither compiled. One row of tokens, 8 heads of 64, bf16 on CUDA and fp32 on a CPU; every kernel sees 512 to 640 keys a query (window 256 + 256; Longformer
 512 and one global token; BigBird blocks of 64: 3 near, 2 global, 3 random). `--packed` cuts the row into sentences of 2,048 tokens
-under a segment mask, the mask training uses; without it there is no mask. The mask is prepared before the clock starts, as
+under a segment mask, the mask training uses, which no peer has; without it there is no mask. The mask is prepared before the clock starts, as
 a stack of layers shares it, and timed by itself. Before anything is timed both forms must equal the dense reference at 1,024
 tokens, outputs and gradients.
 
 The floor: 4 · pairs · head_dim operations forward, 14 with backward (which forms the scores again), over the pairs of the pattern, at the
-measured speed of a large product. Full attention's floor has n² pairs, so at 65,536 it is about a hundred times as high.
+measured speed of a large product; a peer's is that of our kernel. Full attention's floor has n² pairs, so at 65,536 it is about a hundred times as high.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
+from attention_peers import Work, peer_contenders, peers_of, report_peers
 from harness import Bench, Contender, Run, make_parser, print_table, product_speed
 from torch import Tensor
 
@@ -93,8 +94,9 @@ def contenders(bench: Bench, length: int, forms: list[Form], *, backward: bool, 
     leaves = draw(length, bench, dtype)
     # Full attention without a mask takes the fastest path there is; under segments it would build an n × n table.
     full = make_run(bench, FusedAttention(), Mask(), leaves, backward=backward)
-    found = [Contender("fused", lambda: full, operations * length / speed)]
+    found, floors = [Contender("fused", lambda: full, operations * length / speed)], {}
     for kind, (kernel, num_keys) in KINDS.items():
+        floors[kind] = operations * min(num_keys, length) / speed
         for form in forms:
             chosen = replace(kernel, form=form)  # type: ignore[type-var]
 
@@ -103,10 +105,12 @@ def contenders(bench: Bench, length: int, forms: list[Form], *, backward: bool, 
                 mask = chosen.prepare(given, length, length, bench.device)
                 return make_run(bench, chosen, mask, leaves, backward=backward)
 
-            found.append(Contender(f"{kind} {form}", build, operations * min(num_keys, length) / speed))
+            found.append(Contender(f"{kind} {form}", build, floors[kind]))
             if not backward:
                 prepare = _make_prepare(bench, chosen, length)
                 found.append(Contender(f"{kind} {form}, preparing", lambda prepare=prepare: prepare))
+    if not bench.options.packed:
+        found += peer_contenders(bench, Work(length, HEADS, HEAD_DIM), floors, dtype, backward=backward)
     return found
 
 
@@ -124,7 +128,8 @@ def report_slopes(bench: Bench, found: dict[int, dict[str, tuple[float, float]]]
     if first == last:
         return
     rows = [(f"{what}, {first:,} to {last:,}", "slope of time", "of memory")]
-    for name, (seconds, memory) in found[first].items():
+    for name in (name for name in found[first] if name in found[last]):
+        seconds, memory = found[first][name]
         doublings = math.log(last / first)
         slopes = (math.log(found[last][name][0] / seconds) / doublings,)
         slopes += (math.log(max(found[last][name][1], 1e-3) / max(memory, 1e-3)) / doublings,)
@@ -133,16 +138,19 @@ def report_slopes(bench: Bench, found: dict[int, dict[str, tuple[float, float]]]
     print_table(rows)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--lengths", type=int, nargs="+")
     parser.add_argument("--form", nargs="+", choices=("chunked", "flex"))
     parser.add_argument("--packed", action="store_true", help="sentences of 2,048 tokens under a segment mask")
-    options = parser.parse_args()
+    parser.add_argument("--peers", nargs="*", choices=peers_of(list(KINDS)), default=peers_of(list(KINDS)))
+    options = parser.parse_args(arguments)
+    if options.quick:
+        options.rounds = 1
     bench = Bench("sparse-packed" if options.packed else "sparse", options)
     on_gpu = bench.device.type == "cuda"
     forms: list[Form] = options.form or (["chunked", "flex"] if on_gpu else ["chunked"])
-    usual = [256, 512] if options.quick else [4096, 8192, 16384, 32768, 65536] if on_gpu else [1024, 2048, 4096]
+    usual = [512] if options.quick else [4096, 8192, 16384, 32768, 65536] if on_gpu else [1024, 2048, 4096]
     check(bench, forms)
     dtype = torch.bfloat16 if on_gpu else torch.float32
     speed = bench.measure_ceiling("product FLOP/s", lambda: product_speed(bench.device, dtype, quick=options.quick))
@@ -150,7 +158,9 @@ def main() -> None:
         found = {}
         for length in options.lengths or usual:
             chosen = contenders(bench, length, forms, backward=backward, speed=speed)
-            lines = bench.compare(f"{what}, {length:,} tokens", chosen, unit="call", baseline="fused")
+            title = f"{what}, {length:,} tokens"
+            lines = bench.compare(title, chosen, unit="call", baseline="fused")
+            report_peers(bench, title, lines, {kind: f"{kind} {forms[-1]}" for kind in KINDS})
             found[length] = {name: (1 / line.rate, line.memory_mib or 0.0) for name, line in lines.items()}
         report_slopes(bench, found, what)
     bench.save()

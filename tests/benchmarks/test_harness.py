@@ -149,6 +149,7 @@ def test_typical_batches_are_as_the_whole_on_both_sides() -> None:
         "packing",
         pytest.param("waiting", marks=pytest.mark.prove),
         "linear",
+        pytest.param("sparse", marks=pytest.mark.prove),
     ],
 )
 def test_benchmarks_run(name: str, tmp_path: Path) -> None:
