@@ -9,7 +9,7 @@ from headwise.attention.linformer import LinformerAttention
 from headwise.attention.masks import Mask, padding, segments
 from headwise.attention.multi_head import Kernel
 from headwise.attention.performer import PerformerAttention
-from headwise.attention.sentences import find_sentences, join_numbers
+from headwise.attention.sentences import find_sentences, line_up
 from headwise.errors import MaskError
 
 
@@ -53,17 +53,33 @@ def test_a_sentence_in_two_pieces_is_refused() -> None:
                 find_sentences(mask, 6, torch.device("cpu"), kind="bigbird")
 
 
-def test_joined_numbers_are_equal_where_all_are() -> None:
-    """However large: shifted into one word, 2²⁰ of the second was 1 of the first."""
+def test_several_divisions_are_one_finer_division() -> None:
+    """However large the numbers are: shifted into one word, 2²⁰ of the second was 1 of the first."""
     generator = torch.Generator().manual_seed(5)
     first, second, third = (torch.randint(0, 3, (2, 17), generator=generator) for _ in range(3))
-    numbers = [first << 20, second << 41, third]
-    joint = join_numbers(numbers)
+    numbers = [(first - 1) << 62, second << 41, third]
+    order, run = line_up(numbers)
+    sentence = torch.empty_like(run).scatter(1, order, run)
     same = torch.stack([one[:, :, None] == one[:, None] for one in numbers]).all(0)
-    assert torch.equal(joint[:, :, None] == joint[:, None], same)
-    # Sorted by the first, then by the second, then by the third.
+    assert torch.equal(sentence[:, :, None] == sentence[:, None], same)
+    # Counted from 0 without a gap, sorted by the first, then by the second, then by the third.
+    assert [row.unique().tolist() for row in run] == [list(range(int(row.max()) + 1)) for row in run]
     key = 9 * first + 3 * second + third
-    assert torch.equal(joint[:, :, None] < joint[:, None], key[:, :, None] < key[:, None])
+    assert torch.equal(sentence[:, :, None] < sentence[:, None], key[:, :, None] < key[:, None])
+
+
+def test_a_sentence_keeps_the_order_it_is_given_in() -> None:
+    order, run = line_up([torch.tensor([[7, -1, 7, -1, 7]])], torch.tensor([4, 3, 2, 1, 0]))
+    assert (order.tolist(), run.tolist()) == ([[3, 1, 4, 2, 0]], [[0, 0, 1, 1, 1]])
+
+
+def test_negative_numbers_are_sentences_like_others() -> None:
+    numbers = torch.tensor([[-1] * 2 + [5] + [-2] * 3 + [0]])
+    found = find_sentences(segments(numbers, numbers), 7, torch.device("cpu"), kind="longformer")
+    assert found.start.tolist() == [[0, 0, 2, 3, 3, 3, 6]]
+    broken = torch.tensor([[-1, 5, -1]])
+    with pytest.raises(MaskError, match=r"comes back after another one \(row 0\)"):
+        find_sentences(segments(broken, broken), 3, torch.device("cpu"), kind="longformer")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from headwise.attention.choices import AttentionSettings
+from tests.laws.company_laws import COMPANY_LAWS
 from tests.laws.input_laws import INPUT_LAWS
 from tests.laws.kernels import KERNELS, Row
 from tests.laws.laws import LAWS, LAWS_OF_EVERY_TYPE
@@ -14,7 +15,7 @@ from tests.laws.number_laws import NUMBER_LAWS, weights_give_the_output
 from tests.laws.scenes import PARTS
 
 
-@pytest.mark.parametrize("law", [*LAWS, *INPUT_LAWS, *NUMBER_LAWS], ids=lambda law: law.__name__)
+@pytest.mark.parametrize("law", [*LAWS, *COMPANY_LAWS, *INPUT_LAWS, *NUMBER_LAWS], ids=lambda law: law.__name__)
 @pytest.mark.parametrize("row", KERNELS, ids=lambda row: row.name)
 def test_law(row: Row, law: Callable[[Row], None]) -> None:
     law(row)

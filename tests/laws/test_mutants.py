@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.gradcheck import GradcheckError
 
 from headwise.attention.full import FullAttention
-from headwise.attention.masks import Causal, Explicit, Mask, Padding
+from headwise.attention.masks import Causal, Explicit, Mask, Padding, Segments
 from headwise.errors import MaskError
 from tests.laws import company_laws, laws, number_laws
 from tests.laws.kernels import Row
@@ -90,6 +90,17 @@ def _counts_the_row(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any)
     return _plain(q, k, v, mask, bias) / k.shape[2]
 
 
+def _calculates_with_numbers(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any) -> Tensor:
+    """Four places for each sentence, in the type of its number: small ones have room, others come round to the same place."""
+    parts = [Segments(4 * part.query, 4 * part.key) if isinstance(part, Segments) else part for part in mask.parts]
+    return _plain(q, k, v, Mask(tuple(parts)), bias)
+
+
+def _forgets_what_is_said_once(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any) -> Tensor:
+    parts = tuple(part for part in mask.parts if part.sizes[0] == mask.sizes[0])
+    return _plain(q, k, v, Mask(parts), bias)
+
+
 def _unscaled_dropout(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any) -> Tensor:
     output = _plain(q, k, v, mask, bias)
     return output * (torch.rand_like(output) < 0.5) if training else output
@@ -115,6 +126,8 @@ MUTANTS: tuple[tuple[Attend, Callable[[Row], None]], ...] = (
     (_first_part_only, laws.hidden_keys_cannot_leak),
     (_deaf_to_masks, company_laws.packed_is_one_by_one),
     (_counts_the_row, company_laws.padded_is_one_by_one),
+    (_calculates_with_numbers, company_laws.numbers_are_names),
+    (_forgets_what_is_said_once, company_laws.one_row_is_for_all),
     (_unscaled_dropout, laws.dropout_keeps_the_mean),
 )
 

@@ -30,11 +30,11 @@ from torch import Tensor, nn
 from headwise.attention.biases import Bias
 from headwise.attention.cache import Cache, KeyValueCache
 from headwise.attention.lines import Lined, invert, lay_on_line, prepare_line, refuse_bias, reorder
-from headwise.attention.masks import Mask, Segments
+from headwise.attention.masks import Mask
 from headwise.attention.multi_head import KeysValues, MultiHeadAttention, Relation
 from headwise.attention.normalizers import masked_softmax
 from headwise.attention.precision import widen
-from headwise.attention.sentences import join_numbers
+from headwise.attention.sentences import read_segments
 from headwise.attention.shapes import check_shapes
 from headwise.attention.sizes import Size, check_sizes
 from headwise.errors import MaskError, UsageError
@@ -178,16 +178,15 @@ class HashedAttention(nn.Module):
 
     def _visible(self, lined: Lined, q: Tensor) -> Bool[Tensor, "batch time"]:
         everyone = torch.ones(q.shape[0], q.shape[2], dtype=torch.bool, device=q.device)
-        for part in lined.mask.parts:
-            if isinstance(part, Segments):  # one token, one sentence
-                everyone = everyone & (part.query == part.key)
+        for query, key in read_segments(lined.mask):  # one token, one sentence
+            everyone = everyone & (query == key)
         return everyone if lined.visible is None else everyone & lined.visible
 
     def _runs(self, q: Tensor, lined: Lined) -> Int[Tensor, "batch head round time"]:
         """Sentence and bucket as one number; filling stands behind all others."""
         buckets = self._buckets(q)
-        if numbers := [part.key for part in lined.mask.parts if isinstance(part, Segments)]:
-            buckets = buckets + join_numbers(numbers)[:, None, None] * self.num_buckets
+        if lined.line is not None:
+            buckets = buckets + lined.line.sentence(q.shape[2])[:, None, None] * self.num_buckets
         return buckets.masked_fill(~self._visible(lined, q)[:, None, None], torch.iinfo(torch.long).max)
 
     def weights(

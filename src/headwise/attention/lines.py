@@ -21,19 +21,23 @@ from torch import Tensor
 
 from headwise.attention.biases import Bias
 from headwise.attention.masks import Causal, Mask, Padding, Part, Prepared, Segments
-from headwise.attention.sentences import join_numbers
+from headwise.attention.sentences import line_up, read_segments, real_tokens
 from headwise.errors import MaskError, UsageError
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """Where everything stands: place p holds number `order[p]` of what was given; `run[p]` is its sentence."""
+    """Where everything stands: place p holds number `order[p]` of what was given; `run[p]` is its sentence, counted from 0."""
 
     order: Int[Tensor, "batch place"]
     inverse: Int[Tensor, "batch place"]
     run: Int[Tensor, "batch place"]
     is_joint: bool
     """Whether queries and keys share places; else the keys' numbers come first, the queries' after them."""
+
+    def sentence(self, num_keys: int) -> Int[Tensor, "batch key"]:
+        """The sentence of every key."""
+        return self.run.gather(1, self.inverse)[:, :num_keys]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,11 +64,9 @@ def lay_on_line(mask: Mask, num_queries: int, num_keys: int, *, kind: str, causa
             raise _refusal(part, kind, causal_too=causal_too)
     if prepared is not None:
         return prepared
-    visible: Tensor | None = None
-    for part in mask.parts:
-        real = part.real if isinstance(part, Padding) else part.key != 0 if isinstance(part, Segments) else None
-        visible = real if visible is None else visible if real is None else visible & real
-    pairs = [(part.query, part.key) for part in mask.parts if isinstance(part, Segments)]
+    visible, pairs = real_tokens(mask), read_segments(mask)
+    for _, key in pairs:
+        visible = key != 0 if visible is None else visible & (key != 0)
     line = _lay_out(pairs, mask.causal_offset, num_queries, num_keys) if pairs else None
     return Lined(mask, mask.causal_offset, visible, line)
 
@@ -94,19 +96,17 @@ def refuse_bias(bias: Bias | None, *, kind: str) -> None:
 def _lay_out(pairs: list[tuple[Tensor, Tensor]], offset: int | None, num_queries: int, num_keys: int) -> Line:
     is_joint = all(query is key for query, key in pairs) and offset in (None, 0)
     numbers = [key if is_joint else torch.cat([key, query], dim=1) for query, key in pairs]
-    segment = join_numbers(numbers)
-    if is_joint:
-        run, order = segment.sort(dim=1, stable=True)
-        return Line(order, invert(order), run, is_joint)
-    key_time = torch.arange(num_keys, device=segment.device)
-    query_time = torch.arange(num_queries, device=segment.device) + (offset or 0)
-    if offset is None:
-        key_time, query_time = torch.zeros_like(key_time), torch.zeros_like(query_time)
-    # Twice the time: a query stands right after the key of its own time.
-    # By time, and what has one time stays as it is; then by sentence: a product of both would leave 64 bits for large numbers.
-    by_time = torch.cat([2 * key_time, 2 * query_time + 1]).argsort(stable=True)
-    order = by_time[segment[:, by_time].argsort(dim=1, stable=True)]
-    return Line(order, invert(order), segment.gather(1, order), is_joint)
+    by_time = None
+    if not is_joint:
+        device = numbers[0].device
+        key_time = torch.arange(num_keys, device=device)
+        query_time = torch.arange(num_queries, device=device) + (offset or 0)
+        if offset is None:
+            key_time, query_time = torch.zeros_like(key_time), torch.zeros_like(query_time)
+        # Twice the time: a query stands right after the key of its own time. What has one time stays as it is.
+        by_time = torch.cat([2 * key_time, 2 * query_time + 1]).argsort(stable=True)
+    order, run = line_up(numbers, by_time)
+    return Line(order, invert(order), run, is_joint)
 
 
 def invert(order: Int[Tensor, "*batch place"]) -> Int[Tensor, "*batch place"]:
@@ -131,8 +131,8 @@ class _Reordered(torch.autograd.Function):
 
 def reorder(
     x: Shaped[Tensor, "batch head *round place size"],
-    order: Int[Tensor, "batch #head *round place"],
-    inverse: Int[Tensor, "batch #head *round place"],
+    order: Int[Tensor, "#batch #head *round place"],
+    inverse: Int[Tensor, "#batch #head *round place"],
 ) -> Shaped[Tensor, "batch head *round place size"]:
     """Row p of the result is row order[p] of x; `order` is a permutation and `inverse` its inverse."""
     places = x.shape[:-1]

@@ -98,7 +98,7 @@ def _from_before(a: Tensor, b: Tensor, v: Tensor, run: Int[Tensor, "batch chunk 
 
 
 def carry(
-    values: Float[Tensor, "batch head step size"], run: Int[Tensor, "batch step"] | None
+    values: Float[Tensor, "batch head step size"], run: Int[Tensor, "#batch step"] | None
 ) -> Float[Tensor, "batch head step size"]:
     """Step t gets the sum of the earlier steps that belong to the run of step t − 1; runs are unbroken. Zeros at step 0."""
     num_steps = values.shape[2]

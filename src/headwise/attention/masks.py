@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Int, Shaped
+from jaxtyping import Bool, Integer, Shaped
 from torch import Tensor
 
 Worked = TypeVar("Worked")
@@ -30,6 +30,11 @@ def lookup(
     """Single entries of a dense table; axes of size one stand for all, and make the answer no larger."""
     index = zip((batch, head, query, key), table.shape, strict=True)
     return table[tuple(one if size > 1 else number_zero(one) for one, size in index)]
+
+
+def of_token(table: Shaped[Tensor, "#batch time"], batch: Tensor, token: Tensor) -> Tensor:
+    """Single entries of what is said of each token; a batch of one stands for all."""
+    return table[batch if table.shape[0] > 1 else number_zero(batch), token]
 
 
 @runtime_checkable
@@ -123,7 +128,7 @@ class Padding:
         return self.real.shape[0], 1
 
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        return self.real[batch, key]
+        return of_token(self.real, batch, key)
 
     def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "batch 1 1 key"]:
         return self.real[:, None, None, :]
@@ -131,18 +136,18 @@ class Padding:
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Several sentences share a row; a query looks only at keys that carry its own number (0 is filling)."""
+    """Several sentences share a row; a query looks only at keys that carry its own number (0 is filling). Numbers are names: any but 0 will do."""
 
-    query: Int[Tensor, "batch query"]
-    key: Int[Tensor, "batch key"]
+    query: Integer[Tensor, "#batch query"]
+    key: Integer[Tensor, "#batch key"]
 
     @property
     def sizes(self) -> tuple[int, int]:
-        return self.query.shape[0], 1
+        return max(self.query.shape[0], self.key.shape[0]), 1
 
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        own = self.key[batch, key]
-        return (self.query[batch, query] == own) & (own != 0)
+        own = of_token(self.key, batch, key)
+        return (of_token(self.query, batch, query) == own) & (own != 0)
 
     def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "batch 1 query key"]:
         own = self.query[:, None, :, None] == self.key[:, None, None, :]
@@ -263,7 +268,7 @@ def padding(real: Bool[Tensor, "batch key"]) -> Mask:
     return Mask((Padding(real),))
 
 
-def segments(query: Int[Tensor, "batch query"], key: Int[Tensor, "batch key"]) -> Mask:
+def segments(query: Integer[Tensor, "#batch query"], key: Integer[Tensor, "#batch key"]) -> Mask:
     return Mask((Segments(query, key),))
 
 

@@ -18,7 +18,7 @@ from typing import Literal
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Int, Integer
 from torch import Tensor
 
 from headwise.attention.masks import Mask, Padding, Segments
@@ -47,7 +47,7 @@ class Sentences:
 def find_sentences(mask: Mask, length: int, device: torch.device, *, kind: str) -> Sentences:
     """Each numbered sentence must stand in one stretch. Asked on a CPU only: a GPU would be waited for, and packing never breaks one."""
     time = torch.arange(length, device=device)
-    if numbers := [part.key for part in mask.parts if isinstance(part, Segments)]:
+    if numbers := [key for _, key in read_segments(mask)]:
         begins = torch.stack([_begins(one) for one in numbers]).any(0)
         has_content = type(begins) is Tensor  # costs are counted with tensors that have none
         if device.type == "cpu" and has_content and not torch.compiler.is_compiling():
@@ -75,12 +75,12 @@ def find_first(real: Bool[Tensor, "batch key"]) -> Int[Tensor, " batch"]:
     return real.long().argmax(1)
 
 
-def count_in_runs(number: Int[Tensor, "batch time"]) -> Int[Tensor, "batch time"]:
+def count_in_runs(number: Integer[Tensor, "batch time"]) -> Int[Tensor, "batch time"]:
     """0, 1, 2 … from the start of each run of equal numbers."""
     return torch.arange(number.shape[1], device=number.device) - _last_before(_begins(number))
 
 
-def _begins(number: Int[Tensor, "batch time"]) -> Bool[Tensor, "batch time"]:
+def _begins(number: Integer[Tensor, "batch time"]) -> Bool[Tensor, "batch time"]:
     return F.pad(number[:, 1:] != number[:, :-1], (1, 0), value=True)
 
 
@@ -90,32 +90,40 @@ def _last_before(is_marked: Bool[Tensor, "batch time"]) -> Int[Tensor, "batch ti
     return torch.where(is_marked, time, 0).cummax(1).values
 
 
-def join_numbers(numbers: Sequence[Int[Tensor, "#batch time"]]) -> Int[Tensor, "batch time"]:
-    """Two divisions of a row are one finer division: numbers from 0 on that are equal where all given ones are, and sorted as they are.
+def read_segments(mask: Mask) -> list[tuple[Int[Tensor, "batch query"], Int[Tensor, "batch key"]]]:
+    """The numbers of queries and of keys in every part that has some, all of one type and for equally many rows; one table stays one."""
+    parts = [part for part in mask.parts if isinstance(part, Segments)]
+    num_rows = max((part.sizes[0] for part in parts), default=1)
+    pairs = []
+    for part in parts:
+        query, key = (number.long().expand(num_rows, -1) for number in (part.query, part.key))
+        pairs.append((key if part.query is part.key else query, key))
+    return pairs
 
-    Each is first counted through, so that no product leaves 64 bits, however large the numbers are; sizes do not depend on them. A single
-    division is taken as it is: nothing is sorted for it.
+
+def line_up(
+    numbers: Sequence[Int[Tensor, "batch time"]], begin: Int[Tensor, " time"] | None = None
+) -> tuple[Int[Tensor, "batch time"], Int[Tensor, "batch time"]]:
+    """An order in which every sentence is one stretch (inside it as in `begin`, or as it stood), and the sentence of each place: 0, 1, 2 …
+
+    Several divisions of a row are one finer division. Numbers are compared and never calculated with, so that they may be as large as they
+    like: sorted by the last division, then by the one before it, and counted through where any of them changes.
     """
-    if len(numbers) == 1:
-        return numbers[0]
-    joint = _count_through(numbers[0])
-    for other in numbers[1:]:
-        joint = _count_through(joint * (other.shape[1] + 1) + _count_through(other))
-    return joint
-
-
-def _count_through(number: Int[Tensor, "batch time"]) -> Int[Tensor, "batch time"]:
-    """The smallest number of each row becomes 0, the next 1, …"""
-    ordered, order = number.sort(dim=1)
-    counted = F.pad((ordered[:, 1:] != ordered[:, :-1]).long().cumsum(1), (1, 0))
-    return torch.zeros_like(number).scatter(1, order, counted)
+    order = None if begin is None else begin.expand_as(numbers[0])
+    for number in reversed(numbers):
+        by_number = (number if order is None else number.gather(1, order)).argsort(dim=1, stable=True)
+        order = by_number if order is None else order.gather(1, by_number)
+    assert order is not None
+    begins = torch.stack([_begins(number.gather(1, order)) for number in numbers]).any(0)
+    return order, begins.long().cumsum(1) - 1
 
 
 def _refuse_broken(numbers: list[Tensor], begins: Tensor, kind: str) -> None:
-    is_filling = torch.stack([number == 0 for number in numbers]).any(0)
-    number = torch.where(is_filling, 0, 1 + join_numbers(numbers))
-    first = torch.where(begins & (number != 0), number, -1 - torch.arange(number.shape[1])).sort(dim=1).values
-    again = (first[:, 1:] == first[:, :-1]).any(1).nonzero()[:, 0].tolist()
+    """A sentence in two pieces: there are more stretches than sentences."""
+    is_real = torch.stack([number != 0 for number in numbers]).all(0)
+    order, run = line_up(numbers)
+    num_stretches, num_sentences = (begins & is_real).sum(1), (_begins(run) & is_real.gather(1, order)).sum(1)
+    again = (num_stretches > num_sentences).nonzero()[:, 0].tolist()
     if again:
         raise MaskError(
             f"attention.kind={kind} was given segments in which a number comes back after another one (row {again[0]}), but a sentence must "
