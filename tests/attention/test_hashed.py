@@ -96,3 +96,13 @@ def test_other_sequences_are_refused() -> None:
     kernel = HashedAttention(4, num_buckets=2, num_rounds=1, window=2)
     with pytest.raises(UsageError, match="given 3 queries for 5 keys"):
         kernel(torch.zeros(1, 1, 3, 4), torch.zeros(1, 1, 5, 4), torch.zeros(1, 1, 5, 4), Mask())
+
+
+def test_long_keys_are_cut_to_length_one_in_float16_too() -> None:
+    """Their length is infinite there, and keys of length zero would all look alike."""
+    q, v = (torch.randn(1, 2, 13, 16, generator=torch_generator("long", name)) for name in "qv")
+    q, v = (q / q.abs().max() * 2e4).half(), v.half()
+    kernel = HashedAttention(16, num_buckets=2, num_rounds=2, window=13)
+    precise = kernel(q.double(), q.double(), v.double(), Mask())
+    torch.testing.assert_close(kernel(q, q, v, Mask()).double(), precise, atol=2e-3, rtol=2e-3)
+    torch.testing.assert_close((kernel.weights(q, q, Mask()) @ v).double(), precise, atol=2e-3, rtol=2e-3)

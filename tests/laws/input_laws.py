@@ -30,6 +30,17 @@ def low_stays_alive(row: Row) -> None:
     assert_same(output, expected)
 
 
+def half_stays_alive(row: Row) -> None:
+    """In float16 vectors of zeros give what they give in double precision, and those whose squares it does not hold give numbers."""
+    scene, kernel = scene_for(row, "half", square=True).to(torch.float16), row.build(0.0)
+    zeros, long = torch.zeros_like(scene.q), (scene.q / scene.q.abs().max() * 3e4)
+    precise = kernel(zeros.double(), zeros.double(), scene.v.double(), Mask())
+    assert_same(kernel(zeros, zeros, scene.v, Mask()), precise, "zeros")
+    assert_same(kernel.weights(zeros, zeros, Mask()) @ scene.v, precise, "the map of zeros")
+    for x in (kernel(long, long, scene.v, Mask()), kernel.weights(long, long, Mask())):
+        assert x.isfinite().all(), "long vectors"
+
+
 def vectors_are_added_or_refused(row: Row) -> None:
     """A bias with vectors for the values is honoured, or refused: its second half is never forgotten."""
     scene, kernel = scene_for(row, "vectors", value_dim=HEAD_DIM), row.build(0.0)
@@ -45,5 +56,6 @@ def vectors_are_added_or_refused(row: Row) -> None:
 
 INPUT_LAWS: tuple[Callable[[Row], None], ...] = (
     low_stays_alive,
+    half_stays_alive,
     vectors_are_added_or_refused,
 )

@@ -120,7 +120,7 @@ class HashedAttention(nn.Module):
             run = self._runs(q, lined)
             own_run, order = run.sort(dim=-1, stable=True)
             place = invert(order)
-            inputs = [widen(x) for x in (q / math.sqrt(q.shape[-1]), F.normalize(k, dim=-1), v)]
+            inputs = (widen(q) / math.sqrt(q.shape[-1]), _unit_keys(k), widen(v))
             num_rounds, num_sides = run.shape[2], 1 if lined.offset is not None else 2
             own, *others = (self._blocks(reorder(_for_rounds(x, num_rounds), order, place)) for x in inputs)
             keys, values = (_with_neighbours(x, num_sides) for x in others)
@@ -253,8 +253,13 @@ class HashedAttention(nn.Module):
 
 
 def _scores_to_weights(q: Tensor, k: Tensor, met: Tensor, itself: Tensor) -> Tensor:
-    scores = widen(q) @ widen(F.normalize(k, dim=-1)).mT / math.sqrt(q.shape[-1])
+    scores = widen(q) @ _unit_keys(k).mT / math.sqrt(q.shape[-1])
     return masked_softmax(scores.masked_fill(itself, ALONE), met).to(q.dtype)
+
+
+def _unit_keys(k: Tensor) -> Tensor:
+    """Of length one; in float16 a length could be infinite, and the least one that is divided by would be zero."""
+    return F.normalize(widen(k), dim=-1)
 
 
 def _for_rounds(x: Tensor, num_rounds: int) -> Tensor:
