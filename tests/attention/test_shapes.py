@@ -1,9 +1,11 @@
 """What does not fit together is said in one sentence, not by a product of matrices."""
 
+from functools import partial
+
 import pytest
 import torch
 
-from headwise.attention.choices import Reformer, build_attention
+from headwise.attention.choices import AttentionSettings, Fused, Longformer, Reformer, build_attention
 from headwise.attention.full import FullAttention
 from headwise.attention.masks import Mask, causal, everything, explicit, padding, segments
 from headwise.attention.multi_head import MultiHeadAttention
@@ -11,6 +13,7 @@ from headwise.attention.shapes import check_heads, check_shapes, check_tokens
 from headwise.attention.window import WindowAttention
 from headwise.errors import MaskError, UsageError
 from headwise.language import use_language
+from headwise.positions.alibi import AlibiRelation
 
 Q = torch.zeros(2, 3, 5, 7)
 
@@ -94,10 +97,24 @@ def test_every_row_looks_at_a_row_of_its_own() -> None:
         check_tokens(torch.ones(2, 5, 4), torch.ones(3, 5, 4), everything(), dim=4)
 
 
-def test_shared_queries_and_keys_look_at_no_other_sequence() -> None:
-    layer = build_attention(Reformer(num_buckets=2), dim=16, num_heads=2, dropout_rate=0.0, role="encoder")
-    with pytest.raises(
-        UsageError,
-        match=r"its keys are its own queries; give the same tensor as x and memory, or use attention\.kind=fused",
-    ):
-        layer(torch.ones(2, 5, 16), torch.ones(2, 5, 16), everything())
+@pytest.mark.parametrize(
+    ("settings", "relation", "why"),
+    [
+        (Reformer(num_buckets=2), None, "its keys are its own queries"),
+        (Longformer(), None, "its global queries have projections of their own for one sequence"),
+        (Fused(), AlibiRelation(2), r"position\.kind=alibi says where tokens of one sequence stand"),
+    ],
+)
+def test_what_a_layer_has_for_its_own_sequence_is_not_left_out_in_another(
+    settings: AttentionSettings, relation: AlibiRelation | None, why: str
+) -> None:
+    """An equal tensor is another one: Longformer's second projections and the positions were silently missing there."""
+    layer = build_attention(settings, dim=16, num_heads=2, dropout_rate=0.0, role="encoder", relation=relation)
+    x = torch.ones(2, 5, 16)
+    said = f"{why}; give the same tensor as x and memory, or use attention\\.kind=fused"
+    asked = (partial(layer, x, x.clone(), everything()), partial(layer.weights, x, x.clone(), everything()))
+    for ask in (*asked, partial(layer.keys_values, x)):
+        with pytest.raises(UsageError, match=said):
+            ask()
+    with torch.no_grad():
+        assert layer(x, x, everything()).shape == x.shape

@@ -31,7 +31,7 @@ from headwise.attention.biases import Bias
 from headwise.attention.cache import Cache, KeyValueCache
 from headwise.attention.lines import Lined, invert, lay_on_line, prepare_line, refuse_bias, reorder
 from headwise.attention.masks import Mask
-from headwise.attention.multi_head import KeysValues, MultiHeadAttention, Relation
+from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.attention.normalizers import masked_softmax
 from headwise.attention.precision import widen
 from headwise.attention.sentences import read_segments
@@ -56,16 +56,13 @@ class SharedQueryKeyAttention(MultiHeadAttention):
         del self.key_value
         self.value = nn.Linear(dim, dim)
 
+    @property
+    def own_sequence_only(self) -> tuple[str, str]:
+        return "with attention.kind=reformer its keys are its own queries", "attention.kind=reformer 的键就是自己的查询"
+
     def project(self, x: Float[Tensor, "batch time dim"]) -> tuple[Tensor, Tensor, Tensor]:
         q = self._split(self.query(x))
         return q, q, self._split(self.value(x))
-
-    def keys_values(self, memory: Float[Tensor, "batch key dim"]) -> KeysValues:
-        raise UsageError(
-            "attention.kind=reformer was asked to look at another sequence, and its keys are its own queries; give the same tensor as x and "
-            "memory, or use attention.kind=fused",
-            "attention.kind=reformer 被要求看另一个序列，而它的键就是自己的查询；请让 x 与 memory 为同一张量，或用 attention.kind=fused",
-        )
 
 
 class HashedAttention(nn.Module):

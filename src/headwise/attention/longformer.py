@@ -179,6 +179,11 @@ class LongformerMultiHead(MultiHeadAttention):
         self.global_query = nn.Linear(dim, dim, bias=bias)
         self.global_key_value = nn.Linear(dim, 2 * dim, bias=bias)
 
+    @property
+    def own_sequence_only(self) -> tuple[str, str]:
+        why = "with attention.kind=longformer its global queries have projections of their own for one sequence"
+        return why, "attention.kind=longformer 的全局查询有只用于同一序列的投影"
+
     def begin_alike(self) -> None:
         """The second set starts as a copy of the first, as the paper has it."""
         self.global_query.load_state_dict(self.query.state_dict())
@@ -199,7 +204,8 @@ class LongformerMultiHead(MultiHeadAttention):
         *,
         position: Int[Tensor, "batch query"] | None = None,
     ) -> Float[Tensor, "batch head query key"]:
-        assert memory is x
+        if memory is not x:
+            return super().weights(x, memory, mask)
         near, far = self.queries_keys_values(x, position, length=x.shape[1]), self._global_views(x, position)
         maps = [self.kernel.weights(q, k, mask, bias=self._bias(q)) for q, k, _ in (near, far)]
         rows = self.kernel.plan(mask.as_given(), x.shape[1], x.shape[1], x.device).wide

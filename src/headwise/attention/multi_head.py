@@ -22,6 +22,7 @@ from headwise.attention.full import FullAttention
 from headwise.attention.fused import FusedAttention
 from headwise.attention.masks import Mask
 from headwise.attention.shapes import check_heads, check_tokens
+from headwise.errors import UsageError
 
 
 @runtime_checkable
@@ -150,6 +151,17 @@ class MultiHeadAttention(nn.Module):
         plain_kernel = type(self.kernel) in (FullAttention, FusedAttention)
         return type(self) is MultiHeadAttention and plain_kernel and self.relation is None
 
+    @property
+    def own_sequence_only(self) -> tuple[str, str] | None:
+        """Why it may look at no other sequence, in English and Chinese: something it has for its own would silently be left out there."""
+        if self.relation is None:
+            return None
+        kind = self.relation.kind
+        return (
+            f"position.kind={kind} says where tokens of one sequence stand",
+            f"position.kind={kind} 说的是同一序列中词元的位置",
+        )
+
     def forward(
         self,
         x: Float[Tensor, "batch query dim"],
@@ -192,7 +204,7 @@ class MultiHeadAttention(nn.Module):
     def project(self, x: Float[Tensor, "batch time dim"]) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of the same tokens, each [batch, head, time, head_dim]."""
         if not torch.is_grad_enabled():
-            return self._split(self.query(x)), *self.keys_values(x)
+            return self._split(self.query(x)), *self._keys_values(x)
         # Learning, one product for all three: x is read once, and its gradient is one product instead of a sum of two.
         weight = torch.cat([self.query.weight, self.key_value.weight])
         bias = None if self.query.bias is None else torch.cat([self.query.bias, self.key_value.bias])
@@ -201,6 +213,15 @@ class MultiHeadAttention(nn.Module):
 
     def keys_values(self, memory: Float[Tensor, "batch key dim"]) -> KeysValues:
         """What is looked at in another sequence, ready to be kept: computed once per source sentence."""
+        if (why := self.own_sequence_only) is not None:
+            raise UsageError(
+                f"attention was asked to look at another sequence, and {why[0]}; give the same tensor as x and memory, or use attention.kind=fused "
+                "without a relation between two sequences",
+                f"注意力被要求看另一个序列，而{why[1]}；请让 x 与 memory 为同一张量，或在两个序列之间用不带位置关系的 attention.kind=fused",
+            )
+        return self._keys_values(memory)
+
+    def _keys_values(self, memory: Float[Tensor, "batch key dim"]) -> KeysValues:
         k, v = self.key_value(memory).chunk(2, dim=-1)
         return self._split(k), self._split(v)
 
