@@ -1,6 +1,6 @@
 """The kernels a recipe may name."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
@@ -22,6 +22,15 @@ def test_builds_what_is_named(kind: str, expected: object) -> None:
     layer = build_attention(settings, dim=6, num_heads=2, dropout_rate=0.25, role="encoder")
     assert layer.kernel == expected
     assert layer.is_plain
+
+
+def test_every_whole_number_has_an_end() -> None:
+    """Beyond it a kernel refuses it too, but cannot say where in the recipe it stands."""
+    for settings in get_args(get_args(AttentionSettings)[0]):
+        for name, field in settings.model_fields.items():
+            if field.annotation is int:
+                with pytest.raises(ValidationError, match=f"{name}\n.*less than or equal to"):
+                    settings(**{name: 10**23})
 
 
 def test_unknown_kinds_are_refused() -> None:

@@ -5,10 +5,11 @@ import torch
 
 from headwise.attention import attend
 from headwise.attention.biases import DistanceBias, VectorBias
-from headwise.attention.entrance import AnyBias, check_mask
+from headwise.attention.entrance import AnyBias, check_mask, check_tensor
 from headwise.attention.full import FullAttention
 from headwise.attention.hashed import HashedAttention
 from headwise.attention.linear import LinearAttention
+from headwise.attention.longformer import LongformerAttention
 from headwise.attention.masks import Mask, causal, explicit, padding, segments
 from headwise.attention.multi_head import Fitted
 from headwise.errors import MaskError, UsageError
@@ -87,6 +88,18 @@ def test_masks_that_do_not_fit_are_refused(row: Row) -> None:
     ):
         with pytest.raises(MaskError, match=needed):
             attend(q, k, v, kernel=row.build(0.0), mask=mask)
+
+
+def test_words_are_no_tensor() -> None:
+    with pytest.raises(
+        UsageError, match=r"q is a str, and a tensor \[batch, head, time, head_dim\] is needed; convert it"
+    ):
+        check_tensor("q", "a")
+
+
+def test_global_tokens_under_a_causal_mask_are_refused_with_both_ways_out() -> None:
+    with pytest.raises(MaskError, match=r"kind=window or fused in a decoder, or build it with num_global=0"):
+        attend(*draw(7, 7, 7), kernel=LongformerAttention(4, 1), mask=causal())
 
 
 def test_a_table_is_no_mask() -> None:
@@ -180,6 +193,8 @@ def test_an_answer_that_is_no_number_is_refused() -> None:
 def test_shared_queries_and_keys_must_be_the_same() -> None:
     q, k, v = draw(7, 7, 7)
     kernel = HashedAttention(HEAD_DIM, num_buckets=2, num_rounds=2, window=4)
-    with pytest.raises(UsageError, match="keys that are not its queries"):
+    with pytest.raises(
+        UsageError, match=r"keys that are not its queries.* take kernel=FusedAttention\(\), or LinearAttention\(\)"
+    ):
         attend(q, k, v, kernel=kernel)
     torch.testing.assert_close(attend(q, q, v, kernel=kernel), kernel(q, q, v, Mask()))

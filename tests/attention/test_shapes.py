@@ -47,10 +47,11 @@ def test_heads_divide_a_width(num_heads: int) -> None:
         MultiHeadAttention(10, num_heads, FullAttention())
 
 
-@pytest.mark.parametrize(("left", "right"), [(0, 0), (-1, 2), (3, -1)])
-def test_a_window_sees_a_neighbour(left: int, right: int) -> None:
-    with pytest.raises(UsageError, match=f"a window of {left} tokens to the left and {right} to the right"):
-        WindowAttention(left, right)
+def test_a_window_sees_a_neighbour() -> None:
+    with pytest.raises(
+        UsageError, match=r"a window of 0 tokens to the left and 0 to the right.*build it with left=1 or more"
+    ):
+        WindowAttention(0, 0)
 
 
 @pytest.mark.parametrize(

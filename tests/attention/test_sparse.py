@@ -224,3 +224,15 @@ def test_dilation_beyond_the_row_leaves_everyone_to_himself() -> None:
     q, k, v = (torch.randn(BATCH, HEADS, TIME, HEAD_DIM, generator=torch_generator(name)) for name in "qkv")
     kernel = LongformerAttention(8, num_global=0, dilation=10**9)
     torch.testing.assert_close(kernel(q, k, v, Mask()), v)
+
+
+def test_gradients_of_the_fused_form_on_a_cpu_are_refused_with_the_form_that_has_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(flex_attention, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True)
+    q = torch.randn(1, 1, 7, 16, generator=torch_generator("slope"), requires_grad=True)
+    with pytest.raises(UsageError, match=r'form="flex" was asked for gradients on a CPU.*use form="chunked"'):
+        WindowAttention(3, 2, form="flex")(q, q, q, Mask())
+    with torch.no_grad():
+        flex, chunked = (WindowAttention(3, 2, form=form)(q, q, q, Mask()) for form in ("flex", "chunked"))
+    torch.testing.assert_close(flex, chunked)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from headwise.attention.choices import AttentionSettings, Full, Fused, Reformer
+from headwise.attention.choices import AttentionSettings, Full, Fused, Linformer, Reformer
 from headwise.errors import UsageError
 from headwise.explorer.attention_plots import draw_attention_comparison
 from headwise.tasks import attention_comparison
-from headwise.tasks.attention_comparison import compare_attention, known_kernels, will_not_fit
+from headwise.tasks.attention_comparison import compare_attention, known_kernels, suited, will_not_fit
 from headwise.tasks.attention_points import (
     Conditions,
     Point,
@@ -34,6 +34,14 @@ def fake(name: str, settings: AttentionSettings, length: int, conditions: Condit
     return Point(
         name, length, forward_seconds=1e-9 * cost, both_seconds=3e-9 * cost, memory_mib=1e-6 * cost, distance=0.5
     )
+
+
+def test_a_kernel_is_suited_to_the_length_it_is_measured_at() -> None:
+    """A summary of 64 for 13 tokens is no Linformer that a recipe could name."""
+    for length, rank in ((13, 13), (97, 64)):
+        settings = suited(Linformer(rank=64), length)
+        assert settings == Linformer(rank=rank, max_length=length)
+    assert suited(Fused(), 13) == Fused()
 
 
 def test_slopes_are_exponents(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from headwise.attention.longformer import first_tokens
 from headwise.attention.masks import Mask, number_zero
 from headwise.attention.sentences import Sentences, find_sentences
 from headwise.attention.sizes import Size, check_sizes
-from headwise.attention.sparse import Form, Plan, SparseAttention, dense_by_pairs, only_self_attention
+from headwise.attention.sparse import Form, Plan, SparseAttention, dense_by_pairs, only_self_attention, refuse_causal
 from headwise.attention.wide_rows import WideRows
 
 
@@ -128,7 +128,8 @@ class BigBirdAttention(SparseAttention):
         return self.num_global_blocks // 2
 
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
-        only_self_attention(self.kind, mask, num_queries, num_keys)
+        refuse_causal(self.kind, mask)
+        only_self_attention(self.kind, num_queries, num_keys)
         fitting = self._fit(num_keys)
         # By its numbers: in a compiled step they stand for any length, and an object of them has no ==.
         fits = fitting.block == self.block and fitting.num_global_blocks == self.num_global_blocks

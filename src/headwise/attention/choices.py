@@ -114,7 +114,7 @@ class Performer(Settings):
     kind: Literal["performer"] = "performer"
     num_features: int = Field(default=256, ge=1, le=65536)
     """More are closer to the softmax: the error falls with the square root."""
-    redraw_every: int = Field(default=1000, ge=0)
+    redraw_every: int = Field(default=1000, ge=0, le=1 << 30)
     """Updates after which other features are drawn while training; 0 keeps the first."""
 
 

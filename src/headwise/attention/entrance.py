@@ -41,6 +41,8 @@ def attend(
     """Attention over tensors of one's own; raises UsageError for what no kernel could compute."""
     # No shapes in the signature: they are what is checked here.
     named = {"q": q, "k": k, "v": v}
+    for name, x in named.items():
+        check_tensor(name, x)
     _check_kind(named)
     check_shapes(q, k, v)
     for name, x in named.items():
@@ -55,9 +57,10 @@ def attend(
         return v.new_zeros(*q.shape[:3], v.shape[3]) + 0 * (q.sum() + k.sum() + v.sum())  # with a gradient: of zero
     if isinstance(kernel, HashedAttention) and not torch.equal(q, k):
         raise UsageError(
-            "HashedAttention was given keys that are not its queries, and it sorts both as one; give the same vectors twice, attend(q, q, v, …), or use "
-            "another kernel",
-            "HashedAttention 收到的键与查询不同，而它把两者当作一体来排序；请两次给出同样的向量 attend(q, q, v, …)，或换用别的内核",
+            "HashedAttention was given keys that are not its queries, and it sorts both as one; give the same vectors twice, attend(q, q, v, …), or "
+            "take kernel=FusedAttention(), or LinearAttention() for long rows",
+            "HashedAttention 收到的键与查询不同，而它把两者当作一体来排序；请两次给出同样的向量 attend(q, q, v, …)，"
+            "或用 kernel=FusedAttention()，长序列可用 LinearAttention()",
         )
     output = kernel(q, k, v, mask, bias=bias)
     if not output.isfinite().all():
@@ -148,6 +151,14 @@ def _check_bias_table(table: Tensor, needed: tuple[int, ...], *, like: Tensor, e
         raise UsageError(
             f"bias{place[0]} is {number:g}; a bias is a number up to {MAX_SCORE:g}, or -inf where a key is hidden: look where it comes from",
             f"bias{place[0]} 为 {number:g}；偏置须为绝对值不超过 {MAX_SCORE:g} 的数，或以 -inf 隐藏某个键：请查明来源",
+        )
+
+
+def check_tensor(name: str, x: object) -> None:
+    if not isinstance(x, Tensor):
+        raise UsageError(
+            f"{name} is a {type(x).__name__}, and a tensor [batch, head, time, head_dim] is needed; convert it with torch.as_tensor(…)",
+            f"{name} 是 {type(x).__name__}，而需要张量 [batch, head, time, head_dim]；请用 torch.as_tensor(…) 转换",
         )
 
 

@@ -28,6 +28,7 @@ from torch.nn.attention.flex_attention import BlockMask, flex_attention
 from headwise.attention.biases import Bias, DistanceBias, bias_at, entry_at
 from headwise.attention.gathered import Layout
 from headwise.attention.masks import BlockPart, LengthPart, Mask
+from headwise.errors import UsageError
 
 TILE = 128
 # torch stops compiling a function after 8 variants (kinds of masks, their numbers, types, gradients or none), and would then compute all n²
@@ -77,12 +78,25 @@ def attend_flex(
     bias: Bias | None = None,
 ) -> Float[Tensor, "batch head query value_dim"]:
     """A query that sees nothing gives zeros."""
+    if q.device.type == "cpu":
+        _refuse_gradients(q, k, v)
+        q, k, v = q.detach(), k.detach(), v.detach()  # torch asks for it even where no gradients are kept
     if torch.compiler.is_compiling() or q.device.type == "cpu":
         score = None if bias is None else functools.partial(_add_bias, bias)
         output = flex_attention(q, k, v, score_mod=score, block_mask=table.tiles)
         assert isinstance(output, Tensor)
         return output
     return attend_compiled(_compiled(), q, k, v, table, bias=bias)
+
+
+def _refuse_gradients(*inputs: Tensor) -> None:
+    if torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
+        raise UsageError(
+            'form="flex" was asked for gradients on a CPU, where torch has the fused kernel without them; use form="chunked" (or "auto", which '
+            "takes it there), or torch.no_grad()",
+            'form="flex" 在 CPU 上被要求计算梯度，而 torch 的融合内核在 CPU 上没有梯度；请用 form="chunked"（或在 CPU 上会选它的 "auto"），'
+            "或 torch.no_grad()",
+        )
 
 
 def attend_compiled(

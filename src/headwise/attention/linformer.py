@@ -56,6 +56,13 @@ class LinformerAttention(nn.Module):
     ) -> None:
         super().__init__()
         check_sizes("LinformerAttention", Size("rank", rank), Size("max_length", max_length), Size("chunk", chunk))
+        if rank > max_length:
+            raise UsageError(
+                f"LinformerAttention was given rank={rank} for max_length={max_length}, but a summary cannot hold more than the sentence has tokens; "
+                f"build it with rank={max_length} or less, or a larger max_length",
+                f"LinformerAttention 收到 rank={rank}、max_length={max_length}，而摘要不会比句子的词元更多；"
+                f"请设 rank={max_length} 或更小，或增大 max_length",
+            )
         self.rank, self.max_length, self.sharing = rank, max_length, sharing
         self.dropout_rate, self.chunk = dropout_rate, chunk
         self.key_summary = nn.Parameter(nn.init.normal_(torch.empty(max_length, rank), std=rank**-0.5))

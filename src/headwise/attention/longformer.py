@@ -29,10 +29,10 @@ from headwise.attention.masks import Mask, explicit, number_zero
 from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.attention.sentences import Sentences, find_sentences
 from headwise.attention.sizes import Size, check_sizes
-from headwise.attention.sparse import Form, Plan, SparseAttention, dense_by_pairs, only_self_attention
+from headwise.attention.sparse import Form, Plan, SparseAttention, dense_by_pairs, only_self_attention, refuse_causal
 from headwise.attention.wide_rows import WideRows
 from headwise.attention.window import WindowCache, bias_of_last
-from headwise.errors import MaskError
+from headwise.errors import MaskError, UsageError
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +92,18 @@ class LongformerAttention(SparseAttention):
             Size("dilation", self.dilation),
             Size("block", self.block),
         )
+        if not torch.compiler.is_compiling() and self.dilation > 1 and self.num_global > 0:
+            raise UsageError(
+                f"LongformerAttention was given dilation={self.dilation} beside num_global={self.num_global}, but a dilated window has no "
+                "global tokens; build it with num_global=0 or dilation=1",
+                f"LongformerAttention 同时收到 dilation={self.dilation} 与 num_global={self.num_global}，但空洞窗口没有全局词元；"
+                "请设 num_global=0 或 dilation=1",
+            )
 
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
-        only_self_attention(self.kind, mask, num_queries, num_keys, looks_ahead=self.num_global > 0)
+        if self.num_global > 0:
+            refuse_causal(self.kind, mask, ", or build it with num_global=0", "，或以 num_global=0 建立它")
+        only_self_attention(self.kind, num_queries, num_keys)
         if (offset := mask.causal_offset) not in (None, 0):
             raise MaskError(
                 f"attention.kind=longformer was given a causal mask whose queries stand {offset} places from their keys, but it is for one sequence, "

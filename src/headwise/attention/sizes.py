@@ -7,6 +7,7 @@ Tested against: one nonsense for every size of every kernel.
 """
 
 from dataclasses import dataclass
+from numbers import Integral
 
 import torch
 
@@ -20,8 +21,8 @@ class Size:
     """A setting that counts something."""
 
     name: str
-    given: int | None
-    """None: the kernel decides."""
+    given: object
+    """A whole number, which is what is checked here; None: the kernel decides."""
     least: int = 1
     most: int = LARGEST_SIZE
     is_even: bool = False
@@ -34,9 +35,10 @@ def check_sizes(kernel: str, *sizes: Size) -> None:
     for size in sizes:
         if size.given is None:
             continue
-        if size.given < size.least or size.given > size.most or (size.is_even and size.given % 2 != 0):
+        number = int(size.given) if isinstance(size.given, Integral) else None
+        if number is None or not size.least <= number <= size.most or (size.is_even and number % 2 != 0):
             kind, kind_zh = ("an even number", "偶数") if size.is_even else ("a whole number", "整数")
             raise UsageError(
-                f"{kernel} was given {size.name}={size.given}; {kind} from {size.least} to {size.most:,} is needed: build it with another {size.name}",
-                f"{kernel} 收到 {size.name}={size.given}；需要 {size.least} 到 {size.most:,} 之间的{kind_zh}：请换一个 {size.name}",
+                f"{kernel} was given {size.name}={size.given!r}; {kind} from {size.least} to {size.most:,} is needed: build it with another {size.name}",
+                f"{kernel} 收到 {size.name}={size.given!r}；需要 {size.least} 到 {size.most:,} 之间的{kind_zh}：请换一个 {size.name}",
             )

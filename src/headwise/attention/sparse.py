@@ -158,14 +158,18 @@ def dense_by_pairs(
     return table.expand(num_batch, num_heads, num_queries, num_keys)
 
 
-def only_self_attention(kind: str, mask: Mask, num_queries: int, num_keys: int, *, looks_ahead: bool = True) -> None:
-    """Refuse what a pattern of sentences does not mean: two sequences, or a future that is hidden."""
-    if looks_ahead and mask.causal_offset is not None:
+def refuse_causal(kind: str, mask: Mask, way: str = "", way_zh: str = "") -> None:
+    """For patterns in which some look ahead; `way`: what else can be done about it."""
+    if mask.causal_offset is not None:
         raise MaskError(
             f"attention.kind={kind} was given a causal mask, but its global tokens look ahead; "
-            "use attention.kind=window or fused in a decoder",
-            f"attention.kind={kind} 收到因果掩码，但其全局词元会向后看；解码器请使用 attention.kind=window 或 fused",
+            f"use attention.kind=window or fused in a decoder{way}",
+            f"attention.kind={kind} 收到因果掩码，但其全局词元会向后看；解码器请使用 attention.kind=window 或 fused{way_zh}",
         )
+
+
+def only_self_attention(kind: str, num_queries: int, num_keys: int) -> None:
+    """Refuse two sequences: a pattern of sentences means nothing between them."""
     if num_queries != num_keys:
         raise UsageError(
             f"attention.kind={kind} was given {num_queries} queries and {num_keys} keys; it needs the same tokens on both "

@@ -42,12 +42,13 @@ class WindowAttention(SparseAttention):
     form: Form = "auto"
 
     def __post_init__(self) -> None:
-        check_sizes("WindowAttention", Size("block", self.block))
-        if min(self.left, self.right) < 0 or self.left + self.right == 0:
+        sizes = (Size("left", self.left, least=0), Size("right", self.right, least=0), Size("block", self.block))
+        check_sizes("WindowAttention", *sizes)
+        if self.left == self.right == 0:
             raise UsageError(
-                f"a window of {self.left} tokens to the left and {self.right} to the right was given; neither may be negative and one "
-                "must be at least 1",
-                f"窗口向左 {self.left} 个、向右 {self.right} 个词元；两者都不得为负，且至少一个不小于 1",
+                "a window of 0 tokens to the left and 0 to the right was given, so a token would see only itself; it needs at least one "
+                "neighbour: build it with left=1 or more",
+                "窗口向左 0 个、向右 0 个词元，词元只能看到自己；至少要有一个邻居：请设 left=1 或更大",
             )
 
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:

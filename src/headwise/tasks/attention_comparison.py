@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 import torch
 
-from headwise.attention.choices import AttentionSettings
+from headwise.attention.choices import AttentionSettings, Linformer
 from headwise.errors import CheckpointError, HeadwiseError, UsageError
 from headwise.language import say
 from headwise.planning.available import available_memory
@@ -49,9 +49,12 @@ def known_kernels() -> dict[str, AttentionSettings]:
 
 
 def suited(settings: AttentionSettings, length: int) -> AttentionSettings:
-    """A kernel that knows lengths up to a limit is given the one it is measured at."""
+    """A kernel that knows lengths up to a limit is given the one it is measured at; a summary is no longer than what it sums up."""
     limits = [name for name in ("max_length", "length") if name in type(settings).model_fields]
-    return settings.model_copy(update=dict.fromkeys(limits, length))
+    suiting = settings.model_copy(update=dict.fromkeys(limits, length))
+    if isinstance(suiting, Linformer) and suiting.rank > length:
+        return suiting.model_copy(update={"rank": length})
+    return suiting
 
 
 def compare_attention(
