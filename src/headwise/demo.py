@@ -16,12 +16,20 @@ from headwise.explorer.html_page import write_page
 from headwise.explorer.pronoun_pictures import draw_pronoun_picture, most_changed_head
 from headwise.explorer.traces import Trace
 from headwise.explorer.tracing import trace_translation
+from headwise.explorer.words import group_pieces
 from headwise.language import say
 from headwise.pocket import LANGUAGES, NOTES_EXAMPLES, sentence
 from headwise.settings import read_settings_file
 from headwise.storage import MANIFEST
 from headwise.tasks.events import Events
-from headwise.tasks.pocket_test import HeadAlignment, PocketScores, measure_alignment, measure_pocket
+from headwise.tasks.pocket_test import (
+    AlignmentScale,
+    HeadAlignment,
+    PocketScores,
+    measure_alignment,
+    measure_pocket,
+    scale_alignment,
+)
 from headwise.tasks.recipe import load_translation_recipe
 from headwise.tasks.training_run import train
 from headwise.tasks.translator import Translator
@@ -29,8 +37,11 @@ from headwise.training.run_directory import lock_is_held
 
 NUM_TEST_SENTENCES = 500
 NUM_ALIGNED_SENTENCES = 200
-SHOWN_TEST_SENTENCES = (3, 5, 8, 11, 14, 21)
+SHOWN_TEST_SENTENCES = (3, 387, 8, 11, 58, 21)
+"""Among them she and him in one sentence (387) and them (58): it is not the only pronoun."""
 SHOWN_UNSEEN_SENTENCES = (1, 2, 4, 7)
+THE_PRONOUN = {"en": "it", "zh": "它"}
+"""Of the notes' two sentences, in the languages that write it alike in both."""
 RUN_DIRECTORIES = ("data", "checkpoints", "best", "snapshots", "model", "pictures")
 RUN_FILES = ("recipe.yaml", "log.jsonl", "LATEST", ".lock")
 
@@ -56,6 +67,7 @@ class DemoResult:
     test: PocketScores
     unseen: PocketScores
     alignment: HeadAlignment
+    alignment_scale: AlignmentScale
     shown: tuple[ShownTranslation, ...]
     pictures: tuple[Path, ...]
 
@@ -66,7 +78,7 @@ class DemoResult:
             "steps": self.training["steps"],
             "test": self.test.as_dict(),
             "unseen": self.unseen.as_dict(),
-            "alignment": self.alignment.as_dict(),
+            "alignment": {**self.alignment.as_dict(), "scale": vars(self.alignment_scale)},
             "translations": [vars(shown) for shown in self.shown],
             "pictures": [str(path) for path in self.pictures],
         }
@@ -172,6 +184,7 @@ def _show(translator: Translator, directory: Path, events: Events) -> DemoResult
         test,
         unseen,
         alignment,
+        scale_alignment(translator.source_language, translator.target_language, count=NUM_ALIGNED_SENTENCES),
         show_translations(translator),
         pictures,
     )
@@ -202,11 +215,13 @@ def draw_pictures(translator: Translator, directory: Path) -> tuple[Path, ...]:
     draw_heat_map(traces[0], paths[0], kind="cross")
     draw_heat_map(traces[0], paths[1], kind="encoder_self")
     draw_grid(traces[0], paths[2], kind="cross")
-    if source == "en":
+    word = THE_PRONOUN.get(source)
+    # A model of an earlier version may hide 它 in a longer piece: then there is nothing to draw.
+    if word is not None and all(word in group_pieces(trace.source_pieces).text for trace in traces[:2]):
         paths.append(directory / "pronoun.png")
-        read = most_changed_head(traces[:2], "it", kind="encoder_self")
-        written = most_changed_head(traces[:2], "it", kind="cross")
-        draw_pronoun_picture(traces[:2], paths[-1], word="it", read=read, written=written)
+        read = most_changed_head(traces[:2], word, kind="encoder_self")
+        written = most_changed_head(traces[:2], word, kind="cross")
+        draw_pronoun_picture(traces[:2], paths[-1], word=word, read=read, written=written)
     page = directory / "attention.html"
     write_page(traces, page, title=_page_title(translator, traces))
     return (*paths, page)

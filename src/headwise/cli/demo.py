@@ -49,7 +49,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.cli.display import TrainingDisplay, print_demo
+    from headwise.cli.demo_report import print_demo
+    from headwise.cli.display import TrainingDisplay
     from headwise.cli.translate import converse
     from headwise.demo import run_demo
 

@@ -5,11 +5,9 @@ tokens a second and time left; in a log file, a plain line every ten seconds.
 """
 
 import re
-import shutil
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,7 +19,6 @@ from rich.table import Table
 from headwise.language import say
 
 if TYPE_CHECKING:
-    from headwise.demo import DemoResult
     from headwise.models.describe import ModelDescription
     from headwise.planning.plan import Plan
     from headwise.tasks.diagnosis import Finding
@@ -227,68 +224,3 @@ def _shown(perplexity: float | None) -> str:
 def _predictions(value: dict[str, Any]) -> str:
     count, unknown = value["predictions"], value["unknown"]
     return say(f"{count:,} predictions, {unknown:,} unknown words", f"{count:,} 次预测，未知词 {unknown:,} 个")
-
-
-def print_demo(result: "DemoResult") -> None:
-    """Scores, a dozen translations, pictures, and what to try next."""
-    headings = (
-        say("test set", "测试集"),
-        "BLEU",
-        "chrF",
-        say("exactly right", "完全正确"),
-        say("pronouns right", "代词正确"),
-    )
-    names = {"test": say("new sentences", "新句子"), "unseen": say("new combinations", "新组合")}
-    rows = [
-        (
-            names[scores.split],
-            f"{scores.translation.bleu.value:.1f}",
-            f"{scores.translation.chrf.value:.1f}",
-            f"{100 * scores.translation.exact_match:.1f} %",
-            f"{100 * scores.pronoun_accuracy:.1f} %",
-        )
-        for scores in (result.test, result.unseen)
-    ]
-    seconds = result.training["training_seconds"]
-    print_table(headings, rows, title=say(f"after {seconds:.0f} seconds of training", f"训练 {seconds:.0f} 秒之后"))
-    best = result.alignment
-    head = (
-        say("the mean of its heads", "各头平均")
-        if best.head is None
-        else say(f"head {best.head + 1}", f"第 {best.head + 1} 头")
-    )
-    sys.stdout.write(
-        say(
-            f"Word alignment read off attention: error rate {best.scores.error_rate:.3f} (decoder layer {best.layer + 1}, {head}).\n\n",
-            f"由注意力读出的词对齐：错误率 {best.scores.error_rate:.3f}（解码器第 {best.layer + 1} 层，{head}）。\n\n",
-        )
-    )
-    for shown in result.shown:
-        mark = "✓" if shown.is_right else "✗"
-        sys.stdout.write(f"  {shown.source}\n{mark} {shown.translation}\n")
-        if not shown.is_right:
-            sys.stdout.write(say(f"  (right: {shown.reference})\n", f"  （正确：{shown.reference}）\n"))
-    sys.stdout.write("\n" + say("Pictures:", "图片：") + "\n")
-    for path in result.pictures:
-        sys.stdout.write(f"  {path}\n")
-    _print_next(result.directory / "model")
-
-
-def _print_next(model: Path) -> None:
-    """What to try after the demo."""
-    nexts: tuple[tuple[str, str], ...] = (
-        (f"headwise explore {model}", say("watch it attend, search, decide", "观察它的注意、搜索与抉择")),
-        (f"headwise translate --model {model}", say("type sentences of your own", "输入自己的句子")),
-        (f"headwise describe {model}", say("what it is made of", "看它由什么组成")),
-        ("headwise demo --pair zh-en --run runs/demo-zh-en", say("another pair of languages", "换一对语言")),
-        (
-            "headwise train pocket --run runs/deeper model.encoder.layers=4",
-            say("change one part, compare", "改一处，比一比"),
-        ),
-        ("headwise train --help", say("train on your own corpus", "用自己的语料训练")),
-    )
-    sys.stdout.write(say("What to try next:\n", "接下来可以试试：\n"))
-    if shutil.which("headwise") is None:
-        nexts = (("source .venv/bin/activate", say("puts headwise on your path", "使 headwise 可直接调用")), *nexts)
-    for command, purpose in nexts:
-        sys.stdout.write(f"  {command:<66} # {purpose}\n")

@@ -32,6 +32,7 @@ from headwise.errors import CheckpointError, DataError
 from headwise.language import say
 from headwise.storage import MANIFEST, publish_directory, read_json, sha256_of, verify_directory, write_json
 from headwise.text.choices import Reservoir, SentencePieceSettings, TextSettings, learn_tokenizers
+from headwise.text.han import read_words
 from headwise.text.pair import TokenizerPair, load_tokenizers
 from headwise.text.tokenizer import Tokenizer
 
@@ -127,9 +128,11 @@ def describe_inputs(data: DataSettings, text: TextSettings, seed: int) -> str:
             for path in corpus_files(corpus, source=data.source, target=data.target):
                 status = path.stat()
                 files.append([str(path), status.st_size, status.st_mtime_ns])
+    if isinstance(text, SentencePieceSettings) and text.words is not None:
+        files.append([text.words, hashlib.sha256("\n".join(sorted(read_words(Path(text.words)))).encode()).hexdigest()])
     settings = [
         data.model_dump(mode="json", exclude=None if "test" in parts else {"test"}),
-        text.model_dump(mode="json"),
+        text.model_dump(mode="json", exclude_none=True),
     ]
     return hashlib.sha256(json.dumps([settings, files, seed], sort_keys=True).encode()).hexdigest()
 

@@ -43,7 +43,7 @@ from headwise.explorer.words import group_pieces, is_mark, is_punctuation, is_wi
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PRONOUNS = ("es", "er", "sie", "ihn", "ihm", "它", "他", "她")
+PRONOUNS = ("es", "er", "sie", "ihn", "ihm", "它", "他", "她", "it", "he", "she")
 LINK, ANSWER, MARK = "#2166ac", "#b35806", "#fde9b8"
 WIDTH = WIDTH_INCHES * 72.0  # the drawing is laid out in points, in which fonts are measured too
 MARGIN, BAND, HEADER, FOOTER = 26.0, 218.0, 70.0, 26.0

@@ -29,7 +29,7 @@ Perfekt in questions and with *schon* and *noch nie*; *you* is *du*.
 """
 
 from headwise.pocket.corpus import SPLITS, SplitError, held_out, sentence, sentences
-from headwise.pocket.judging import pronoun_words, pronouns_correct
+from headwise.pocket.judging import pronoun_words, pronouns_correct, pronouns_word_for_word
 from headwise.pocket.notes import NOTES_EXAMPLES
 from headwise.pocket.pattern import Pattern, patterns
 from headwise.pocket.sentence import LANGUAGES, LanguageError, Sentence
@@ -48,6 +48,7 @@ __all__ = [
     "patterns",
     "pronoun_words",
     "pronouns_correct",
+    "pronouns_word_for_word",
     "sentence",
     "sentence_count_lower_bound",
     "sentences",

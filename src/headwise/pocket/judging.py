@@ -5,6 +5,8 @@ of the reference, in order; everything else in the hypothesis is left to other m
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 
 from headwise.pocket.sentence import LANGUAGES, LanguageError, Sentence
 
@@ -27,3 +29,23 @@ def pronouns_correct(sentence: Sentence, language: str, hypothesis: str) -> bool
     if not sentence.pronouns(language):
         return None
     return pronoun_words(hypothesis, language) == pronoun_words(sentence.text(language), language)
+
+
+def pronouns_word_for_word(chosen: Sequence[Sentence], source: str, target: str) -> float:
+    """The share of sentences whose pronouns are right if each is translated as it most often is among these sentences.
+
+    It looks at no other word than those a pronoun is aligned with, so what is missing to 1 must be found elsewhere.
+    """
+    counts: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    found: list[list[tuple[tuple[str, ...], str]]] = []
+    for one in chosen:
+        if one.pronouns(target):
+            words, links = one.words(source), one.alignment(source, target)
+            found.append([])
+            for place, word in enumerate(word.lower() for word in one.words(target)):
+                if pronoun_words(word, target) == (word,):
+                    origin = tuple(words[here].lower() for here, there in sorted(links) if there == place)
+                    found[-1].append((origin, word))
+                    counts[origin][word] += 1
+    usual = {origin: counter.most_common(1)[0][0] for origin, counter in counts.items()}
+    return sum(all(usual[origin] == word for origin, word in pairs) for pairs in found) / max(1, len(found))

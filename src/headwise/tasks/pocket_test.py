@@ -21,7 +21,7 @@ from headwise.evaluation.alignment import (
     select_rows,
 )
 from headwise.evaluation.translation import TranslationScores, score_translations
-from headwise.pocket import Sentence, pronouns_correct, sentences
+from headwise.pocket import Sentence, pronouns_correct, pronouns_word_for_word, sentences
 from headwise.tasks.translator import AttentionTrace, Translator
 
 
@@ -34,6 +34,8 @@ class PocketScores:
     translation: TranslationScores
     pronoun_accuracy: float
     num_pronoun_sentences: int
+    pronouns_word_for_word: float
+    """What the accuracy would be if each pronoun were translated by itself: where it is high, pronouns test little."""
     wrong: tuple[tuple[str, str, str], ...]
     """The first mistakes: source, translation, reference."""
 
@@ -45,6 +47,7 @@ class PocketScores:
             "exact_match": self.translation.exact_match,
             "pronoun_accuracy": self.pronoun_accuracy,
             "pronoun_sentences": self.num_pronoun_sentences,
+            "pronouns_word_for_word": self.pronouns_word_for_word,
             "signature": self.translation.bleu.signature,
         }
 
@@ -76,6 +79,7 @@ def measure_pocket(
         score_translations(hypotheses, references, language=target, num_resamples=0),
         sum(relevant) / max(1, len(relevant)),
         len(relevant),
+        pronouns_word_for_word(chosen, source, target),
         tuple(wrong[:20]),
     )
 
@@ -118,6 +122,28 @@ def measure_alignment(translator: Translator, *, count: int = 200, split: str = 
                 ]
                 results.append(HeadAlignment(layer, head, shifted, score_alignments(links, gold)))
     return sorted(results, key=lambda result: result.scores.error_rate)
+
+
+@dataclass(frozen=True)
+class AlignmentScale:
+    """Both ends of the error rate on the same sentences, for readers that link every target word once, as attention is read."""
+
+    lowest: float
+    """Each target word linked to a right source word wherever it has one."""
+    straight: float
+    """Each linked to the source word at the same share of the sentence."""
+
+
+def scale_alignment(source: str, target: str, *, count: int = 200, split: str = "test") -> AlignmentScale:
+    """What an alignment error rate of this pair of languages can be compared with."""
+    right, straight, gold = [], [], []
+    for one in sentences(split, count):
+        links, num_source, num_target = one.alignment(source, target), len(one.words(source)), len(one.words(target))
+        gold.append(GoldLinks(links, links))
+        straight.append(frozenset((place * num_source // num_target, place) for place in range(num_target)))
+        known = {there: here for here, there in links}
+        right.append(frozenset((known.get(place, 0), place) for place in range(num_target)))
+    return AlignmentScale(score_alignments(right, gold).error_rate, score_alignments(straight, gold).error_rate)
 
 
 def _trace(translator: Translator, sentence: Sentence) -> AttentionTrace:

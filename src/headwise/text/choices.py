@@ -7,9 +7,11 @@ from typing import Annotated, Generic, Literal, TypeVar
 import numpy as np
 import pydantic
 
+from headwise.errors import SettingsError
 from headwise.randomness import numpy_generator
 from headwise.settings import Settings
 from headwise.text.characters import learn_characters
+from headwise.text.han import HanUnits, marker_of
 from headwise.text.pair import TokenizerPair, load_tokenizers
 from headwise.text.pieces import learn_pieces
 from headwise.text.tokenizer import Tokenizer
@@ -48,6 +50,19 @@ class SentencePieceSettings(Settings):
     """identity keeps the text exactly; the others change it for good (nfkc: full-width forms; _cf: lower case)."""
     sample: int = pydantic.Field(default=2_000_000, ge=1, le=20_000_000)
     """At most so many lines of each side are held in memory for learning, drawn at random."""
+    han: HanUnits | None = None
+    """What a piece of Chinese stays within: characters, or words of a list; null: it may reach over words."""
+    words: str | None = None
+    """With han: words, the file that lists them, white space between; null: the words of the pocket corpus."""
+
+    @pydantic.model_validator(mode="after")
+    def _check_words(self) -> "SentencePieceSettings":
+        if self.words is not None and self.han != "words":
+            raise SettingsError(
+                f"text.words is {self.words!r}, but only text.han=words uses a list; add that, or leave text.words out",
+                f"text.words 为 {self.words!r}，但只有 text.han=words 使用词表；请加上它，或去掉 text.words",
+            )
+        return self
 
 
 class WordSettings(Settings):
@@ -97,6 +112,7 @@ def learn_tokenizer(settings: TextSettings, lines: Iterable[str], *, seed: int =
                 byte_fallback=settings.byte_fallback,
                 coverage=settings.coverage,
                 normalization=settings.normalization,
+                mark=marker_of(settings.han, settings.words),
             )
         case WordSettings():
             return learn_words(lines, size=settings.size, min_count=settings.min_count, lowercase=settings.lowercase)

@@ -14,13 +14,14 @@ private area, which escape themselves. Tested against: that law on generated tex
 import contextlib
 import functools
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import sentencepiece
 
 from headwise.errors import CheckpointError, DataError, SettingsError, UsageError
 from headwise.storage import write_bytes, write_json
+from headwise.text.han import BOUNDARY
 from headwise.text.tokenizer import BOS, EOS, NUM_SPECIAL, PAD, UNKNOWN, UNKNOWN_TEXT, WORD_START
 
 MODEL_FILE = "pieces.model"
@@ -131,13 +132,18 @@ def learn_pieces(
     byte_fallback: bool,
     coverage: float,
     normalization: str,
+    mark: Callable[[str], str] | None = None,
 ) -> PieceTokenizer:
-    """Train sentencepiece on lines (already sampled by the caller); the same lines give the same model."""
+    """Train sentencepiece on lines (already sampled by the caller); the same lines give the same model.
+
+    `mark` puts boundaries that no piece may reach over into a line (han.py). Fewer pieces than `size` may then be possible.
+    """
     model = io.BytesIO()
     identity = normalization == "identity"
+    bounded = {} if mark is None else {"pretokenization_delimiter": BOUNDARY, "hard_vocab_limit": False}
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=(_escape(line) for line in lines),
+            sentence_iterator=(_escape(line) if mark is None else mark(_escape(line)) for line in lines),
             model_writer=model,
             model_type=algorithm,
             vocab_size=size,
@@ -154,6 +160,7 @@ def learn_pieces(
             unk_id=UNKNOWN,
             unk_surface=UNKNOWN_TEXT,
             minloglevel=2,
+            **bounded,
         )
     except RuntimeError as error:
         raise _explain_failure(str(error), size) from error
