@@ -10,6 +10,7 @@ from headwise import demo
 from headwise.cli.main import main
 from headwise.errors import UsageError
 from headwise.tasks.recipe import Recipe
+from tests.explorer.examples import ENGLISH, make_trace
 from tests.tasks.tiny import tiny_recipe
 
 SMALL = ("data.valid=null", "data.test=null", "training.steps=2", "training.schedule.warmup=1", "text={size: 1000}")
@@ -41,6 +42,8 @@ def test_the_whole_course(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "It knows nothing yet." in said.err
     assert result["model"] == str(run / "model")
     assert {"bleu", "chrf", "exact_match", "pronoun_accuracy"} <= result["test"].keys() & result["unseen"].keys()
+    assert all("pronouns_word_for_word" in result[split] for split in ("test", "unseen"))
+    assert 0 < result["alignment"]["scale"]["lowest"] < result["alignment"]["scale"]["straight"] < 1
     assert len(result["translations"]) == 12
     names = {Path(path).name for path in result["pictures"]}
     assert names == {"cross-attention.png", "self-attention.png", "heads.png", "pronoun.png", "attention.html"}
@@ -54,6 +57,17 @@ def test_the_whole_course(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
     assert main(["--lang", "en", "demo", "--run", str(run), "--pair", "zh-en"]) == 2
     assert "holds a demo of en-de, zh-en was asked for" in capsys.readouterr().err
+
+
+def test_a_pronoun_is_drawn_where_it_is_a_word_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[str] = []
+    monkeypatch.setattr(demo, "draw_pronoun_picture", lambda traces, path, word, **heads: drawn.append(word))
+    apart = [make_trace(("▁因为", "它", "太", adjective, "</s>"), ENGLISH) for adjective in "累宽"]
+    within = [make_trace(("▁因为它太", adjective, "</s>"), ENGLISH) for adjective in "累宽"]
+    assert demo.draw_pronoun(apart, tmp_path / "a.png", source="zh")
+    assert not demo.draw_pronoun(within, tmp_path / "b.png", source="zh")  # a model from before
+    assert not demo.draw_pronoun(apart, tmp_path / "c.png", source="de")
+    assert drawn == ["它"]
 
 
 def test_only_a_demo_is_thrown_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

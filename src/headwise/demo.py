@@ -215,16 +215,21 @@ def draw_pictures(translator: Translator, directory: Path) -> tuple[Path, ...]:
     draw_heat_map(traces[0], paths[0], kind="cross")
     draw_heat_map(traces[0], paths[1], kind="encoder_self")
     draw_grid(traces[0], paths[2], kind="cross")
-    word = THE_PRONOUN.get(source)
-    # A model of an earlier version may hide 它 in a longer piece: then there is nothing to draw.
-    if word is not None and all(word in group_pieces(trace.source_pieces).text for trace in traces[:2]):
+    if draw_pronoun(traces[:2], directory / "pronoun.png", source=source):
         paths.append(directory / "pronoun.png")
-        read = most_changed_head(traces[:2], word, kind="encoder_self")
-        written = most_changed_head(traces[:2], word, kind="cross")
-        draw_pronoun_picture(traces[:2], paths[-1], word=word, read=read, written=written)
     page = directory / "attention.html"
     write_page(traces, page, title=_page_title(translator, traces))
     return (*paths, page)
+
+
+def draw_pronoun(traces: Sequence[Trace], path: Path, *, source: str) -> bool:
+    """Where the pronoun of the notes' two sentences looks; nothing is drawn where a longer piece hides it (因为它太)."""
+    word = THE_PRONOUN.get(source)
+    if word is None or any(word not in group_pieces(trace.source_pieces).text for trace in traces):
+        return False
+    read, written = (most_changed_head(traces, word, kind=kind) for kind in ("encoder_self", "cross"))
+    draw_pronoun_picture(traces, path, word=word, read=read, written=written)
+    return True
 
 
 def _page_title(translator: Translator, traces: Sequence[Trace]) -> str:

@@ -5,7 +5,7 @@ import pytest
 
 from headwise.pocket import sentences
 from headwise.tasks.passages import Candidate
-from headwise.tasks.pocket_test import measure_alignment, measure_pocket
+from headwise.tasks.pocket_test import measure_alignment, measure_pocket, scale_alignment
 from headwise.tasks.translator import Translation, Translator
 
 
@@ -52,3 +52,11 @@ def test_every_way_of_reading_attention_is_ranked(translator: Translator) -> Non
     assert rates == sorted(rates)
     assert all(0.0 <= rate <= 1.0 for rate in rates)
     assert results[0].as_dict()["layer"] in (0, 1)
+
+
+def test_an_error_rate_has_a_scale(translator: Translator) -> None:
+    """No reader of attention is better than the lowest; word order tells languages apart."""
+    scale = scale_alignment("en", "de", count=5)
+    assert 0.0 <= scale.lowest < scale.straight < 1.0
+    assert scale.lowest <= min(result.scores.error_rate for result in measure_alignment(translator, count=5))
+    assert scale_alignment("zh", "en", count=53).straight > scale_alignment("en", "de", count=53).straight

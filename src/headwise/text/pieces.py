@@ -16,6 +16,7 @@ import functools
 import io
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 
@@ -140,7 +141,7 @@ def learn_pieces(
     """
     model = io.BytesIO()
     identity = normalization == "identity"
-    bounded = {} if mark is None else {"pretokenization_delimiter": BOUNDARY, "hard_vocab_limit": False}
+    bounded: dict[str, Any] = {} if mark is None else {"pretokenization_delimiter": BOUNDARY, "hard_vocab_limit": False}
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=(_escape(line) if mark is None else mark(_escape(line)) for line in lines),
