@@ -48,7 +48,7 @@ LINK, ANSWER, MARK = "#2166ac", "#b35806", "#fde9b8"
 WIDTH = WIDTH_INCHES * 72.0  # the drawing is laid out in points, in which fonts are measured too
 MARGIN, BAND, HEADER, FOOTER = 26.0, 218.0, 70.0, 26.0
 TRANSLATION_DEPTH = 96.0
-LARGEST, GAP, NARROW_GAP = 13.0, 8.0, 4.0
+LARGEST, GAP, WIDE_GAP = 13.0, 8.0, 15.0  # a Chinese word is narrower than the number below it
 SMALLEST_LINK = 0.02
 
 
@@ -219,7 +219,7 @@ def _write_line(
     write_plainly(written, fonts)
     to_points = 72.0 / DOTS_PER_INCH
     widths = [max(text.get_window_extent().width * to_points, LARGEST / 3) for text in written]
-    gaps = [0.0 if is_punctuation(text) else NARROW_GAP if is_wide(text) else GAP for text in texts]
+    gaps = [0.0 if is_punctuation(text) else WIDE_GAP if is_wide(text) else GAP for text in texts]
     scale = min(1.0, (WIDTH - 2 * MARGIN) / (sum(widths) + sum(gaps[1:])))
     centres, x = [], MARGIN - scale * gaps[0]
     for place, (text, width) in enumerate(zip(written, widths, strict=True)):
