@@ -32,6 +32,7 @@ COMMANDS = (
     "serve",
     "key",
     "evaluate",
+    "export",
     "attend",
     "score",
     "predict",

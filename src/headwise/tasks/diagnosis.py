@@ -112,6 +112,7 @@ def _extras() -> Iterator[Finding]:
     for package, extra, use in (
         ("matplotlib", "plots", say("attention pictures as PNG", "PNG 注意力图")),
         ("tensorboard", "tensorboard", say("training.tensorboard", "training.tensorboard")),
+        ("ctranslate2", "fast", say("headwise export", "headwise export")),
     ):
         if importlib.util.find_spec(package) is not None:
             yield Finding(package, "good", use)

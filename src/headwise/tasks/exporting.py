@@ -1,4 +1,4 @@
-"""Trained models in the forms of others."""
+"""Trained models in the forms of others: translators for CTranslate2, n-grams as ARPA files. The name of the output says which."""
 
 from pathlib import Path
 
@@ -6,11 +6,38 @@ from headwise.errors import UsageError
 from headwise.models.ngram import NgramModel
 from headwise.models.ngram.arpa import is_arpa
 from headwise.models.ngram.arpa_writing import save_arpa
+from headwise.settings import read_settings_file
 from headwise.tasks.arguments import require_path
+from headwise.tasks.bundle import COMMANDS, explain_task, find_bundle, load_bundle
+from headwise.tasks.ctranslate2_export import Exported, export_translator
 from headwise.tasks.language_bundle import load_language_bundle
 from headwise.text.characters import CharacterTokenizer
 from headwise.text.tokenizer import NUM_SPECIAL, WORD_START
 from headwise.text.words import WordTokenizer
+
+
+def export_model(
+    model: Path | str, output: Path | str, *, quantization: str = "none", probes: Path | str | None = None
+) -> Exported | Path:
+    """Write a model for another program: n-grams to a file named .arpa, a translator to a new directory for CTranslate2."""
+    path = require_path(output, "output", "translator-ct2")
+    if is_arpa(path):
+        if quantization != "none" or probes is not None:
+            raise UsageError(
+                f"{path} will be an ARPA file, which has no --quantization and needs no --probes; leave them out",
+                f"{path} 将是 ARPA 文件，没有 --quantization，也不需要 --probes；请去掉",
+            )
+        return export_arpa(model, path)
+    found = find_bundle(require_path(model, "model", "runs/demo/model"))
+    task = read_settings_file(found / "recipe.yaml").get("task") if (found / "recipe.yaml").is_file() else None
+    if task in COMMANDS and task != "translation":
+        why = (
+            "a directory is for CTranslate2; n-grams go to model.arpa",
+            "目录用于 CTranslate2；n 元语法请写成 model.arpa",
+        )
+        raise explain_task(task, "a translator", "翻译模型", "pocket", found, why=why)
+    given = None if probes is None else require_path(probes, "probes", "sentences.txt")
+    return export_translator(load_bundle(found), path, quantization=quantization, probes=given)
 
 
 def export_arpa(model: Path | str, output: Path | str) -> Path:
