@@ -129,6 +129,13 @@ def test_pairs(headwise: Headwise, run: Path, tmp_path: Path) -> None:
 def test_arpa(headwise: Headwise, run: Path, tmp_path: Path) -> None:
     path = tmp_path / "model.arpa"
     assert headwise("arpa", run, path).out == f"{path}\n"
+    first = path.read_text(encoding="utf-8")
+    path.unlink()
+    assert headwise("export", run, path).out == f"{path}\n"
+    assert path.read_text(encoding="utf-8") == first
+    assert json.loads(headwise("export", run, tmp_path / "again.arpa", "--json").out) == {
+        "file": str(tmp_path / "again.arpa")
+    }
     assert headwise("score", "--model", path, "the dog sleeps").status == 0
     assert headwise("arpa", run, path).status == 2
     path.write_text(path.read_text(encoding="utf-8").replace("ngram 2=", "ngram 2=9"), encoding="utf-8")

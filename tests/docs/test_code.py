@@ -24,6 +24,7 @@ LANGUAGE_MODELS = (
     "classify",
     "tag",
     "arpa",
+    "export",
     "senses",
 )  # their models are not made for the pages: tests/cli runs these commands
 QUICK = ("attend", "recipes", "schema", "describe", "translate", "evaluate")

@@ -25,16 +25,16 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "CTranslate2 and sentencepiece read without torch; its README has the ten lines of Python. Before it appears it is "
             "compared with Headwise on probe sentences: the same tokens, or nothing is written. n-grams become an ARPA file.\n\n"
             "  headwise export runs/demo demo-ct2\n"
-            "  headwise export runs/demo demo-int8 --quantization int8          # a quarter of the size\n"
-            "  headwise export runs/mine mine-ct2 --probes sentences.txt        # compared on your own sentences\n"
-            "  headwise export runs/ptb ptb.arpa.gz                             # n-grams, for KenLM and SRILM",
+            "  headwise export runs/demo demo-int8 --quantization int8\n"
+            "  headwise export runs/mine mine-ct2 --probes sentences.txt\n"
+            "  headwise export runs/ptb ptb.arpa.gz",
             "把模型写成其他程序的格式，供没有安装 Headwise 的机器使用。翻译模型成为一个目录，CTranslate2 与 sentencepiece 即可读取，"
             "无需 torch；其中的 README 有十行 Python 代码。发布之前会用探测句与 Headwise 比较：词元必须相同，否则什么也不写。"
             "n 元语法写成 ARPA 文件。\n\n"
             "  headwise export runs/demo demo-ct2\n"
-            "  headwise export runs/demo demo-int8 --quantization int8          # 大小约为四分之一\n"
-            "  headwise export runs/mine mine-ct2 --probes sentences.txt        # 用自己的句子比较\n"
-            "  headwise export runs/ptb ptb.arpa.gz                             # n 元语法，供 KenLM 与 SRILM 使用",
+            "  headwise export runs/demo demo-int8 --quantization int8\n"
+            "  headwise export runs/mine mine-ct2 --probes sentences.txt\n"
+            "  headwise export runs/ptb ptb.arpa.gz",
         ),
     )
     parser.add_argument("model", metavar="MODEL", help=say("a bundle or run", "模型或运行目录"))
@@ -50,7 +50,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         choices=QUANTIZATIONS,
         default="none",
         help=say(
-            "how weights are stored: none keeps float32; int8 is a quarter of the size and rounds more",
+            "how weights are stored: none keeps float32; int8 takes about a quarter of the room and rounds more",
             "权重的存储方式：none 保持 float32；int8 约为四分之一大小，舍入更多",
         ),
     )
