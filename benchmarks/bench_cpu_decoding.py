@@ -1,7 +1,7 @@
 """Decoding speed on a CPU: every form of a model (models/inference.py) beside transformers' `generate` and CTranslate2.
 
     python benchmarks/bench_cpu_decoding.py [--size base] [--cases 1x1 32x1 1x4 32x4] [--new-tokens 25] [--threads 2]
-                                            [--ctranslate2 PYTHON]      a Python that has ctranslate2 and numpy; else left out
+                                            [--ctranslate2 PYTHON]      a Python that has ctranslate2; else left out
 
 Measured: search alone over synthetic sources, a fixed number of new tokens, the same random weights for all. A case is
 batch × beam. Batch 1 is one sentence after the other. Before the clock starts, the share of outputs that equal `generate`'s is noted:
@@ -26,21 +26,24 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import torch
 from bench_decoding import build_pair, count_equal, run_ours, run_peer
 from harness import COMPANIONS, ROOT, Bench, Contender, Run, make_parser, product_speed, read_speed
 from sizes import SIZES, Size
 from synthetic import draw_pairs
+from tests.reference.peers import settings_of
 from transformers import MarianMTModel
 
 from headwise.errors import UsageError
+from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.incremental import IncrementalDecoder
 from headwise.models.inference import Form, Precision, choose_form, exchange
+from headwise.tasks.ctranslate2_network import build_network
 
 Sources = Sequence[Sequence[int]]
 Decode = Callable[[Sources], list[list[int]]]
 NUM_SINGLE = 6
+LONGEST = 1024
 PRECISIONS: tuple[Precision, ...] = ("fp32", "fp16", "bf16", "int8")
 WEIGHT_BYTES = {"plain": 4, "packed": 4, "fp16": 2, "bf16": 2, "int8": 1, "float32": 4}
 
@@ -48,10 +51,10 @@ WEIGHT_BYTES = {"plain": 4, "packed": 4, "fp16": 2, "bf16": 2, "int8": 1, "float
 class CTranslate2:
     """The peer's process; a request is one line each way."""
 
-    def __init__(self, python: str, weights: Path, *, threads: int) -> None:
+    def __init__(self, python: str, directory: Path, *, threads: int) -> None:
         script = ROOT / "benchmarks" / "ctranslate2_peer.py"
         self.process = subprocess.Popen(
-            [python, str(script), str(weights), str(threads)],
+            [python, str(script), str(directory), str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             encoding="utf-8",
@@ -72,9 +75,15 @@ class CTranslate2:
         self.process.communicate()
 
 
-def save_weights(peer: MarianMTModel, path: Path) -> None:
-    weights = {name: tensor.numpy() for name, tensor in peer.state_dict().items()}
-    np.savez(path, heads=np.int64(peer.config.decoder_attention_heads), **weights)
+def save_networks(peer: MarianMTModel, ours: EncoderDecoder, directory: Path) -> None:
+    """As `headwise export` writes them; the weights are the same random ones for all."""
+    names = ["<pad>", "<s>", "</s>", "<unk>"]
+    names += map(str, range(len(names), ours.output.out_features))
+    for kind, quantization in (("float32", None), ("int8", "int8")):
+        network = build_network(ours, settings_of(peer), vocabularies=(names, names), longest=LONGEST)
+        network.optimize(quantization=quantization)
+        (directory / kind).mkdir()
+        network.save(str(directory / kind))
 
 
 def build_run(decode: Decode, sources: Sources, *, batch: int) -> Run:
@@ -114,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--size", choices=sorted(SIZES), default="base")
     parser.add_argument("--cases", nargs="+", default=["1x1", "32x1", "1x4", "32x4"], metavar="BATCHxBEAM")
     parser.add_argument("--new-tokens", type=int, default=25)
-    parser.add_argument("--ctranslate2", metavar="PYTHON", help="a Python that has ctranslate2 and numpy")
+    parser.add_argument("--ctranslate2", metavar="PYTHON", help="a Python that has ctranslate2")
     options = parser.parse_args(arguments)
     if options.quick:
         options.size, options.cases, options.new_tokens, options.rounds = "tiny", ["1x1", "3x2"], 5, 1
@@ -128,8 +137,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as directory:
         other = None
         if options.ctranslate2:
-            save_weights(peer, Path(directory) / "weights.npz")
-            other = CTranslate2(options.ctranslate2, Path(directory) / "weights.npz", threads=options.threads)
+            save_networks(peer, ours, Path(directory))
+            other = CTranslate2(options.ctranslate2, Path(directory), threads=options.threads)
         for case in options.cases:
             batch, beam = map(int, case.split("x"))
             ways: dict[str, tuple[str, Decode]] = {

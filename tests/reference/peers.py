@@ -74,13 +74,13 @@ def make_peer(key: str, *, norm: str = "after", activation: str = "relu", tied: 
     return peer
 
 
-def copy_marian(peer: Peer, *, attention: str = "fused") -> EncoderDecoder:
-    """Our model with the weights of a Marian or Pegasus model of transformers."""
+def settings_of(peer: Peer, *, attention: str = "fused") -> EncoderDecoderSettings:
+    """Of our model with the shape of a Marian or Pegasus model of transformers."""
     config = peer.config
     shared = peer.model.encoder.embed_tokens.weight is peer.model.decoder.embed_tokens.weight
     kernel = Full() if attention == "full" else Fused()
     feed_forward = {"relu": Relu, "gelu": Gelu}[config.activation_function]
-    settings = EncoderDecoderSettings(
+    return EncoderDecoderSettings(
         dim=config.d_model,
         encoder=StackSettings(layers=config.encoder_layers, heads=config.encoder_attention_heads, attention=kernel),
         decoder=DecoderSettings(
@@ -96,6 +96,11 @@ def copy_marian(peer: Peer, *, attention: str = "fused") -> EncoderDecoder:
         dropout=DropoutSettings(residual=0.0, embedding=0.0),
         output_bias=True,
     )
+
+
+def copy_marian(peer: Peer, *, attention: str = "fused") -> EncoderDecoder:
+    """Our model with the weights of a Marian or Pegasus model of transformers."""
+    settings = settings_of(peer, attention=attention)
     model = build_model(
         settings,
         source_size=peer.model.encoder.embed_tokens.num_embeddings,
