@@ -35,3 +35,12 @@ def current_language() -> Language:
 def say(en: str, zh: str) -> str:
     """The sentence in the language of the moment."""
     return zh if current_language() == "zh" else en
+
+
+def clock(seconds: float | None) -> str:
+    """1:05 or 2:03:04; unknown is a dash."""
+    if seconds is None:
+        return "–"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

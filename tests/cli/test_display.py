@@ -8,8 +8,9 @@ import pytest
 from rich.console import Console
 
 from headwise.cli import display
-from headwise.cli.display import TrainingDisplay, clock, print_table
+from headwise.cli.display import TrainingDisplay, print_table
 from headwise.cli.main import _listening
+from headwise.language import clock
 from headwise.training.progress import Progress
 
 

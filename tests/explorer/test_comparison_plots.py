@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from headwise.evaluation.several_seeds import Estimate
+from headwise.explorer import comparison_plots
 from headwise.explorer.comparison_plots import COLOURS, draw_comparison, style
 from headwise.tasks.comparison_table import ComparisonResult, VariantResult
 
@@ -26,6 +27,14 @@ def test_pictures_are_written(tmp_path: Path, num_variants: int) -> None:
     pictures = draw_comparison(_comparison(tmp_path, num_variants, scored=True))
     assert [path.name for path in pictures] == ["quality.png", "learning-curves.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
+
+
+@pytest.mark.parametrize("num_variants", [1, 2, 13])
+def test_no_point_lies_on_the_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_variants: int) -> None:
+    frames: list[tuple[float, float]] = []
+    monkeypatch.setattr(comparison_plots, "save_figure", lambda figure, path: frames.append(figure.axes[0].get_ylim()))
+    comparison_plots.draw_comparison(_comparison(tmp_path, num_variants, scored=True))
+    assert frames[0] == (num_variants - 0.5, -0.5), "half a line of room above the first and below the last"
 
 
 def test_nothing_is_drawn_without_numbers(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from headwise.errors import UsageError
 from headwise.evaluation.several_seeds import Estimate
+from headwise.pocket import sentences
 from headwise.storage import write_text
 from headwise.tasks import comparison_runs, comparison_table
 from headwise.tasks.comparison import compare, step_seconds
@@ -25,7 +26,6 @@ from tests.tasks.test_training_run import Watcher
 from tests.tasks.tiny import OVERRIDES
 
 GOOD = "{kind: pocket, split: train, count: 300}"
-WORDS = ["pocket", *OVERRIDES, "training.steps=4", f"data.train={GOOD},{GOOD[:-4]}301}},missing/file"]
 
 
 @pytest.fixture(scope="module")
@@ -34,17 +34,45 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def watched(directory: Path) -> tuple[ComparisonResult, Watcher]:
-    watcher = Watcher()
-    return compare(WORDS, directory=directory, jobs=3, events=watcher), watcher
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sentences in files, which can be taken away."""
+    prefix = tmp_path_factory.mktemp("corpus") / "train"
+    for language in ("en", "de"):
+        lines = "".join(sentence.text(language) + "\n" for sentence in sentences("train", 302))
+        write_text(prefix.with_name(f"train.{language}"), lines)
+    return prefix
 
 
-def test_what_fails_does_not_stop_the_others(watched: tuple[ComparisonResult, Watcher], directory: Path) -> None:
+@pytest.fixture(scope="module")
+def words(corpus: Path) -> list[str]:
+    return ["pocket", *OVERRIDES, "training.steps=4", f"data.train={GOOD},{GOOD[:-4]}301}},{corpus}"]
+
+
+@pytest.fixture(scope="module")
+def watched(directory: Path, corpus: Path, words: list[str]) -> tuple[ComparisonResult, Watcher]:
+    """The files of the third variant vanish after they were checked, for as long as it runs."""
+    watcher, start = Watcher(), comparison_runs._start
+
+    def take_away(run: Run) -> subprocess.Popen[bytes]:
+        if str(corpus) in run.recipe.model_dump_json():
+            (corpus.with_name("train.de")).rename(corpus.with_name("away"))
+        return start(run)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(comparison_runs, "_start", take_away)
+        result = compare(words, directory=directory, jobs=3, events=watcher)
+    corpus.with_name("away").rename(corpus.with_name("train.de"))
+    return result, watcher
+
+
+def test_what_fails_does_not_stop_the_others(
+    watched: tuple[ComparisonResult, Watcher], directory: Path, corpus: Path
+) -> None:
     result, watcher = watched
     first, second, third = result.variants
     assert first.seeds == second.seeds == (1,)
     assert third.seeds == ()
-    assert "missing/file" in third.failures[0]
+    assert str(corpus) in third.failures[0]
     assert result.failed
     assert any("failed" in note for note in watcher.notes)
     assert first.parameters == second.parameters
@@ -61,7 +89,7 @@ def test_what_fails_does_not_stop_the_others(watched: tuple[ComparisonResult, Wa
 
 
 def test_a_finished_run_is_not_repeated(
-    watched: tuple[ComparisonResult, Watcher], directory: Path, monkeypatch: pytest.MonkeyPatch
+    watched: tuple[ComparisonResult, Watcher], directory: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started = []
 
@@ -70,17 +98,21 @@ def test_a_finished_run_is_not_repeated(
         return subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"])
 
     monkeypatch.setattr(comparison_runs, "_start", start)
-    again = compare(WORDS, directory=directory)
+    again = compare(words, directory=directory)
     assert started == [watched[0].variants[2].name]
     assert again.variants[0].quality == watched[0].variants[0].quality
 
 
 def test_what_another_process_trains_is_waited_for(
-    watched: tuple[ComparisonResult, Watcher], directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    watched: tuple[ComparisonResult, Watcher],
+    directory: Path,
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A killed comparison leaves a run that trains on. It is let finish, and one that was only stopped is taken over."""
-    words, events, started = WORDS[:-1] + [f"data.train={GOOD}", "model.norm.kind=layer,rms"], Watcher(), []
-    runs = plan_comparison(words, directory=tmp_path)
+    norms, events, started = words[:-1] + [f"data.train={GOOD}", "model.norm.kind=layer,rms"], Watcher(), []
+    runs = plan_comparison(norms, directory=tmp_path)
     for run in runs:
         run.directory.mkdir(parents=True)
     locks = {run.label: take_lock(run.directory) for run in runs}
@@ -111,10 +143,10 @@ def test_what_another_process_trains_is_waited_for(
         time_sleep(0.05)
 
     rounds: list[float] = []
-    watched_runs, time_sleep = plan_comparison(WORDS, directory=directory), time.sleep
+    watched_runs, time_sleep = plan_comparison(words, directory=directory), time.sleep
     monkeypatch.setattr(comparison_runs, "_start", start)
     monkeypatch.setattr(comparison_runs.time, "sleep", wait)
-    result = compare(words, directory=tmp_path, events=events)
+    result = compare(norms, directory=tmp_path, events=events)
     assert not result.failed
     assert started == [runs[1].label, runs[1].label]
     assert [note for note in events.notes if "another process" in note and "waiting for it" in note] == events.notes
@@ -122,20 +154,20 @@ def test_what_another_process_trains_is_waited_for(
 
 
 def test_another_recipe_is_refused_with_what_differs(
-    watched: tuple[ComparisonResult, Watcher], directory: Path
+    watched: tuple[ComparisonResult, Watcher], directory: Path, words: list[str]
 ) -> None:
     with pytest.raises(
         UsageError, match=r"(?s)a comparison with other settings.*model.dim: 16 → 32.*another --directory"
     ):
-        compare([*WORDS, "model.dim=32"], directory=directory)
+        compare([*words, "model.dim=32"], directory=directory)
 
 
 def test_a_run_counts_as_finished_with_its_own_recipe_only(
-    watched: tuple[ComparisonResult, Watcher], directory: Path
+    watched: tuple[ComparisonResult, Watcher], directory: Path, words: list[str]
 ) -> None:
-    run = plan_comparison(WORDS, directory=directory)[0]
+    run = plan_comparison(words, directory=directory)[0]
     assert finished_results(run) is not None
-    longer = plan_comparison([*WORDS, "training.steps=5"], directory=directory)[0]
+    longer = plan_comparison([*words, "training.steps=5"], directory=directory)[0]
     assert finished_results(longer) is None
     assert last_step(run.directory / "log.jsonl") == 4
     assert last_step(directory / "nowhere") == 0
@@ -176,6 +208,26 @@ def test_only_a_significant_difference_is_called_one() -> None:
     assert verdict(0.4, 0.2) == "no significant difference (p = 0.20)"
     assert verdict(0.9, 0.03) == "better (p = 0.030)"
     assert verdict(-0.9, 0.03) == "worse (p = 0.030)"
+
+
+def test_notes_are_about_what_was_measured_only() -> None:
+    def variant(name: str, *, seeds: tuple[int, ...], **more: Any) -> VariantResult:
+        quality = {"bleu": Estimate(30.0, 29.0, 31.0)} if seeds else {}
+        return VariantResult(
+            name, seeds, quality, {}, more.pop("differences", {}), None, None, None, None, None, **more
+        )
+
+    def remarks(*variants: VariantResult) -> str:
+        return "\n".join(ComparisonResult(Path("x"), variants, "tok:13a", 2, {}, {}).remarks())
+
+    lost = [variant(name, seeds=(), failures=("seed 1: no", "seed 2: no")) for name in ("a", "b")]
+    assert remarks(*lost).splitlines() == [f"{name} failed: seed {seed}: no" for name in ("a", "b") for seed in (1, 2)]
+    one = remarks(variant("a", seeds=(1,)), lost[1])
+    assert "Differences" not in one
+    assert "tok:13a\nOne seed: intervals" in one
+    both = remarks(variant("a", seeds=(1, 2)), variant("b", seeds=(1, 2), differences={"bleu": Estimate(1, 0, 2, 0.1)}))
+    assert "Differences are from 'a'. tok:13a\nIntervals cover the test set and 2 seeds" in both
+    assert "2 runs shared the machine" in both
 
 
 def test_the_reason_is_that_of_this_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,15 @@ def test_a_run_is_not_overwritten(tmp_path):
         train_in(tmp_path / "other", resume=True)
 
 
+def test_a_run_may_begin_beside_data_prepared_for_it(tmp_path):
+    (tmp_path / "data").mkdir()
+    with pytest.raises(UsageError, match="files that are not a run"):
+        train_in(tmp_path)
+    (tmp_path / "data" / "prepared.json").write_text("{}", encoding="utf-8")
+    train_in(tmp_path, steps=2)
+    assert (tmp_path / "data" / "prepared.json").exists()
+
+
 def test_a_run_that_saved_nothing_may_begin_anew_with_any_recipe(tmp_path, caplog):
     RunDirectory.open(tmp_path, recipe=RECIPE).close()
     (tmp_path / "checkpoints" / "step-1.incomplete").mkdir(parents=True)

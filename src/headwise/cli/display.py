@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from headwise.language import say
+from headwise.language import clock, say
 
 if TYPE_CHECKING:
     from headwise.models.describe import ModelDescription
@@ -48,15 +48,6 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, title
     if title is not None:  # not the table's own, which would be wrapped to the table's width
         console.print(title, style="bold")
     console.print(table)
-
-
-def clock(seconds: float | None) -> str:
-    """1:05 or 2:03:04; unknown is a dash."""
-    if seconds is None:
-        return "–"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 class TrainingDisplay:

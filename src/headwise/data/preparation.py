@@ -43,6 +43,8 @@ DESCRIPTION = "prepared.json"
 _BLOCK = 8192
 _PLANNED_PAIRS = 20_000
 _SURVEY_REPORT = 1 << 20
+SEED = 1
+"""Of the samples that are drawn from large corpora. Not that of training: runs that differ in their seed learn from the same data."""
 Progress = Callable[[str, int], None]
 """Called with (stage, pairs so far)."""
 
@@ -68,13 +70,23 @@ class PreparedData:
 
 
 def prepare_data(
-    data: DataSettings, text: TextSettings, directory: Path, *, seed: int = 0, progress: Progress | None = None
+    data: DataSettings,
+    text: TextSettings,
+    directory: Path,
+    *,
+    seed: int = SEED,
+    earlier_seed: int | None = None,
+    progress: Progress | None = None,
 ) -> PreparedData:
-    """Make tokenizers and stores under `directory`, or open what is there from the same settings and files."""
+    """Make tokenizers and stores under `directory`, or open what is there from the same settings and files.
+
+    `earlier_seed`: what is there may have been drawn with this one, that of training, as it was before there was `SEED`.
+    """
     wanted = describe_inputs(data, text, seed)
+    usable = {wanted} if earlier_seed is None else {wanted, describe_inputs(data, text, earlier_seed)}
     if (directory / DESCRIPTION).exists():
         try:
-            if read_json(directory / DESCRIPTION).get("inputs") == wanted:
+            if read_json(directory / DESCRIPTION).get("inputs") in usable:
                 return open_prepared(directory)
         except CheckpointError as error:
             logger.warning("%s", say(f"{error}; it is made again from the corpora", f"{error}；将由语料重新生成"))
@@ -118,7 +130,7 @@ def open_prepared(directory: Path) -> PreparedData:
     return PreparedData(tokenizers, TokenStore(directory / "train"), valid, *rows, vocabulary)
 
 
-def describe_inputs(data: DataSettings, text: TextSettings, seed: int) -> str:
+def describe_inputs(data: DataSettings, text: TextSettings, seed: int = SEED) -> str:
     """A hash of everything the result depends on: settings, and size and time of the files."""
     files = []
     # The test set decides about training pairs only where those that leak are left out.

@@ -68,7 +68,7 @@ def _draw_quality(result: ComparisonResult, fonts: Fonts) -> Path:
         axes.plot([found.value], [number], "o", color=colour, markersize=6)
     labels = make_labels([variant.name for variant in shown], fonts)
     axes.set_yticks(range(len(shown)), labels.texts)
-    axes.invert_yaxis()
+    axes.set_ylim(len(shown) - 0.5, -0.5)  # the first on top, and half a line of room above and below
     name = ("BLEU", "BLEU") if metric == "bleu" else ("Accuracy in %", "准确率（%）")
     axes.set_xlabel(
         fonts.say(f"{name[0]} of the test set, mean over seeds, 95 % interval", f"测试集{name[1]}，种子平均，95% 区间")

@@ -8,6 +8,7 @@ Tested with a fake clock, and with every kernel once at toy size.
 """
 
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -18,11 +19,12 @@ import torch
 
 from headwise.attention.choices import AttentionSettings, Linformer
 from headwise.errors import CheckpointError, HeadwiseError, UsageError
-from headwise.language import say
+from headwise.language import clock, say
 from headwise.planning.available import available_memory
 from headwise.storage import read_json, write_json, write_text
 from headwise.tasks.attention_points import Conditions, Point, measure_point
-from headwise.tasks.attention_table import AttentionComparison, as_markdown, fit_slope
+from headwise.tasks.attention_progress import TimeLeft, foretell
+from headwise.tasks.attention_table import AttentionComparison, as_markdown
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.machine import describe_machine
 
@@ -80,24 +82,32 @@ def compare_attention(
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         **describe_machine(torch.device(conditions.device)),
     }
-    total, done = len(kernels) * len(lengths), 0
-    for name, settings in kernels.items():
-        tried: list[Point] | None = None
-        for length in lengths:
-            done += 1
-            if (name, length) not in found or found[name, length].skipped is not None:
-                watcher.count(say(f"{name} at {length:,}", f"{name}，长度 {length:,}"), done - 1, total)
-                before = _measured(found.values(), name, length)
-                if not before:
-                    tried = _try_shorter(name, settings, length, conditions, measure) if tried is None else tried
-                    before = tried
-                found[name, length] = _one_point(name, settings, length, conditions, before, measure)
-                result = AttentionComparison(place, conditions, machine, tuple(found.values()))
-                _write(result)
-    watcher.count(say("points", "测点"), total, total)
+    total = [(name, length) for name in kernels for length in lengths]
+    remaining = [one for one in total if one not in found or found[one].skipped is not None]
+    time_left = TimeLeft(found.values(), longest=MAX_SECONDS[conditions.device])
+    tried: dict[str, list[Point]] = {}
+    while remaining:
+        name, length = remaining[0]
+        watcher.count(_describe(name, length, time_left.left(remaining)), len(total) - len(remaining), len(total))
+        began = time.monotonic()
+        before = _measured(found.values(), name, length)
+        if not before:
+            if name not in tried:
+                tried[name] = _try_shorter(name, kernels[name], length, conditions, measure)
+            before = tried[name]
+        found[name, length] = _one_point(name, kernels[name], length, conditions, before, measure)
+        time_left.add(found[name, length], time.monotonic() - began)
+        remaining.pop(0)
+        _write(AttentionComparison(place, conditions, machine, tuple(found.values())))
+    watcher.count(say("points", "测点"), len(total), len(total))
     result = AttentionComparison(place, conditions, machine, tuple(found.values()))
     _write(result)
     return result
+
+
+def _describe(name: str, length: int, seconds: float | None) -> str:
+    left = clock(seconds)
+    return say(f"{name} at {length:,}, about {left} left; points", f"{name}，长度 {length:,}，约剩 {left}；测点")
 
 
 def _measured(points: Iterable[Point], name: str, length: int) -> list[Point]:
@@ -150,8 +160,8 @@ def will_not_fit(length: int, before: Sequence[Point], conditions: Conditions) -
     known = sorted((point for point in before if point.skipped is None), key=lambda point: point.length)
     if not known:
         return None
-    seconds = _foretell([(point.length, point.both_seconds) for point in known], length)
-    memory = _foretell([(point.length, point.memory_mib) for point in known], length)
+    seconds = foretell([(point.length, point.both_seconds) for point in known], length)
+    memory = foretell([(point.length, point.memory_mib) for point in known], length)
     free = available_memory(torch.device(conditions.device))
     if memory is not None and free is not None and memory * MIB > MEMORY_SHARE * free:
         need, have = memory / 1024, free / MIB / 1024
@@ -162,15 +172,6 @@ def will_not_fit(length: int, before: Sequence[Point], conditions: Conditions) -
     if seconds is not None and seconds > MAX_SECONDS[conditions.device]:
         return say(f"one run would take about {seconds:,.0f} s", f"一次约需 {seconds:,.0f} 秒")
     return None
-
-
-def _foretell(known: Sequence[tuple[int, float | None]], length: int) -> float | None:
-    pairs = [(size, value) for size, value in known if value is not None and value > 0][-2:]
-    if not pairs:
-        return None
-    slope = fit_slope(pairs) if len(pairs) > 1 else 2.0
-    size, value = pairs[-1]
-    return value * (length / size) ** min(max(slope or 0.0, 0.0), 2.5)
 
 
 def _read_points(path: Path, conditions: Conditions) -> dict[tuple[str, int], Point]:

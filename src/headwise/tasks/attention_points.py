@@ -184,8 +184,16 @@ def median_seconds(run: Callable[[], object], device: torch.device) -> float:
         last = _seconds(run, device)
         if last > SECONDS_PER_CASE:
             break  # so long that warming up has shown itself in one run
-    num_runs = max(MIN_RUNS, min(MAX_RUNS, int(SECONDS_PER_CASE / max(last, 1e-9))))
-    return statistics.median(_seconds(run, device) for _ in range(num_runs))
+    return statistics.median(_seconds(run, device) for _ in range(_num_runs(last)))
+
+
+def _num_runs(seconds: float) -> int:
+    return max(MIN_RUNS, min(MAX_RUNS, int(SECONDS_PER_CASE / max(seconds, 1e-9))))
+
+
+def repeated_seconds(seconds: float) -> float:
+    """What `median_seconds` takes for a run of so many."""
+    return ((1 if seconds > SECONDS_PER_CASE else WARM_UP) + _num_runs(seconds)) * seconds
 
 
 def _seconds(run: Callable[[], object], device: torch.device) -> float:

@@ -6,6 +6,7 @@ called one only when it is significant at 5 %. Time per step and memory are thos
 Quality is BLEU (and chrF) of a translator, the accuracy of a tagger or classifier.
 
     DIR/comparison.json    DIR/comparison.md    DIR/quality.png    DIR/learning-curves.png    DIR/runs/VARIANT/seed-N/
+    DIR/prepared/          data that runs share: the same files as in their own data/, under a second name
 
 Tested with real tiny runs, with a variant that fails, and with hand-made outcomes whose table is known.
 """
@@ -45,7 +46,7 @@ def compare(
     """Train every variant with every seed, measure, and write the table; a second call goes on where the first ended."""
     place = Path(directory)
     runs = plan_comparison(words, seeds=seeds, directory=place)
-    outcomes = run_all(runs, jobs=jobs, events=events or Silence())
+    outcomes = run_all(runs, directory=place, jobs=jobs, events=events or Silence())
     result = summarize(outcomes, directory=place, jobs=jobs)
     write_json(place / "comparison.json", result.as_dict())
     write_text(place / "comparison.md", as_markdown(result))
@@ -69,7 +70,7 @@ def summarize(outcomes: Sequence[Outcome], *, directory: Path, jobs: int) -> Com
     return ComparisonResult(
         directory=directory,
         variants=tuple(variants),
-        signature=signature() if scores[names[0]] else "",
+        signature=signature() if any(scores.values()) else "",
         jobs=jobs,
         machine={"date": datetime.now(UTC).strftime("%Y-%m-%d"), **describe_machine(recipe.training.device)},
         curves={

@@ -2,7 +2,7 @@
 
 A process each, because what one run leaves behind (compiled code, cached memory, a device out of memory) must not touch the next
 one's numbers. A finished run is not repeated, one that was cut short goes on from its checkpoint, and a run directory with another
-recipe in it is refused before anything is started. If one fails, the others go on; a signal is passed on, and all of them save. A comparison that
+recipe in it is refused before anything is started, and so is what all of them would refuse (comparison_data.py). If one fails, the others go on; a signal is passed on, and all of them save. A comparison that
 is killed cannot pass anything on: what it had started trains on, and the same command waits for it instead of training beside it.
 
 Tested with runs that finish, fail, are stopped and are trained by someone else, and with a changed recipe.
@@ -21,11 +21,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import headwise
+from headwise.data.sharing import link_prepared
 from headwise.data.splitting import Part
 from headwise.errors import HeadwiseError, UsageError
-from headwise.language import say
+from headwise.language import clock, say
 from headwise.settings import read_settings_file
 from headwise.storage import read_json, write_text
+from headwise.tasks.comparison_data import prepare_runs
 from headwise.tasks.comparison_plan import Run
 from headwise.tasks.events import Events
 from headwise.tasks.recipe import check_recipe as read_recipe
@@ -87,8 +89,8 @@ def finished_results(run: Run) -> dict[str, Any] | None:
     return results
 
 
-def run_all(runs: Sequence[Run], *, jobs: int, events: Events) -> list[Outcome]:
-    """Start, watch and collect; the outcomes stand in the order of the runs."""
+def run_all(runs: Sequence[Run], *, directory: Path, jobs: int, events: Events) -> list[Outcome]:
+    """Check, prepare, start, watch and collect; the outcomes stand in the order of the runs."""
     check_runs(runs)
     done = {run.label: results for run in runs if (results := finished_results(run)) is not None}
     if done:
@@ -96,6 +98,7 @@ def run_all(runs: Sequence[Run], *, jobs: int, events: Events) -> list[Outcome]:
             say(f"{len(done)} of {len(runs)} runs are finished already", f"{len(runs)} 次运行中已有 {len(done)} 次完成")
         )
     waiting = [run for run in runs if run.label not in done]
+    prepared = prepare_runs(waiting, directory=directory, events=events) if waiting else {}
     failures: dict[str, str] = {}
     working: dict[str, _Working] = {}
     watch, elsewhere = _Watch(runs, finished=set(done), jobs=jobs), _Elsewhere(events)
@@ -107,6 +110,8 @@ def run_all(runs: Sequence[Run], *, jobs: int, events: Events) -> list[Outcome]:
                     done[run.label] = results
                     watch.finished.add(run.label)
                 else:
+                    if run.label in prepared:
+                        link_prepared(prepared[run.label], run.directory / "data")
                     working[run.label] = _Working(run, _said_so_far(run), _start(run))
             time.sleep(POLL_SECONDS)
             for label, (run, said, process) in list(working.items()):
@@ -223,14 +228,14 @@ class _Watch:
 
     def describe(self, working: Sequence[Run]) -> str:
         done, total = self.counts()
-        new, left = done - self.before, total - done
-        seconds = (time.monotonic() - self.began) / new * left if new > 0 else None
-        minutes = "–" if seconds is None else f"{int(seconds // 60)}:{int(seconds % 60):02}"
+        new, rest = done - self.before, total - done
+        seconds = (time.monotonic() - self.began) / new * rest if new > 0 else None
+        left = clock(seconds)
         names = ", ".join(f"{run.label} {self._steps(run)}/{run.recipe.training.steps}" for run in working)
         number = len(self.finished)
         return say(
-            f"{number}/{len(self.runs)} runs done, left {minutes}, now {names or '–'}; steps",
-            f"已完成 {number}/{len(self.runs)} 次运行，剩余 {minutes}，正在 {names or '–'}；步数",
+            f"{number}/{len(self.runs)} runs done, left {left}, now {names or '–'}; steps",
+            f"已完成 {number}/{len(self.runs)} 次运行，剩余 {left}，正在 {names or '–'}；步数",
         )
 
     def _steps(self, run: Run) -> int:

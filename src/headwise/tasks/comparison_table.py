@@ -111,14 +111,30 @@ class ComparisonResult:
         return [_row(variant, self.yardstick) for variant in self.variants]
 
     def remarks(self) -> list[str]:
-        """What a reader of the table must know."""
-        first, num_seeds = self.variants[0], max(len(variant.seeds) for variant in self.variants)
-        lines = [
-            say(
-                f"Differences are from {first.name!r}. {self.signature}".rstrip(),
-                f"差异相对于 {first.name!r}。{self.signature}",
+        """What a reader of the table must know: of what was measured only, and why the rest was not."""
+        lines = self._reading() if any(variant.quality for variant in self.variants) else []
+        if self.jobs > 1 and any(variant.seeds for variant in self.variants):
+            lines.append(
+                say(
+                    f"{self.jobs} runs shared the machine: times are not those of a run by itself.",
+                    f"{self.jobs} 次运行同时占用本机：用时并非单独运行的用时。",
+                )
             )
-        ]
+        for variant in self.variants:
+            lines += [say(f"{variant.name} failed: {why}", f"{variant.name} 失败：{why}") for why in variant.failures]
+        return lines
+
+    def _reading(self) -> list[str]:
+        """How scores and their intervals are to be read."""
+        first, num_seeds = self.variants[0], max(len(variant.seeds) for variant in self.variants)
+        lines = [self.signature] if self.signature else []
+        if any(variant.differences for variant in self.variants):
+            lines = [
+                say(
+                    f"Differences are from {first.name!r}. {self.signature}".rstrip(),
+                    f"差异相对于 {first.name!r}。{self.signature}",
+                )
+            ]
         if num_seeds > 1:
             lines.append(
                 say(
@@ -141,15 +157,6 @@ class ComparisonResult:
                     f"区间在 0 与 100 处截断，分数到此为止：{num_seeds} 个种子难以说明种子间差异；请给三个或更多（--seeds 1,2,3）。",
                 )
             )
-        if self.jobs > 1:
-            lines.append(
-                say(
-                    f"{self.jobs} runs shared the machine: times are not those of a run by itself.",
-                    f"{self.jobs} 次运行同时占用本机：用时并非单独运行的用时。",
-                )
-            )
-        for variant in self.variants:
-            lines += [say(f"{variant.name} failed: {why}", f"{variant.name} 失败：{why}") for why in variant.failures]
         return lines
 
 

@@ -119,7 +119,7 @@ def _checked_recipe(recipe: Recipe | str | Path, directory: Path, overrides: Seq
 
 def _begin(recipe: Recipe, directory: Path, watcher: Events, *, resume: bool) -> tuple[RunDirectory, PreparedData]:
     """Open the run and prepare its data."""
-    return begin_run(directory, recipe, lambda: _prepare(recipe, directory / "data", watcher), resume=resume)
+    return begin_run(directory, recipe, lambda: prepare(recipe, directory / "data", watcher), resume=resume)
 
 
 def check_run(recipe: Recipe, *, directory: Path, events: Events | None = None, anyway: bool = False) -> RunSummary:
@@ -127,7 +127,7 @@ def check_run(recipe: Recipe, *, directory: Path, events: Events | None = None, 
     watcher = events or Silence()
     choose_device(recipe.training.device)
     check_start(recipe, num_processes=int(os.environ.get("WORLD_SIZE", "1")), anyway=anyway)
-    prepared = _prepare(recipe, directory, watcher)
+    prepared = prepare(recipe, directory, watcher)
     model = _new_model(recipe, prepared)
     shape = row_shape(recipe, prepared)
     warn_of_small_corpus(recipe.training, shape, prepared.train)
@@ -135,7 +135,8 @@ def check_run(recipe: Recipe, *, directory: Path, events: Events | None = None, 
     return RunSummary(None, recipe, {"pairs": len(prepared.train), "parameters": count_parameters(model)})
 
 
-def _prepare(recipe: Recipe, directory: Path, watcher: Events) -> PreparedData:
+def prepare(recipe: Recipe, directory: Path, watcher: Events) -> PreparedData:
+    """The data of a recipe, made or opened, with all that can be wrong with it said."""
     check_named_files(recipe)
     watcher.note(say("preparing the data …", "正在准备数据……"))
     check_test(recipe)
@@ -148,7 +149,7 @@ def _prepare(recipe: Recipe, directory: Path, watcher: Events) -> PreparedData:
         recipe.data,
         recipe.text,
         directory,
-        seed=recipe.training.seed,
+        earlier_seed=recipe.training.seed,
         progress=lambda part, done: watcher.count(labels.get(part, part), done, None),
     )
     watcher.note(FilterReport.from_json(prepared.train.details["report"]).describe())

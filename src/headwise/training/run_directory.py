@@ -32,6 +32,9 @@ from headwise.training.run_recipe import Complete, check_recipe, read_run_recipe
 
 logger = logging.getLogger(__name__)
 
+PREPARED = "prepared.json"
+"""What prepared data describes itself in, under `data/`."""
+
 
 class RunDirectory:
     """An open, locked run; use `with RunDirectory.open(...) as run`."""
@@ -181,15 +184,23 @@ def check_directory(path: Path, recipe: Mapping[str, Any], *, resume: bool, comp
         check_recipe(read_run_recipe(path / RECIPE, complete), recipe, file=path / RECIPE)
     elif held:
         _say_begun_anew(path, recipe, complete, resume=resume)
-    elif path.is_dir() and any(
-        child.name != ".lock" and not child.name.endswith(INCOMPLETE) for child in path.iterdir()
-    ):
+    elif path.is_dir() and any(_is_foreign(child) for child in path.iterdir()):
         raise UsageError(
             f"{path} holds files that are not a run; choose a new or empty directory",
             f"{path} 中有不属于运行的文件；请选择新的或空的目录",
         )
     elif resume:
         logger.warning("%s", say(f"nothing to resume in {path}: starting anew", f"{path} 中没有可继续的运行：重新开始"))
+
+
+def _is_foreign(child: Path) -> bool:
+    """Whether it is nothing of ours; data may have been prepared for a run before it begins."""
+    ours = (
+        child.name == ".lock"
+        or child.name.endswith(INCOMPLETE)
+        or (child.name == "data" and (child / PREPARED).is_file())
+    )
+    return not ours
 
 
 def has_learnt(path: Path) -> bool:
