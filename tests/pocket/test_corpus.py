@@ -22,6 +22,7 @@ from headwise.pocket import (
     sentence,
     sentence_count_lower_bound,
     sentences,
+    texts,
 )
 from headwise.pocket.draw import Draw
 
@@ -120,3 +121,15 @@ def test_wrong_names_are_refused() -> None:
         sentence("dev", 0)
     with pytest.raises(LanguageError, match=r"fr.*en, zh, de.*pass one"):
         sentence("train", 0).text("fr")
+
+
+@pytest.mark.parametrize("languages", [("en", "de"), ("zh", "en"), ("de",)])
+@pytest.mark.parametrize("split", ["train", "unseen"])
+def test_texts_are_those_of_the_sentences(split: str, languages: tuple[str, ...]) -> None:
+    expected = [tuple(one.text(language) for language in languages) for one in sentences(split, 41, seed=3)]
+    assert list(texts(split, 41, languages, seed=3)) == expected
+
+
+def test_texts_of_an_unknown_language_are_refused() -> None:
+    with pytest.raises(LanguageError, match="got language 'fr'"):
+        next(texts("train", 1, ("en", "fr")))

@@ -43,6 +43,9 @@ def test_a_plan_of_this_machine_measures_it(monkeypatch: pytest.MonkeyPatch) -> 
     assert plan.tokens_per_second > 0
     assert plan.fits
     assert len(plan.tables()) == 3
+    (remark,) = plan.remarks()
+    assert "--device h200 does: h200, h100, a100" in remark
+    assert "attention" in str(plan.tables()[2])
 
 
 def test_a_large_batch_is_drawn_out_from_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,3 +200,13 @@ def test_what_does_not_fit_is_planned_with_a_remedy_that_does() -> None:
 
 def test_published_figures_are_not_called_measured() -> None:
     assert plan_recipe(made_recipe(), device="h200").as_dict()["device"]["measured"] is False
+
+
+def test_attention_without_a_kernel_of_its_own_is_said_to_be_among_the_products() -> None:
+    fused = plan_recipe("pocket", device="h200")
+    assert tuple(row[0] for row in fused.tables()[2][2][1::-1]) == ("attention", "matrix products")
+    written_out = replace(fused, seconds=replace(fused.seconds, attention=0.0))
+    assert [row[0] for row in written_out.tables()[2][2][:2]] == [
+        "matrix products, attention's too",
+        "between them, softmax too",
+    ]

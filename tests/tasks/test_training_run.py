@@ -79,8 +79,11 @@ def test_the_watcher_hears_of_everything(tmp_path: Path) -> None:
 
 
 def test_checking_trains_nothing(tmp_path: Path) -> None:
-    summary = check_run(tiny_recipe(), directory=tmp_path / "data")
-    assert summary.results == {"pairs": 300, "parameters": summary.results["parameters"]}
+    watcher = Watcher()
+    summary = check_run(tiny_recipe("training.device=cpu"), directory=tmp_path / "data", events=watcher)
+    assert set(summary.results) == {"pairs", "parameters", "expected_seconds"}
+    assert summary.results["pairs"] == 300
+    assert "of training on this machine" in watcher.notes[-1]
     assert summary.model is None
 
 

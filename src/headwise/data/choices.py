@@ -207,10 +207,10 @@ def read_pocket(corpus: PocketCorpus, *, source: str, target: str) -> Iterator[P
 
 
 def _speak_pocket(split: str, count: int, seed: int, source: str, target: str) -> Iterator[Pair]:
-    from headwise.pocket import sentences  # here, because few runs need the grammar
+    from headwise.pocket import texts  # here, because few runs need the grammar
 
-    for number, sentence in enumerate(sentences(split, count, seed=seed), start=1):
-        yield Pair(sentence.text(source), sentence.text(target), f"pocket:{split}", number)
+    for number, (left, right) in enumerate(texts(split, count, (source, target), seed=seed), start=1):
+        yield Pair(left, right, f"pocket:{split}", number)
 
 
 @lru_cache(maxsize=2)

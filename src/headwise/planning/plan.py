@@ -5,10 +5,11 @@ from typing import Any
 
 from headwise.errors import UsageError
 from headwise.language import say
-from headwise.planning.hardware import GIB, Hardware
+from headwise.planning.hardware import DEVICES, GIB, Hardware
 from headwise.planning.predicting import Execution, MemoryParts, StepSeconds
 from headwise.planning.remedies import MARGIN_OF_MEMORY, Proposal
 from headwise.planning.scaling import Layout, Scaling
+from headwise.planning.units import clock_of, mebibytes, span_of
 
 Rows = list[tuple[str, ...]]
 Table = tuple[str, tuple[str, ...], Rows]
@@ -102,6 +103,14 @@ class Plan:
         remarks = []
         if not self.fits:
             remarks.append(say(*self.smaller.describe()))
+        if self.hardware.kind == "cpu" and self.each.devices == 1:
+            names = ", ".join(DEVICES)
+            remarks.append(
+                say(
+                    f"This is the plan of this machine's CPU. --device plans a GPU on paper, as --device h200 does: {names}",
+                    f"这是本机 CPU 的计划。用 --device 可以在纸面上为 GPU 做计划，例如 --device h200；可选：{names}",
+                )
+            )
         if self.together is not None and (few := self._fewer_as_fast(self.together)) is not None:
             remarks.append(self._say_no_faster(self.together, few))
         return remarks
@@ -160,7 +169,7 @@ class Plan:
             return [(say("not possible", "无法进行"), str(self.refusal))]
         return [
             (say("target tokens per second", "每秒目标词元"), f"{self.speed(self.update):,.0f}"),
-            (say("one update", "一次更新"), f"{1e3 * self.update.step_seconds:,.1f} ms"),
+            (say("one update", "一次更新"), span_of(self.update.step_seconds)),
             (
                 say(f"{self.run.steps:,} updates", f"{self.run.steps:,} 次更新"),
                 clock_of(self.run.steps * self.update.step_seconds),
@@ -176,24 +185,28 @@ class Plan:
             "activations": say("activations kept for backward", "为反向保留的激活"),
             "workspace": say("loss and work space", "损失与工作区"),
         }
-        rows: Rows = [(title, _mebibytes(getattr(self.memory, name))) for name, title in titles.items()]
+        rows: Rows = [(title, mebibytes(getattr(self.memory, name))) for name, title in titles.items()]
         verdict = say("fits", "放得下") if self.fits else say("does NOT fit", "放不下")
-        rows.append((say("all", "合计"), _mebibytes(self.memory.total)))
-        rows.append((say("there is room for", "可用"), f"{_mebibytes(self.hardware.memory)} ({verdict})"))
+        rows.append((say("all", "合计"), mebibytes(self.memory.total)))
+        rows.append((say("there is room for", "可用"), f"{mebibytes(self.hardware.memory)} ({verdict})"))
         return say("Memory of one device", "每个设备的内存"), (say("part", "部分"), say("predicted", "预测")), rows
 
     def _time_table(self) -> Table:
+        # Without a kernel of its own, as with dropout on a CPU, attention is products and what lies between them.
+        fused = self.seconds.attention > 0
         titles = {
-            "products": say("matrix products", "矩阵乘"),
-            "attention": say("attention", "注意力"),
-            "other": say("between them", "其间"),
+            "products": say("matrix products", "矩阵乘")
+            if fused
+            else say("matrix products, attention's too", "矩阵乘（含注意力的）"),
+            **({"attention": say("attention", "注意力")} if fused else {}),
+            "other": say("between them", "其间") if fused else say("between them, softmax too", "其间（含 softmax）"),
             "optimizer": say("optimiser", "优化器"),
             "launches": say("waiting for launches", "等待启动"),
         }
         rows: Rows = [
             (
                 title,
-                f"{1e3 * getattr(self.seconds, name):,.2f} ms",
+                span_of(getattr(self.seconds, name)),
                 f"{getattr(self.seconds, name) / self.seconds.total:.0%}",
             )
             for name, title in titles.items()
@@ -229,10 +242,10 @@ class Plan:
     def _scaling_row(self, title: str, scaling: Scaling) -> tuple[str, ...]:
         return (
             title,
-            f"{1e3 * scaling.compute_seconds:,.1f} ms",
+            span_of(scaling.compute_seconds),
             f"{scaling.traffic / 1e6:,.0f} MB",
-            f"{1e3 * scaling.traffic / self.hardware.link:,.1f} ms",
-            f"{1e3 * scaling.exposed_seconds:,.1f} ms",
+            span_of(scaling.traffic / self.hardware.link),
+            span_of(scaling.exposed_seconds),
             f"{self.efficiency(scaling):.0%}",
             f"{self.speed(scaling):,.0f}",
             clock_of(self.run.steps * scaling.step_seconds),
@@ -277,15 +290,3 @@ class Plan:
             "tokens_per_second": self.speed(scaling),
             "efficiency": self.efficiency(scaling),
         }
-
-
-def clock_of(seconds: float) -> str:
-    """3 s, 4 min, 5.1 h or 6.2 days."""
-    for unit, size in ((say("days", "天"), 86400.0), (say("h", "小时"), 3600.0), (say("min", "分"), 60.0)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.1f} {say('s', '秒')}"
-
-
-def _mebibytes(count: float) -> str:
-    return f"{count / (1 << 20):,.0f} MiB"

@@ -28,7 +28,7 @@ Perfekt in questions and with *schon* and *noch nie*; *you* is *du*.
 >>> one.text("en"), one.text("zh"), one.text("de")  # doctest: +SKIP
 """
 
-from headwise.pocket.corpus import SPLITS, SplitError, held_out, sentence, sentences
+from headwise.pocket.corpus import SPLITS, SplitError, held_out, sentence, sentences, texts
 from headwise.pocket.judging import pronoun_words, pronouns_correct, pronouns_word_for_word
 from headwise.pocket.notes import NOTES_EXAMPLES
 from headwise.pocket.pattern import Pattern, patterns
@@ -52,4 +52,5 @@ __all__ = [
     "sentence",
     "sentence_count_lower_bound",
     "sentences",
+    "texts",
 ]

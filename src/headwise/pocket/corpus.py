@@ -5,15 +5,16 @@ Train, valid and test divide the sentences by a hash of the English text; unseen
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import NamedTuple
 from zlib import crc32
 
 from headwise.pocket.draw import Draw
 from headwise.pocket.lexicon import adjectives, nouns, verb
-from headwise.pocket.pattern import pattern_wheel
-from headwise.pocket.sentence import Sentence, capitalise
-from headwise.pocket.template import render
+from headwise.pocket.pattern import Pattern, Slots, Wording, pattern_wheel
+from headwise.pocket.sentence import LanguageError, Sentence, capitalise, detokenise
+from headwise.pocket.template import Token, render
 
 SPLITS = ("train", "valid", "test", "unseen")
 HELD_OUT_PERCENT = 7
@@ -51,7 +52,27 @@ def split_of(text: str) -> str:
     return "valid" if bucket == 0 else "test" if bucket == 1 else "train"
 
 
-def attempt(split: str, key: str) -> Sentence | None:
+class _Drawn(NamedTuple):
+    """A meaning that belongs to a split, put into words in English so far."""
+
+    pattern: Pattern
+    pairs: list[tuple[str, str]]
+    wording: Wording
+    slots: Slots
+    english: tuple[Token, ...]
+
+    def words(self, language: str) -> tuple[Token, ...]:
+        match language:
+            case "en":
+                return self.english
+            case "zh":
+                return tuple(render(self.wording.zh, "zh", self.slots))
+            case "de":
+                return capitalise(render(self.wording.de, "de", self.slots))
+        raise LanguageError(language)
+
+
+def attempt(split: str, key: str) -> _Drawn | None:
     """Draw one sentence; None if it belongs to another split."""
     draw = Draw(key)
     pattern = draw.choose(pattern_wheel())
@@ -61,13 +82,10 @@ def attempt(split: str, key: str) -> Sentence | None:
     english = capitalise(render(wording.en, "en", slots))
     if split != "unseen" and split_of(" ".join(token.word for token in english)) != split:
         return None
-    chinese = tuple(render(wording.zh, "zh", slots))
-    german = capitalise(render(wording.de, "de", slots))
-    return Sentence(pattern.name, tuple(draw.pairs), english, chinese, german)
+    return _Drawn(pattern, draw.pairs, wording, slots, english)
 
 
-def sentence(split: str, index: int, *, seed: int = 0) -> Sentence:
-    """Sentence ``index`` of a split; the same arguments give the same sentence everywhere."""
+def _draw_until(split: str, index: int, seed: int) -> _Drawn:
     if split not in SPLITS:
         raise SplitError(split)
     tries = 0
@@ -76,6 +94,20 @@ def sentence(split: str, index: int, *, seed: int = 0) -> Sentence:
         if found is not None:
             return found
         tries += 1
+
+
+def sentence(split: str, index: int, *, seed: int = 0) -> Sentence:
+    """Sentence ``index`` of a split; the same arguments give the same sentence everywhere."""
+    found = _draw_until(split, index, seed)
+    english, chinese, german = (found.words(language) for language in ("en", "zh", "de"))
+    return Sentence(found.pattern.name, tuple(found.pairs), english, chinese, german)
+
+
+def texts(split: str, count: int, languages: Sequence[str], *, seed: int = 0) -> Iterator[tuple[str, ...]]:
+    """Sentences 0, 1, ... as natives of these languages write them; into the others they are not put at all."""
+    for index in range(count):
+        found = _draw_until(split, index, seed)
+        yield tuple(detokenise([token.word for token in found.words(one)], one) for one in languages)
 
 
 def sentences(split: str, count: int, *, seed: int = 0, start: int = 0) -> Iterator[Sentence]:

@@ -145,6 +145,12 @@ class Location:
         return contracted(self.relation[2], self.noun.de("d" if form == "at" else "a"), self.name)
 
 
+@cache
+def _with_name(name: str, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+    """Fixed phrases are few and come again and again."""
+    return tuple(Token(word, tag, " ".join(name + link for link in links.split())) for word, tag, links in tokens)
+
+
 class TimePhrase:
     """A fixed phrase, mostly of time; its links are prefixed with the slot's name."""
 
@@ -156,8 +162,7 @@ class TimePhrase:
         self.agreement = 0
 
     def _named(self, tokens: tuple[Token, ...]) -> list[Token]:
-        name = self.name
-        return [Token(word, tag, " ".join(name + link for link in links.split())) for word, tag, links in tokens]
+        return list(_with_name(self.name, tokens))
 
     def en(self, form: str) -> list[Token]:
         return self._named(self.time.en)

@@ -4,6 +4,7 @@ Nothing is estimated: two words are aligned because they were generated from the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headwise.errors import UsageError
@@ -28,7 +29,7 @@ SHORTENED = {"can": "ca", "will": "wo"}
 """Verbs that lose letters before n't: can't and won't are written ca + n't and wo + n't, as treebanks do."""
 
 
-def detokenise(words: tuple[str, ...], language: str) -> str:
+def detokenise(words: Sequence[str], language: str) -> str:
     """Join words as a native writer would."""
     if language == "zh":
         return "".join(words)

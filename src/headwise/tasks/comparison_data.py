@@ -44,7 +44,7 @@ def _share(runs: Sequence[Run], place: Path, events: Events) -> dict[str, Path]:
     needing = [run for run in runs if not (run.directory / "data").exists() and not lock_is_held(run.directory)]
     if not needing:
         return {}
-    homes = {run.label: place / describe_inputs(run.recipe.data, run.recipe.text)[:16] for run in needing}
+    homes = {run.label: place / _name_of(run) for run in needing}
 
     def tell() -> None:
         events.note(
@@ -76,6 +76,11 @@ def _prepare(sharing: Sequence[Run], home: Path, events: Events) -> None:
         check_lengths(run.recipe, prepared[0])
 
     _check_all(_first_of_each(sharing, lambda run: run.variant), check)
+
+
+def _name_of(run: Run) -> str:
+    assert isinstance(run.recipe, Recipe)
+    return describe_inputs(run.recipe.data, run.recipe.text)[:16]
 
 
 def _inputs_of(run: Run) -> str:

@@ -96,7 +96,13 @@ def check_run(
         case WordVectorRecipe():
             return RunSummary(None, found, word_vector_run.check_word_vectors(found))
         case Recipe():
-            return training_run.check_run(found, directory=directory, events=events, anyway=anyway)
+            return training_run.check_run(
+                found,
+                directory=directory,
+                events=events,
+                recipe_name="RECIPE" if isinstance(recipe, AnyRecipe) else str(recipe),
+                anyway=anyway,
+            )
 
 
 def _loaded(recipe: AnyRecipe | str | Path, overrides: Sequence[str]) -> AnyRecipe:

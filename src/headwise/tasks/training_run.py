@@ -29,6 +29,7 @@ from headwise.planning.peak_memory import MemoryMeter
 from headwise.randomness import torch_generator
 from headwise.tasks.arguments import require_path
 from headwise.tasks.bundle import Bundle, save_bundle
+from headwise.tasks.duration import describe_duration, expect_seconds
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.named_files import check_named_files
 from headwise.tasks.part_scores import FOLDER as TRANSLATIONS
@@ -122,8 +123,18 @@ def _begin(recipe: Recipe, directory: Path, watcher: Events, *, resume: bool) ->
     return begin_run(directory, recipe, lambda: prepare(recipe, directory / "data", watcher), resume=resume)
 
 
-def check_run(recipe: Recipe, *, directory: Path, events: Events | None = None, anyway: bool = False) -> RunSummary:
-    """Prepare the data of a recipe and build its model, but train nothing; `directory` is thrown away by the caller."""
+def check_run(
+    recipe: Recipe,
+    *,
+    directory: Path,
+    events: Events | None = None,
+    recipe_name: str = "RECIPE",
+    anyway: bool = False,
+) -> RunSummary:
+    """Prepare the data of a recipe, build its model and say how long it would learn, but train nothing.
+
+    `directory` is thrown away by the caller.
+    """
     watcher = events or Silence()
     choose_device(recipe.training.device)
     check_start(recipe, num_processes=int(os.environ.get("WORLD_SIZE", "1")), anyway=anyway)
@@ -132,7 +143,11 @@ def check_run(recipe: Recipe, *, directory: Path, events: Events | None = None, 
     shape = row_shape(recipe, prepared)
     warn_of_small_corpus(recipe.training, shape, prepared.train)
     watcher.note(_describe_start(recipe, prepared, model, shape))
-    return RunSummary(None, recipe, {"pairs": len(prepared.train), "parameters": count_parameters(model)})
+    results = {"pairs": len(prepared.train), "parameters": count_parameters(model)}
+    if (seconds := expect_seconds(recipe, model, shape)) is not None:
+        watcher.note(describe_duration(seconds, recipe_name))
+        results["expected_seconds"] = round(seconds)
+    return RunSummary(None, recipe, results)
 
 
 def prepare(recipe: Recipe, directory: Path, watcher: Events) -> PreparedData:
