@@ -10,10 +10,8 @@ Tested with data that is not there, with variants that share and that differ, an
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from headwise.data.choices import corpus_files
 from headwise.data.preparation import PreparedData, describe_inputs
 from headwise.data.sharing import preparing_alone
-from headwise.data.splitting import Part
 from headwise.errors import DataError, HeadwiseError, UsageError
 from headwise.language import say
 from headwise.tasks.comparison_plan import Run
@@ -21,6 +19,7 @@ from headwise.tasks.events import Events, Silence
 from headwise.tasks.frozen import check_frozen
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.labelling import check_label_run
+from headwise.tasks.named_files import check_named_files
 from headwise.tasks.preflight import check_lengths, check_start
 from headwise.tasks.recipe import Recipe
 from headwise.tasks.training_run import prepare
@@ -28,7 +27,6 @@ from headwise.training.precision import choose_device
 from headwise.training.run_directory import lock_is_held
 
 FOLDER = "prepared"
-PARTS: tuple[Part, ...] = ("train", "valid", "test")
 
 
 def prepare_runs(runs: Sequence[Run], *, directory: Path, events: Events) -> dict[str, Path]:
@@ -102,11 +100,8 @@ def _check_data(run: Run) -> None:
     """Whether the files of all parts are there; labelled ones are read too, since each run reads all of them anyway."""
     if isinstance(run.recipe, LabelRecipe):
         check_label_run(run.recipe, events=Silence())
-        return
-    data = run.recipe.data
-    for part in PARTS:
-        for corpus in data.corpora(part):
-            corpus_files(corpus, source=data.source, target=data.target)
+    else:
+        check_named_files(run.recipe)
 
 
 def _check_all(variants: Sequence[Run], check: Callable[[Run], None]) -> None:
