@@ -211,6 +211,8 @@ def test_only_a_significant_difference_is_called_one() -> None:
     assert verdict(0.4, 0.2) == "no significant difference (p = 0.20)"
     assert verdict(0.9, 0.03) == "better (p = 0.030)"
     assert verdict(-0.9, 0.03) == "worse (p = 0.030)"
+    assert verdict(-0.9, 1e-120) == "worse (p < 0.001)"
+    assert verdict(-1e-9, 0.0) == "no difference"
 
 
 def test_notes_are_about_what_was_measured_only() -> None:

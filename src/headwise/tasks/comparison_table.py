@@ -11,6 +11,8 @@ from headwise.evaluation.several_seeds import Estimate
 from headwise.language import say
 
 SIGNIFICANT = 0.05
+SMALLEST = 0.05
+"""A difference that the table would show as 0.0 is none, however sure it is: models that say nothing differ so."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,12 @@ class VariantResult:
         found = self.differences.get(metric)
         if found is None or found.p_value is None:
             return ""
+        if abs(found.value) < SMALLEST:
+            return say("no difference", "没有差异")
         if found.p_value < SIGNIFICANT:
             better = found.value > 0
-            return say("better" if better else "worse", "更好" if better else "更差") + f" (p = {found.p_value:.3f})"
+            chance = "p < 0.001" if found.p_value < 0.001 else f"p = {found.p_value:.3f}"
+            return say("better" if better else "worse", "更好" if better else "更差") + f" ({chance})"
         return say("no significant difference", "差异不显著") + f" (p = {found.p_value:.2f})"
 
 
