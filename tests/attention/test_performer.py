@@ -14,7 +14,7 @@ from headwise.attention.full import FullAttention
 from headwise.attention.linear import attend_by_features
 from headwise.attention.lines import lay_on_line
 from headwise.attention.masks import Mask, causal
-from headwise.attention.performer import PerformerAttention, draw_features, key_features, query_features
+from headwise.attention.performer import Estimate, PerformerAttention, draw_features, key_features, query_features
 from headwise.randomness import torch_generator
 
 
@@ -89,6 +89,62 @@ def test_positive_features_beat_sines_and_cosines() -> None:
     assert errors[0] < errors[1]
 
 
+def _errors(estimate: Estimate, scale: float, *, head_dim: int, length: int, num_features: int) -> tuple[float, float]:
+    """Mean squared error of an estimate, and of the plain mean of the values, relative to the exact output."""
+    generator = torch_generator("errors", length)
+    q, k, v = (torch.randn(1, 1, length, head_dim, generator=generator) for _ in range(3))
+    exact = FullAttention()(scale * q, scale * k, v, Mask())
+    kernel = PerformerAttention(head_dim, num_features, estimate=estimate)
+    outputs = kernel(scale * q, scale * k, v, Mask()), v.mean(2, keepdim=True)
+    ours, mean = (float((output - exact).square().mean() / exact.square().mean()) for output in outputs)
+    return ours, mean
+
+
+@pytest.mark.parametrize("scale", [0.1, 0.25, 0.5, 0.7, 1.0, 1.5, 4.0])
+def test_the_bounded_estimate_is_nearer_than_the_mean_in_long_rows(scale: float) -> None:
+    """Where the unbiased one is far off: its relative error at scale 1 is 4.0, that of the mean 0.8."""
+    bounded, mean = _errors("bounded", scale, head_dim=64, length=2048, num_features=256)
+    unbiased, _ = _errors("unbiased", scale, head_dim=64, length=2048, num_features=256)
+    assert bounded < mean
+    assert bounded < unbiased
+
+
+def test_four_times_the_features_make_at_most_half_the_bounded_error() -> None:
+    errors = [
+        _errors("bounded", 0.25, head_dim=64, length=512, num_features=num_features)[0]
+        for num_features in (64, 256, 1024, 4096)
+    ]
+    assert all(fewer >= 1.8 * more for fewer, more in itertools.pairwise(errors)), errors
+
+
+def test_the_unbiased_estimate_is_right_in_the_mean_and_its_variance_is_as_counted() -> None:
+    """Of exp(q · k), relative to it: mean 1, variance exp(|q + k|²) − 1 for one independent row."""
+    generator = torch_generator("variance")
+    q, k = (0.6 * torch.randn(1, 1, 1, 5, generator=generator, dtype=torch.float64) for _ in range(2))
+    rows = torch.randn(400_000, 5, generator=generator, dtype=torch.float64)
+    exponents = [key_features(x, rows, epsilon=0.0) for x in (q, k)]
+    scaled_q, scaled_k = (x / 5**0.25 for x in (q, k))
+    relative = exponents[0] * exponents[1] / (scaled_q * scaled_k).sum().exp()
+    assert relative.mean().item() == pytest.approx(1, abs=0.01)
+    variance = (scaled_q + scaled_k).square().sum().exp() - 1
+    assert 0.3 < variance < 10
+    assert relative.var().item() == pytest.approx(variance.item(), rel=0.05)
+
+
+def test_what_a_model_learns_with_is_what_serves_it() -> None:
+    """Unless it is asked for: a model that was taught one draw and is used with another loses more than the estimate does."""
+    layer = build_attention(Performer(num_features=16), dim=12, num_heads=3, dropout_rate=0.0, role="encoder")
+    x = torch.randn(2, 11, 12, generator=torch_generator("same"))
+    assert isinstance(layer.kernel, PerformerAttention)
+    layer.kernel.before_step(1, key="5/encoder.0")
+    assert torch.equal(layer.train()(x, x, Mask()), layer.eval()(x, x, Mask()))
+
+
+def test_recipes_of_before_keep_their_estimate() -> None:
+    saved = Performer.model_validate({"kind": "performer", "num_features": 16, "redraw_every": 1000})
+    assert (saved.estimate, saved.redraw_every) == ("unbiased", 1000)
+
+
 def test_draws_follow_from_the_step_alone_and_serve_training_only() -> None:
     straight, resumed = (PerformerAttention(8, 16, redraw_every=3) for _ in range(2))
     seen = []
@@ -111,15 +167,18 @@ def test_draws_follow_from_the_step_alone_and_serve_training_only() -> None:
     assert torch.equal(never(x, x, x, Mask(), training=True), never(x, x, x, Mask()))
 
 
-def test_long_vectors_stay_finite() -> None:
-    kernel = PerformerAttention(64, 32)
+@pytest.mark.parametrize("estimate", ["unbiased", "bounded"])
+def test_long_vectors_stay_finite(estimate: Estimate) -> None:
+    kernel = PerformerAttention(64, 32, estimate=estimate)
     for size in (30.0, 1e4):
         q, k, v = (size * torch.randn(1, 1, 9, 64, generator=torch_generator("long")) for _ in range(3))
         assert kernel(q, k, v, causal()).isfinite().all()
 
 
-def test_in_a_decoder_steps_equal_the_whole() -> None:
-    layer = build_attention(Performer(num_features=16), dim=12, num_heads=3, dropout_rate=0.0, role="decoder").eval()
+@pytest.mark.parametrize("estimate", ["unbiased", "bounded"])
+def test_in_a_decoder_steps_equal_the_whole(estimate: Estimate) -> None:
+    settings = Performer(num_features=16, estimate=estimate)
+    layer = build_attention(settings, dim=12, num_heads=3, dropout_rate=0.0, role="decoder").eval()
     x = torch.randn(2, 11, 12, generator=torch_generator("decoder"))
     cache = layer.make_cache(max_length=11, num_rows=2, like=x)
     steps = torch.cat([layer.step(x[:, time : time + 1], cache) for time in range(11)], dim=1)

@@ -45,7 +45,7 @@ from headwise.attention.window import WindowAttention
 from headwise.blocks.initialization import initialize
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings, read_yaml
-from tests.laws.references import QuadraticLinear, QuadraticPerformer, SharedQueryKey
+from tests.laws.references import QuadraticBounded, QuadraticLinear, QuadraticPerformer, SharedQueryKey
 
 HEAD_DIM = 11
 """Of the scenes; kernels with weights are built for it."""
@@ -155,6 +155,15 @@ KERNELS: tuple[Row, ...] = (
         takes_bias=False,
         more_terms=17,  # features; an exponent of size e is off by e roundings, and e is mostly below 8 here, on either side
         reference=lambda: QuadraticPerformer(draw_features(17, 11, torch_generator("performer"))),
+    ),
+    Row(
+        "performer/bounded",
+        lambda rate: PerformerAttention(11, 17, estimate="bounded", dropout_rate=rate, chunk=2),
+        exact=lambda length: PerformerAttention(11, 17, estimate="bounded", chunk=3),
+        refuses=("window", "explicit"),
+        takes_bias=False,
+        more_terms=17,
+        reference=lambda: QuadraticBounded(draw_features(17, 11, torch_generator("performer"))),
     ),
     # The parts of full attention, two at a time: each is tested by itself in tests/attention.
     Row("full/additive+entmax", scored("{score: {kind: additive, hidden: 5}, weights: {kind: entmax}}"), exact=None),

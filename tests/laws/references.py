@@ -45,6 +45,25 @@ class QuadraticPerformer:
 
 
 @dataclass(frozen=True)
+class QuadraticBounded:
+    """Performer's bounded estimate as a table: vectors drawn into a ball, features of either side divided by their sum."""
+
+    rows: Tensor
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, **_: Any) -> Tensor:
+        features = []
+        num_features, head_dim = self.rows.shape
+        for x in (q, k):
+            length = x.norm(dim=-1, keepdim=True) / head_dim**0.25
+            shorter = x / head_dim**0.25 / (1 + length**2 / (2 * num_features / head_dim) ** (1 / 3)) ** 0.5
+            feature = torch.einsum("bhtd,md->bhtm", shorter, self.rows.to(x.dtype)).exp()
+            features.append(feature / feature.sum(-1, keepdim=True))
+        products = torch.einsum("bhqf,bhkf->bhqk", *features) * visible(mask, q, k)
+        total = products.sum(-1, keepdim=True)
+        return torch.einsum("bhqk,bhkv->bhqv", products / torch.where(total > 0, total, 1), v)
+
+
+@dataclass(frozen=True)
 class SharedQueryKey:
     """Reformer with one bucket for all: unit keys, oneself only when there is nobody else; hidden tokens are filling, and ask nothing."""
 

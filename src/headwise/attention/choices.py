@@ -14,7 +14,7 @@ from headwise.attention.linear import LinearAttention
 from headwise.attention.linformer import LinformerAttention, Sharing
 from headwise.attention.longformer import LongformerAttention, LongformerMultiHead
 from headwise.attention.multi_head import Kernel, MultiHeadAttention, Relation
-from headwise.attention.performer import PerformerAttention
+from headwise.attention.performer import Estimate, PerformerAttention
 from headwise.attention.roles import Role, looks_back, needs_a_whole_sequence, needs_one_line, needs_whole_sentences
 from headwise.attention.score_choices import (
     LocalWindowSettings,
@@ -113,9 +113,11 @@ class Performer(Settings):
 
     kind: Literal["performer"] = "performer"
     num_features: int = Field(default=256, ge=1, le=65536)
-    """More are closer to the softmax: the error falls with the square root."""
-    redraw_every: int = Field(default=1000, ge=0, le=1 << 30)
-    """Updates after which other features are drawn while training; 0 keeps the first."""
+    """More are closer to the softmax, with the square root where queries and keys are short."""
+    estimate: Estimate = "unbiased"
+    """`unbiased`: right in the mean over draws, far off where queries and keys are long. `bounded`: shortens them first."""
+    redraw_every: int = Field(default=0, ge=0, le=1 << 30)
+    """Updates after which other features are drawn while training; 0 keeps the first, which is the one that serves afterwards."""
 
 
 class Reformer(Settings):
@@ -226,8 +228,10 @@ def _build(
             return MultiHeadAttention(dim, num_heads, blocks, relation=relation)
         case Linear():
             return MultiHeadAttention(dim, num_heads, LinearAttention(dropout_rate), relation=relation)
-        case Performer(num_features=num_features, redraw_every=every):
-            features = PerformerAttention(dim // num_heads, num_features, redraw_every=every, dropout_rate=dropout_rate)
+        case Performer(num_features=num_features, estimate=estimate, redraw_every=every):
+            features = PerformerAttention(
+                dim // num_heads, num_features, estimate=estimate, redraw_every=every, dropout_rate=dropout_rate
+            )
             return MultiHeadAttention(dim, num_heads, features, relation=relation)
         case Reformer(num_buckets=buckets, num_rounds=rounds, bucket_size=width):
             needs_one_line(settings.kind, role)
