@@ -9,11 +9,11 @@ of its own bucket (causally: before it). The published form cuts the order into 
 the cuts fall depends on later words and on neighbours in the row, so that it is neither causal nor the same packed and alone. A window
 that goes along with the token has no cuts: how many of a bucket stand between two of its tokens is settled by those between them.
 
-Rounds are joined exactly: each gives an output and the logarithm of its sum of exponentials, and a key met in c rounds has log c taken
-off its score in each, which makes the whole one softmax over all keys met. More buckets than tokens are no error: tokens are then
+Rounds are joined exactly: each gives a sum of exponentials and of values times exponentials, with its largest score taken off, and a key met in c rounds
+counts 1 / c in each, which makes the whole one softmax over all keys met. Who meets whom: meetings.py. More buckets than tokens are no error: tokens are then
 often alone in theirs, and look at themselves. A token that others may not see is filling and asks nothing.
 
-Cost per head, n tokens, r rounds, w = window: 12 n r w d operations (causal 8), n r (2 d + 3 w r) numbers on the way; sorting n log n.
+Cost per head, n tokens, r rounds, w = window: 12 n r w d operations (causal 8), n r (8 d + 15 w) numbers on the way; sorting n log n.
 Full attention takes 4 n² d.
 
 Tested against: the paper's equations position by position; reformer-pytorch where its cuts fall between buckets; transformers' hash; with
@@ -29,8 +29,9 @@ from torch import Tensor, nn
 
 from headwise.attention.biases import Bias
 from headwise.attention.cache import Cache, KeyValueCache
-from headwise.attention.lines import Lined, invert, lay_on_line, prepare_line, refuse_bias, reorder
+from headwise.attention.lines import Lined, invert, lay_on_line, prepare_line, refuse_bias
 from headwise.attention.masks import Mask
+from headwise.attention.meetings import FILLING, find_meetings
 from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.attention.normalizers import masked_softmax
 from headwise.attention.precision import widen
@@ -42,8 +43,10 @@ from headwise.randomness import torch_generator
 
 ALONE = -1e5
 """A token's score with itself: nothing beside any other score, everything if there is none."""
+LEAST = -80.0
+"""Below the largest score all are alike: e⁻⁸⁰ is nothing beside 1, and still a normal number in fp32."""
 MAX_ROUNDS = 1024
-"""In how many rounds a pair meets is counted in 16 bits; nobody asks for so many."""
+"""Nobody asks for so many."""
 
 
 class SharedQueryKeyAttention(MultiHeadAttention):
@@ -114,58 +117,25 @@ class HashedAttention(nn.Module):
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, lined: Lined, rate: float) -> Tensor:
         """All rounds at once, an axis beside the heads: a compiler sees one round, however many there are."""
         with torch.autocast(q.device.type, enabled=False):
-            run = self._runs(q, lined)
-            own_run, order = run.sort(dim=-1, stable=True)
-            place = invert(order)
+            met = find_meetings(self._runs(q, lined), window=self.window, is_causal=lined.offset is not None)
             inputs = (widen(q) / math.sqrt(q.shape[-1]), _unit_keys(k), widen(v))
-            num_rounds, num_sides = run.shape[2], 1 if lined.offset is not None else 2
-            own, *others = (self._blocks(reorder(_for_rounds(x, num_rounds), order, place)) for x in inputs)
-            keys, values = (_with_neighbours(x, num_sides) for x in others)
-            there, count, itself = self._meetings(q, lined, run, place, own_run, order)
-            # A key met in several rounds is to count once.
-            scores = (own @ keys.mT).masked_fill(itself, ALONE) - count.clamp(min=1).to(own.dtype).log()
-            scores = scores.masked_fill(~there, torch.finfo(scores.dtype).min)
-            total = scores.logsumexp(-1, keepdim=True)
-            weights = (scores - total).exp().masked_fill(~there, 0.0)
-            if rate > 0:
-                weights = F.dropout(weights, rate)
-            output, total = (x.flatten(3, 4)[:, :, :, : q.shape[2]] for x in (weights @ values, total))
-            output, total = (reorder(x, place, order) for x in (output, total))
-            return (total.softmax(2) * output).sum(2).to(v.dtype)
-
-    def _meetings(
-        self, q: Tensor, lined: Lined, run: Tensor, place: Tensor, own_run: Tensor, order: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """For each pair in each round's order: does it meet in this round, in how many rounds does it meet, is it one token?"""
-        length, num_rounds, is_causal = q.shape[2], run.shape[2], lined.offset is not None
-        num_sides = 1 if is_causal else 2
-        visible = self._visible(lined, q)[:, None, :, None].expand(-1, q.shape[1], -1, -1).long()
-        facts = torch.cat([run.mT, place.mT, visible], dim=-1)
-        facts = reorder(_for_rounds(facts, num_rounds), order, place)
-        # In a round's own order its places are 0, 1, 2 …
-        time = torch.arange(length, device=q.device).expand_as(own_run)
-        facts = torch.cat([torch.stack([own_run, time], dim=-1), facts], dim=-1)
-        mine = self._blocks(facts, filling=-1)
-        theirs = _with_neighbours(mine, num_sides, filling=-1)
-        here = self._meets(mine, theirs, (0, 1), is_causal=is_causal)
-        count = torch.zeros_like(here, dtype=torch.int16)
-        for number in range(num_rounds):
-            count = count + self._meets(mine, theirs, (2 + number, 2 + num_rounds + number), is_causal=is_causal)
-        return here, count, mine[..., 1, None] == theirs[..., None, :, 1]
-
-    def _meets(
-        self, mine: Tensor, theirs: Tensor, columns: tuple[int, int], *, is_causal: bool
-    ) -> Bool[Tensor, "batch head *block query key"]:
-        """Whether a pair meets in a round whose runs and places stand in these columns; the last one says who is seen."""
-        run, place = columns
-        same = mine[..., run, None] == theirs[..., None, :, run]
-        distance = mine[..., place, None] - theirs[..., None, :, place]
-        near = (distance >= 0) & (distance <= self.window) if is_causal else distance.abs() <= self.window
-        return same & near & (theirs[..., -1] == 1)[..., None, :]
-
-    def _blocks(self, x: Tensor, filling: int = 0) -> Tensor:
-        size = max(1, min(self.window, x.shape[-2]))
-        return F.pad(x, (0, 0, 0, -x.shape[-2] % size), value=filling).unflatten(-2, (-1, size))
+            own, *others = (met.sort(x) for x in inputs)
+            keys, values = (met.with_neighbours(x) for x in others)
+            (here, others), itself = met.compare(own.dtype), met.itself(own)
+            scores = (own @ keys.mT) * (1 - itself) + ALONE * itself
+            # Sums and products instead of masked_fill, which takes ten times as long on a CPU. Far below any score:
+            hidden = torch.finfo(scores.dtype).max / 4
+            scores = torch.add(scores, here - 1, alpha=hidden)
+            largest = scores.detach().amax(-1, keepdim=True)
+            # exp is thirty times as slow where its result is too small for a float; a key met in several rounds counts once.
+            parts = F.threshold(scores - largest, LEAST, LEAST).exp() * (here / (1 + others))
+            kept = F.dropout(parts, rate) if rate > 0 else parts
+            found, total = met.unsort(kept @ values), met.unsort(parts.sum(-1, keepdim=True))
+            scale = met.unsort(largest)
+            scale = (scale - scale.amax(2, keepdim=True)).exp()
+            # Whoever met anybody has at least one part of 1 / MAX_ROUNDS.
+            total = (scale * total).sum(2).clamp(min=0.5 / MAX_ROUNDS)
+            return ((scale * found).sum(2) / total).to(v.dtype)
 
     def _buckets(self, q: Float[Tensor, "batch head time head_dim"]) -> Int[Tensor, "batch head round time"]:
         if self.num_buckets == 1:
@@ -184,7 +154,7 @@ class HashedAttention(nn.Module):
         buckets = self._buckets(q)
         if lined.line is not None:
             buckets = buckets + lined.line.sentence(q.shape[2])[:, None, None] * self.num_buckets
-        return buckets.masked_fill(~self._visible(lined, q)[:, None, None], torch.iinfo(torch.long).max)
+        return buckets.masked_fill(~self._visible(lined, q)[:, None, None], FILLING)
 
     def weights(
         self,
@@ -196,16 +166,12 @@ class HashedAttention(nn.Module):
     ) -> Float[Tensor, "batch head time time"]:
         """The softmax over all keys met in any round, as a table."""
         lined = self._read(q, k, mask, bias)
-        run = self._runs(q, lined)
+        run, is_causal = self._runs(q, lined), lined.offset is not None
         place = invert(run.argsort(dim=-1, stable=True))
-        visible = self._visible(lined, q)[:, None, :, None].expand(-1, q.shape[1], -1, -1).long()
-        facts, met = torch.cat([run.mT, place.mT, visible], dim=-1), None
-        for number in range(run.shape[2]):
-            columns = (number, run.shape[2] + number)
-            meets = self._meets(facts, facts, columns, is_causal=lined.offset is not None)
-            met = meets if met is None else met | meets
-        assert met is not None
-        return _scores_to_weights(q, k, met, torch.eye(q.shape[2], dtype=torch.bool, device=q.device))
+        distance = place[..., :, None] - place[..., None, :]
+        near = (distance >= 0) & (distance <= self.window) if is_causal else distance.abs() <= self.window
+        same = (run[..., :, None] == run[..., None, :]) & (run != FILLING)[..., None]
+        return _scores_to_weights(q, k, (same & near).any(2), torch.eye(q.shape[2], dtype=torch.bool, device=q.device))
 
     def _read(self, q: Tensor, k: Tensor, mask: Mask, bias: Bias | None) -> Lined:
         refuse_bias(bias, kind="reformer")
@@ -257,15 +223,3 @@ def _scores_to_weights(q: Tensor, k: Tensor, met: Tensor, itself: Tensor) -> Ten
 def _unit_keys(k: Tensor) -> Tensor:
     """Of length one; in float16 a length could be infinite, and the least one that is divided by would be zero."""
     return F.normalize(widen(k), dim=-1)
-
-
-def _for_rounds(x: Tensor, num_rounds: int) -> Tensor:
-    """[batch, head, round, time, size], nothing copied."""
-    return x[:, :, None].expand(-1, -1, num_rounds, -1, -1)
-
-
-def _with_neighbours(blocks: Tensor, num_sides: int, filling: int = 0) -> Tensor:
-    """Each block with the one before it, and with two sides the one after it too."""
-    before = F.pad(blocks, (0, 0, 0, 0, 1, 0), value=filling)[..., :-1, :, :]
-    after = [F.pad(blocks, (0, 0, 0, 0, 0, 1), value=filling)[..., 1:, :, :]] if num_sides == 2 else []
-    return torch.cat([before, blocks, *after], dim=-2)
