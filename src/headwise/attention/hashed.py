@@ -119,16 +119,15 @@ class HashedAttention(nn.Module):
         with torch.autocast(q.device.type, enabled=False):
             met = find_meetings(self._runs(q, lined), window=self.window, is_causal=lined.offset is not None)
             inputs = (widen(q) / math.sqrt(q.shape[-1]), _unit_keys(k), widen(v))
-            own, *others = (met.sort(x) for x in inputs)
-            keys, values = (met.with_neighbours(x) for x in others)
+            own, *seen = (met.sort(x) for x in inputs)
+            keys, values = (met.with_neighbours(x) for x in seen)
             (here, others), itself = met.compare(own.dtype), met.itself(own)
-            scores = (own @ keys.mT) * (1 - itself) + ALONE * itself
-            # Sums and products instead of masked_fill, which takes ten times as long on a CPU. Far below any score:
-            hidden = torch.finfo(scores.dtype).max / 4
-            scores = torch.add(scores, here - 1, alpha=hidden)
+            # Sums and products instead of masked_fill, which takes ten times as long on a CPU; in place, since each is as large as all scores.
+            hidden = torch.finfo(own.dtype).max / 4
+            scores = (own @ keys.mT).mul_(1 - itself).add_(ALONE * itself).add_(here - 1, alpha=hidden)
             largest = scores.detach().amax(-1, keepdim=True)
             # exp is thirty times as slow where its result is too small for a float; a key met in several rounds counts once.
-            parts = F.threshold(scores - largest, LEAST, LEAST).exp() * (here / (1 + others))
+            parts = F.threshold(scores.sub_(largest), LEAST, LEAST).exp_() * here.div_(1 + others)
             kept = F.dropout(parts, rate) if rate > 0 else parts
             found, total = met.unsort(kept @ values), met.unsort(parts.sum(-1, keepdim=True))
             scale = met.unsort(largest)

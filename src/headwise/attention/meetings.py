@@ -65,7 +65,8 @@ class Meetings:
             place = place.gather(-1, self.order)
             low, high = low.gather(-1, place), high.gather(-1, place)
             keys = self.with_neighbours(self._blocks(place[..., None] + 1))[..., 0] - 1  # nobody's place is -1
-            others = others + self._meet(low, high, keys)
+            also = self._meet(low, high, keys)
+            others = also.to(dtype) if shift == 1 else others.add_(also)
         return here, others
 
     def itself(self, like: Tensor) -> Float[Tensor, "query key"]:
