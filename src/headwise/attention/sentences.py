@@ -93,7 +93,7 @@ def _last_before(is_marked: Bool[Tensor, "batch time"]) -> Int[Tensor, "batch ti
 def read_segments(mask: Mask) -> list[tuple[Int[Tensor, "batch query"], Int[Tensor, "batch key"]]]:
     """The numbers of queries and of keys in every part that has some, all of one type and for equally many rows; one table stays one."""
     parts = [part for part in mask.parts if isinstance(part, Segments)]
-    num_rows = max((part.sizes[0] for part in parts), default=1)
+    num_rows = max([1, *(part.sizes[0] for part in parts)])  # not default=1, which torch.compile cannot follow
     pairs = []
     for part in parts:
         query, key = (number.long().expand(num_rows, -1) for number in (part.query, part.key))
