@@ -140,14 +140,11 @@ def test_what_a_model_learns_with_is_what_serves_it() -> None:
     assert torch.equal(layer.train()(x, x, Mask()), layer.eval()(x, x, Mask()))
 
 
-def test_recipes_of_before_keep_their_estimate() -> None:
-    """They were saved with every setting there was."""
+def test_a_recipe_means_the_published_estimate() -> None:
+    """Also one that was saved when there was no other."""
     saved = Performer.model_validate({"kind": "performer", "num_features": 16, "redraw_every": 1000})
     assert (saved.estimate, saved.redraw_every) == ("unbiased", 1000)
-    for written in ({}, {"num_features": 16}, {"redraw_every": 20}):
-        assert Performer.model_validate({"kind": "performer", **written}).estimate == "bounded"
-    for settings in (saved, Performer()):
-        assert Performer.model_validate(settings.model_dump(mode="json")) == settings
+    assert (Performer().estimate, Performer().redraw_every) == ("unbiased", 0)
 
 
 def test_draws_follow_from_the_step_alone_and_serve_training_only() -> None:

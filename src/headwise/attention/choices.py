@@ -114,18 +114,10 @@ class Performer(Settings):
     kind: Literal["performer"] = "performer"
     num_features: int = Field(default=256, ge=1, le=65536)
     """More are closer to the softmax, with the square root where queries and keys are short."""
-    estimate: Estimate = "bounded"
-    """`bounded` shortens queries and keys to what the features resolve; `unbiased` is right in the mean over draws, far off where they are long."""
+    estimate: Estimate = "unbiased"
+    """`unbiased`, the published one, is right in the mean over draws and far off where queries and keys are long; `bounded` shortens them to what the features resolve."""
     redraw_every: int = Field(default=0, ge=0, le=1 << 30)
     """Updates after which other features are drawn while training; 0 keeps the first, which is the one that serves afterwards."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _keep_the_estimate_of_before(cls, data: Any) -> Any:
-        """A saved recipe names every setting of its day: one with all but `estimate` was learnt when there was only the unbiased one."""
-        if isinstance(data, Mapping) and "estimate" not in data and {"num_features", "redraw_every"} <= data.keys():
-            return {**data, "estimate": "unbiased"}
-        return data
 
 
 class Reformer(Settings):
