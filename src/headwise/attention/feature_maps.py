@@ -8,7 +8,7 @@ should have (precision.py).
 Tested against: the formula written out.
 """
 
-import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
@@ -19,6 +19,7 @@ LOWEST, HIGHEST = -30.0, 1e12
 
 
 def elu_features(x: Float[Tensor, "batch head time head_dim"]) -> Float[Tensor, "batch head time head_dim"]:
-    # elu(x) + 1 would lose small values below one's rounding; for x < 0 it is exp(x), which keeps them.
+    # elu(x) + 1 would lose small values below one's rounding; for x < 0 it is exp(x), which keeps them. A sum, of which one part is 0 or 1:
+    # choosing with `where` took two thirds of linear attention's time on a CPU. At 0 the slope is exp's alone.
     wide = widen(x)
-    return torch.where(wide > 0, wide.clamp(max=HIGHEST) + 1, wide.clamp(LOWEST, 0).exp())
+    return F.relu(wide).clamp(max=HIGHEST) + wide.clamp(LOWEST, 0).exp()
