@@ -129,7 +129,7 @@ def test_patterns_and_costs(visit: Visit) -> None:
     costs = page.locator("figure").last
     costs.locator(".chart").focus()
     page.keyboard.press("End")
-    expect(costs.locator(".reading")).to_contain_text("tokens 65,536: fused 68.87 · window 1.727")
+    expect(costs.locator(".reading")).to_contain_text("tokens 65,536: fused 68.36 · window 1.901")
     with page.expect_download() as saved:
         costs.get_by_role("button", name="Save as SVG").click()
     assert "<svg" in Path(saved.value.path()).read_text(encoding="utf-8")

@@ -91,7 +91,7 @@ def test_every_token_has_the_same_probability_and_every_search_the_same_end(name
     bundle = make_bundle(tmp_path, COMBINATIONS[name])
     source, target = bundle.tokenizers.source, bundle.tokenizers.target
     write_network(bundle, tmp_path)
-    other = ctranslate2.Translator(str(tmp_path), compute_type="float32")
+    other = ctranslate2.Translator(str(tmp_path), compute_type="float32", intra_threads=torch.get_num_threads())
     texts = [source.encode(text) for text in ENGLISH]
     found = [result.best for result in decode(make_stepper(bundle.model), texts, bundle.recipe.decoding)]
     pieces, outputs = [source.pieces(ids) for ids in texts], [target.pieces(best.tokens) for best in found]

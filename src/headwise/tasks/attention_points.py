@@ -124,7 +124,7 @@ def measure_point(name: str, settings: AttentionSettings, length: int, condition
         length,
         forward_seconds=forward_seconds,
         both_seconds=both_seconds,
-        memory_mib=memory,
+        memory_mib=None if memory is None else max(0.0, memory),  # a process may give back more than it took
         distance=distance_from_exact(forward(), q, None if shares else k, v, is_causal=conditions.causal),
     )
 
