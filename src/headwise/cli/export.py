@@ -50,8 +50,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         choices=QUANTIZATIONS,
         default="none",
         help=say(
-            "how weights are stored: none keeps float32; int8 takes about a quarter of the room and rounds more",
-            "权重的存储方式：none 保持 float32；int8 约为四分之一大小，舍入更多",
+            "how weights are stored: none keeps float32; int8 is smaller (the demo: 2.4 MB instead of 6.3) and rounds more",
+            "权重的存储方式：none 保持 float32；int8 更小（demo：2.4 MB，原为 6.3 MB），舍入更多",
         ),
     )
     parser.add_argument(
