@@ -2,14 +2,18 @@
 
 A weight tied under two names is stored once, under the first. Names, shapes and types are compared before the first
 number is copied, and all differences are listed, because half-loaded weights are worse than none. Files are safetensors:
-they can hold numbers and nothing else. They carry no checksum of their own; `storage` adds one.
+they can hold numbers and nothing else. They carry no checksum of their own; `storage` adds one. A tensor that holds NaN
+or infinity is refused wherever it is read: a model with such weights still answers, and every answer is wrong.
 
-Tested against: bit-equality after a round trip; renamed pickles, oversized headers, missing and misshapen weights.
+Tested against: bit-equality after a round trip; renamed pickles, oversized headers, missing and misshapen weights;
+NaN and infinity in every type of number.
 """
 
 import errno
 import json
+import math
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -79,13 +83,39 @@ def write_tensors(path: Path, tensors: Weights) -> None:
     path.chmod(permissions)  # safetensors lets nobody but the owner read; a model may be shared like any other file
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """All tensors of a safetensors file; the header's size is checked before anything is parsed."""
+def read_tensors(path: Path, *, lowest: float = -sys.float_info.max) -> dict[str, Tensor]:
+    """All tensors of a safetensors file; the header's size is checked before anything is parsed.
+
+    Every number must be finite; `lowest` is -inf for tables of log-probabilities, where log 0 has a meaning.
+    """
     try:
         _check_header(path)
-        return load_file(path)
+        tensors = load_file(path)
     except (OSError, SafetensorError, json.JSONDecodeError) as error:
         raise _damaged(path, error) from error
+    _check_finite(tensors, path, lowest)
+    return tensors
+
+
+def _check_finite(tensors: Weights, path: Path, lowest: float) -> None:
+    wrong = [name for name, tensor in sorted(tensors.items()) if not _is_finite(tensor, lowest)]
+    if wrong:
+        listed = ", ".join(wrong[:5]) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
+        listed_zh = "、".join(wrong[:5]) + (f" 等 {len(wrong)} 个" if len(wrong) > 5 else "")
+        raise CheckpointError(
+            f"holds numbers that are NaN or infinite (in {listed}), but weights must be finite; "
+            "use another copy or an earlier checkpoint, or train the model again",
+            f"含有 NaN 或无穷大（位于 {listed_zh}），而权重必须是有限的数；请用其他副本或更早的检查点，或重新训练",
+            file=path,
+        )
+
+
+def _is_finite(tensor: Tensor, lowest: float) -> bool:
+    """The least and the largest number tell it in one pass and without a copy; both are NaN if one number is."""
+    if not tensor.is_floating_point() or tensor.numel() == 0:
+        return True
+    least, largest = (bound.item() for bound in tensor.aminmax())
+    return lowest <= least and largest < math.inf
 
 
 def _check_header(path: Path) -> None:

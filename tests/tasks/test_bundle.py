@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from headwise.cli.main import main
 from headwise.errors import CheckpointError
 from headwise.storage import MANIFEST, write_manifest
 from headwise.tasks.bundle import KIND, load_bundle, save_bundle
@@ -14,7 +15,7 @@ from headwise.tasks.label_bundle import load_label_bundle
 from headwise.tasks.language_bundle import load_language_bundle
 from headwise.tasks.recipe import shipped_recipes
 from headwise.tasks.word_reading import load_word_reader
-from headwise.weights import weights_of
+from headwise.weights import read_tensors, weights_of, write_tensors
 
 
 @pytest.fixture(name="copy")
@@ -95,6 +96,22 @@ def test_weights_of_another_model_do_not_fit(copy: Path) -> None:
     write_manifest(copy, kind=KIND)
     with pytest.raises(CheckpointError, match=r"does not fit this model .*instead of .34, 16"):
         load_bundle(copy)
+
+
+@pytest.mark.parametrize("number", [torch.nan, torch.inf])
+def test_weights_that_are_not_finite_are_refused_by_every_command(
+    copy: Path, number: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The manifest is right: whoever computed such weights also wrote their checksum."""
+    weights = read_tensors(copy / "weights.safetensors")
+    name = "decoder.1.feed_forward.narrow.weight"
+    weights[name][3, 5] = number
+    write_tensors(copy / "weights.safetensors", weights)
+    write_manifest(copy, kind=KIND)
+    for command in (["translate", "--model", str(copy), "--text", "A dog."], ["doctor", str(copy)]):
+        assert main(command) == 3
+        said = capsys.readouterr()
+        assert f"NaN or infinite (in {name})" in said.out + said.err
 
 
 def test_what_is_no_model_says_where_one_is(tmp_path: Path) -> None:

@@ -204,12 +204,11 @@ def test_tables_that_do_not_fit_are_refused(run: Path, tmp_path: Path) -> None:
 
     shutil.copytree(run / "model", tmp_path / "model")
     file = tmp_path / "model" / "weights.safetensors"
-    good = read_tensors(file)
+    good = read_tensors(file, lowest=-math.inf)
     damages = {
         "2.keys": good["2.keys"].flip(0),
         "3.keys": good["3.keys"] + 10**9,
         "1.weights": good["1.weights"][:-1],
-        "2.probabilities": good["2.probabilities"] * torch.nan,
         "floor": good["floor"].float(),
         "other": good["floor"] + 1,
     }
@@ -217,6 +216,11 @@ def test_tables_that_do_not_fit_are_refused(run: Path, tmp_path: Path) -> None:
         write_tensors(file, {**good, name: tensor})
         write_manifest(tmp_path / "model", kind="bundle")
         with pytest.raises(CheckpointError, match="does not hold the n-grams its recipe and tokenizer speak of"):
+            LanguageModel.load(tmp_path / "model")
+    for number in (torch.nan, torch.inf):
+        write_tensors(file, {**good, "2.probabilities": good["2.probabilities"] + number})
+        write_manifest(tmp_path / "model", kind="bundle")
+        with pytest.raises(CheckpointError, match=r"NaN or infinite \(in 2\.probabilities\)"):
             LanguageModel.load(tmp_path / "model")
 
 

@@ -8,6 +8,7 @@ that points outside would be read from somewhere else.
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,7 +98,8 @@ def _explain(task: Any, path: Path) -> CheckpointError:
 def _restore(recipe: LanguageRecipe, size: int, file: Path) -> NgramModel | NeuralTokenModel:
     match recipe.model:
         case NgramSettings() as settings:
-            return NgramModel(_restore_tables(read_tensors(file), settings, size, file))
+            tables = read_tensors(file, lowest=-math.inf)  # a word that cannot follow has log 0
+            return NgramModel(_restore_tables(tables, settings, size, file))
         case settings:
             network = build_language_model(settings, size=size, generator=None)
             load_weights(network, file)
