@@ -16,7 +16,9 @@ from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.constraints import Phrases
 from headwise.errors import HeadwiseError
 from headwise.serving import apart as module
+from headwise.serving import search_process
 from headwise.serving.apart import WorkerApart
+from headwise.serving.held_files import HeldFiles
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.orders import Order, Part
 from headwise.serving.search import Search, Sentence
@@ -50,10 +52,10 @@ def with_process(models: dict[str, LoadedModel], scene: Callable[[WorkerApart], 
     """The scene, with a process that is at work and is told to end afterwards."""
 
     async def play() -> None:
-        worker = WorkerApart("tiny", models["tiny"].value, BUNDLE, precision="fp32")
+        worker = WorkerApart("tiny", models["tiny"].value, HeldFiles(BUNDLE), precision="fp32")
         worker.start()
         await worker.open()
-        pid = worker._pipes.get_pid()  # type: ignore[union-attr]
+        pid = worker._process.pid  # type: ignore[union-attr]
         try:
             await scene(worker)
         finally:
@@ -139,11 +141,11 @@ def test_a_process_that_is_killed_is_started_again_with_what_it_had(
         await answer(first)
         order = order_of(models, SENTENCES[:3], endless)
         worker.put(order)
-        assert worker._pipes is not None
-        worker._pipes.send_signal(signal.SIGTERM)  # is for the server to hear
+        assert worker._process is not None
+        os.kill(worker._process.pid, signal.SIGTERM)  # is for the server to hear
         await asyncio.sleep(0.1)
         assert worker.is_alive
-        worker._pipes.send_signal(signal.SIGKILL)
+        os.kill(worker._process.pid, signal.SIGKILL)
         # What it had is tried once more, and who comes meanwhile waits.
         await wait_for(lambda: not worker.is_alive)
         meanwhile = order_of(models, SENTENCES[:1], endless)
@@ -151,7 +153,7 @@ def test_a_process_that_is_killed_is_started_again_with_what_it_had(
         await wait_for(lambda: worker.is_alive)
         assert worker.num_restarts == 1
         assert not order.future.done()
-        worker._pipes.send_signal(signal.SIGKILL)
+        os.kill(worker._process.pid, signal.SIGKILL)
         with pytest.raises(WorkerDied):
             await answer(order)
         meanwhile.leave()
@@ -159,7 +161,7 @@ def test_a_process_that_is_killed_is_started_again_with_what_it_had(
         for one in orders:
             worker.put(one)
         await wait_for(lambda: worker.is_alive)
-        worker._pipes.send_signal(signal.SIGKILL)
+        os.kill(worker._process.pid, signal.SIGKILL)
         for one in orders:
             await answer(one)
         assert worker.num_restarts in (2, 3)  # the last one may have been quick
@@ -167,8 +169,91 @@ def test_a_process_that_is_killed_is_started_again_with_what_it_had(
     with_process(models, scene)
 
 
+def test_a_process_that_hangs_is_killed_and_replaced(
+    models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped, it neither answers nor computes: what it had is answered by the next one, and what came meanwhile is not piled up."""
+    monkeypatch.setattr(module, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(search_process, "BEAT_SECONDS", 0.4)
+    translator = models["tiny"].value
+    greedy = translator.settings(["kind=greedy"])
+
+    async def scene(worker: WorkerApart) -> None:
+        await wait_for(lambda: worker.is_alive)
+        process = worker._process
+        assert process is not None
+        os.kill(process.pid, signal.SIGSTOP)
+        orders = [order_of(models, [text], greedy) for text in SENTENCES]
+        for order in orders:
+            worker.put(order)
+        # Clients that come and leave again cost no memory, though nothing is read from the pipe.
+        long = order_of(models, ["a b c d " * 60] * 100, greedy)
+        for _ in range(200):
+            passing = Order(long.parts, deadline=time.monotonic() + 60)
+            worker.put(passing)
+            passing.leave()
+        pipe = process._transport.get_pipe_transport(0)
+        assert pipe.get_write_buffer_size() < 300_000
+        assert len(worker._orders) == len(orders)
+        await wait_for(lambda: not worker.is_alive)
+        for order in orders:
+            await answer(order)
+        assert worker.num_restarts == 1
+        assert worker.is_alive
+
+    with_process(models, scene)
+
+
+def test_a_process_that_is_idle_or_computes_is_left_alone(
+    models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_process, "BEAT_SECONDS", 0.2)
+    monkeypatch.setattr(search_process, "SILENT_BEATS", 10)
+    endless = models["tiny"].value.settings(["kind=greedy", "max_length=60000", "min_length=59999"])
+
+    async def scene(worker: WorkerApart) -> None:
+        await wait_for(lambda: worker.is_alive)
+        await asyncio.sleep(3)
+        order = order_of(models, SENTENCES[:1], endless)
+        worker.put(order)
+        await asyncio.sleep(3)
+        order.leave()
+        assert worker.num_restarts == 0
+        assert worker.is_alive
+
+    with_process(models, scene)
+
+
+def test_a_replaced_model_directory_does_not_change_the_model(
+    models: dict[str, LoadedModel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`train --resume` replaces `model/`; a process that must start again later still finds what the server began with."""
+    monkeypatch.setattr(module, "AGAIN_SECONDS", 0.05)
+    bundle = tmp_path / "model"
+    shutil.copytree(BUNDLE, bundle)
+    held = HeldFiles(bundle)
+    shutil.rmtree(bundle)
+    bundle.mkdir()
+    (bundle / "MANIFEST.json").write_text("{}", encoding="utf-8")
+    translator = models["tiny"].value
+    greedy = translator.settings(["kind=greedy"])
+
+    async def play() -> None:
+        worker = WorkerApart("tiny", translator, held, precision="fp32")
+        worker.start()
+        await worker.open()
+        order = order_of(models, SENTENCES, greedy)
+        worker.put(order)
+        found = [ours[0].text for ours in await answer(order)]
+        assert found == [theirs.text for theirs in translator(SENTENCES, greedy)]
+        await worker.shut()
+        worker.close()
+
+    run_alone(play())
+
+
 @pytest.mark.prove
-@pytest.mark.parametrize("what", ["gone", "changed", "talks"])
+@pytest.mark.parametrize("what", ["damaged", "talks"])
 def test_a_process_that_cannot_begin_is_told_of(
     models: dict[str, LoadedModel], tmp_path: Path, capfd: pytest.CaptureFixture[str], what: str
 ) -> None:
@@ -176,11 +261,10 @@ def test_a_process_that_cannot_begin_is_told_of(
     shutil.copytree(BUNDLE, bundle)
 
     async def play() -> None:
-        worker = WorkerApart("tiny", models["tiny"].value, bundle)
-        if what == "gone":
-            shutil.rmtree(bundle)
-        elif what == "changed":
-            worker._command[-1] = "0" * 64
+        worker = WorkerApart("tiny", models["tiny"].value, HeldFiles(bundle))
+        if what == "damaged":
+            with (bundle / "weights.safetensors").open("r+b") as writer:
+                writer.truncate(1_000)
         else:
             worker._command = [sys.executable, "-c", "print('x' * 100, flush=True); import time; time.sleep(60)"]
         worker.start()
@@ -196,4 +280,4 @@ def test_a_process_that_cannot_begin_is_told_of(
     run_alone(play())
     said = capfd.readouterr().err
     assert "Traceback" not in said
-    assert {"gone": "is not a model", "changed": "start the server again", "talks": ""}[what] in said
+    assert {"damaged": "it is damaged", "talks": ""}[what] in said

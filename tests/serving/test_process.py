@@ -1,6 +1,8 @@
 """A real process: load, hostile clients, clients that die, a signal; no way out of the machine is open to it."""
 
 import json
+import os
+import signal
 import socket
 import statistics
 import threading
@@ -150,6 +152,39 @@ def test_killed_clients_leave_nothing_running(server: ServerProcess) -> None:
     assert is_healthy(server)
     assert time.monotonic() - start < 15
     assert server.metric("headwise_queue_sentences") == 0
+
+
+def searcher_of(server: ServerProcess) -> int:
+    """The process that searches for this server."""
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text(encoding="ascii")
+    return next(int(pid) for pid in children.split() if "searcher" in Path(f"/proc/{pid}/cmdline").read_text())
+
+
+@pytest.mark.prove
+def test_a_stopped_searching_process_is_replaced_and_readyz_tells_it(server: ServerProcess) -> None:
+    """S12: SIGSTOP under 32 requests; `/readyz` says so, the next process answers all of them before their deadline."""
+    stopped = searcher_of(server)
+    os.kill(stopped, signal.SIGSTOP)
+    body = {"text": SENTENCES[:4], "decoding": GREEDY}
+    answered: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: answered.append(server.ask("POST", "/v1/translate", body)[0]))
+        for _ in range(32)
+    ]
+    for thread in threads:
+        thread.start()
+    seen: list[int] = []
+    until = time.monotonic() + 60
+    while time.monotonic() < until and (503 not in seen or seen[-1] != 200):
+        seen.append(server.ask("GET", "/readyz")[0])
+        time.sleep(0.05)
+    assert 503 in seen
+    assert seen[-1] == 200
+    for thread in threads:
+        thread.join()
+    assert answered == [200] * 32
+    assert searcher_of(server) != stopped
+    assert is_healthy(server)
 
 
 @pytest.mark.prove

@@ -4,32 +4,22 @@
 
     to the process      {"order": 7, "seconds": 30.0, "settings": "…", "sentences": [[ids, forbidden, required, prefix, number], …]}
                         {"leave": 7}
+                        {"ping": true}                        answered as soon as it is read, between two steps
     from the process    {"begun": true}                       once, when the model is read
                         {"order": 7, "place": 0, "found": [[tokens, score, log_probability, is_whole], …]}
                         {"order": 7, "error": ["…", "…"]}     {"order": 7, "bug": "ZeroDivisionError"}
+                        {"pong": true}
                         {"batches": 12, "parts": 300, "waiting": 0}
 
-Texts stay in the server: here are numbers of tokens only, so both must have the same model (`name_manifest`). Tested: frames cut anywhere, frames too large.
+Texts stay in the server: here are numbers of tokens only, so both must have the same model (`held_files.py`). Tested: frames cut anywhere, frames too large.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-from headwise.storage import MANIFEST
 
 MAX_FRAME_BYTES = 64 * 2**20
 HEAD = 4
-
-
-def name_manifest(bundle: Path) -> str:
-    """Which model it is: the manifest lists the SHA-256 of every file."""
-    try:
-        return hashlib.sha256((bundle / MANIFEST).read_bytes()).hexdigest()
-    except OSError:
-        return "gone"
 
 
 def write_frame(value: Any) -> bytes:

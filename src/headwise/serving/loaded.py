@@ -12,6 +12,7 @@ from typing import Any, Literal
 from headwise.errors import UsageError
 from headwise.models.inference import Precision
 from headwise.models.ngram.arpa import is_arpa
+from headwise.serving.held_files import HeldFiles
 from headwise.settings import read_settings_file
 from headwise.tasks.bundle import explain_task, find_bundle
 from headwise.tasks.labeller import Labeller
@@ -37,6 +38,8 @@ class LoadedModel:
     """Of a language model, as its recipe says."""
     precision: Precision = "auto"
     """As asked for."""
+    held: HeldFiles | None = None
+    """Of a translator: its files, for processes that must read it again."""
 
     @property
     def languages(self) -> tuple[str, str] | None:
@@ -92,8 +95,10 @@ def load_model(name: str, directory: Path, *, device: Device = "auto", precision
     task, data = recipe.get("task"), recipe.get("data")
     match task:
         case "translation":
+            held = HeldFiles(path)
             translator = Translator.load(path, device=device, precision=precision)
-            return LoadedModel(name, "translator", translator, path, precision=precision)
+            held.check_unchanged()
+            return LoadedModel(name, "translator", translator, path, precision=precision, held=held)
         case "language_modeling":
             language = data.get("language") if isinstance(data, dict) else None
             return LoadedModel(name, "language_model", LanguageModel.load(path), path, language)

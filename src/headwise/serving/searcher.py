@@ -1,6 +1,6 @@
 """The process that searches: a model, a pipe with sentences coming in, a pipe with translations going out.
 
-    python -P -m headwise.serving.searcher BUNDLE PRECISION THREADS SHA256-OF-ITS-MANIFEST
+    python -P -m headwise.serving.searcher BUNDLE PRECISION THREADS SHA256-OF-ITS-MANIFEST OPEN-FILES
 
 It is the worker of `worker.py` with another ear: instead of waiting for a condition it reads its pipe, in the same thread, between two
 steps. So nothing here ever waits for another thread's hold of the interpreter, and the server's event loop never waits for ours.
@@ -10,6 +10,7 @@ It ends when the pipe does, and on Linux with the server even while it hangs: a 
 import contextlib
 import ctypes
 import gc
+import json
 import os
 import select
 import signal
@@ -29,7 +30,8 @@ from headwise.decoding.constraints import Phrases
 from headwise.decoding.results import SearchResult
 from headwise.errors import HeadwiseError
 from headwise.language import say
-from headwise.serving.frames import FrameReader, name_manifest, write_frame
+from headwise.serving.frames import FrameReader, write_frame
+from headwise.serving.held_files import copied, name_manifest
 from headwise.serving.orders import Order, Part
 from headwise.serving.search import Search, Sentence
 from headwise.serving.worker import Worker
@@ -97,6 +99,9 @@ class Desk(Worker):
             data = data[os.write(self._sink, data) :]
 
     def _take(self, frame: dict[str, Any]) -> None:
+        if "ping" in frame:
+            self.say({"pong": True})
+            return
         if "leave" in frame:
             order = self._orders.pop(frame["leave"], None)
             if order is not None:
@@ -155,7 +160,7 @@ class PipedSearch(Search):
 
 
 def main(arguments: Sequence[str]) -> None:
-    bundle, precision, threads, manifest = arguments
+    bundle, precision, threads, manifest, files = arguments
     # The server decides when it is over; a signal to all of its processes is for the server.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -164,19 +169,22 @@ def main(arguments: Sequence[str]) -> None:
     _die_with_the_server()
     torch.set_num_threads(int(threads))
     try:
-        translator = Translator.load(bundle, device="cpu", precision=precision)  # type: ignore[arg-type]
-        if name_manifest(Path(bundle)) != manifest:
-            sys.exit(
-                say(
-                    f"headwise: error: {bundle}: is not the model any more that the server began with; start the server again",
-                    f"headwise: 错误: {bundle}：已不是服务器启动时的模型；请重新启动服务器",
-                )
-            )
+        translator = _load(Path(bundle), precision, manifest, json.loads(files))
     except HeadwiseError as error:
         sys.exit(say(f"headwise: error: {error}", f"headwise: 错误: {error}"))
     gc.freeze()  # what was loaded stays
     with contextlib.suppress(BrokenPipeError):
         Desk(translator, source=0, sink=sink).live()
+
+
+def _load(bundle: Path, precision: Any, manifest: str, files: dict[str, int]) -> Translator:
+    """The model the server began with: where it was, or from the files that the server holds open if another is there now."""
+    with contextlib.suppress(HeadwiseError):
+        translator = Translator.load(bundle, device="cpu", precision=precision)
+        if name_manifest(bundle) == manifest:
+            return translator
+    with copied(files) as directory:
+        return Translator.load(directory, device="cpu", precision=precision)
 
 
 def _die_with_the_server() -> None:

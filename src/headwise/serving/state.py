@@ -149,12 +149,12 @@ class Server:
 
 def make_worker(model: LoadedModel, *, apart: bool) -> Worker:
     """With a process where the model searches sentences on a CPU; a GPU's memory is not to hold it twice."""
-    translator, directory = model.value, model.directory
-    if not apart or directory is None or not isinstance(translator, Translator) or os.name != "posix":
+    translator, held = model.value, model.held
+    if not apart or held is None or not isinstance(translator, Translator) or os.name != "posix":
         return Worker(model.name)
     if translator.model.output.weight.device.type != "cpu":
         return Worker(model.name)
-    return WorkerApart(model.name, translator, directory, precision=model.precision)
+    return WorkerApart(model.name, translator, held, precision=model.precision)
 
 
 class ServerState:
