@@ -29,11 +29,12 @@ def test_alternatives_come_as_a_list_for_each_text(client: TestClient) -> None:
     assert [len(found) <= 2 for found in two["alternatives"]] == [True, True]
 
 
-def test_auto_takes_what_there_is_and_claims_nothing(client: TestClient) -> None:
-    one = client.post("/translate", json={**TEXT, "source": "auto"}).json()
-    assert one["detectedLanguage"] == {"confidence": 0.0, "language": "en"}
-    two = client.post("/translate", json={**TEXT, "q": ["a", "b"], "source": "auto"}).json()
-    assert len(two["detectedLanguage"]) == 2
+def test_auto_takes_what_there_is_and_claims_what_it_measured(client: TestClient) -> None:
+    one = client.post("/translate", json={**TEXT, "q": "The dog is old.", "source": "auto"}).json()
+    assert one["detectedLanguage"]["language"] == "en"
+    assert one["detectedLanguage"]["confidence"] > 90
+    two = client.post("/translate", json={**TEXT, "q": ["12", "你好"], "source": "auto"}).json()
+    assert two["detectedLanguage"] == [{"confidence": 0.0, "language": "en"}] * 2
 
 
 def test_auto_tells_chinese_by_its_script(models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,10 +47,70 @@ def test_auto_tells_chinese_by_its_script(models: dict[str, LoadedModel], monkey
     translator.recipe = translator.recipe.model_copy(update={"data": data})
     with TestClient(create_app({**models, **other}), base_url="http://localhost") as client:
         found = client.post("/translate", json={"q": "你好", "source": "auto", "target": "de"}).json()
-        assert found["detectedLanguage"] == {"confidence": 90.0, "language": "zh"}
+        assert found["detectedLanguage"] == {"confidence": 100.0, "language": "zh-Hans"}
         languages = client.get("/languages").json()
-    assert [(one["code"], one["targets"]) for one in languages] == [("en", ["de"]), ("de", []), ("zh", ["de"])]
-    assert languages[0]["name"] == "English"
+        for code in ("zh", "zh-Hans", "zh-CN", "zh_hans"):
+            reply = client.post("/translate", json={"q": "你好", "source": code, "target": "de"})
+            assert reply.json()["translatedText"] == found["translatedText"], code
+        traditional = client.post("/translate", json={"q": "你好", "source": "zh-Hant", "target": "de"})
+    assert (traditional.status_code, list(traditional.json())) == (400, ["error"])
+    assert [(one["code"], one["targets"]) for one in languages] == [("en", ["de"]), ("de", []), ("zh-Hans", ["de"])]
+    assert [one["name"] for one in languages] == ["English", "German", "Chinese"]
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "least"),
+    [
+        ("Der Hund ist alt und müde.", "de", 90),
+        ("The dog is old and tired.", "en", 90),
+        ("你好", "en", 0),
+        ("", "en", 0),
+    ],
+)
+def test_a_text_is_detected_among_the_languages_of_the_server(
+    client: TestClient, text: str, language: str, least: float
+) -> None:
+    best = client.post("/detect", json={"q": text}).json()[0]
+    assert best["language"] == language
+    assert best["confidence"] >= least
+    assert (best["confidence"] == 0.0) == (least == 0), "0 says that nothing was measured"
+
+
+def test_a_form_says_what_json_says(client: TestClient) -> None:
+    for body in (
+        {**TEXT, "alternatives": 2},
+        {**TEXT, "q": ["I am here.", "You are old."]},
+        {**TEXT, "q": "über 你好"},
+    ):
+        by_form, by_json = client.post("/translate", data=body), client.post("/translate", json=body)
+        assert (by_form.status_code, by_form.json()) == (200, by_json.json())
+    assert client.post("/detect", data={"q": "The dog"}).json() == client.post("/detect", json={"q": "The dog"}).json()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"q=a&source=en", "target is required"),
+        (b"q=a&source=en&target=de&alternatives=many", "alternatives must be a whole number"),
+        (b"q=%ff&source=en&target=de", "the body is not a form"),
+        (b"nonsense", "the body is not a form"),
+        (b"&".join(b"q=a" for _ in range(300)), "the body is not a form"),
+        (b"", "q is required"),
+    ],
+)
+def test_a_form_that_does_not_fit_is_explained(client: TestClient, content: bytes, words: str) -> None:
+    reply = client.post("/translate", content=content, headers={"Content-Type": "application/x-www-form-urlencoded"})
+    assert reply.status_code == 400
+    assert words in reply.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "words"), [("/translate_file", "translates no files"), ("/suggest", "no suggestions")]
+)
+def test_what_is_not_offered_is_said_whatever_is_sent(client: TestClient, path: str, words: str) -> None:
+    for reply in (client.post(path, files={"file": ("a.txt", b"x" * 100_000)}), client.post(path, json={"q": "a"})):
+        assert reply.status_code == 404
+        assert words in reply.json()["error"]
 
 
 @pytest.mark.parametrize(
@@ -71,11 +132,11 @@ def test_errors_are_one_sentence(client: TestClient, change: dict[str, Any], sta
     assert words in reply.json()["error"]
 
 
-def test_a_missing_parameter_is_named_and_a_form_is_refused(client: TestClient) -> None:
+def test_a_missing_parameter_is_named_and_other_types_are_refused(client: TestClient) -> None:
     assert client.post("/translate", json={"source": "en", "target": "de"}).json() == {"error": "q is required"}
-    form = client.post("/translate", data=TEXT)
-    assert form.status_code == 415
-    assert "application/json" in form.json()["error"]
+    several = client.post("/translate", data=TEXT, files={"file": b"x"})
+    assert several.status_code == 415
+    assert "application/json or application/x-www-form-urlencoded" in several.json()["error"]
 
 
 def test_nothing_of_it_is_written_down(client: TestClient, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -104,7 +104,8 @@ def create_app(
     )
     # Inside the door, which counts the reply and adds its headers, and around it, for its own mistakes.
     app.add_middleware(CaughtBugs)
-    app.add_middleware(Door, settings=server.settings, metrics=server.metrics)
+    routers = (app.router, *ROUTERS, *OPEN_ROUTERS)
+    app.add_middleware(Door, settings=server.settings, metrics=server.metrics, routers=routers)
     app.add_middleware(CaughtBugs)
     return app
 

@@ -1,4 +1,5 @@
-"""What is settled before a request reaches its address: by which name it came, how large it is, what it holds, how long it takes.
+"""What is settled before a request reaches its address: by which name it came, whether the address takes its method,
+how large it is, what it holds, how long it takes.
 
 A body is read here, whole and within its bound and its time, so that nothing behind the door ever sees a larger or a half one;
 afterwards the connection is only listened to for the client's leaving. Every reply gets the same cautious headers and is
@@ -9,11 +10,13 @@ Tested: hosts, sizes with and without a declared length, types, slow bodies, cli
 import asyncio
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from starlette.routing import Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headwise.serving.addresses import Address, Addresses
 from headwise.serving.faults import Refusal, reply_to
 from headwise.serving.limits import ServerSettings
 from headwise.serving.metrics import Metrics
@@ -35,8 +38,9 @@ HEADERS = (
 class Door:
     """The outermost layer of the application."""
 
-    def __init__(self, app: ASGIApp, *, settings: ServerSettings, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, *, settings: ServerSettings, metrics: Metrics, routers: Sequence[Router]) -> None:
         self.app, self.settings, self.metrics = app, settings, metrics
+        self.addresses = Addresses(routers)
         is_public = settings.is_public
         self._names = {*settings.hosts, settings.host, *(() if is_public else LOOPBACK_NAMES)}
         self._any_name = "*" in self._names or (is_public and not settings.hosts)
@@ -69,8 +73,9 @@ class Door:
             headers = {name.lower(): value for name, value in scope["headers"]}
             self._check_head(scope)
             self._check_host(headers.get(b"host", b""))
+            address = self.addresses.find(scope["method"], scope["path"])
             if scope["method"] in ("POST", "PUT", "PATCH"):
-                receive = await self._read(headers, receive)
+                receive = await self._read(address, headers, receive)
         except Refusal as refusal:
             await reply_to(scope["path"], refusal)(scope, receive, send)
             return
@@ -112,15 +117,16 @@ class Door:
                 zh="此服务器不以该名称应答；请以 --allow-host NAME 启动",
             )
 
-    async def _read(self, headers: dict[bytes, bytes], receive: Receive) -> Receive:
+    async def _read(self, address: Address, headers: dict[bytes, bytes], receive: Receive) -> Receive:
         """The whole body, and a way to hand it on once."""
-        kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
-        if kind != b"application/json":
+        kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower().decode("latin-1")
+        if kind not in address.media_types:
+            known = sorted(address.media_types)
             raise Refusal(
                 415,
                 "not_json",
-                en="the body must be JSON; send the header `Content-Type: application/json`",
-                zh="请求体必须是 JSON；请发送 `Content-Type: application/json` 头",
+                en=f"the body must be JSON; send the header `Content-Type: {' or '.join(known)}`",
+                zh=f"请求体必须是 JSON；请发送 `Content-Type: {' 或 '.join(known)}` 头",
             )
         declared = headers.get(b"content-length", b"0")
         if not declared.isdigit() or len(declared) > 12 or int(declared) > self.settings.body_bytes:

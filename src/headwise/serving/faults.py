@@ -5,7 +5,7 @@
 
 A message tells numbers that were sent (a layer, a length) and no text: texts are the sender's own, and screens are others'.
 One address is the exception: `/v1/vectors` names the word it does not know, at most 100 letters, to whoever asked about it. The log
-holds neither. Errors of the library (`headwise.errors`) keep the two sentences they were raised with. `/translate` speaks LibreTranslate's form,
+holds neither. Errors of the library (`headwise.errors`) keep the two sentences they were raised with. LibreTranslate's addresses speak its form,
 `{"error": "…"}`. Tested: every status, both languages, no input in any reply.
 """
 
@@ -24,7 +24,8 @@ from headwise.errors import HeadwiseError
 from headwise.serving.schemas import UNION_FIELDS
 from headwise.settings.problems import REQUIREMENTS
 
-LIBRETRANSLATE = "/translate"
+LIBRETRANSLATE = frozenset({"/translate", "/detect", "/languages", "/translate_file", "/suggest"})
+"""Addresses of LibreTranslate, whose clients read `{"error": "…"}`."""
 
 logger = logging.getLogger(__name__)
 
@@ -32,9 +33,19 @@ logger = logging.getLogger(__name__)
 class Refusal(HeadwiseError):  # noqa: N818 - often the right answer
     """A request that is not answered: the status, a word for programs, two sentences for people."""
 
-    def __init__(self, status: int, code: str, *, en: str, zh: str, retry_after: int | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        *,
+        en: str,
+        zh: str,
+        retry_after: int | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(en, zh)
         self.status, self.code, self.retry_after = status, code, retry_after
+        self.headers = dict(headers or {})
 
 
 _STATUSES: Mapping[int, tuple[str, str, str]] = {
@@ -57,12 +68,14 @@ def reply(
     """The one form of a refusal, and LibreTranslate's where its clients read it."""
     body: Any = {"code": code, "message": en, "message_zh": zh}
     return JSONResponse(
-        {"error": en if path == LIBRETRANSLATE else body}, status_code=status, headers=dict(headers or {})
+        {"error": en if path in LIBRETRANSLATE else body}, status_code=status, headers=dict(headers or {})
     )
 
 
 def reply_to(path: str, refusal: Refusal) -> JSONResponse:
-    headers = {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
+    headers = {**refusal.headers}
+    if refusal.retry_after is not None:
+        headers["Retry-After"] = str(refusal.retry_after)
     if refusal.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return reply(path, refusal.status, refusal.code, en=refusal.en, zh=refusal.zh, headers=headers)
@@ -81,12 +94,15 @@ async def _explain_fields(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     found = error.errors()
     path = request.scope["path"]
-    status = 400 if path == LIBRETRANSLATE else 422
+    status = 400 if path in LIBRETRANSLATE else 422
     if any(problem["type"] == "json_invalid" for problem in found):
         code, en, zh = _STATUSES[400]
         return reply(path, 400, code, en=en, zh=zh)
+    # Values that are each allowed, but not together: a schema cannot say so, and the code tells it from a fault of form.
+    is_form = any(problem["type"] != "value_error" for problem in found)
+    code = "bad_request" if is_form else "not_possible"
     told = list(dict.fromkeys(describe_field(problem) for problem in found[:8]))
-    return reply(path, status, "bad_request", en="; ".join(en for en, _ in told), zh="；".join(zh for _, zh in told))
+    return reply(path, status, code, en="; ".join(en for en, _ in told), zh="；".join(zh for _, zh in told))
 
 
 def describe_field(problem: Any) -> tuple[str, str]:

@@ -5,9 +5,9 @@ Unknown fields are refused, numbers are not guessed from texts. Tested: bounds, 
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
-from headwise.serving.limits import MAX_BEAM, MAX_BEST, MAX_CHARACTERS, MAX_TEXTS, MAX_TOP
+from headwise.serving.limits import MAX_BEAM, MAX_BEST, MAX_CHARACTERS, MAX_TEXTS
 
 
 class Body(BaseModel):
@@ -22,6 +22,15 @@ class Reply(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+def as_whole(given: Any) -> Any:
+    """4 for 4.0; anything else as it is."""
+    return int(given) if isinstance(given, float) and given.is_integer() else given
+
+
+WHOLE = BeforeValidator(as_whole)
+"""After the bounds: `Annotated[int, Field(ge=1), WHOLE]`, or pydantic leaves the bounds out of the description."""
+Whole = Annotated[int, WHOLE]
+"""A whole number as JSON Schema means it: 4.0 is one, "4" and true are not."""
 Text = Annotated[str, Field(max_length=MAX_CHARACTERS)]
 TextOrTexts = Annotated[
     Annotated[Text, Tag("one")] | Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS), Tag("several")],
@@ -80,7 +89,7 @@ class BeamWish(Body):
     """The best of several hypotheses."""
 
     kind: Literal["beam"]
-    size: int = Field(default=5, ge=1, le=MAX_BEAM)
+    size: Whole = Field(default=5, ge=1, le=MAX_BEAM)
     length_penalty: float = Field(default=1.0, ge=-10, le=10, description="alpha: 0 ignores the length, 1 is the mean")
 
 
@@ -89,9 +98,9 @@ class SamplingWish(Body):
 
     kind: Literal["sampling"]
     temperature: float = Field(default=1.0, ge=0.01, le=10)
-    top_k: int = Field(default=0, ge=0, le=1_000)
+    top_k: Whole = Field(default=0, ge=0, le=1_000)
     top_p: float = Field(default=1.0, ge=0.01, le=1)
-    seed: int = Field(default=1, ge=0, le=2**31 - 1)
+    seed: Whole = Field(default=1, ge=0, le=2**31 - 1)
 
 
 DecodingWish = Annotated[GreedyWish | BeamWish | SamplingWish, Field(discriminator="kind")]
@@ -112,7 +121,7 @@ class TranslateBody(Body):
     decoding: DecodingWish | None = Field(
         default=None, description="how to search; without it as the model's recipe says"
     )
-    n_best: int = Field(default=1, ge=1, le=MAX_BEST, description="translations of each text, best first")
+    n_best: Whole = Field(default=1, ge=1, le=MAX_BEST, description="translations of each text, best first")
     prefix: str = Field(default="", max_length=200, description="every translation begins like this")
     split: bool = Field(default=True, description="translate sentence by sentence; false: each text is one sentence")
     stream: bool = Field(default=False, description="server-sent events while the translation grows")
@@ -153,6 +162,3 @@ class ModelsReply(Reply):
 
 class StatusReply(Reply):
     status: Literal["alive", "ready", "starting", "stopping", "broken"]
-
-
-TOP_K = Annotated[int, Field(ge=1, le=MAX_TOP)]

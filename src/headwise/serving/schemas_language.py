@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from headwise.serving.schemas import Body, ModelName, Reply, Text
+from headwise.serving.schemas import Body, ModelName, Reply, Text, Whole
 
 MAX_COMPARED = 8
 MAX_CONTINUATIONS, MAX_CONTINUATION_TOKENS = 50, 4
@@ -42,8 +42,8 @@ class PredictBody(Body):
 
     text: Text
     model: ModelName | None = None
-    count: int = Field(default=10, ge=1, le=MAX_CONTINUATIONS)
-    length: int = Field(default=1, ge=1, le=MAX_CONTINUATION_TOKENS, description="tokens of a continuation")
+    count: Whole = Field(default=10, ge=1, le=MAX_CONTINUATIONS)
+    length: Whole = Field(default=1, ge=1, le=MAX_CONTINUATION_TOKENS, description="tokens of a continuation")
 
 
 class ContinuationReply(Reply):
@@ -68,7 +68,7 @@ class VectorsBody(Body):
         default=None, description="words, or sums such as king - man + woman; without them some that the model knows"
     )
     model: ModelName | None = None
-    count: int = Field(default=10, ge=1, le=30)
+    count: Whole = Field(default=10, ge=1, le=30)
     layout: Literal["pca", "tsne"] = "pca"
 
 

@@ -5,17 +5,17 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from headwise.serving.limits import MAX_BEAM, MAX_TOKENS, MAX_TOP
-from headwise.serving.schemas import Body, ModelName, Reply, Sentences, Text
+from headwise.serving.schemas import WHOLE, Body, ModelName, Reply, Sentences, Text, Whole
 
 Kind = Literal["encoder_self", "decoder_self", "cross"]
-Number = Annotated[int, Field(ge=0, le=255)]
-Token = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Number = Annotated[int, Field(ge=0, le=255), WHOLE]
+Token = Annotated[int, Field(ge=0, le=2**31 - 1), WHOLE]
 
 
 class TraceBeam(Body):
     """The search whose tree is wanted."""
 
-    size: int = Field(default=4, ge=1, le=MAX_BEAM)
+    size: Whole = Field(default=4, ge=1, le=MAX_BEAM)
     alpha: float = Field(default=1.0, ge=0, le=2, description="length penalty: 0 ignores the length, 1 is the mean")
     penalty: Literal["average", "wu"] = Field(default="average", description="total / n^alpha, or Wu et al. 2016")
 
@@ -26,7 +26,9 @@ class TraceMaps(Body):
     kinds: list[Kind] = Field(default=["cross"], min_length=1, max_length=3)
     layers: Annotated[list[Number], Field(min_length=1, max_length=64)] | None = None
     heads: Annotated[list[Number], Field(min_length=1, max_length=64)] | None = None
-    bits: Literal[8, 16] = Field(default=8, description="of each weight; weight = low + number · scale / (2^bits − 1)")
+    bits: Annotated[Literal[8, 16], WHOLE] = Field(
+        default=8, description="of each weight; weight = low + number · scale / (2^bits − 1)"
+    )
 
 
 class TraceBody(Body):
@@ -46,7 +48,7 @@ class TraceBody(Body):
         default=[], max_length=MAX_TOKENS, description="the same as tokens; outranks `prefix`"
     )
     beam: TraceBeam = TraceBeam()
-    top: int = Field(default=0, ge=0, le=MAX_TOP, description="alternatives to tell for each step")
+    top: Whole = Field(default=0, ge=0, le=MAX_TOP, description="alternatives to tell for each step")
     tree: bool = Field(default=False, description="whether to tell the whole search")
     maps: TraceMaps | None = Field(default=None, description="attention weights; at most 4,000,000 in a reply")
 

@@ -5,7 +5,7 @@ Bounds keep every answer small: at most 65,536 numbers in a table. Tested: bound
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from headwise.positions.choices import (
     Alibi,
@@ -17,7 +17,8 @@ from headwise.positions.choices import (
     Sinusoidal,
     TransformerXL,
 )
-from headwise.serving.schemas import Body, ModelName, Reply, Sentences, Text
+from headwise.serving.schemas import WHOLE, Body, ModelName, Reply, Sentences, Text, Whole, as_whole
+from headwise.settings import Settings
 
 MAX_ROWS, MAX_COLUMNS = 64, 16
 MAX_LENGTH, MAX_DIM = 256, 256
@@ -63,8 +64,8 @@ class AttendBody(Body):
     parameters: AttendParameters = Field(
         default=AttendParameters(), description="of a learned score; what is not given is drawn from the seed"
     )
-    seed: int = Field(default=1, ge=0, le=2**31 - 1)
-    curve: int = Field(
+    seed: Whole = Field(default=1, ge=0, le=2**31 - 1)
+    curve: Whole = Field(
         default=0, ge=0, le=MAX_CURVE, description="points of the answer to any query, where all are single numbers"
     )
 
@@ -99,9 +100,9 @@ class RowBody(Body):
     model: ModelName | None = None
     target: Text | None = Field(default=None, description="the translation to read; without it the model's own")
     kind: Literal["encoder_self", "decoder_self", "cross"] = "cross"
-    layer: int = Field(default=-1, ge=-1, le=1_000, description="from 0; -1 is the highest")
-    head: int = Field(default=0, ge=0, le=1_000)
-    query: int = Field(default=0, ge=0, le=511, description="number of the piece that looks")
+    layer: Whole = Field(default=-1, ge=-1, le=1_000, description="from 0; -1 is the highest")
+    head: Whole = Field(default=0, ge=0, le=1_000)
+    query: Whole = Field(default=0, ge=0, le=511, description="number of the piece that looks")
 
 
 class RowReply(Reply):
@@ -129,37 +130,44 @@ class RowReply(Reply):
     is_softmax: bool
 
 
-# Recipes are read kindly (0 for false, "16" for 16); what comes over a wire is not guessed at.
-class SinusoidalWish(Sinusoidal, strict=True):
-    pass
+# Recipes are read kindly (0 for false, "16" for 16, no kind for the default); what comes over a wire is not guessed at.
+class PositionWishBase(Settings, strict=True):
+    @model_validator(mode="before")
+    @classmethod
+    def _take_whole_numbers(cls, given: Any) -> Any:
+        return {name: as_whole(value) for name, value in given.items()} if isinstance(given, dict) else given
 
 
-class LearnedWish(Learned, strict=True):
-    pass
+class SinusoidalWish(PositionWishBase, Sinusoidal):
+    kind: Literal["sinusoidal"]
 
 
-class RotaryWish(Rotary, strict=True):
-    pass
+class LearnedWish(PositionWishBase, Learned):
+    kind: Literal["learned"]
 
 
-class AlibiWish(Alibi, strict=True):
-    pass
+class RotaryWish(PositionWishBase, Rotary):
+    kind: Literal["rotary"]
 
 
-class BucketsWish(Buckets, strict=True):
-    pass
+class AlibiWish(PositionWishBase, Alibi):
+    kind: Literal["alibi"]
 
 
-class RelativeWish(Relative, strict=True):
-    pass
+class BucketsWish(PositionWishBase, Buckets):
+    kind: Literal["t5"]
 
 
-class TransformerXLWish(TransformerXL, strict=True):
-    pass
+class RelativeWish(PositionWishBase, Relative):
+    kind: Literal["relative"]
 
 
-class ContinuousWish(Continuous, strict=True):
-    pass
+class TransformerXLWish(PositionWishBase, TransformerXL):
+    kind: Literal["transformer_xl"]
+
+
+class ContinuousWish(PositionWishBase, Continuous):
+    kind: Literal["continuous"]
 
 
 PositionWish = Annotated[
@@ -182,9 +190,9 @@ class PositionsBody(Body):
 
     position: PositionWish | None = Field(default=None, description="without it the model's own, or sinusoidal")
     model: ModelName | None = Field(default=None, description="show what this model has learned")
-    length: int = Field(default=64, ge=2, le=MAX_LENGTH)
-    dim: int = Field(default=64, ge=2, le=MAX_DIM, multiple_of=2)
-    heads: int = Field(default=4, ge=1, le=16)
+    length: Whole = Field(default=64, ge=2, le=MAX_LENGTH)
+    dim: Whole = Field(default=64, ge=2, le=MAX_DIM, multiple_of=2)
+    heads: Whole = Field(default=4, ge=1, le=16)
 
 
 class CurveOfHead(Reply):
@@ -208,10 +216,12 @@ class PatternsBody(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"kind": "bigbird", "length": 32}]})
 
     kind: KernelName
-    length: int = Field(default=64, ge=8, le=128)
-    size: int | None = Field(default=None, ge=1, le=64, description="window, block, rank … whatever the kind counts")
+    length: Whole = Field(default=64, ge=8, le=128)
+    size: Annotated[int, Field(ge=1, le=64), WHOLE] | None = Field(
+        default=None, description="window, block, rank … whatever the kind counts"
+    )
     causal: bool = False
-    seed: int = Field(default=0, ge=0, le=2**31 - 1)
+    seed: Whole = Field(default=0, ge=0, le=2**31 - 1)
 
 
 class PatternReply(Reply):

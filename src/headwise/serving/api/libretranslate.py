@@ -1,8 +1,10 @@
-"""`POST /translate`, `GET /languages` as LibreTranslate has them, so that its JSON clients work with their address changed.
+"""`POST /translate`, `POST /detect`, `GET /languages` as LibreTranslate has them: its clients work with their address changed.
 
-Differences, each refused with a sentence: forms (JSON only) and `format: html`. `source: auto` takes the only source language
-there is for the target, or tells Chinese from the others by its script; the confidence is 0 where nothing was measured. A key may
-stand in `api_key` here, because these clients know no other place. Errors are `{"error": "…"}`. Tested with their own examples.
+Bodies are JSON or forms. Simplified Chinese is `zh-Hans` in replies and `zh`, `zh-Hans` or `zh-CN` in requests;
+`zh-Hant` needs a model that was trained for it. `source: auto` takes the model whose source language the text is in
+(`language_detection`); the confidence is 0 where nothing was measured. A key may stand in `api_key`, because these clients
+know no other place. Errors are `{"error": "…"}`; `format: html`, files and suggestions are refused in a sentence.
+Tested with LibreTranslate's own client and examples.
 """
 
 from functools import partial
@@ -14,15 +16,30 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from headwise.serving.admission import admit
 from headwise.serving.faults import Refusal
+from headwise.serving.forms import describe_body, read_body
 from headwise.serving.limits import MAX_BEST
 from headwise.serving.loaded import LoadedModel
-from headwise.serving.schemas import Reply, TextOrTexts
+from headwise.serving.schemas import Reply, TextOrTexts, Whole
 from headwise.serving.sentences import prepare
 from headwise.serving.state import ServerState, State
 from headwise.serving.wishes import choose_settings
+from headwise.tasks.built_in_detector import built_in_detector
 
 Code = Annotated[str, Field(min_length=1, max_length=35)]
-NAMES = {"en": "English", "de": "German", "zh": "Chinese", "fr": "French", "es": "Spanish", "ja": "Japanese"}
+AUTO = "auto"
+ALIASES = {"zh-hans": "zh", "zh-cn": "zh", "zh-sg": "zh", "zt": "zh-hant", "zh-tw": "zh-hant", "zh-hk": "zh-hant"}
+"""Codes that clients send, in small letters, and what recipes call the same language."""
+PUBLISHED = {"zh": "zh-Hans", "zh-hant": "zh-Hant"}
+"""What LibreTranslate's clients call a language of a recipe, where it differs."""
+NAMES = {
+    "en": "English",
+    "de": "German",
+    "zh": "Chinese",
+    "fr": "French",
+    "es": "Spanish",
+    "ja": "Japanese",
+    "zh-hant": "Chinese (traditional)",
+}
 
 
 class LibreError(Reply):
@@ -39,14 +56,26 @@ class LibreBody(BaseModel):
     source: Code
     target: Code
     format: Literal["text", "html"] = "text"
-    alternatives: int = Field(default=0, ge=0, le=MAX_BEST - 1)
+    alternatives: Whole = Field(default=0, ge=0, le=MAX_BEST - 1)
     api_key: str | None = Field(default=None, max_length=200)
+
+
+class DetectBody(BaseModel):
+    model_config = ConfigDict(extra="ignore", json_schema_extra={"examples": [{"q": "Der Hund ist alt."}]})
+
+    q: TextOrTexts
+    api_key: str | None = Field(default=None, max_length=200)
+
+
+class DetectedReply(Reply):
+    confidence: float = Field(ge=0, le=100, description="in percent; 0: nothing was measured")
+    language: str
 
 
 class LibreReply(Reply):
     translatedText: str | list[str]  # noqa: N815 - their name
     alternatives: list[Any] | None = None
-    detectedLanguage: Any = None  # noqa: N815
+    detectedLanguage: DetectedReply | list[DetectedReply] | None = None  # noqa: N815
 
 
 class LibreLanguage(Reply):
@@ -65,38 +94,59 @@ router = APIRouter(tags=["libretranslate"], responses=REFUSALS)
 @router.get("/languages")
 async def list_languages(state: State) -> list[LibreLanguage]:
     """Every language of the translators here, with those it can be translated into."""
-    pairs = [model.languages for model in state.models.values() if model.languages is not None]
-    codes = list(dict.fromkeys(code for pair in pairs for code in pair))
+    pairs = language_pairs(state)
     return [
         LibreLanguage(
-            code=code,
+            code=publish(code),
             name=NAMES.get(code, code),
-            targets=list(dict.fromkeys(target for source, target in pairs if source == code)),
+            targets=list(dict.fromkeys(publish(target) for source, target in pairs if source == code)),
         )
-        for code in codes
+        for code in known_languages(state)
     ]
 
 
-@router.post("/translate", response_model=LibreReply, response_model_exclude_none=True)
-async def translate(body: LibreBody, state: State, request: Request) -> Any:
+@router.post("/detect", response_model=list[DetectedReply], openapi_extra=describe_body(DetectBody))
+async def detect(state: State, request: Request) -> list[DetectedReply]:
+    """The languages of this server that a text may be in, the likeliest first. Of several texts, they are one."""
+    body = await read_body(request, DetectBody)
+    admit(state.server, request, key=body.api_key)
+    text = body.q if isinstance(body.q, str) else "\n".join(body.q)
+    languages = known_languages(state)
+    (found,) = await state.work(None, detect_all, [text])
+    fitting = [
+        (code, found[code]) for code in sorted(languages, key=lambda code: -found.get(code, 0.0)) if code in found
+    ]
+    return [as_detected(code, confidence) for code, confidence in fitting or [(code, 0.0) for code in languages[:1]]]
+
+
+@router.post(
+    "/translate",
+    response_model=LibreReply,
+    response_model_exclude_none=True,
+    openapi_extra=describe_body(LibreBody),
+)
+async def translate(state: State, request: Request) -> Any:
     """A text or a list of texts."""
+    body = await read_body(request, LibreBody)
     admit(state.server, request, key=body.api_key)
     if body.format == "html":
         raise Refusal(400, "no_html", en="html format is not supported; send text", zh="不支持 html；请发送 text")
     texts = [body.q] if isinstance(body.q, str) else body.q
-    model, is_measured = choose_pair(state, body.source, body.target, texts)
+    found = await state.work(None, detect_all, texts) if body.source == AUTO else None
+    model = choose_pair(state, body.source, body.target, found)
     n_best = body.alternatives + 1
     settings = choose_settings(model.value.recipe.decoding, None, n_best=n_best)
     prepared, answers = await state.answer(model.name, partial(prepare, model.value, texts, settings))
-    found = prepared.assemble(answers)
+    translated = prepared.assemble(answers)
     is_single = isinstance(body.q, str)
-    reply: dict[str, Any] = {"translatedText": _one_or_all([one[0].text for one in found], is_single=is_single)}
+    reply: dict[str, Any] = {"translatedText": _one_or_all([one[0].text for one in translated], is_single=is_single)}
     if body.alternatives:
-        others = [list(dict.fromkeys(candidate.text for candidate in one[1:])) for one in found]
+        others = [list(dict.fromkeys(candidate.text for candidate in one[1:])) for one in translated]
         reply["alternatives"] = _one_or_all(others, is_single=is_single)
-    if body.source == "auto":
-        language = {"confidence": 90.0 if is_measured else 0.0, "language": model.value.source_language}
-        reply["detectedLanguage"] = _one_or_all([language] * len(texts), is_single=is_single)
+    if found is not None:
+        code = canonical(model.value.source_language)
+        languages = [as_detected(code, one.get(code, 0.0)).model_dump() for one in found]
+        reply["detectedLanguage"] = _one_or_all(languages, is_single=is_single)
     return JSONResponse(reply)
 
 
@@ -104,9 +154,43 @@ def _one_or_all(values: list[Any], *, is_single: bool) -> Any:
     return values[0] if is_single else values
 
 
-def choose_pair(state: ServerState, source: str, target: str, texts: list[str]) -> tuple[LoadedModel, bool]:
-    """The first translator of a pair, and whether the text itself decided it."""
-    into = [model for model in state.models.values() if model.languages is not None and model.languages[1] == target]
+def canonical(code: str) -> str:
+    """A code as recipes have it."""
+    lower = code.lower().replace("_", "-")
+    return ALIASES.get(lower, lower)
+
+
+def publish(code: str) -> str:
+    """A code as LibreTranslate's clients have it."""
+    return PUBLISHED.get(code, code)
+
+
+def as_detected(code: str, confidence: float) -> DetectedReply:
+    return DetectedReply(confidence=round(100 * confidence, 1), language=publish(code))
+
+
+def language_pairs(state: ServerState) -> list[tuple[str, str]]:
+    pairs = [model.languages for model in state.models.values() if model.languages is not None]
+    return [(canonical(source), canonical(target)) for source, target in pairs]
+
+
+def known_languages(state: ServerState) -> list[str]:
+    return list(dict.fromkeys(code for pair in language_pairs(state) for code in pair))
+
+
+def detect_all(texts: list[str]) -> list[dict[str, float]]:
+    """Of each text the confidences by language; runs beside the event loop, because the first call builds the detector."""
+    return [{one.language: one.confidence for one in built_in_detector().detect(text)} for text in texts]
+
+
+def choose_pair(state: ServerState, source: str, target: str, found: list[dict[str, float]] | None) -> LoadedModel:
+    """The first translator of a pair; of `auto` the one whose source language the texts are most probably in."""
+    wanted = canonical(target)
+    into = [
+        (canonical(model.languages[0]), model)
+        for model in state.models.values()
+        if model.languages is not None and canonical(model.languages[1]) == wanted
+    ]
     if not into:
         raise Refusal(
             400,
@@ -114,13 +198,11 @@ def choose_pair(state: ServerState, source: str, target: str, texts: list[str]) 
             en="the target language is not supported; see /languages",
             zh="不支持该目标语言；参见 /languages",
         )
-    if source == "auto":
-        is_chinese = any("\u4e00" <= letter <= "\u9fff" for text in texts for letter in text)
-        fitting = [one for one in into if (one.value.source_language == "zh") == is_chinese]
-        return (fitting or into)[0], bool(fitting) and len(into) > 1
-    for model in into:
-        if model.value.source_language == source:
-            return model, False
+    if found is not None:
+        return max(into, key=lambda one: sum(confidences.get(one[0], 0.0) for confidences in found))[1]
+    for code, model in into:
+        if code == canonical(source):
+            return model
     raise Refusal(
         400,
         "no_language",
