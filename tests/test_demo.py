@@ -8,7 +8,6 @@ import pytest
 
 from headwise import demo
 from headwise.cli.main import main
-from headwise.errors import UsageError
 from headwise.tasks.recipe import Recipe
 from tests.explorer.examples import ENGLISH, make_trace
 from tests.tasks.tiny import tiny_recipe
@@ -25,13 +24,6 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "load_translation_recipe", load)
     monkeypatch.setattr(demo, "NUM_TEST_SENTENCES", 7)
     monkeypatch.setattr(demo, "NUM_ALIGNED_SENTENCES", 3)
-
-
-@pytest.mark.parametrize("pair", ["en-en", "en", "en-fr", "de-", "", "en-de-zh"])
-def test_a_pair_is_two_languages_of_the_pocket_corpus(pair: str) -> None:
-    with pytest.raises(UsageError, match="is not a pair of the pocket corpus; give two different ones of en, zh, de"):
-        demo.split_pair(pair)
-    assert demo.split_pair("zh-en") == ("zh", "en")
 
 
 def test_the_whole_course(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,9 @@ from headwise.errors import CheckpointError, UsageError
 from headwise.storage import (
     MANIFEST,
     publish_directory,
+    publish_file,
     read_json,
+    refuse_sealed,
     verify_directory,
     write_bytes,
     write_json,
@@ -146,3 +148,25 @@ def test_a_directory_is_not_a_file_to_write(name: str, tmp_path: Path, monkeypat
     with pytest.raises(IsADirectoryError):
         write_bytes(Path(name), b"content")
     assert [path.name for path in tmp_path.rglob("*")] == ["folder"]
+
+
+def test_missing_directories_of_a_file_are_made(tmp_path: Path) -> None:
+    write_text(tmp_path / "a" / "b" / "small", "x")
+    with publish_file(tmp_path / "c" / "d" / "large") as temporary:
+        temporary.write_bytes(b"y")
+    assert (tmp_path / "a" / "b" / "small").read_text(encoding="utf-8") == "x"
+    assert (tmp_path / "c" / "d" / "large").read_bytes() == b"y"
+
+
+def test_nothing_is_added_to_a_directory_with_a_manifest(thing: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(thing)
+    for inside in (thing, thing / "new", thing / "inner" / "new", tmp_path / "link" / "new"):
+        with pytest.raises(UsageError, match="whose files are sealed by checksums"):
+            refuse_sealed(inside)
+    with pytest.raises(UsageError, match="thing, whose files are sealed by checksums"):
+        publish(thing / "another")
+    verify_directory(thing, kind="thing")
+    refuse_sealed(thing.parent / "new")
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / MANIFEST).write_text('{"name": "an extension"}', encoding="utf-8")
+    refuse_sealed(tmp_path / "foreign" / "new")

@@ -18,7 +18,8 @@ from headwise.explorer.traces import Trace
 from headwise.explorer.tracing import trace_translation
 from headwise.explorer.words import group_pieces
 from headwise.language import say
-from headwise.pocket import LANGUAGES, NOTES_EXAMPLES, sentence
+from headwise.pocket import NOTES_EXAMPLES, sentence
+from headwise.pocket.pairs import split_pair
 from headwise.settings import read_settings_file
 from headwise.storage import MANIFEST
 from headwise.tasks.events import Events
@@ -82,18 +83,6 @@ class DemoResult:
             "translations": [vars(shown) for shown in self.shown],
             "pictures": [str(path) for path in self.pictures],
         }
-
-
-def split_pair(pair: str) -> tuple[str, str]:
-    """`en-de` → (en, de)."""
-    source, _, target = pair.partition("-")
-    if source not in LANGUAGES or target not in LANGUAGES or source == target:
-        raise UsageError(
-            f"--pair {pair!r} is not a pair of the pocket corpus; give two different ones of "
-            f"{', '.join(LANGUAGES)}, e.g. en-de or zh-en",
-            f"--pair {pair!r} 不是袖珍语料的语言对；请给出 {'、'.join(LANGUAGES)} 中不同的两种，例如 en-de 或 zh-en",
-        )
-    return source, target
 
 
 def run_demo(pair: str, *, run: Path | str, fresh: bool, quick: bool, events: Events) -> DemoResult:

@@ -40,13 +40,14 @@ def flush_to_disk(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a small file atomically."""
+    """Replace a small file atomically; directories that are missing are made."""
     write_bytes(path, text.encode())
 
 
 def write_bytes(path: Path, content: bytes) -> None:
     if path.is_dir():  # also "." and "/", which have no name to write beside
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}{INCOMPLETE}")
     try:
         with temporary.open("wb") as file:
@@ -63,6 +64,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 @contextlib.contextmanager
 def publish_file(path: Path) -> Iterator[Path]:
     """Give a temporary name to write a large file under; on success it is flushed and renamed to `path`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}{INCOMPLETE}")
     try:
         yield temporary
@@ -84,11 +86,9 @@ def publish_directory(path: Path, *, kind: str, replace: bool = False) -> Iterat
 
     With `replace` an existing directory makes way at the last moment; without, it is an error to have one.
     """
-    if path.exists() and not replace:
-        raise UsageError(
-            f"{path} exists already; choose another name or remove it",
-            f"{path} 已存在；请换个名字或先删除",
-        )
+    if not replace:
+        refuse_existing(path)
+        refuse_sealed(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + INCOMPLETE)
     shutil.rmtree(temporary, ignore_errors=True)
@@ -109,6 +109,29 @@ def publish_directory(path: Path, *, kind: str, replace: bool = False) -> Iterat
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def refuse_existing(path: Path) -> None:
+    if path.exists():
+        raise UsageError(
+            f"{path} exists already; choose another name or remove it",
+            f"{path} 已存在；请换个名字或先删除",
+        )
+
+
+def refuse_sealed(path: Path) -> None:
+    """Refuse to write inside a model, a checkpoint or another directory whose files a manifest lists."""
+    whole = Path(os.path.realpath(path))  # unlike `resolve` it does not mind links in a circle
+    for parent in (whole, *whole.parents):
+        manifest = None
+        with contextlib.suppress(CheckpointError):
+            manifest = read_json(parent / MANIFEST) if (parent / MANIFEST).is_file() else None
+        if isinstance(manifest, dict) and "kind" in manifest and isinstance(manifest.get("files"), dict):
+            raise UsageError(
+                f"{path} lies inside {parent}, whose files are sealed by checksums: with one file more, or one changed, it would "
+                "count as damaged; choose a place outside it",
+                f"{path} 在 {parent} 之内，其中的文件由校验和封存：多一个文件或改动一个文件，都会被视为损坏；请写到别处",
+            )
 
 
 def write_manifest(directory: Path, *, kind: str) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from headwise.data import known
 from headwise.data.known_table import KnownCorpusEntry, KnownFile
-from headwise.tasks.recipe import load_recipe, shipped_recipes
+from headwise.tasks.recipe import load_recipe
+from headwise.tasks.recipe_files import shipped_recipes
 from tests.cli.conftest import Headwise
 from tests.tasks.tiny import OVERRIDES
 

@@ -8,11 +8,11 @@ from fastapi.testclient import TestClient
 
 from headwise.errors import DataError, UsageError
 from headwise.serving.app import create_app
+from headwise.serving.exposure import check_exposure
 from headwise.serving.faults import Refusal
 from headwise.serving.keys import MAX_CALLERS, KeyRing, RateLimit, add_key, hash_key, read_keys
 from headwise.serving.limits import ServerSettings, is_loopback
 from headwise.serving.loaded import LoadedModel
-from headwise.serving.running import check_exposure
 
 
 def test_a_key_is_kept_as_a_hash_only(tmp_path: Path) -> None:

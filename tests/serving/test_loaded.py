@@ -9,7 +9,8 @@ from fastapi.testclient import TestClient
 from headwise.errors import CheckpointError, UsageError
 from headwise.models.vector_space import VectorSpace
 from headwise.serving.app import create_app
-from headwise.serving.loaded import LoadedModel, load_model, split_name
+from headwise.serving.loaded import LoadedModel, load_model
+from headwise.serving.model_names import split_name
 from headwise.tasks.word_vector_run import save_word_vectors
 from tests.serving.test_language import ARPA
 

@@ -24,7 +24,8 @@ from headwise.errors import CheckpointError, DataError, HeadwiseError, SettingsE
 from headwise.randomness import numpy_generator
 from headwise.settings import apply_overrides, check_settings, read_yaml
 from headwise.storage import MANIFEST, verify_directory, write_manifest
-from headwise.tasks.recipe import Recipe, recipes_directory
+from headwise.tasks.recipe import Recipe
+from headwise.tasks.recipe_files import recipes_directory
 from headwise.text.pair import TokenizerPair, load_tokenizers
 from headwise.training.checkpoints import KIND, read_checkpoint
 from headwise.weights import read_tensors

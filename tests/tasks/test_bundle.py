@@ -13,7 +13,7 @@ from headwise.tasks.bundle import KIND, load_bundle, save_bundle
 from headwise.tasks.gap_filling import GapFiller, load_predictor
 from headwise.tasks.label_bundle import load_label_bundle
 from headwise.tasks.language_bundle import load_language_bundle
-from headwise.tasks.recipe import shipped_recipes
+from headwise.tasks.recipe_files import shipped_recipes
 from headwise.tasks.word_reading import load_word_reader
 from headwise.weights import read_tensors, weights_of, write_tensors
 

@@ -4,7 +4,8 @@ import pytest
 import sacrebleu
 
 from headwise.errors import DataError, UsageError
-from headwise.tasks.measuring import Measurement, measure
+from headwise.tasks.measurement import Measurement
+from headwise.tasks.measuring import measure
 
 REFERENCES = ["the cat sat on the mat", "a dog reads a book", "", "it rains today in the town"]
 HYPOTHESES = ["the cat sat on a mat", "a dog reads a book", "", "it rains in the town"]
@@ -67,8 +68,8 @@ def test_what_is_wrong_is_said(files: dict[str, Path], tiny_run: Path, tmp_path:
         measure(Measurement(reference, model=tiny_run, hypothesis=hypothesis))
     with pytest.raises(UsageError, match="is a model, so --source is needed"):
         measure(Measurement(reference, model=tiny_run))
-    with pytest.raises(UsageError, match="cannot be written: it must be a file in a directory that exists"):
-        measure(Measurement(reference, hypothesis=hypothesis, output=tmp_path / "none" / "out"))
+    with pytest.raises(UsageError, match="is a model, so --source is needed"):
+        measure(Measurement(reference, hypothesis=hypothesis, against=tiny_run))
     with pytest.raises(DataError, match=r"reference: has 4 lines, but .*short gives 1 translations"):
         measure(Measurement(reference, hypothesis=write(tmp_path / "short", ["x"])))
     with pytest.raises(DataError, match="empty: is empty; give the file of right translations"):

@@ -5,15 +5,8 @@ import pytest
 from headwise.errors import SettingsError
 from headwise.language import use_language
 from headwise.settings import read_yaml
-from headwise.tasks.recipe import (
-    TASKS,
-    find_recipe,
-    load_recipe,
-    read_recipe_text,
-    recipe_from,
-    shipped_recipes,
-    write_recipe,
-)
+from headwise.tasks.recipe import TASKS, load_recipe, recipe_from, write_recipe
+from headwise.tasks.recipe_files import read_recipe_text, shipped_recipes
 
 OWN = {"data": {"source": "en", "target": "de", "train": "my/train"}}
 NAMES = ["base", "big", "en-zh", "multi30k-en-de", "multi30k-en-fr", "pocket", "zh-en"]
@@ -45,35 +38,6 @@ def test_data_alone_makes_a_recipe() -> None:
     recipe = recipe_from(OWN, ["training.steps=7"])
     assert recipe.training.steps == 7
     assert recipe.model.kind == "encoder_decoder"
-
-
-def test_a_recipe_is_found_by_path_and_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "pocket").write_text("task: translation\n", encoding="utf-8")
-    assert find_recipe(tmp_path / "pocket") == tmp_path / "pocket"
-    assert find_recipe("pocket").name == "pocket.yaml"
-    monkeypatch.chdir(tmp_path)
-    assert find_recipe("pocket") == Path("pocket"), "a file of the user's own stands over a shipped name"
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("poket", "there is no recipe 'poket'; did you mean 'pocket'[?] give the path of a YAML file or one of: base"),
-        ("multi30k", "did you mean 'multi30k-en-"),
-        ("qqqqqq", "there is no recipe 'qqqqqq'; give the path"),
-        ("nowhere/pocket", "there is no recipe 'nowhere/pocket'; "),
-        ("../recipes/pocket", "there is no recipe '../recipes/pocket'"),
-    ],
-)
-def test_a_name_that_is_no_recipe(name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(SettingsError, match=message):
-        find_recipe(name)
-
-
-def test_a_directory_is_no_recipe(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="is a directory; a recipe is a YAML file"):
-        find_recipe(tmp_path)
 
 
 @pytest.mark.parametrize(

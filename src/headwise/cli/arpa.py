@@ -3,6 +3,7 @@
 import argparse
 import sys
 
+from headwise.cli.paths import LanguageBundle, NewOutput
 from headwise.language import say
 
 
@@ -20,12 +21,26 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise score --model ptb.arpa.gz 'the company said'",
         ),
     )
-    parser.add_argument("model", metavar="MODEL", help=say("a bundle or run of n-grams", "n 元语法的模型或运行目录"))
+    parser.add_argument(
+        "model",
+        type=LanguageBundle,
+        metavar="MODEL",
+        help=say("a bundle or run of n-grams", "n 元语法的模型或运行目录"),
+    )
     parser.add_argument(
         "output",
+        type=NewOutput,
         metavar="FILE",
         help=say("e.g. model.arpa, model.arpa.gz or model.arpa.xz", "例如 model.arpa、model.arpa.gz 或 model.arpa.xz"),
     )
+
+
+def check(arguments: argparse.Namespace) -> None:
+    from pathlib import Path
+
+    from headwise.models.ngram.arpa import require_arpa
+
+    require_arpa(Path(arguments.output))
 
 
 def run(arguments: argparse.Namespace) -> int:

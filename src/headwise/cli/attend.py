@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwise.cli.parser import positive
+from headwise.cli.paths import Input, NamedInput, OutputFile
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -61,7 +62,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
     parser.add_argument(
-        "--plot", metavar="FILE", type=Path, help=say("also draw it (.png or .svg)", "同时画图（.png 或 .svg）")
+        "--plot", metavar="FILE", type=OutputFile, help=say("also draw it (.png or .svg)", "同时画图（.png 或 .svg）")
     )
 
 
@@ -75,12 +76,15 @@ def _add_numbers(parser: argparse.ArgumentParser) -> None:
         ),
     )
     parser.add_argument(
-        "--keys", metavar="NUMBERS", help=say("what is compared with; or a CSV file", "被比较的键；或 CSV 文件")
+        "--keys",
+        type=Input,
+        metavar="NUMBERS",
+        help=say("what is compared with; or a CSV file", "被比较的键；或 CSV 文件"),
     )
     parser.add_argument(
-        "--values", metavar="NUMBERS", help=say("what is mixed, one for each key", "被混合的值，每个键一个")
+        "--values", type=Input, metavar="NUMBERS", help=say("what is mixed, one for each key", "被混合的值，每个键一个")
     )
-    parser.add_argument("--queries", metavar="NUMBERS", help=say("what asks", "提问的查询"))
+    parser.add_argument("--queries", type=Input, metavar="NUMBERS", help=say("what asks", "提问的查询"))
     parser.add_argument(
         "--score",
         choices=SCORES,
@@ -95,6 +99,7 @@ def _add_numbers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--parameter",
         action="append",
+        type=NamedInput,
         default=[],
         metavar="NAME=NUMBERS",
         help=say(
@@ -111,16 +116,25 @@ def _add_numbers(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
+def check(arguments: argparse.Namespace) -> None:
     if arguments.plot is not None:
         from headwise.explorer.drawing import check_picture
 
-        check_picture(arguments.plot)
+        check_picture(Path(arguments.plot))
+    for name in ("keys", "values", "queries"):
+        if arguments.example is None and getattr(arguments, name) is None:
+            raise UsageError(
+                f"--{name} is missing; give --keys, --values and --queries, or --example waist",
+                f"缺少 --{name}；请给出 --keys、--values 与 --queries，或 --example waist",
+            )
+
+
+def run(arguments: argparse.Namespace) -> int:
     worked = _work(arguments)
     if arguments.plot is not None:
         from headwise.explorer.worked_pictures import draw_worked
 
-        draw_worked(worked, arguments.plot)
+        draw_worked(worked, Path(arguments.plot))
         sys.stderr.write(say(f"the picture: {arguments.plot}\n", f"图片：{arguments.plot}\n"))
     if arguments.json:
         sys.stdout.write(json.dumps(worked.as_dict(), ensure_ascii=False, indent=2) + "\n")
@@ -166,11 +180,7 @@ def _table(arguments: argparse.Namespace, name: str, default: "NumberTable | Non
                 )
             )
         return table
-    if default is None:
-        raise UsageError(
-            f"--{name} is missing; give --keys, --values and --queries, or --example waist",
-            f"缺少 --{name}；请给出 --keys、--values 与 --queries，或 --example waist",
-        )
+    assert default is not None, "checked"
     return default
 
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from headwise.cli.parser import positive
+from headwise.cli.paths import OutputDirectory, RecipeName
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -48,6 +49,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "overrides",
         nargs="*",
+        type=Compared,
         metavar="RECIPE|key.path=a,b",
         help=say(
             "recipes; values separated by commas are compared, a single one is the same for all",
@@ -57,6 +59,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--directory",
         required=True,
+        type=OutputDirectory,
         metavar="DIR",
         help=say("where the runs, the table and the pictures go", "存放各次运行、表格与图片"),
     )
@@ -120,30 +123,55 @@ def _add_lineage(parser: argparse.ArgumentParser) -> None:
     )
 
 
+class Compared(RecipeName):
+    """A recipe, a change of recipes, or one of the two words for what is not made of recipes."""
+
+    def locate(self) -> Path | None:
+        return None if "=" in self or self in ("attention", "lineage") else super().locate()
+
+
 LINEAGE_OPTIONS = ("sentences", "beginning")
 ATTENTION_OPTIONS = ("kinds", "lengths", "heads", "head_dim", "batch", "causal", "device", "precision", "compile")
 
 
-def run(arguments: argparse.Namespace) -> int:
-    is_lineage = arguments.overrides[:1] == ["lineage"]
+def check(arguments: argparse.Namespace) -> None:
+    is_lineage, is_attention = (arguments.overrides[:1] == [word] for word in ("lineage", "attention"))
     asked = [name for name in LINEAGE_OPTIONS if getattr(arguments, name) is not None]
     if asked and not is_lineage:
         raise UsageError(
             f"--{asked[0]} belongs to `headwise compare lineage`; leave it out here",
             f"--{asked[0]} 属于 `headwise compare lineage`；请去掉",
         )
-    if arguments.overrides[:1] == ["attention"]:
-        return _run_attention(arguments)
     given = [name for name in ATTENTION_OPTIONS if getattr(arguments, name)]
-    if given:
+    if given and not is_attention:
         option = f"--{given[0].replace('_', '-')}"
         raise UsageError(
             f"{option} belongs to `headwise compare attention`; a recipe says it as key.path=value (training.device=cuda)",
             f"{option} 属于 `headwise compare attention`；配方用 键.路径=值 表示（training.device=cuda）",
         )
-    if is_lineage:
-        return _run_lineage(arguments)
-    return _run_recipes(arguments)
+    if is_lineage and (arguments.seeds or arguments.jobs != 1):
+        raise UsageError(
+            "`compare lineage` takes no seeds or jobs; say training.seed=2 for another seed",
+            "`compare lineage` 不接受种子列表或并行数；要换种子请写 training.seed=2",
+        )
+    if is_attention and (arguments.overrides[1:] or arguments.seeds or arguments.jobs != 1):
+        raise UsageError(
+            "`compare attention` takes no recipe, seeds or jobs; it measures kernels: --kinds, --lengths, --device",
+            "`compare attention` 不接受配方、种子或并行数；它测量的是内核：--kinds、--lengths、--device",
+        )
+    for option in ("seeds", "lengths"):
+        if getattr(arguments, option) is not None:
+            read_numbers(getattr(arguments, option), f"--{option}")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    match arguments.overrides[:1]:
+        case ["lineage"]:
+            return _run_lineage(arguments)
+        case ["attention"]:
+            return _run_attention(arguments)
+        case _:
+            return _run_recipes(arguments)
 
 
 def _run_lineage(arguments: argparse.Namespace) -> int:
@@ -151,11 +179,6 @@ def _run_lineage(arguments: argparse.Namespace) -> int:
     from headwise.explorer.lineage_plots import draw_lineage
     from headwise.tasks.lineage import compare_lineage
 
-    if arguments.seeds or arguments.jobs != 1:
-        raise UsageError(
-            "`compare lineage` takes no seeds or jobs; say training.seed=2 for another seed",
-            "`compare lineage` 不接受种子列表或并行数；要换种子请写 training.seed=2",
-        )
     with TrainingDisplay() as display:
         result = compare_lineage(
             directory=arguments.directory,
@@ -185,11 +208,6 @@ def _run_attention(arguments: argparse.Namespace) -> int:
     from headwise.tasks.attention_requests import choose_conditions, choose_kernels
     from headwise.tasks.attention_table import remarks, tables
 
-    if arguments.overrides[1:] or arguments.seeds or arguments.jobs != 1:
-        raise UsageError(
-            "`compare attention` takes no recipe, seeds or jobs; it measures kernels: --kinds, --lengths, --device",
-            "`compare attention` 不接受配方、种子或并行数；它测量的是内核：--kinds、--lengths、--device",
-        )
     conditions = choose_conditions(
         device=arguments.device or "auto",
         precision=arguments.precision or "auto",

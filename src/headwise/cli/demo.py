@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 
+from headwise.cli.paths import OutputDirectory
 from headwise.language import say
 
 
@@ -30,6 +31,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--run",
         default="runs/demo",
+        type=OutputDirectory,
         metavar="DIR",
         help=say("directory of the run (default runs/demo)", "运行目录（默认 runs/demo）"),
     )
@@ -46,6 +48,12 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--json", action="store_true", help=say("print the results as JSON, ask nothing", "以 JSON 输出结果，不提问")
     )
+
+
+def check(arguments: argparse.Namespace) -> None:
+    from headwise.pocket.pairs import split_pair
+
+    split_pair(arguments.pair)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -4,7 +4,8 @@ import argparse
 import json
 import sys
 
-from headwise.cli.parser import positive
+from headwise.cli.parser import override, positive
+from headwise.cli.paths import ModelOrRecipe
 from headwise.language import say
 
 
@@ -22,10 +23,17 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         ),
     )
     parser.add_argument(
-        "model", metavar="MODEL", help=say("bundle, recipe file or recipe name", "模型目录、配方文件或配方名")
+        "model",
+        type=ModelOrRecipe,
+        metavar="MODEL",
+        help=say("bundle, recipe file or recipe name", "模型目录、配方文件或配方名"),
     )
     parser.add_argument(
-        "overrides", nargs="*", metavar="key.path=value", help=say("change one value of a recipe", "修改配方中的一个值")
+        "overrides",
+        nargs="*",
+        type=override,
+        metavar="key.path=value",
+        help=say("change one value of a recipe", "修改配方中的一个值"),
     )
     parser.add_argument(
         "--length",

@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 
+from headwise.cli.paths import ExistingRun
 from headwise.language import say
 
 
@@ -23,7 +24,11 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         ),
     )
     parser.add_argument(
-        "run_directory", nargs="?", metavar="DIR", help=say("a run or bundle directory", "运行目录或模型目录")
+        "run_directory",
+        nargs="?",
+        type=ExistingRun,
+        metavar="DIR",
+        help=say("a run or bundle directory", "运行目录或模型目录"),
     )
     parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
 

@@ -4,9 +4,14 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headwise.cli.parser import add_computing
+from headwise.cli.paths import Model, ModelOrText, OutputFile, SentenceFile, TextFile
 from headwise.language import say
+
+if TYPE_CHECKING:
+    from headwise.tasks.measurement import Measurement
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
@@ -25,16 +30,26 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise evaluate --hypothesis mine.txt --reference test.de --against theirs.txt",
         ),
     )
-    parser.add_argument("--model", metavar="DIR", help=say("a bundle", "模型目录"))
+    parser.add_argument("--model", type=Model, metavar="DIR", help=say("a bundle", "模型目录"))
     parser.add_argument(
-        "--hypothesis", metavar="FILE", help=say("ready translations instead of a model", "已有译文，代替模型")
+        "--hypothesis",
+        type=SentenceFile,
+        metavar="FILE",
+        help=say("ready translations instead of a model", "已有译文，代替模型"),
     )
-    parser.add_argument("--source", metavar="FILE", help=say("text to translate", "源文"))
-    parser.add_argument("--reference", required=True, metavar="FILE", help=say("the right translations", "参考译文"))
+    parser.add_argument("--source", type=TextFile, metavar="FILE", help=say("text to translate", "源文"))
     parser.add_argument(
-        "--against", metavar="DIR|FILE", help=say("second model or hypothesis file", "第二个模型或译文文件")
+        "--reference", type=SentenceFile, required=True, metavar="FILE", help=say("the right translations", "参考译文")
     )
-    parser.add_argument("--output", metavar="FILE", help=say("write the translations here", "把译文写到此处"))
+    parser.add_argument(
+        "--against",
+        type=ModelOrText,
+        metavar="DIR|FILE",
+        help=say("second model or hypothesis file", "第二个模型或译文文件"),
+    )
+    parser.add_argument(
+        "--output", type=OutputFile, metavar="FILE", help=say("write the translations here", "把译文写到此处")
+    )
     parser.add_argument(
         "--target",
         metavar="LANG",
@@ -58,25 +73,31 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
 
 
-def run(arguments: argparse.Namespace) -> int:
-    from headwise.tasks.measuring import Measurement, measure
+def check(arguments: argparse.Namespace) -> None:
+    _measurement(arguments).check()
 
-    result = measure(
-        Measurement(
-            reference=Path(arguments.reference),
-            source=None if arguments.source is None else Path(arguments.source),
-            model=None if arguments.model is None else Path(arguments.model),
-            hypothesis=None if arguments.hypothesis is None else Path(arguments.hypothesis),
-            against=None if arguments.against is None else Path(arguments.against),
-            output=None if arguments.output is None else Path(arguments.output),
-            target_language=arguments.target,
-            pretokenized=arguments.pretokenized,
-            lowercase=arguments.lowercase,
-            overrides=tuple(arguments.changes),
-            device=arguments.device,
-            precision=arguments.precision,
-        )
+
+def _measurement(arguments: argparse.Namespace) -> "Measurement":
+    from headwise.tasks.measurement import Measurement
+
+    names = ("source", "model", "hypothesis", "against", "output")
+    given = {name: getattr(arguments, name) for name in names}
+    return Measurement(
+        reference=Path(arguments.reference),
+        **{name: None if path is None else Path(path) for name, path in given.items()},
+        target_language=arguments.target,
+        pretokenized=arguments.pretokenized,
+        lowercase=arguments.lowercase,
+        overrides=tuple(arguments.changes),
+        device=arguments.device,
+        precision=arguments.precision,
     )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from headwise.tasks.measuring import measure
+
+    result = measure(_measurement(arguments))
     if arguments.json:
         sys.stdout.write(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) + "\n")
     else:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from headwise.cli.parser import add_computing
+from headwise.cli.paths import NamedModel
 from headwise.cli.serve import add_listening, announce, require_server, server_settings
 from headwise.errors import UsageError
 from headwise.language import say
@@ -45,6 +46,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "models",
         nargs="*",
+        type=NamedModel,
         metavar="MODEL",
         help=say(
             "bundles or runs, or NAME=DIR (default: the demos in runs/demo and runs/demo-XX-YY)",
@@ -69,15 +71,20 @@ def find_demos(directory: Path) -> list[str]:
     return [str(place) for place in places if (place / "model" / MANIFEST).is_file()]
 
 
-def run(arguments: argparse.Namespace) -> int:
+def check(arguments: argparse.Namespace) -> None:
     require_server()
+    from headwise.serving.exposure import check_exposure
+
+    check_exposure(server_settings(arguments))
+
+
+def run(arguments: argparse.Namespace) -> int:
     from headwise.serving.loaded import load_models
-    from headwise.serving.running import check_exposure, open_socket, serve
+    from headwise.serving.running import open_socket, serve
 
     if arguments.runs is None and Path("runs").is_dir():
         arguments.runs = "runs"
     settings = server_settings(arguments)
-    check_exposure(settings)
     given = list(arguments.models)
     if not given:
         # Where the demo will be trained its curves will be, though the directory may not be there yet.

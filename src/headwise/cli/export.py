@@ -5,6 +5,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from headwise.cli.paths import Model, NewOutput, SentenceFile
 from headwise.language import say
 
 if TYPE_CHECKING:
@@ -37,9 +38,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise export runs/ptb ptb.arpa.gz",
         ),
     )
-    parser.add_argument("model", metavar="MODEL", help=say("a bundle or run", "模型或运行目录"))
+    parser.add_argument("model", type=Model, metavar="MODEL", help=say("a bundle or run", "模型或运行目录"))
     parser.add_argument(
         "output",
+        type=NewOutput,
         metavar="OUTPUT",
         help=say(
             "a new directory; for n-grams a file, e.g. model.arpa.gz", "新目录；n 元语法则为文件，例如 model.arpa.gz"
@@ -56,6 +58,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument(
         "--probes",
+        type=SentenceFile,
         metavar="FILE",
         help=say(
             "sentences to compare with, one a line (at most 100; default: ten of several languages)",

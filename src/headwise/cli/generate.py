@@ -5,6 +5,7 @@ import json
 import sys
 
 from headwise.cli.parser import positive
+from headwise.cli.paths import LanguageModelPath
 from headwise.language import say
 
 
@@ -22,7 +23,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         ),
     )
     parser.add_argument("beginning", nargs="?", default="", metavar="BEGINNING", help=say("its first words", "开头"))
-    parser.add_argument("--model", required=True, metavar="DIR", help=say("a bundle or run", "模型目录或运行目录"))
+    parser.add_argument(
+        "--model",
+        required=True,
+        type=LanguageModelPath,
+        metavar="DIR",
+        help=say("a bundle or run", "模型目录或运行目录"),
+    )
     parser.add_argument(
         "--length", type=positive, default=100, metavar="N", help=say("tokens at most", "最多写多少词元")
     )

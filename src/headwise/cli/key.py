@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from headwise.cli.paths import OutputFile
 from headwise.cli.serve import require_server
 from headwise.language import say
 
@@ -24,12 +25,22 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("name", metavar="NAME", help=say("whose key it is", "密钥的持有者"))
     parser.add_argument(
-        "--keys", required=True, metavar="FILE", help=say("file of hashes; made if not there", "散列文件；不存在则新建")
+        "--keys",
+        required=True,
+        type=OutputFile,
+        metavar="FILE",
+        help=say("file of hashes; made if not there", "散列文件；不存在则新建"),
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
+def check(arguments: argparse.Namespace) -> None:
     require_server()
+    from headwise.serving.keys import check_name
+
+    check_name(arguments.name)
+
+
+def run(arguments: argparse.Namespace) -> int:
     from headwise.serving.keys import add_key
 
     sys.stdout.write(add_key(Path(arguments.keys), arguments.name) + "\n")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from headwise.cli.paths import Input, LabelModel, SentenceFile
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -21,10 +22,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "texts", nargs="*", metavar="TEXT", help=say("text (none: standard input)", "文本（不给则读标准输入）")
     )
-    parser.add_argument("--model", required=True, metavar="DIR", help=say("a bundle or run", "模型目录或运行目录"))
-    parser.add_argument("--file", metavar="FILE", help=say("read texts here, one a line", "从文件读取，每行一条"))
+    parser.add_argument(
+        "--model", required=True, type=LabelModel, metavar="DIR", help=say("a bundle or run", "模型目录或运行目录")
+    )
+    parser.add_argument(
+        "--file", type=SentenceFile, metavar="FILE", help=say("read texts here, one a line", "从文件读取，每行一条")
+    )
     parser.add_argument(
         "--measure",
+        type=Input,
         metavar="CORPUS",
         help=say(
             "labelled text (.tsv, .csv, .conllu, known:NAME, or a corpus as in a recipe: '{path: x.txt, kind: slashed}'): accuracy and "
@@ -38,16 +44,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help=say("one JSON object a line", "每行一个 JSON"))
 
 
-def run_labelling(arguments: argparse.Namespace, *, tags: bool, show: Callable[["LabelledAnswer"], None]) -> int:
-    """Answer or measure with a model of the right shape."""
-    from headwise.evaluation.labelling import CutTexts
-    from headwise.tasks.labeller import Labeller
-
+def check(arguments: argparse.Namespace) -> None:
     if sum((bool(arguments.texts), arguments.file is not None, arguments.measure is not None)) > 1:
         raise UsageError(
             "texts, --file and --measure exclude each other; give one of them",
             "文本、--file 与 --measure 不能同时使用；请只给其一",
         )
+
+
+def run_labelling(arguments: argparse.Namespace, *, tags: bool, show: Callable[["LabelledAnswer"], None]) -> int:
+    """Answer or measure with a model of the right shape."""
+    from headwise.evaluation.labelling import CutTexts
+    from headwise.tasks.labeller import Labeller
+
     labeller = Labeller.load(arguments.model, device=arguments.device)
     if labeller.is_tagger != tags:
         right = "tag" if labeller.is_tagger else "classify"

@@ -1,8 +1,9 @@
 """The parser, the list of commands, and the one place where errors become messages and exit statuses.
 
 Exit status: 0 done · 1 our failure · 2 the caller's mistake · 3 bad or damaged data · 130/143 after a saved stop.
-Results go to standard output, progress and messages to standard error. Nothing heavy is imported before a command
-is known, so that `--help` answers at once.
+Results go to standard output, progress and messages to standard error. A command has up to three parts: `add_parser` declares
+its options, `check` refuses options that do not go together, `run` does the work. Between the two last the files that the
+options name are checked (paths.py). Nothing heavy is imported before `run`, so that help and most errors come at once.
 """
 
 import argparse
@@ -13,12 +14,13 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 
 from headwise import __version__
 from headwise.cli.launching import command_to_go_on, is_first_process
-from headwise.cli.parser import Parser, parse
+from headwise.cli.parser import Parser, find_leaf, name_options, parse
+from headwise.cli.paths import check_paths
 from headwise.errors import HeadwiseError, SaidElsewhere, TrainingStopped
 from headwise.language import say, use_language
 
@@ -128,13 +130,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.command is None:
         parser.print_help()
         return 0
+    names = name_options(find_leaf(parser, given))
     with _listening():
-        return _run(parsed, given)
+        return _run(parsed, given, names)
 
 
-def _run(parsed: argparse.Namespace, given: Sequence[str]) -> int:
+def _run(parsed: argparse.Namespace, given: Sequence[str], names: Mapping[str, str]) -> int:
     try:
-        return import_module(f"headwise.cli.{parsed.command}").run(parsed) or 0
+        command = import_module(f"headwise.cli.{parsed.command}")
+        if hasattr(command, "check"):
+            command.check(parsed)
+        check_paths(parsed, names)
+        return command.run(parsed) or 0
     except SaidElsewhere as error:
         return error.exit_status
     except TrainingStopped as stop:  # what was asked for, not an error

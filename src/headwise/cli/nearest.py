@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headwise.cli.parser import positive
+from headwise.cli.paths import OutputFile, WordVectorModel
 from headwise.language import say
 
 if TYPE_CHECKING:
@@ -36,7 +37,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="WORD",
         help=say('a word, or words with + and - between: "king - man + woman"', "一个词，或用 + - 连接的词"),
     )
-    parser.add_argument("--model", required=True, metavar="DIR", help=say("a run of word vectors", "词向量的运行目录"))
+    parser.add_argument(
+        "--model",
+        required=True,
+        type=WordVectorModel,
+        metavar="DIR",
+        help=say("a run of word vectors", "词向量的运行目录"),
+    )
     parser.add_argument(
         "--count", type=positive, default=10, metavar="N", help=say("neighbours of each (10)", "每个词的邻居数（10）")
     )
@@ -47,6 +54,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument(
         "--plot",
+        type=OutputFile,
         metavar="FILE",
         help=say("draw the words and their neighbours (.png or .svg)", "画出词与其邻居（.png 或 .svg）"),
     )
@@ -59,16 +67,19 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
 
 
-def run(arguments: argparse.Namespace) -> int:
+def check(arguments: argparse.Namespace) -> None:
     from pathlib import Path
-
-    from headwise.cli.display import print_table
-    from headwise.tasks.word_vector_run import load_word_vectors
 
     if arguments.plot is not None:
         from headwise.explorer.drawing import check_picture
 
         check_picture(Path(arguments.plot))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from headwise.cli.display import print_table
+    from headwise.tasks.word_vector_run import load_word_vectors
+
     space = load_word_vectors(arguments.model).space
     found = {query: space.nearest(query, num_words=arguments.count) for query in arguments.words}
     if arguments.plot is not None:

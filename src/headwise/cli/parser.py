@@ -13,7 +13,10 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from headwise.cli.paths import Output
 from headwise.language import say
+
+OVERRIDE = r"\s*[\w.]+\s*=.*"
 
 # argparse's own sentences in Chinese; what is not listed stays English.
 _CHINESE = (
@@ -32,6 +35,18 @@ def positive(text: str) -> int:
             return number
     raise argparse.ArgumentTypeError(
         say(f"{text!r} is not a whole number from 1 on; give one such as 4", f"{text!r} 不是正整数；请给出例如 4")
+    )
+
+
+def override(text: str) -> str:
+    """The type of changes of a recipe; whether there is such a key is for the recipe to say."""
+    if re.fullmatch(OVERRIDE, text, re.DOTALL):
+        return text
+    raise argparse.ArgumentTypeError(
+        say(
+            f"{text!r} is not an override; write key.path=value, e.g. training.steps=100",
+            f"{text!r} 不是覆盖项；请写成 键.路径=值，例如 training.steps=100",
+        )
     )
 
 
@@ -87,6 +102,12 @@ class Parser(argparse.ArgumentParser):
             help=say("language of messages (default: from LANG)", "消息语言（默认取自 LANG）"),
         )
 
+    def _add_action(self, action: Any) -> Any:
+        """As usual; the help of what is written says what happens to its directory."""
+        if isinstance(action.type, type) and issubclass(action.type, Output):
+            action.help += action.type.note()
+        return super()._add_action(action)
+
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
         hint = say(f"see `{self.prog} --help`", f"参见 `{self.prog} --help`")
@@ -117,6 +138,11 @@ def _in_chinese(message: str) -> str:
     return message
 
 
+def name_options(parser: argparse.ArgumentParser) -> dict[str, str]:
+    """How the user writes what argparse keeps under a `dest`: --source, or FILE for what is given without an option."""
+    return {action.dest: (*action.option_strings, str(action.metavar or action.dest))[0] for action in parser._actions}
+
+
 def find_leaf(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.ArgumentParser:
     """The parser that the words given so far lead to: of the command, or of its action."""
     for word in given:
@@ -141,6 +167,10 @@ def parse(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Nam
     unknown = [word for word in rest if word.startswith("-") or not takes_overrides]
     if unknown:
         leaf.error(f"unrecognized arguments: {' '.join(unknown)}")
-    if rest:
-        parsed.overrides = [*parsed.overrides, *rest]
+    for action in leaf._actions:
+        if rest and action.dest == "overrides":
+            try:
+                parsed.overrides = [*parsed.overrides, *(leaf._get_value(action, word) for word in rest)]
+            except argparse.ArgumentError as error:
+                leaf.error(str(error))
     return parsed

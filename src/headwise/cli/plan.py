@@ -5,7 +5,8 @@ import contextlib
 import json
 import sys
 
-from headwise.cli.parser import positive
+from headwise.cli.parser import override, positive
+from headwise.cli.paths import RecipeName
 from headwise.language import say
 
 
@@ -25,10 +26,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             + examples,
         ),
     )
-    parser.add_argument("recipe", metavar="RECIPE", help=say("recipe file or recipe name", "配方文件或配方名"))
+    parser.add_argument(
+        "recipe", type=RecipeName, metavar="RECIPE", help=say("recipe file or recipe name", "配方文件或配方名")
+    )
     parser.add_argument(
         "overrides",
         nargs="*",
+        type=override,
         metavar="key.path=value",
         help=say("change one value of the recipe", "修改配方中的一个值"),
     )

@@ -6,6 +6,7 @@ import math
 import sys
 
 from headwise.cli.parser import positive
+from headwise.cli.paths import LanguageModelPath, SentenceFile
 from headwise.cli.score import headings
 from headwise.errors import UsageError
 from headwise.language import say
@@ -41,10 +42,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--model",
         required=True,
+        type=LanguageModelPath,
         metavar="DIR",
         help=say("a bundle, run or ARPA file", "模型目录、运行目录或 ARPA 文件"),
     )
-    parser.add_argument("--file", metavar="FILE", help=say("beginnings, one a line", "开头，每行一个"))
+    parser.add_argument(
+        "--file", type=SentenceFile, metavar="FILE", help=say("beginnings, one a line", "开头，每行一个")
+    )
     parser.add_argument("--top", type=positive, default=5, metavar="K", help=say("how many", "给出几个"))
     parser.add_argument(
         "--length",
@@ -59,15 +63,18 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--json", action="store_true", help=say("one JSON object a line", "每行一个 JSON"))
 
 
+def check(arguments: argparse.Namespace) -> None:
+    if arguments.beginnings and arguments.file is not None:
+        raise UsageError(
+            "beginnings and --file exclude each other; give one of them", "开头与 --file 不能同时使用；请只给其一"
+        )
+
+
 def run(arguments: argparse.Namespace) -> int:
     from headwise.cli.display import print_table
     from headwise.tasks.files import read_sentences
     from headwise.tasks.gap_filling import load_predictor
 
-    if arguments.beginnings and arguments.file is not None:
-        raise UsageError(
-            "beginnings and --file exclude each other; give one of them", "开头与 --file 不能同时使用；请只给其一"
-        )
     model = load_predictor(arguments.model)
     for beginning in arguments.beginnings or read_sentences(arguments.file, keep_blank=True):
         predictions = model.predict(beginning, count=arguments.top, length=arguments.length)

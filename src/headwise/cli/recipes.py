@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 
+from headwise.cli.paths import RecipeName
 from headwise.language import say
 
 
@@ -22,12 +23,12 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise train my.yaml --run runs/mine",
         ),
     )
-    parser.add_argument("name", nargs="?", metavar="NAME", help=say("print this recipe", "打印该配方"))
+    parser.add_argument("name", nargs="?", type=RecipeName, metavar="NAME", help=say("print this recipe", "打印该配方"))
     parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.tasks.recipe import read_recipe_text, shipped_recipes
+    from headwise.tasks.recipe_files import read_recipe_text, shipped_recipes
 
     if arguments.name:
         sys.stdout.write(read_recipe_text(arguments.name))

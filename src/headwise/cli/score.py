@@ -7,6 +7,7 @@ import sys
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from headwise.cli.paths import LanguageModelPath, SentenceFile, TextFile
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -40,12 +41,16 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--model",
         required=True,
+        type=LanguageModelPath,
         metavar="DIR",
         help=say("a bundle, run or ARPA file", "模型目录、运行目录或 ARPA 文件"),
     )
-    parser.add_argument("--file", metavar="FILE", help=say("sentences, one a line", "句子，每行一句"))
+    parser.add_argument(
+        "--file", type=SentenceFile, metavar="FILE", help=say("sentences, one a line", "句子，每行一句")
+    )
     parser.add_argument(
         "--pairs",
+        type=TextFile,
         metavar="FILE",
         help=say(
             "tab-separated: a misspelt sentence, the right one; how often is the right one likelier? (or known:NAME)",
@@ -58,14 +63,17 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
 
 
-def run(arguments: argparse.Namespace) -> int:
-    from headwise.tasks.language_model import LanguageModel
-
+def check(arguments: argparse.Namespace) -> None:
     if sum((bool(arguments.sentences), arguments.file is not None, arguments.pairs is not None)) > 1:
         raise UsageError(
             "sentences, --file and --pairs exclude each other; give one of them",
             "句子、--file 与 --pairs 不能同时使用；请只给其一",
         )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from headwise.tasks.language_model import LanguageModel
+
     model = LanguageModel.load(arguments.model)
     if arguments.pairs is not None:
         return _pairs(model, arguments)

@@ -5,6 +5,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from headwise.cli.paths import OutputFile, TextFile, WordReaderModel
 from headwise.language import say
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--model",
         action="append",
+        type=WordReaderModel,
         required=True,
         metavar="DIR",
         help=say("word vectors, ELMo or an encoder; may be given several times", "词向量、ELMo 或编码器；可给出多次"),
@@ -52,6 +54,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     for part in ("train", "test"):
         parser.add_argument(
             f"--{part}",
+            type=TextFile,
             default=f"{CORPUS}/{part}",
             metavar="FILE",
             help=say(
@@ -59,8 +62,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
                 f"带义项的出现（词、义项、位置、句子；{CORPUS}/{part}）",
             ),
         )
+    _add_output(parser)
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plot",
+        type=OutputFile,
         metavar="FILE",
         help=say("draw the (first) word's occurrences by sense", "按义项画出（第一个）词的各次出现"),
     )
@@ -73,21 +81,27 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
 
 
+def check(arguments: argparse.Namespace) -> None:
+    from pathlib import Path
+
+    if arguments.plot is not None:
+        from headwise.explorer.drawing import check_picture
+
+        check_picture(Path(arguments.plot))
+
+
 def run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
     from headwise.cli.display import TrainingDisplay
     from headwise.data.senses import read_senses
     from headwise.errors import UsageError
+
+    words = tuple(dict.fromkeys(arguments.word))
+    parts = [read_senses(source, words=words) for source in (arguments.train, arguments.test)]
     from headwise.tasks.senses import measure_senses
     from headwise.tasks.word_reading import load_word_reader
 
-    if arguments.plot is not None:
-        from headwise.explorer.drawing import check_picture
-
-        check_picture(Path(arguments.plot))
-    words = tuple(dict.fromkeys(arguments.word))
-    parts = [read_senses(source, words=words) for source in (arguments.train, arguments.test)]
     readers = {}
     for model in arguments.model:
         reader = load_word_reader(model)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headwise.cli.parser import add_computing
+from headwise.cli.paths import Input, NamedModel
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -44,6 +45,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "models",
         nargs="+",
+        type=NamedModel,
         metavar="MODEL",
         help=say("a bundle or run, or NAME=DIR to name it", "模型或运行目录，或用 名称=目录 命名"),
     )
@@ -68,6 +70,7 @@ def add_listening(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--keys",
+        type=Input,
         metavar="FILE",
         help=say("ask for one of these keys (made by `headwise key`)", "要求出示其中的密钥（由 `headwise key` 生成）"),
     )
@@ -118,15 +121,23 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
+def check(arguments: argparse.Namespace) -> None:
     require_server()
-    from headwise.serving.loaded import load_models
-    from headwise.serving.running import check_exposure, serve
+    from headwise.serving.exposure import check_exposure
 
-    settings = server_settings(
-        arguments, queue=arguments.queue, deadline_seconds=arguments.deadline, rate=arguments.rate
-    )
-    check_exposure(settings)
+    check_exposure(_settings(arguments))
+
+
+def _settings(arguments: argparse.Namespace) -> Any:
+    limits = {"queue": arguments.queue, "deadline_seconds": arguments.deadline, "rate": arguments.rate}
+    return server_settings(arguments, **limits)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from headwise.serving.loaded import load_models
+    from headwise.serving.running import serve
+
+    settings = _settings(arguments)
     models = load_models(arguments.models, device=arguments.device, precision=arguments.precision)
     serve(models, settings, announce=announce, apart=True)
     return 0

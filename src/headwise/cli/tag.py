@@ -4,8 +4,10 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from headwise.cli.labelling import add_arguments, run_labelling
+from headwise.cli.labelling import add_arguments, check, run_labelling
 from headwise.language import say
+
+__all__ = ["add_parser", "check", "run"]
 
 if TYPE_CHECKING:
     from headwise.tasks.labeller import LabelledAnswer

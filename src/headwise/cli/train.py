@@ -6,6 +6,8 @@ import sys
 from functools import partial
 
 from headwise.cli.launching import is_first_process
+from headwise.cli.parser import override
+from headwise.cli.paths import OutputDirectory, RecipeName
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -29,17 +31,20 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument(
         "recipe",
+        type=RecipeName,
         metavar="RECIPE",
         help=say("a recipe file, or a shipped name (headwise recipes)", "配方文件，或自带配方名（headwise recipes）"),
     )
     parser.add_argument(
         "overrides",
         nargs="*",
+        type=override,
         metavar="key.path=value",
         help=say("change one value of the recipe", "修改配方中的一个值"),
     )
     parser.add_argument(
         "--run",
+        type=OutputDirectory,
         metavar="DIR",
         help=say("directory of this run (--check needs none)", "本次运行的目录（--check 不需要）"),
     )
@@ -55,13 +60,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--json", action="store_true", help=say("print the result as JSON", "以 JSON 输出结果"))
 
 
-def run(arguments: argparse.Namespace) -> int:
-    import tempfile
-    from pathlib import Path
-
-    from headwise.cli.display import TrainingDisplay, print_summary
-    from headwise.tasks.running import check_run, train
-
+def check(arguments: argparse.Namespace) -> None:
     if arguments.run is None and not arguments.check:
         raise UsageError(
             "--run DIR is missing: training needs a directory for its log, checkpoints and model, e.g. --run runs/first",
@@ -72,6 +71,15 @@ def run(arguments: argparse.Namespace) -> int:
             "--resume needs --run DIR: the directory of the run to go on with, e.g. --run runs/first",
             "--resume 需要 --run DIR：要继续的运行目录，例如 --run runs/first",
         )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    import tempfile
+    from pathlib import Path
+
+    from headwise.cli.display import TrainingDisplay, print_summary
+    from headwise.tasks.running import check_run, train
+
     recipe, overrides = arguments.recipe, arguments.overrides
     start = partial(train, recipe, resume=arguments.resume, overrides=overrides, anyway=arguments.anyway)
     if not is_first_process():

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headwise.cli.parser import add_computing, positive
+from headwise.cli.paths import Model, OutputFile, TextFile
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -38,7 +39,11 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         ),
     )
     parser.add_argument(
-        "file", nargs="?", metavar="FILE", help=say("text to translate (.gz and .xz too)", "待译文本（可为 .gz、.xz）")
+        "file",
+        nargs="?",
+        type=TextFile,
+        metavar="FILE",
+        help=say("text to translate (.gz and .xz too)", "待译文本（可为 .gz、.xz）"),
     )
     parser.add_argument(
         "--text",
@@ -50,6 +55,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--model",
         required=True,
+        type=Model,
         metavar="DIR",
         help=say("a bundle, e.g. runs/demo/model", "模型目录，例如 runs/demo/model"),
     )
@@ -64,9 +70,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     _add_wishes(parser)
     add_computing(parser)
+    _add_output(parser)
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--attention",
-        type=Path,
+        type=OutputFile,
         metavar="FILE",
         help=say(
             "also write what every layer and head looked at: FILE.html to explore, FILE.png to see, FILE.json for the numbers",
@@ -117,30 +127,38 @@ def _add_wishes(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
-    from headwise.tasks.bundle import find_bundle
-    from headwise.tasks.line_translation import translate_lines
-    from headwise.tasks.translator import Translator
-
+def check(arguments: argparse.Namespace) -> None:
     if arguments.attention is not None:
         from headwise.explorer.attention_files import check_ending
 
-        check_ending(arguments.attention)
-    asks = arguments.file is None and not arguments.text and sys.stdin.isatty()
-    if asks and arguments.attention is not None:
+        check_ending(Path(arguments.attention))
+    if _asks(arguments) and arguments.attention is not None:
         raise UsageError(
             "--attention was given but no text; give the sentence with --text, in a FILE or through a pipe",
             "给出了 --attention 却没有文本；请用 --text 给出句子，或使用文件、管道",
         )
-    find_bundle(
-        Path(arguments.model)
-    )  # a wrong model is told before a wrong text, and loading takes longer than looking
-    lines = None if asks else _lines(arguments)
+    if arguments.text and arguments.file is not None:
+        raise UsageError(
+            f"--text and the file {arguments.file} were both given; give one of them",
+            f"同时给出了 --text 与文件 {arguments.file}；请只给其一",
+        )
+
+
+def _asks(arguments: argparse.Namespace) -> bool:
+    """Whether sentences are typed at a prompt."""
+    return arguments.file is None and not arguments.text and sys.stdin.isatty()
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from headwise.tasks.line_translation import translate_lines
+    from headwise.tasks.translator import Translator
+
     translator = Translator.load(arguments.model, device=arguments.device, precision=arguments.precision)
+    lines = None if _asks(arguments) else _lines(arguments)
     decoding = translator.settings(_changes(arguments, kind=translator.recipe.decoding.kind))
     if lines is None:
         return converse(translator, decoding)
-    looking = None if arguments.attention is None else _Looking(translator, arguments.attention)
+    looking = None if arguments.attention is None else _Looking(translator, Path(arguments.attention))
     stream = translate_lines(
         translator,
         lines,
@@ -168,11 +186,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _lines(arguments: argparse.Namespace) -> "Iterable[Line]":
     from headwise.tasks.line_translation import Line, read_places
 
-    if arguments.text and arguments.file is not None:
-        raise UsageError(
-            f"--text and the file {arguments.file} were both given; give one of them",
-            f"同时给出了 --text 与文件 {arguments.file}；请只给其一",
-        )
     if arguments.text:
         return [Line(text, "--text", number) for number, text in enumerate(arguments.text, start=1)]
     return read_places(None if arguments.file is None else Path(arguments.file))

@@ -5,6 +5,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from headwise.cli.paths import InputFile, NewOutput, TextFile, WordVectorModel
 from headwise.language import say
 
 if TYPE_CHECKING:
@@ -37,11 +38,16 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     for action in (scoring, exporting):
         action.add_argument(
-            "--model", required=True, metavar="DIR", help=say("a run of word vectors", "词向量的运行目录")
+            "--model",
+            required=True,
+            type=WordVectorModel,
+            metavar="DIR",
+            help=say("a run of word vectors", "词向量的运行目录"),
         )
     scoring.add_argument(
         "files",
         nargs="+",
+        type=TextFile,
         metavar="FILE",
         help=say(
             "lists of `word word score`, or of analogies; files, or known:word-vectors-eval/NAME",
@@ -49,10 +55,12 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         ),
     )
     scoring.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
-    exporting.add_argument("file", metavar="FILE", help=say("the file to write", "要写的文件"))
+    exporting.add_argument("file", type=NewOutput, metavar="FILE", help=say("the file to write", "要写的文件"))
     exporting.add_argument("--binary", action="store_true", help=say("binary instead of text", "用二进制而非文本"))
-    importing.add_argument("file", metavar="FILE", help=say("the file to read", "要读的文件"))
-    importing.add_argument("--to", required=True, metavar="DIR", help=say("the model to make", "要生成的模型目录"))
+    importing.add_argument("file", type=InputFile, metavar="FILE", help=say("the file to read", "要读的文件"))
+    importing.add_argument(
+        "--to", required=True, type=NewOutput, metavar="DIR", help=say("the model to make", "要生成的模型目录")
+    )
 
 
 def _find(file: str) -> "Path":

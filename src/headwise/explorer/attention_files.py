@@ -71,7 +71,6 @@ def write_attention(traces: Sequence[Trace], path: Path, *, title: str) -> None:
             draw_all(traces[0], path)
         case _:
             content = {"traces": [as_numbers(trace) for trace in traces]}
-            path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n")
 
 

@@ -195,5 +195,4 @@ def save_figure(figure: "Figure", path: Path) -> None:
     nameless = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
     with rc_context({"svg.hashsalt": "headwise"} if kind == "svg" else {}):
         figure.savefig(content, format=kind, dpi=DOTS_PER_INCH, metadata=nameless)
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(path, content.getvalue())

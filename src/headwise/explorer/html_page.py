@@ -31,7 +31,6 @@ def write_page(traces: Sequence[Trace], path: Path | str, *, title: str) -> None
     if not traces:
         raise UsageError("there is no trace to show; give at least one", "没有可展示的轨迹；请至少给出一条")
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, make_page(traces, title=title))
 
 

@@ -34,19 +34,24 @@ def hash_key(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def add_key(file: Path, name: str) -> str:
-    """A new key under a name; the key itself is returned and nowhere kept."""
+def check_name(name: str) -> None:
     if not NAME.fullmatch(name):
         raise UsageError(
             f"{name!r} cannot be the name of a key; use letters, digits, '.', '_', '-', at most 64",
             f"{name!r} 不能用作密钥名；请用字母、数字、'.'、'_'、'-'，最多 64 个",
         )
+
+
+def add_key(file: Path, name: str) -> str:
+    """A new key under a name; the key itself is returned and nowhere kept."""
+    check_name(name)
     known = read_keys(file) if file.exists() else {}
     if name in known:
         raise UsageError(
             f"{file} has a key called {name!r}; take another name, or delete its line first",
             f"{file} 中已有名为 {name!r} 的密钥；请换一个名称，或先删除该行",
         )
+    file.parent.mkdir(parents=True, exist_ok=True)
     key = PREFIX + secrets.token_urlsafe(32)
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     with os.fdopen(descriptor, "a", encoding="utf-8") as writer:

@@ -3,7 +3,6 @@
 `runs/demo` and `runs/demo/model` are called demo; `pocket=runs/demo` is called pocket. Tested: every kind, names, clashes.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +12,10 @@ from headwise.errors import UsageError
 from headwise.models.inference import Precision
 from headwise.models.ngram.arpa import is_arpa
 from headwise.serving.held_files import HeldFiles
+from headwise.serving.model_names import split_name
 from headwise.settings import read_settings_file
-from headwise.tasks.bundle import explain_task, find_bundle
+from headwise.tasks.bundle import explain_task
+from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.labeller import Labeller
 from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.translator import Translator
@@ -22,8 +23,6 @@ from headwise.tasks.word_vector_run import VECTORS, load_word_vectors
 from headwise.training.precision import Device
 
 Kind = Literal["translator", "language_model", "word_vectors", "classifier", "tagger"]
-
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True)
@@ -63,24 +62,6 @@ def load_models(
             )
         models[name] = load_model(name, directory, device=device, precision=precision)
     return models
-
-
-def split_name(given: str) -> tuple[str, Path]:
-    """The name and the directory of DIR or NAME=DIR."""
-    head, equals, tail = given.partition("=")
-    if equals and not Path(given).exists():
-        name, path = head, Path(tail)
-    else:
-        path = Path(given)
-        whole = path.resolve()
-        name = whole.parent.name if whole.name == "model" else whole.name
-        name = re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip("-._")[:64] or "model"
-    if not NAME.fullmatch(name):
-        raise UsageError(
-            f"{name!r} cannot be a model's name; use letters, digits, '.', '_', '-', at most 64, e.g. demo=runs/demo",
-            f"{name!r} 不能用作模型名；请用字母、数字、'.'、'_'、'-'，最多 64 个，例如 demo=runs/demo",
-        )
-    return name, path
 
 
 def load_model(name: str, directory: Path, *, device: Device = "auto", precision: Precision = "auto") -> LoadedModel:

@@ -25,7 +25,7 @@ from headwise.language import say
 from headwise.serving.app import create_app
 from headwise.serving.connections import MAX_CONNECTIONS, Connection
 from headwise.serving.door import HEAD_BYTES
-from headwise.serving.keys import read_keys
+from headwise.serving.exposure import check_exposure
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.state import Server
@@ -132,22 +132,6 @@ def configure(app: FastAPI) -> uvicorn.Config:
         limit_concurrency=MAX_CONNECTIONS + 2,  # only when none of them is idle
         h11_max_incomplete_event_size=HEAD_BYTES,
     )
-
-
-def check_exposure(settings: ServerSettings) -> None:
-    """An open door to the world needs a key."""
-    if settings.is_public and settings.keys is None:
-        raise UsageError(
-            f"{settings.host} can be reached by others, and no keys were given; make one (headwise key NAME --keys keys.txt) and "
-            "start with --keys keys.txt, or stay on --host 127.0.0.1",
-            f"{settings.host} 可被他人访问，却没有给出密钥；请生成（headwise key NAME --keys keys.txt）并以 --keys keys.txt 启动，"
-            "或保持 --host 127.0.0.1",
-        )
-    if settings.keys is not None and not read_keys(settings.keys):
-        raise UsageError(
-            f"{settings.keys} holds no key; make one: headwise key NAME --keys {settings.keys}",
-            f"{settings.keys} 中没有密钥；请生成：headwise key NAME --keys {settings.keys}",
-        )
 
 
 def open_socket(settings: ServerSettings) -> socket.socket:

@@ -22,6 +22,7 @@ from headwise.models.translation_model import TranslationModel
 from headwise.settings import check_settings, read_settings_file
 from headwise.storage import MANIFEST, publish_directory, read_json, verify_directory
 from headwise.tasks.arguments import require_path
+from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.recipe import Recipe, write_recipe
 from headwise.text.choices import TokenizerPair, load_tokenizers
 from headwise.weights import check_shapes, load_weights, save_weights
@@ -113,23 +114,6 @@ def check_listed(manifest: Mapping[str, Any], path: Path) -> None:
                 f"没有列出 {name}，缺少它就不成其为模型；请换用其他副本",
                 file=path / MANIFEST,
             )
-
-
-def find_bundle(path: Path, *, recipe: str | None = None) -> Path:
-    """The bundle itself, or the bundle inside a run directory; `recipe` makes one of the kind that is asked for (None: the demo does)."""
-    if (path / MANIFEST).is_file():
-        return path
-    if (path / "model" / MANIFEST).is_file():
-        return path / "model"
-    example = "runs/demo/model" if recipe is None else f"runs/{recipe}"
-    command = "headwise demo" if recipe is None else f"headwise train {recipe} --run {example}"
-    raise CheckpointError(
-        f"is not a model: a bundle has a MANIFEST.json; give e.g. {example} (`{command}` makes one), "
-        "or see what is wrong with `headwise doctor DIR`",
-        f"不是模型：模型目录应含 MANIFEST.json；请给出例如 {example}（`{command}` 会生成），"
-        "或用 `headwise doctor DIR` 查看问题",
-        file=path,
-    )
 
 
 def _card_lines(name: str, value: Any) -> list[str]:

@@ -23,7 +23,8 @@ from headwise.settings import read_yaml
 from headwise.tasks.label_bundle import new_labeller
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.planned_step import Subject
-from headwise.tasks.recipe import Recipe, find_recipe, load_recipe
+from headwise.tasks.recipe import Recipe, load_recipe
+from headwise.tasks.recipe_files import find_recipe
 
 MAX_RUNS = 1000
 

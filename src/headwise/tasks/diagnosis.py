@@ -21,6 +21,7 @@ from headwise.models.inference import Precision, choose_form
 from headwise.settings import read_settings_file
 from headwise.storage import INCOMPLETE, MANIFEST, verify_directory
 from headwise.tasks.bundle import load_bundle
+from headwise.tasks.bundle_directory import require_run
 from headwise.tasks.label_bundle import load_label_bundle
 from headwise.tasks.language_bundle import load_language_bundle
 from headwise.training.averaging import KIND as SNAPSHOT
@@ -146,13 +147,7 @@ def _disk() -> Finding:
 
 def examine_run(directory: Path | str) -> list[Finding]:
     """Every checkpoint and the bundle, verified by checksum; leftovers; whether a trainer is at work."""
-    path = Path(directory)
-    if not path.is_dir():
-        raise CheckpointError(
-            "is not a directory; give a run directory such as runs/demo",
-            "不是目录；请给出运行目录，例如 runs/demo",
-            file=path,
-        )
+    path = require_run(Path(directory))
     if any((path / name).exists() or (path / name).is_symlink() for name in (MANIFEST, "weights.safetensors")):
         return [_bundle(path)]
     findings = []

@@ -16,8 +16,10 @@ from headwise.errors import CheckpointError
 from headwise.models.sentence_encoder import ElmoRung, RungSettings
 from headwise.settings import Settings, read_settings_file
 from headwise.storage import verify_directory
-from headwise.tasks.bundle import KIND, check_listed, explain_task, find_bundle
-from headwise.tasks.recipe import complete_recipe, shipped_recipes
+from headwise.tasks.bundle import KIND, check_listed, explain_task
+from headwise.tasks.bundle_directory import find_bundle
+from headwise.tasks.recipe import complete_recipe
+from headwise.tasks.recipe_files import shipped_recipes
 from headwise.tasks.vector_start import VectorStart, start_from_vectors
 from headwise.tasks.word_vector_run import VECTORS
 from headwise.text.choices import TextSettings, load_tokenizers

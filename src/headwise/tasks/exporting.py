@@ -4,11 +4,12 @@ from pathlib import Path
 
 from headwise.errors import UsageError
 from headwise.models.ngram import NgramModel
-from headwise.models.ngram.arpa import is_arpa
+from headwise.models.ngram.arpa import is_arpa, require_arpa
 from headwise.models.ngram.arpa_writing import save_arpa
 from headwise.settings import read_settings_file
 from headwise.tasks.arguments import require_path
-from headwise.tasks.bundle import COMMANDS, explain_task, find_bundle, load_bundle
+from headwise.tasks.bundle import COMMANDS, explain_task, load_bundle
+from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.ctranslate2_export import Exported, export_translator
 from headwise.tasks.language_bundle import load_language_bundle
 from headwise.text.characters import CharacterTokenizer
@@ -43,11 +44,7 @@ def export_model(
 def export_arpa(model: Path | str, output: Path | str) -> Path:
     """Write the n-grams of a bundle as an ARPA file, packed if its name ends in .gz or .xz."""
     path = require_path(output, "output", "model.arpa")
-    if not is_arpa(path):
-        raise UsageError(
-            f"{path} is not the name of an ARPA file; let it end in .arpa, .arpa.gz or .arpa.xz",
-            f"{path} 不是 ARPA 文件名；请以 .arpa、.arpa.gz 或 .arpa.xz 结尾",
-        )
+    require_arpa(path)
     bundle = load_language_bundle(require_path(model, "model", "runs/ptb/model"))
     if not isinstance(bundle.model, NgramModel):
         raise UsageError(

@@ -17,7 +17,8 @@ from headwise.models.masked_language_model import MaskedLanguageModel, build_mas
 from headwise.settings import check_settings, read_settings_file
 from headwise.storage import verify_directory
 from headwise.tasks.arguments import require_path, require_text
-from headwise.tasks.bundle import KIND, check_listed, find_bundle
+from headwise.tasks.bundle import KIND, check_listed
+from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.language_answers import Prediction
 from headwise.tasks.language_model import GAP, LanguageModel
 from headwise.tasks.masked_recipe import MaskedRecipe

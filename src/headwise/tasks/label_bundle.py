@@ -17,7 +17,8 @@ from headwise.errors import CheckpointError
 from headwise.models.labeller import Labeller, Pooling, build_labeller
 from headwise.settings import check_settings, read_settings_file
 from headwise.storage import publish_directory, read_json, verify_directory
-from headwise.tasks.bundle import KIND, check_listed, explain_task, find_bundle
+from headwise.tasks.bundle import KIND, check_listed, explain_task
+from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.recipe import AnyRecipe, write_recipe
 from headwise.text.choices import TokenizerPair, load_tokenizers

@@ -21,7 +21,8 @@ from headwise.models.ngram import NgramModel, NgramSettings
 from headwise.models.ngram.tables import NgramTables
 from headwise.settings import check_settings, read_settings_file
 from headwise.storage import MANIFEST, publish_directory, read_json, verify_directory
-from headwise.tasks.bundle import KIND, check_listed, explain_task, find_bundle
+from headwise.tasks.bundle import KIND, check_listed, explain_task
+from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.language_recipe import LanguageRecipe, SentenceReading, StreamReading
 from headwise.tasks.neural_tokens import NeuralTokenModel
 from headwise.tasks.recipe import write_recipe

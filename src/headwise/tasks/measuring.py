@@ -5,35 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headwise.errors import DataError, UsageError
+from headwise.errors import DataError
 from headwise.evaluation.significance import Comparison, compare_systems
 from headwise.evaluation.translation import TranslationScores, build_metrics, score_translations
 from headwise.language import say
-from headwise.models.inference import Precision
 from headwise.storage import write_text
 from headwise.tasks.files import read_text_lines
 from headwise.tasks.line_translation import read_places, translate_lines
+from headwise.tasks.measurement import Measurement
 from headwise.tasks.translator import Translator
-from headwise.training.precision import Device
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """What is to be measured: a model with its source, or ready hypotheses, against references."""
-
-    reference: Path
-    source: Path | None = None
-    model: Path | None = None
-    hypothesis: Path | None = None
-    against: Path | None = None
-    """A second model or hypothesis file: the baseline of a paired test."""
-    output: Path | None = None
-    target_language: str | None = None
-    pretokenized: bool = False
-    lowercase: bool = False
-    overrides: tuple[str, ...] = ()
-    device: Device = "auto"
-    precision: Precision = "auto"
 
 
 @dataclass(frozen=True)
@@ -86,22 +66,13 @@ class MeasuredScores:
 
 def measure(wanted: Measurement) -> MeasuredScores:
     """Translate if there is a model, then score, then compare."""
+    wanted.check()
     references = list(read_text_lines(wanted.reference))
     if not references:
         raise DataError(
             "is empty; give the file of right translations", "是空文件；请给出参考译文文件", file=wanted.reference
         )
-    system = wanted.model or wanted.hypothesis
-    if system is None or (wanted.model is not None and wanted.hypothesis is not None):
-        raise UsageError(
-            "give either --model (with --source) or --hypothesis, one of them",
-            "请在 --model（配合 --source）与 --hypothesis 中给出一个",
-        )
-    if wanted.output is not None and (wanted.output.is_dir() or not wanted.output.parent.is_dir()):
-        raise UsageError(
-            f"--output {wanted.output} cannot be written: it must be a file in a directory that exists",
-            f"--output {wanted.output} 无法写入：它必须是已有目录中的文件",
-        )
+    system = wanted.system
     hypotheses, language, form = _translations(wanted, system)
     _check_count(hypotheses, references, system, wanted.reference)
     if wanted.output is not None:
@@ -122,15 +93,11 @@ def measure(wanted: Measurement) -> MeasuredScores:
 
 
 def _translations(wanted: Measurement, system: Path) -> tuple[list[str], str | None, str | None]:
-    """Texts, their language and the form of the model: a directory is a model, anything else a file of translations."""
-    if not system.is_dir() and system != wanted.model:
+    """Texts, their language and the form of the model."""
+    if not wanted.is_model(system):
         hypotheses = list(read_text_lines(system))
         return hypotheses, wanted.target_language or guess_language(hypotheses), None
-    if wanted.source is None:
-        raise UsageError(
-            f"{system} is a model, so --source is needed: the text it shall translate",
-            f"{system} 是模型，因此需要 --source：要翻译的文本",
-        )
+    assert wanted.source is not None, "checked"
     translator = Translator.load(system, device=wanted.device, precision=wanted.precision)
     decoding = translator.settings(wanted.overrides)
     lines = read_places(wanted.source)

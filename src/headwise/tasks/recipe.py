@@ -4,31 +4,28 @@ Every mechanism of the library is a word (`kind: …`) in a recipe. A recipe nev
 execute. The resolved recipe, every default written out, is saved with the weights; feeding it back repeats the run.
 """
 
-import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import yaml
 from pydantic import Field, model_validator
 
-import headwise
 from headwise.blocks.choices import check_recomputing
 from headwise.data.choices import DataSettings
 from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import DecodingSettings
 from headwise.errors import SettingsError
-from headwise.language import say
 from headwise.models.choices import EncoderDecoderSettings, ModelSettings
 from headwise.models.limits import check_buckets, check_rows, source_limits, target_limits
 from headwise.models.recurrent_choices import RecurrentTranslatorSettings
 from headwise.settings import Settings, apply_overrides, check_settings, read_settings_file
-from headwise.tasks.arguments import require_path, require_texts
+from headwise.tasks.arguments import require_texts
 from headwise.tasks.bidirectional_recipe import BidirectionalRecipe
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.language_recipe import LanguageRecipe
 from headwise.tasks.masked_recipe import MaskedRecipe
+from headwise.tasks.recipe_files import find_recipe
 from headwise.tasks.word_by_word import check_word_by_word, train_word_by_word
 from headwise.tasks.word_vector_recipe import WordVectorRecipe
 from headwise.text.choices import SentencePieceSettings, TextSettings
@@ -119,62 +116,6 @@ TASKS = (
     "masked_language",
     "bidirectional_language",
 )
-
-
-def recipes_directory() -> Path:
-    """Inside the installed package, or beside the sources in a checkout."""
-    package = Path(headwise.__file__).resolve().parent
-    inside = package / "recipes"
-    return inside if inside.is_dir() else package.parent.parent / "recipes"
-
-
-@dataclass(frozen=True)
-class ShippedRecipe:
-    """What a list of recipes says of one."""
-
-    task: str
-    summary: str
-
-
-def shipped_recipes() -> dict[str, ShippedRecipe]:
-    """By name; the summary is a recipe's first line, which is English, or its second, which is Chinese."""
-    found = {}
-    for path in sorted(recipes_directory().glob("*.yaml"), key=lambda path: path.stem):
-        english, chinese, *rest = path.read_text(encoding="utf-8").splitlines()
-        task = next(line.removeprefix("task:").strip() for line in rest if line.startswith("task:"))
-        found[path.stem] = ShippedRecipe(task, say(english, chinese).removeprefix("#").strip())
-    return found
-
-
-def find_recipe(name: str | Path) -> Path:
-    """A path, or the name of a shipped recipe."""
-    path = require_path(name, "recipe", "pocket")
-    if path.is_file():
-        return path
-    shipped = recipes_directory() / f"{name}.yaml"
-    if shipped.is_file() and path.name == str(name):
-        return shipped
-    if path.is_dir():
-        raise SettingsError(
-            "is a directory; a recipe is a YAML file, e.g. the recipe.yaml in a run",
-            "是目录；配方是 YAML 文件，例如运行目录中的 recipe.yaml",
-            file=path,
-        )
-    names = list(shipped_recipes())
-    near = difflib.get_close_matches(str(name), names, n=1)
-    hint_en = f"did you mean {near[0]!r}? " if near else ""
-    hint_zh = f"是否想写 {near[0]!r}？" if near else ""
-    raise SettingsError(
-        f"there is no recipe {str(name)!r}; {hint_en}give the path of a YAML file or one of: {', '.join(names)}",
-        f"没有配方 {str(name)!r}；{hint_zh}请给出 YAML 文件路径，或下列之一：{'、'.join(names)}",
-    )
-
-
-def read_recipe_text(name: str | Path) -> str:
-    """A recipe as it stands in its file, comments and all."""
-    path = find_recipe(name)
-    read_settings_file(path)  # refuses what is too large or not a recipe
-    return path.read_text(encoding="utf-8")
 
 
 def load_recipe(name: str | Path, overrides: Sequence[str] = ()) -> AnyRecipe:

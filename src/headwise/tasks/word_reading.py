@@ -28,7 +28,8 @@ from headwise.settings import read_settings_file
 from headwise.storage import verify_directory
 from headwise.tasks.arguments import require_path
 from headwise.tasks.bidirectional_recipe import BidirectionalRecipe
-from headwise.tasks.bundle import KIND, check_listed, explain_task, find_bundle
+from headwise.tasks.bundle import KIND, check_listed, explain_task
+from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.encoder_start import PREFIX
 from headwise.tasks.encoder_start import TASKS as ENCODER_TASKS
 from headwise.tasks.label_recipe import LabelRecipe

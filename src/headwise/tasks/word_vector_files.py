@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from headwise.errors import DataError, UsageError
+from headwise.errors import DataError
 from headwise.evaluation.word_similarity import (
     WordScore,
     parse_analogies,
@@ -12,6 +12,7 @@ from headwise.evaluation.word_similarity import (
     score_similarity,
 )
 from headwise.models.vector_space import VectorSpace
+from headwise.storage import refuse_existing
 from headwise.tasks.files import read_text_lines
 from headwise.tasks.word_vector_run import save_word_vectors
 from headwise.text.vector_files import read_vectors, write_vectors
@@ -27,10 +28,7 @@ def import_word_vectors(source: Path, directory: Path) -> VectorSpace:
 
 def export_word_vectors(space: VectorSpace, path: Path, *, binary: bool) -> None:
     """A file that gensim and other tools read; a word with a space in it would read as two. A file that exists is left alone."""
-    if path.exists():
-        raise UsageError(
-            f"{path} exists already; choose another name or remove it", f"{path} 已存在；请换个名字或先删除"
-        )
+    refuse_existing(path)
     split = next((word for word in space.words if not word or len(word.split()) != 1), None)
     if split is not None:
         raise DataError(

@@ -24,7 +24,6 @@ from headwise.models.vector_space import VectorSpace
 from headwise.settings import check_settings, read_settings_file
 from headwise.storage import (
     INCOMPLETE,
-    MANIFEST,
     publish_directory,
     read_json,
     verify_directory,
@@ -32,6 +31,7 @@ from headwise.storage import (
     write_text,
 )
 from headwise.tasks.arguments import require_path
+from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.recipe import write_recipe
 from headwise.tasks.word_vector_recipe import WordVectorRecipe
@@ -166,15 +166,7 @@ def save_word_vectors(
 
 def load_word_vectors(directory: str | Path) -> WordVectorBundle:
     """A verified bundle: the directory itself, or a run with one inside."""
-    path = require_path(directory, "directory", "runs/words/model")
-    if not (path / MANIFEST).is_file() and (path / "model" / MANIFEST).is_file():
-        path = path / "model"
-    if not (path / MANIFEST).is_file():
-        raise CheckpointError(
-            "is not a model of word vectors: it has no MANIFEST.json; give a run of `task: word_vectors`, e.g. runs/words",
-            "不是词向量模型：没有 MANIFEST.json；请给出 `task: word_vectors` 的运行目录，例如 runs/words",
-            file=path,
-        )
+    path = find_bundle(require_path(directory, "directory", "runs/words/model"), recipe="word-vectors")
     manifest = verify_directory(path, kind=KIND)
     tensors = read_tensors(path / VECTORS)
     entries = read_json(path / WORDS, max_bytes=MAX_WORDS_BYTES)

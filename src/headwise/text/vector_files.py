@@ -36,7 +36,6 @@ def write_vectors(path: Path, words: Sequence[str], vectors: np.ndarray, *, bina
         else:
             # repr of a float32 is the shortest text that reads back as the same number.
             content.write((word + " " + " ".join(map(str, vector)) + "\n").encode())
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(path, content.getvalue())
 
 

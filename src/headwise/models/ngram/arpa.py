@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwise.data.lines import find_text_file, read_lines
-from headwise.errors import DataError
+from headwise.errors import DataError, UsageError
 from headwise.models.ngram.lookup import ABSENT, KeyIndex
 from headwise.models.ngram.tables import Level, NgramTables
 from headwise.models.ngram.weight_check import find_heavy_weight
@@ -59,6 +59,15 @@ class ArpaModel:
 def is_arpa(path: Path) -> bool:
     """By its name: model.arpa, model.arpa.gz, model.arpa.xz."""
     return path.name.removesuffix(".gz").removesuffix(".xz").endswith(".arpa")
+
+
+def require_arpa(path: Path) -> None:
+    """Refuse another name for a file that is to be written."""
+    if not is_arpa(path):
+        raise UsageError(
+            f"{path} is not the name of an ARPA file; let it end in .arpa, .arpa.gz or .arpa.xz",
+            f"{path} 不是 ARPA 文件名；请以 .arpa、.arpa.gz 或 .arpa.xz 结尾",
+        )
 
 
 class _Reader:

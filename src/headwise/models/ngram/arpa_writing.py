@@ -21,7 +21,7 @@ import numpy as np
 from headwise.errors import UsageError
 from headwise.models.ngram.arpa import LOG10, SPACE, UNITS_REMARK, Units
 from headwise.models.ngram.tables import NgramTables
-from headwise.storage import publish_file
+from headwise.storage import publish_file, refuse_existing
 from headwise.text.tokenizer import PAD, SPECIAL_PIECES
 
 NEVER = -99.0
@@ -81,10 +81,7 @@ def name_of_character(character: str) -> str:
 
 def save_arpa(path: Path, tables: NgramTables, words: Sequence[str], *, units: Units = "words") -> None:
     """Write a file, whole or not at all, packed where its name ends in .gz or .xz; a file that exists is left alone."""
-    if path.exists():
-        raise UsageError(
-            f"{path} exists already; choose another name or remove it", f"{path} 已存在；请换个名字或先删除"
-        )
+    refuse_existing(path)
     with publish_file(path) as temporary, _open(temporary, path.suffix) as file:
         write_arpa(file, tables, words, units=units)
 

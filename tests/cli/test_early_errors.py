@@ -1,0 +1,127 @@
+"""A mistake is answered before torch is loaded: a wrong option, a missing model, recipe or text, options that do not go together."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headwise.cli.main import COMMANDS
+
+# Each command line in a process of its own, forked from one that has only the command line loaded.
+SCRIPT = """
+import contextlib, io, json, os, sys
+from headwise.cli.main import main
+for words in json.load(sys.stdin):
+    said = io.StringIO()
+    if os.fork() == 0:
+        try:
+            with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+                status = main(words)
+        except SystemExit as stop:
+            status = stop.code
+        heavy = [name for name in ("torch", "sentencepiece", "matplotlib.pyplot") if name in sys.modules]
+        os.write(1, (json.dumps([words, status, heavy, said.getvalue()]) + "\\n").encode())
+        os._exit(0)
+    os.wait()
+"""
+MISSING = "nowhere"
+CASES: dict[str, list[list[str]]] = {
+    "demo": [["--run", "text/run"], ["--pair", "en-en"]],
+    "plan": [[MISSING], ["pockte"], ["pocket", "training.steps"]],
+    "train": [
+        [MISSING, "--run", "new"],
+        ["pockte", "--run", "new"],
+        ["pocket"],
+        ["pocket", "--resume"],
+        ["pocket", "training.steps", "--run", "new"],
+        ["pocket", "--run", "text/run"],
+        ["pocket", "--run", "new", "--steps", "20"],
+    ],
+    "compare": [
+        [MISSING, "a=1,2", "--directory", "new"],
+        ["pocket", "--directory", "new", "--kinds", "full"],
+        ["attention", "--directory", "new", "--lengths", "many"],
+        ["lineage", "--directory", "new", "--jobs", "2"],
+    ],
+    "translate": [
+        ["--model", MISSING, "text"],
+        ["--model", "model", MISSING],
+        ["--model", "model", "bad"],
+        ["--model", "model", "text", "--text", "a"],
+        ["--model", "model", "text", "--attention", "x.txt"],
+    ],
+    "explore": [[MISSING], ["a b=model"]],
+    "serve": [[MISSING], ["model", "--keys", MISSING], ["model", "--runs", MISSING]],
+    "key": [["alice", "--keys", "text/keys"], ["no name", "--keys", "new"]],
+    "evaluate": [
+        ["--model", MISSING, "--source", "text", "--reference", "text"],
+        ["--model", "model", "--source", MISSING, "--reference", "text"],
+        ["--model", "model", "--source", "text", "--reference", MISSING],
+        ["--model", "model", "--source", "text", "--reference", "text", "--output", "text"],
+        ["--reference", "text"],
+        ["--model", "model", "--reference", "text"],
+    ],
+    "export": [[MISSING, "new"], ["model", "text"], ["model", "new", "--probes", MISSING]],
+    "attend": [["--keys", "1"], ["--example", "waist", "--plot", "x.txt"]],
+    "score": [["--model", MISSING, "a"], ["--model", "m.arpa", "a"], ["--model", "model", "--file", MISSING]],
+    "predict": [["--model", MISSING, "a"], ["--model", "model", "--file", MISSING], ["--model", "model", "a", "--file", "b"]],
+    "generate": [["--model", MISSING, "a"]],
+    "classify": [["--model", MISSING, "a"], ["--model", "model", "--file", MISSING]],
+    "tag": [["--model", MISSING, "a"], ["--model", "model", "a", "--file", "text"]],
+    "arpa": [[MISSING, "new.arpa"], ["model", "text"], ["model", "new.txt"]],
+    "nearest": [["a", "--model", MISSING], ["a", "--model", "model", "--plot", "x.txt"]],
+    "vectors": [
+        ["score", "--model", MISSING, "text"],
+        ["score", "--model", "model", MISSING],
+        ["export", "--model", "model", "text"],
+        ["import", MISSING, "--to", "new"],
+    ],
+    "senses": [["--model", MISSING], ["--model", "model", "--train", MISSING], ["--model", "model", "--plot", "x.txt"]],
+    "describe": [[MISSING], ["pockte"], ["empty"]],
+    "doctor": [[MISSING]],
+    "data": [["fetch", "mult30k"], ["check", MISSING]],
+    "recipes": [[MISSING]],
+    "schema": [[MISSING]],
+}  # fmt: skip
+
+
+@pytest.fixture(name="answers", scope="module")
+def _answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[list[str], object, list[str], str]]]:
+    folder = tmp_path_factory.mktemp("early")
+    (folder / "text").write_text("a\n", encoding="utf-8")
+    (folder / "bad").write_bytes(b"\xff\n")
+    (folder / "empty").mkdir()
+    (folder / "model").mkdir()
+    (folder / "model" / "MANIFEST.json").write_text("{}", encoding="utf-8")
+    lines = [[command, *words] for command, cases in CASES.items() for words in [*cases, ["--wrong-option"]]]
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        input=json.dumps(lines),
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=300,
+        check=True,
+        env={**os.environ, "LC_ALL": "C.UTF-8", "HEADWISE_DATA": str(folder / "known")},
+    )
+    found: dict[str, list[tuple[list[str], object, list[str], str]]] = {command: [] for command in CASES}
+    for line in done.stdout.splitlines():
+        words, status, heavy, said = json.loads(line)
+        found[words[0]].append((words, status, heavy, said))
+    assert sum(map(len, found.values())) == len(lines)
+    assert sorted(path.name for path in Path(folder).iterdir()) == ["bad", "empty", "model", "text"]
+    return found
+
+
+def test_every_command_is_looked_at() -> None:
+    assert set(CASES) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_mistake_is_answered_before_anything_heavy_is_loaded(command: str, answers: dict) -> None:
+    for words, status, heavy, said in answers[command]:
+        assert status in (2, 3), (words, said)
+        assert heavy == [], (words, said)
