@@ -2,8 +2,10 @@
 
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from headwise.errors import DataError, UsageError
@@ -13,6 +15,7 @@ from headwise.serving.faults import Refusal
 from headwise.serving.keys import MAX_CALLERS, KeyRing, RateLimit, add_key, hash_key, read_keys
 from headwise.serving.limits import ServerSettings, is_loopback
 from headwise.serving.loaded import LoadedModel
+from tests.serving.loops import run_alone
 
 
 def test_a_key_is_kept_as_a_hash_only(tmp_path: Path) -> None:
@@ -85,7 +88,7 @@ def test_a_rate_is_a_bucket_that_fills_again() -> None:
 def test_the_server_asks_for_a_key_in_a_header(models: dict[str, LoadedModel], tmp_path: Path) -> None:
     file = tmp_path / "keys.txt"
     key = add_key(file, "alice")
-    settings = ServerSettings(keys=file, rate=5)
+    settings = ServerSettings(keys=file, rate=6)
     with TestClient(create_app(models, settings), base_url="http://127.0.0.1") as client:
         reply = client.get("/v1/models")
         assert reply.status_code == 401
@@ -101,9 +104,50 @@ def test_the_server_asks_for_a_key_in_a_header(models: dict[str, LoadedModel], t
         body = {"q": "I am.", "source": "en", "target": "de"}
         assert client.post("/translate", json=body).json().keys() == {"error"}
         assert client.post("/translate", json={**body, "api_key": key}).status_code == 200
-        statuses = [client.get("/v1/models", headers={"X-API-Key": key}).status_code for _ in range(3)]
-        assert statuses == [200, 200, 429]
+        statuses = [client.get("/v1/models", headers={"X-API-Key": key}).status_code for _ in range(4)]
+        assert statuses == [200, 200, 200, 429]
         assert int(client.get("/v1/models", headers={"X-API-Key": key}).headers["retry-after"]) >= 1
+
+
+def ask_without_a_body(app: FastAPI, path: str, *headers: tuple[bytes, bytes]) -> int:
+    """The status that a client gets whose body never comes."""
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        raise AssertionError("the body was waited for")
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    given = [(b"host", b"localhost"), (b"content-type", b"application/json"), *headers]
+    scope = {"type": "http", "method": "POST", "path": path, "headers": given, "query_string": b""}
+    run_alone(app({**scope, "client": ("192.0.2.1", 1)}, receive, send))
+    return int(sent[0]["status"])
+
+
+def test_keys_and_rates_are_looked_at_before_the_body(models: dict[str, LoadedModel], tmp_path: Path) -> None:
+    file = tmp_path / "keys.txt"
+    key = add_key(file, "mine").encode()
+    app = create_app(models, ServerSettings(keys=file, rate=3))
+    assert ask_without_a_body(app, "/v1/translate") == 401
+    assert ask_without_a_body(app, "/v1/translate", (b"x-api-key", b"hw_wrong")) == 403
+    assert ask_without_a_body(app, "/translate", (b"authorization", b"Bearer hw_wrong")) == 403
+    # Whoever is refused is slowed down, too, at LibreTranslate's address as well, where a key may stand in the body.
+    assert ask_without_a_body(app, "/v1/translate") == 429
+    assert ask_without_a_body(app, "/translate") == 429
+    # From the same address, a key that is known has an allowance of its own.
+    for _ in range(3):
+        assert ask_without_a_body(app, "/v1/translate", (b"x-api-key", key)) == 500  # of `receive`, which was called
+    assert ask_without_a_body(app, "/v1/translate", (b"x-api-key", key)) == 429
+
+
+def test_without_keys_an_address_has_an_allowance_and_pays_once(models: dict[str, LoadedModel]) -> None:
+    app = create_app(models, ServerSettings(rate=3))
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        body = {"q": "I am.", "source": "en", "target": "de"}
+        statuses = [client.post("/translate", json=body).status_code for _ in range(4)]
+        assert statuses == [200, 200, 200, 429]
+        assert client.post("/v1/translate", content=b"{").status_code == 429  # whatever is sent
 
 
 def test_an_open_address_needs_keys(tmp_path: Path) -> None:

@@ -1,14 +1,26 @@
-"""The check at every address but the page and its health: a key where keys are asked for, and not too often.
+"""Who may ask, and how often: settled before a byte of a request's body is waited for.
 
-A dependency of routes, not a rule about addresses: what an address is called must not decide who may use it. Tested through
-the addresses.
+    a key is asked for, and one in the headers is known    one of the key's requests a minute is taken
+    it is missing or unknown                               401 or 403, and one of its address's requests a minute is taken
+    no keys are asked for                                  one of its address's requests a minute is taken
+
+So whoever is refused is slowed down like everybody else. LibreTranslate's clients put their key into the body and know no other
+place: at their addresses a caller without a key in the headers is let through to there, unless its address has been refused too often. Requests
+without a body are checked by the routes they are for. Tested through the addresses.
 """
 
-from fastapi import Request
+from typing import Any
 
+from fastapi import Request
+from starlette.types import Scope
+
+from headwise.serving.faults import Refusal
 from headwise.serving.state import Server
 
-BEARER = "bearer "
+BEARER = b"bearer "
+KEY_IN_BODY = frozenset({"/translate", "/detect"})
+CHARGED = "headwise.charged"
+"""Whose allowance this request was taken from; each once."""
 
 
 async def require_key(request: Request) -> None:
@@ -17,10 +29,39 @@ async def require_key(request: Request) -> None:
 
 
 def admit(server: Server, request: Request, *, key: str | None = None) -> None:
-    """Refuse strangers and those in a hurry."""
-    caller = "" if request.client is None else request.client.host
+    """Refuse strangers and those in a hurry; `key`: one that stood in the body."""
+    _admit(server, request.scope, key)
+
+
+def admit_unread(server: Server, scope: Scope) -> None:
+    """The same for a request whose body is yet to come."""
+    if server.keys and scope["path"] in KEY_IN_BODY and _key_of(scope) is None:
+        server.rate.check(_address_of(scope))
+    else:
+        _admit(server, scope, None)
+
+
+def _admit(server: Server, scope: Scope, key: str | None) -> None:
+    caller = _address_of(scope)
     if server.keys:
-        given = request.headers.get("authorization", "")
-        bearer = given[len(BEARER) :] if given.lower().startswith(BEARER) else None
-        caller = "key " + server.keys.find(bearer or request.headers.get("x-api-key") or key)
-    server.rate.take(caller)
+        try:
+            caller = "key " + server.keys.find(_key_of(scope) or key)
+        except Refusal:
+            server.rate.take(caller)
+            raise
+    if scope.get(CHARGED) != caller:
+        server.rate.take(caller)
+        scope[CHARGED] = caller
+
+
+def _address_of(scope: Scope) -> str:
+    client: Any = scope.get("client")
+    return "" if client is None else str(client[0])
+
+
+def _key_of(scope: Scope) -> str | None:
+    """The key in the headers; never from an address, which logs keep."""
+    headers = dict(scope["headers"])
+    given: bytes = headers.get(b"authorization", b"")
+    found = given[len(BEARER) :] if given.lower().startswith(BEARER) else headers.get(b"x-api-key")
+    return found.decode("latin-1").strip() or None if found else None

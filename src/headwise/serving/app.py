@@ -36,12 +36,10 @@ from headwise.serving.api import (
     translate,
 )
 from headwise.serving.door import Door
-from headwise.serving.express import Express
 from headwise.serving.faults import CaughtBugs, add_faults
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.orders import Order, Part
-from headwise.serving.schemas import TranslateBody
 from headwise.serving.sentences import prepare
 from headwise.serving.state import Server
 from headwise.serving.wishes import choose_settings
@@ -99,13 +97,10 @@ def create_app(
         app.include_router(router, dependencies=[Depends(require_key)])
     for router in OPEN_ROUTERS:
         app.include_router(router)
-    app.add_middleware(
-        Express, server=server, route=translate.router.routes[0], body=TranslateBody, answer=translate.translate
-    )
     # Inside the door, which counts the reply and adds its headers, and around it, for its own mistakes.
     app.add_middleware(CaughtBugs)
     routers = (app.router, *ROUTERS, *OPEN_ROUTERS)
-    app.add_middleware(Door, settings=server.settings, metrics=server.metrics, routers=routers)
+    app.add_middleware(Door, server=server, routers=routers)
     app.add_middleware(CaughtBugs)
     return app
 

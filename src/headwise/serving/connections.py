@@ -1,63 +1,50 @@
-"""One connection: how long it may stay without asking anything, how many there may be, and how it is ended.
+"""One connection: how long it may keep the server waiting, how many there may be, and how it is ended.
 
-    no whole head of a request in 10 s    closed (an idle connection, one that drips, a body nobody waits for any more)
-    too many connections                  the one that has been idle longest makes room
-    a head that cannot be read            400, or 431 when it is too large
+    no whole head of a request in 10 s          closed (an idle connection, one that drips, a body nobody waits for any more)
+    too many connections                        the one that has kept the server waiting longest makes room, first of those that were
+                                                never answered; if all are being answered, the newcomer is told 503 and when to return
+    a head too large, many tiny chunks          431, 400, closed
+    framing that two readers could read in      400, closed: a length beside chunks, chunks in HTTP/1.0, two hosts (RFC 9112, 3.2, 6.1)
+    two ways
+    the client has ended its side               it gets its reply, unless it is gone altogether
 
-uvicorn bounds only the pause after a reply, and closing alone waits for a client that may never read: what is late is cut off.
-The application gets the means to do so (`scope["extensions"]["headwise.cut"]`), and to be told when the client leaves
-(`headwise.leave`). What is written in one turn of the loop, a head and a body, is sent as one. Tested: real sockets.
+The protocol is uvicorn's with the parser httptools; what is here are bounds that no server for Python has. The application gets the
+means to cut off a client that does not read (`scope["extensions"]["headwise.cut"]`). Tested: real sockets.
 """
 
 import asyncio
 import json
-from collections.abc import Callable
+import socket
+import sys
 from typing import Any
 
-import h11
 from uvicorn.config import Config
-from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from headwise.serving.door import HEAD_BYTES
+from headwise.serving.faults import Refusal, reply_to
 from headwise.serving.limits import is_loopback
 
 HEAD_SECONDS = 10.0
-MAX_CONNECTIONS = 512
-"""Of this machine and all others; with what else is open below the 1,024 files that systems allow a process by default."""
+LINGER_SECONDS = 2.0
+"""A client that is still sending when it is refused gets so long to read why."""
+PATIENCE_SECONDS = 1.0
+"""A connection that waits for its client no longer than this does not have to make room."""
+GONE_SECONDS = 0.1
+"""How often a client that has ended its side is looked for."""
 MAX_CONNECTIONS_OF_ONE = 128
 """Of one other machine."""
+MAX_SURPLUS = 8
+"""Connections beyond the bound that are told so; more are cut off at once."""
+MAX_CHUNKS = 4_096
+"""Chunks and trailers of a body: each costs as much as a kilobyte."""
+MAX_PIPELINED = 16
+TCP_CLOSED = 7
+"""The state in which Linux has a connection after the other side has said that nobody is there."""
 
 
-class Gathered:
-    """A transport that sends what is written in one turn of the event loop at once."""
-
-    def __init__(self, inner: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._inner, self._loop = inner, loop
-        self._held: list[bytes] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    def write(self, data: bytes) -> None:
-        if not self._held:
-            self._loop.call_soon(self._send)
-        self._held.append(data)
-
-    def close(self) -> None:
-        self._send()
-        self._inner.close()
-
-    def get_write_buffer_size(self) -> int:
-        return self._inner.get_write_buffer_size() + sum(map(len, self._held))
-
-    def _send(self) -> None:
-        held, self._held = self._held, []
-        if held and not self._inner.is_closing():
-            self._inner.write(b"".join(held))
-
-
-class Connection(H11Protocol):
+class Connection(HttpToolsProtocol):
     """uvicorn's, with an end to every wait."""
 
     def __init__(
@@ -68,16 +55,19 @@ class Connection(H11Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        # uvicorn would answer 503 without a word; the bound is kept here.
+        self._most, self.limit_concurrency = config.limit_concurrency or sys.maxsize, None
         self._late: asyncio.TimerHandle | None = None
-        self.idle_since = self.loop.time()
-        self._on_leave: Callable[[], None] | None = None
+        self._looking: asyncio.TimerHandle | None = None
+        self.waiting_since = self.loop.time()
+        self.num_answered = 0
+        self._in_head = self._is_ending = False
+        self._head_bytes = self._num_chunks = 0
+        self._why = ("not_http", 400, "this is not HTTP/1.1", "这不是 HTTP/1.1")
         app = self.app
 
         async def answer(scope: Any, receive: Any, send: Any) -> None:
-            scope["extensions"] = {
-                "headwise.cut": {"call": self.transport.abort},
-                "headwise.leave": {"call": self.when_left},
-            }
+            scope["extensions"] = {"headwise.cut": {"call": self.transport.abort}}
             await app(scope, receive, send)
 
         self.app = answer
@@ -87,36 +77,111 @@ class Connection(H11Protocol):
         """Nothing is being answered."""
         return self.cycle is None or self.cycle.response_complete
 
+    @property
+    def waits_for_its_client(self) -> bool:
+        """For a head or for the rest of a body."""
+        return self.is_idle or self.cycle.more_body
+
+    # The life of a connection
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(Gathered(transport, self.loop))  # type: ignore[arg-type]
-        self._expect()
+        super().connection_made(transport)
+        self._expect(HEAD_SECONDS)
         self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        if self._on_leave is not None:
-            self._on_leave()
         self._expect_nothing()
         self._unset_keepalive_if_required()
-
-    def when_left(self, call: Callable[[], None] | None) -> None:
-        """What to call if the client leaves, or nothing any more. A task that listens would cost every request more."""
-        self._on_leave = call
-        if call is not None and self.cycle is not None and self.cycle.disconnected:
-            call()
+        if self._looking is not None:
+            self._looking.cancel()
 
     def data_received(self, data: bytes) -> None:
+        if self._is_ending:
+            return
         super().data_received(data)
+        if self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
+                self._why = _LARGE_HEAD
+                self.send_400_response("")
         if self.is_idle or self.transport.is_closing():
-            self._expect()
+            self._expect(HEAD_SECONDS)
         else:
             self._expect_nothing()
 
+    def eof_received(self) -> bool | None:  # type: ignore[override]
+        """Half a connection is enough for a reply; but a client that is gone looks the same until something is sent to it."""
+        if self.waits_for_its_client or sys.platform != "linux" or self.scope["http_version"] != "1.1":
+            return None
+        self.cycle.keep_alive = False
+        self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        self._looking = self.loop.call_later(GONE_SECONDS, self._look_for_it)
+        return True
+
+    def _look_for_it(self) -> None:
+        found = self.transport.get_extra_info("socket")
+        if found is None or found.fileno() < 0:
+            return
+        if found.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == TCP_CLOSED:
+            self.transport.abort()
+        else:
+            self._looking = self.loop.call_later(GONE_SECONDS, self._look_for_it)
+
+    # What the parser tells
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head, self._head_bytes, self._num_chunks = True, 0, 0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:
+            super().on_header(name, value)
+        else:  # a trailer: nobody asks for one
+            self.on_chunk_header()
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self._check_framing()
+        if len(self.pipeline) >= MAX_PIPELINED:
+            self._refuse("too_many", 400, "too many requests at once on one connection", "一个连接上同时请求过多")
+        super().on_headers_complete()
+
+    def on_chunk_header(self) -> None:
+        self._num_chunks += 1
+        if self._num_chunks > MAX_CHUNKS:
+            en = f"the body has more than {MAX_CHUNKS:,} chunks; send larger ones, or a Content-Length"
+            self._refuse(
+                "many_chunks", 400, en, f"请求体超过 {MAX_CHUNKS:,} 个分块；请用更大的分块，或给出 Content-Length"
+            )
+
+    def _check_framing(self) -> None:
+        names = [name for name, _ in self.headers]
+        version = self.parser.get_http_version()
+        if b"transfer-encoding" in names:
+            codings = [value.strip().lower() for name, value in self.headers if name == b"transfer-encoding"]
+            if b"content-length" in names or version == "1.0" or codings != [b"chunked"]:
+                en = "the length of the body is told in two ways; send either Content-Length or chunks (HTTP/1.1)"
+                self._refuse("bad_framing", 400, en, "请求体的长度有两种说法；请只用 Content-Length 或分块（HTTP/1.1）")
+        if names.count(b"host") > 1 or (version == "1.1" and b"host" not in names):
+            self._refuse("bad_host", 400, "exactly one Host header is required", "必须恰有一个 Host 头")
+
+    def _refuse(self, code: str, status: int, en: str, zh: str) -> None:
+        """Ends the parser's work; what it raises becomes `send_400_response`."""
+        self._why = (code, status, en, zh)
+        raise ValueError(code)
+
+    # How it is ended
+
     def on_response_complete(self) -> None:
-        self.idle_since = self.loop.time()
+        self.waiting_since = self.loop.time()
+        self.num_answered += 1
+        if self.cycle is not None and self.cycle.more_body and not self.transport.is_closing():
+            self._end_slowly()
+            return
         super().on_response_complete()
         if self.transport.is_closing():
-            self._expect()
+            self._expect(HEAD_SECONDS)
 
     def timeout_keep_alive_handler(self) -> None:
         if self.transport.get_write_buffer_size():
@@ -125,52 +190,74 @@ class Connection(H11Protocol):
             super().timeout_keep_alive_handler()
 
     def send_400_response(self, msg: str) -> None:
-        """To a head that cannot be read; in the middle of a reply nothing can be said any more."""
+        """To a head or body that cannot be read; in the middle of a reply nothing can be said any more."""
+        is_late = not self.is_idle and (self.cycle.response_started or not self.cycle.more_body)
         if self.cycle is not None:
             self.cycle.disconnected = True
-        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            self.cycle.message_event.set()
+        if is_late or self.pipeline:
             self.transport.abort()
             return
-        is_large = len(self.conn.trailing_data[0]) > HEAD_BYTES
-        status = 431 if is_large else 400
-        error = {
-            "code": "large_head" if is_large else "not_http",
-            "message": "the head of the request is too large; send fewer headers"
-            if is_large
-            else "this is not HTTP/1.1",
-            "message_zh": "请求头过大；请减少" if is_large else "这不是 HTTP/1.1",
-        }
-        headers = [("content-type", "application/json"), ("connection", "close")]
-        for event in (
-            h11.Response(status_code=status, headers=headers, reason=STATUS_PHRASES[status]),
-            h11.Data(data=json.dumps({"error": error}, ensure_ascii=False).encode()),
-            h11.EndOfMessage(),
-        ):
-            self.transport.write(self.conn.send(event) or b"")
-        self.transport.close()
+        code, status, en, zh = self._why
+        error = {"error": {"code": code, "message": en, "message_zh": zh}}
+        content = json.dumps(error, ensure_ascii=False).encode()
+        head = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(content)
+        self.transport.write(STATUS_LINE[status] + head + content)
+        self._end_slowly()
 
-    def _expect(self) -> None:
-        """A whole head, soon; more bytes do not buy more time."""
+    def _end_slowly(self) -> None:
+        """Nothing more is read in earnest, but thrown away for a while: closing at once would take the reply from a client that
+        is still sending (RFC 9112, 9.6)."""
+        self._is_ending = True
+        self._unset_keepalive_if_required()
+        self.flow.resume_reading()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self._expect_nothing()
+        self._expect(LINGER_SECONDS)
+
+    def _expect(self, seconds: float) -> None:
+        """A whole head, or the end, soon; more bytes do not buy more time."""
         if self._late is None:
-            self._late = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
+            self._late = self.loop.call_later(seconds, self.transport.abort)
 
     def _expect_nothing(self) -> None:
         if self._late is not None:
             self._late.cancel()
             self._late = None
 
+    # Room for others
+
     def _make_room(self) -> None:
         others = [one for one in self.connections if isinstance(one, Connection) and one is not self]
-        mine = [one for one in others if one.client is not None and self.client and one.client[0] == self.client[0]]
         is_far = self.client is not None and not is_loopback(self.client[0])
-        if is_far and len(mine) >= MAX_CONNECTIONS_OF_ONE:
-            self._cut_longest_idle([*mine, self])  # itself, where all others are at work
-        elif len(others) >= MAX_CONNECTIONS:
-            self._cut_longest_idle(others)
+        if is_far:
+            mine = [one for one in others if one.client is not None and one.client[0] == self.client[0]]  # type: ignore[index]
+            if len(mine) >= MAX_CONNECTIONS_OF_ONE and not self._cut_longest_waiting(mine):
+                self.transport.abort()
+                return
+        if len(others) >= self._most and not self._cut_longest_waiting(others):
+            if len(others) >= self._most + MAX_SURPLUS:
+                self.transport.abort()
+            self.app = refuse_surplus
 
-    def _cut_longest_idle(self, among: "list[Connection]") -> None:
-        idle = [one for one in among if one.is_idle]
-        if idle:
-            longest = min(idle, key=lambda one: one.idle_since)
-            self.connections.discard(longest)
-            longest.transport.abort()
+    def _cut_longest_waiting(self, among: "list[Connection]") -> bool:
+        until = self.loop.time() - PATIENCE_SECONDS
+        waiting = [one for one in among if one.waits_for_its_client and one.waiting_since <= until]
+        if not waiting:
+            return False
+        longest = min(waiting, key=lambda one: (one.num_answered > 0, one.waiting_since))
+        self.connections.discard(longest)
+        longest.transport.abort()
+        return True
+
+
+_LARGE_HEAD = ("large_head", 431, "the head of the request is too large; send fewer headers", "请求头过大；请减少")
+
+
+async def refuse_surplus(scope: Any, receive: Any, send: Any) -> None:
+    """For a connection that came when all others were being answered."""
+    refusal = Refusal(503, "full", en="too many connections; try again soon", zh="连接过多；请稍后再试", retry_after=1)
+    reply = reply_to(scope["path"], refusal)
+    reply.headers["connection"] = "close"
+    await reply(scope, receive, send)

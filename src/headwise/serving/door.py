@@ -1,5 +1,5 @@
 """What is settled before a request reaches its address: by which name it came, whether the address takes its method,
-how large it is, what it holds, how long it takes.
+who sent it, how large it is, what it holds, how long it takes.
 
 A body is read here, whole and within its bound and its time, so that nothing behind the door ever sees a larger or a half one;
 afterwards the connection is only listened to for the client's leaving. Every reply gets the same cautious headers and is
@@ -17,9 +17,9 @@ from starlette.routing import Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headwise.serving.addresses import Address, Addresses
+from headwise.serving.admission import admit_unread
 from headwise.serving.faults import Refusal, reply_to
-from headwise.serving.limits import ServerSettings
-from headwise.serving.metrics import Metrics
+from headwise.serving.state import Server
 
 BODY_SECONDS = 10.0
 CUT_SECONDS = 1.0
@@ -38,8 +38,10 @@ HEADERS = (
 class Door:
     """The outermost layer of the application."""
 
-    def __init__(self, app: ASGIApp, *, settings: ServerSettings, metrics: Metrics, routers: Sequence[Router]) -> None:
-        self.app, self.settings, self.metrics = app, settings, metrics
+    def __init__(self, app: ASGIApp, *, server: Server, routers: Sequence[Router]) -> None:
+        self.app, self.server = app, server
+        settings = self.settings = server.settings
+        self.metrics = server.metrics
         self.addresses = Addresses(routers)
         is_public = settings.is_public
         self._names = {*settings.hosts, settings.host, *(() if is_public else LOOPBACK_NAMES)}
@@ -75,6 +77,7 @@ class Door:
             self._check_host(headers.get(b"host", b""))
             address = self.addresses.find(scope["method"], scope["path"])
             if scope["method"] in ("POST", "PUT", "PATCH"):
+                admit_unread(self.server, scope)  # before a byte of the body is waited for
                 receive = await self._read(address, headers, receive)
         except Refusal as refusal:
             await reply_to(scope["path"], refusal)(scope, receive, send)

@@ -126,18 +126,33 @@ class RateLimit:
         """One request of a caller, or a refusal that says how long to wait."""
         if not self._rate:
             return
-        now = self._clock()
-        tokens, before = self._buckets.pop(caller, (float(self._rate), now))
-        tokens = min(float(self._rate), tokens + (now - before) * self._rate / 60)
-        self._buckets[caller] = (tokens - 1 if tokens >= 1 else tokens, now)
+        tokens = self._tokens_of(caller)
+        self._buckets[caller] = (tokens - 1 if tokens >= 1 else tokens, self._clock())
         if len(self._buckets) > MAX_CALLERS:
             self._buckets.popitem(last=False)
         if tokens < 1:
-            wait = max(1, math.ceil((1 - tokens) * 60 / self._rate))
-            raise Refusal(
-                429,
-                "too_fast",
-                en=f"more than {self._rate} requests a minute; wait {wait} s, or send several texts in one request",
-                zh=f"每分钟超过 {self._rate} 个请求；请等待 {wait} 秒，或在一个请求中发送多个文本",
-                retry_after=wait,
-            )
+            raise self._too_fast(tokens)
+
+    def check(self, caller: str) -> None:
+        """The same refusal, and nothing is taken."""
+        if self._rate and (tokens := self._tokens_of(caller)) < 1:
+            raise self._too_fast(tokens)
+
+    def _tokens_of(self, caller: str) -> float:
+        """As many as it has now; the caller becomes the last to be forgotten."""
+        now = self._clock()
+        if caller not in self._buckets:
+            return float(self._rate)
+        tokens, before = self._buckets[caller]
+        self._buckets.move_to_end(caller)
+        return min(float(self._rate), tokens + (now - before) * self._rate / 60)
+
+    def _too_fast(self, tokens: float) -> Refusal:
+        wait = max(1, math.ceil((1 - tokens) * 60 / self._rate))
+        return Refusal(
+            429,
+            "too_fast",
+            en=f"more than {self._rate} requests a minute; wait {wait} s, or send several texts in one request",
+            zh=f"每分钟超过 {self._rate} 个请求；请等待 {wait} 秒，或在一个请求中发送多个文本",
+            retry_after=wait,
+        )

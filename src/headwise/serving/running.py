@@ -23,15 +23,16 @@ from fastapi import FastAPI
 from headwise.errors import UsageError
 from headwise.language import say
 from headwise.serving.app import create_app
-from headwise.serving.connections import MAX_CONNECTIONS, Connection
-from headwise.serving.door import HEAD_BYTES
+from headwise.serving.connections import Connection
 from headwise.serving.exposure import check_exposure
+from headwise.serving.few_log_lines import limit_log_lines
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
+from headwise.serving.open_files import ACCEPTED_AT_ONCE, allowed_connections
 from headwise.serving.state import Server
 
 KEEP_ALIVE_SECONDS = 15
-BACKLOG = 512
+BACKLOG = 2_048
 GRACE_SECONDS = 3.0
 """Beyond the deadline of the last request, for connections and threads to end."""
 
@@ -54,6 +55,11 @@ class DrainingServer(uvicorn.Server):
         # A thread of its own, begun beforehand: whatever hangs, it does not, and a signal only has to wake it.
         threading.Thread(target=self._see_to_the_end, name="headwise-leaving", daemon=True).start()
         await super().serve(sockets)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for one in sockets or ():
+            one.listen(BACKLOG)  # uvicorn's bound is of those accepted at once; more may wait in line
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._status or self._loop is None:
@@ -110,8 +116,10 @@ def serve(
         opened(f"http://{address}:{port}/")
     # What was loaded stays: looking through all of it for garbage held up the event loop for 150 ms, every few hundred requests.
     gc.freeze()
+    config = configure(app)
+    limit_log_lines()
     try:
-        DrainingServer(configure(app), app.state.server).run(sockets=[listening])
+        DrainingServer(config, app.state.server).run(sockets=[listening])
     finally:
         gc.unfreeze()
     if app.state.server.failure is not None:
@@ -129,8 +137,8 @@ def configure(app: FastAPI) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        limit_concurrency=MAX_CONNECTIONS + 2,  # only when none of them is idle
-        h11_max_incomplete_event_size=HEAD_BYTES,
+        limit_concurrency=allowed_connections(),  # kept by `Connection`
+        backlog=ACCEPTED_AT_ONCE,
     )
 
 

@@ -247,31 +247,21 @@ class ServerState:
 
 
 class _Leaving:
-    """Whether the client leaves: told by our connections, listened for on others."""
+    """Whether the client leaves."""
 
     def __init__(self, request: Request, settle: Callable[[], None]) -> None:
         self.has_left = False
         self._request, self._settle = request, settle
-        tell = request.scope.get("extensions", {}).get("headwise.leave")
-        self._tell: Callable[[Callable[[], None] | None], None] | None = None if tell is None else tell["call"]
-        self._task = asyncio.ensure_future(self._listen()) if self._tell is None else None
-        if self._tell is not None:
-            self._tell(self._note)
+        self._task = asyncio.ensure_future(self._listen())
 
     def stop(self) -> None:
-        if self._tell is not None:
-            self._tell(None)
-        if self._task is not None:
-            self._task.cancel()
-
-    def _note(self) -> None:
-        self.has_left = True
-        self._settle()
+        self._task.cancel()
 
     async def _listen(self) -> None:
         while (await self._request.receive())["type"] != "http.disconnect":
             pass
-        self._note()
+        self.has_left = True
+        self._settle()
 
 
 async def state_of(request: Request) -> ServerState:
