@@ -28,7 +28,7 @@ from typing import IO, Self
 
 import numpy as np
 
-import headwise
+from headwise.child_processes import child_command, child_options
 from headwise.data.corpora import Pair
 from headwise.data.encoding import CODES, BlockEncoder, EncodedBlock
 from headwise.data.filtering import FilterSettings, LengthLimits
@@ -84,17 +84,11 @@ class _Workers:
         self._count, self._told = count, set[int]()
 
     def __enter__(self) -> Self:
-        package = Path(headwise.__file__).resolve().parents[1]
-        path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
+        command = child_command("headwise.data.workers")
         for _ in range(self._count):
-            # A session of its own: Ctrl-C reaches the caller alone, who closes the pipes.
             process = subprocess.Popen(
-                [sys.executable, "-m", "headwise.data.workers"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env=os.environ | {"PYTHONPATH": path, "PYTHONUTF8": "1"},
-                start_new_session=True,
-            )
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **child_options()
+            )  # Ctrl-C reaches the caller alone, who closes the pipes
             self._processes.append(process)
             self._free.put(process)
         return self

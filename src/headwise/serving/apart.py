@@ -11,7 +11,6 @@ before it has read its model, is told (503). Tested: a real process, killed, lef
 import asyncio
 import json
 import logging
-import sys
 from contextlib import suppress
 from functools import lru_cache
 from time import monotonic
@@ -19,6 +18,7 @@ from typing import Any
 
 import torch
 
+from headwise.child_processes import child_command
 from headwise.decoding.choices import DecodingSettings
 from headwise.errors import HeadwiseError
 from headwise.serving.held_files import HeldFiles
@@ -45,10 +45,8 @@ class WorkerApart(Worker):
     def __init__(self, name: str, translator: Translator, held: HeldFiles, *, precision: str = "auto") -> None:
         super().__init__(name)
         self._translator, self._held = translator, held
-        # -P: the directory the server is started in is no place for modules.
-        self._command = [sys.executable, "-P", "-m", "headwise.serving.searcher"]
-        self._command += [str(held.bundle), precision, str(torch.get_num_threads()), held.manifest]
-        self._command += [json.dumps(held.descriptors)]
+        words = str(held.bundle), precision, str(torch.get_num_threads()), held.manifest, json.dumps(held.descriptors)
+        self._command = child_command("headwise.serving.searcher", *words)
         self._process: SearchProcess | None = None
         self._orders: dict[int, Order] = {}
         self._unsent: dict[int, None] = {}

@@ -10,12 +10,11 @@ stays with the owner (`has_room`), so a process that reads nothing costs no memo
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import headwise
+from headwise.child_processes import child_options
 from headwise.serving.frames import FrameReader, write_frame
 from headwise.serving.metrics import resident_bytes
 
@@ -127,16 +126,9 @@ class SearchProcess(asyncio.SubprocessProtocol):
 
 async def start_process(command: Sequence[str], owner: Owner, *, files: Sequence[int]) -> SearchProcess:
     """Started in a session of its own: Ctrl-C reaches the server alone, which closes the pipe."""
-    package = Path(headwise.__file__).resolve().parents[1]
-    path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
     make: Callable[[], SearchProcess] = lambda: SearchProcess(owner)  # noqa: E731 - its type is what matters
     _, process = await asyncio.get_running_loop().subprocess_exec(
-        make,
-        *command,
-        stderr=None,
-        env=os.environ | {"PYTHONPATH": path},
-        start_new_session=True,
-        pass_fds=tuple(files),
+        make, *command, stderr=None, **child_options(files=files)
     )
     return process
 

@@ -1,6 +1,6 @@
 """The process that searches: a model, a pipe with sentences coming in, a pipe with translations going out.
 
-    python -P -m headwise.serving.searcher BUNDLE PRECISION THREADS SHA256-OF-ITS-MANIFEST OPEN-FILES
+    headwise.serving.searcher BUNDLE PRECISION THREADS SHA256-OF-ITS-MANIFEST OPEN-FILES      (child_processes.py)
 
 It is the worker of `worker.py` with another ear: instead of waiting for a condition it reads its pipe, in the same thread, between two
 steps. So nothing here ever waits for another thread's hold of the interpreter, and the server's event loop never waits for ours.

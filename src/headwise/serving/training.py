@@ -1,20 +1,20 @@
 """The demo's model, trained because the page was asked to: a process of its own, watched through its log.
 
 `headwise explore` without a model offers this where no demo was trained yet. The process is the one of
-`headwise train pocket`, so it survives nothing special: stopped, it goes on where it stopped; finished, its bundle is loaded and served
-like any other. Tested: the course with a command that only pretends, failures, a second start while one is going on.
+`headwise train pocket`, so it survives nothing special: stopped, or left by a server that was killed, it saves and goes on
+where it stopped when it is asked for again; finished, its bundle is loaded and served like any other. Tested: the course with a command that only pretends, failures, a second start while one is going on.
 """
 
 import contextlib
 import json
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from headwise.child_processes import child_command, child_options
 from headwise.errors import HeadwiseError
 from headwise.settings import read_settings_file
 from headwise.storage import MANIFEST
@@ -66,14 +66,18 @@ class DemoTraining:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
         self._began = time.monotonic()
         self._process = subprocess.Popen(
-            self.command(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._said
+            self.command(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self._said,
+            **child_options(),
         )
 
     def command(self) -> list[str]:
         source, target = self.pair.split("-")
         resume = ["--resume"] if (self.run / "recipe.yaml").exists() else []
         languages = [f"data.source={source}", f"data.target={target}"]
-        return [sys.executable, "-m", "headwise", "train", "pocket", "--run", str(self.run), *resume, *languages]
+        return child_command("headwise", "train", "pocket", "--run", str(self.run), *resume, *languages)
 
     def status(self) -> TrainingStatus:
         """What the process has written so far."""

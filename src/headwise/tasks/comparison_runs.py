@@ -2,25 +2,23 @@
 
 A process each, because what one run leaves behind (compiled code, cached memory, a device out of memory) must not touch the next
 one's numbers. A finished run is not repeated, one that was cut short goes on from its checkpoint, and a run directory with another
-recipe in it is refused before anything is started, and so is what all of them would refuse (comparison_data.py). If one fails, the others go on; a signal is passed on, and all of them save. A comparison that
-is killed cannot pass anything on: what it had started trains on, and the same command waits for it instead of training beside it.
+recipe in it is refused before anything is started, and so is what all of them would refuse (comparison_data.py). If one fails, the others go on; a signal is passed on, and all of them save; so they do if the comparison is killed
+(child_processes.py). A run that another process trains at the moment is waited for.
 
 Tested with runs that finish, fail, are stopped and are trained by someone else, and with a changed recipe.
 """
 
 import contextlib
-import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import headwise
+from headwise.child_processes import child_command, child_options
 from headwise.data.sharing import link_prepared
 from headwise.data.splitting import Part
 from headwise.errors import HeadwiseError, UsageError
@@ -165,21 +163,17 @@ class _Elsewhere:
 def _start(run: Run) -> subprocess.Popen[bytes]:
     run.directory.parent.mkdir(parents=True, exist_ok=True)
     write_text(run.recipe_file, write_recipe(run.recipe))
-    command = [sys.executable, "-m", "headwise", "train", str(run.recipe_file), "--run", str(run.directory), "--json"]
+    words = ["train", str(run.recipe_file), "--run", str(run.directory), "--json"]
     if (run.directory / RECIPE).exists():
-        command.append("--resume")
-    # The package that runs now, installed or not, is the one that trains.
-    package = str(Path(headwise.__file__).resolve().parent.parent)
-    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+        words.append("--resume")
+    # Ctrl-C goes to the comparison alone, which passes it on once: a second signal would end a run without saving.
     with run.log_file.open("ab") as log:
         return subprocess.Popen(
-            command,
+            child_command("headwise", *words),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=log,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-            # Ctrl-C goes to the comparison alone, which passes it on once: a second signal would end a run without saving.
-            start_new_session=True,
+            **child_options(),
         )
 
 
