@@ -1,8 +1,11 @@
-"""Ctrl-C and SIGTERM end a training with a saved state and the usual status; --resume goes on from there."""
+"""A signal ends a training with a saved state and the usual status; --resume goes on from there. So does a closed terminal."""
 
 import hashlib
+import json
 import os
+import pty
 import re
+import select
 import shlex
 import signal
 import subprocess
@@ -31,7 +34,12 @@ def _whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("number", "status"), [pytest.param(signal.SIGINT, 130, marks=pytest.mark.prove), (signal.SIGTERM, 143)]
+    ("number", "status"),
+    [
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.prove),
+        (signal.SIGTERM, 143),
+        pytest.param(signal.SIGUSR1, 138, marks=pytest.mark.prove),
+    ],
 )
 def test_a_signal_saves_and_resuming_gives_the_same_model(
     number: int, status: int, whole: Path, tmp_path: Path
@@ -47,7 +55,7 @@ def test_a_signal_saves_and_resuming_gives_the_same_model(
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == status, said
-    name = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}[number]
+    name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
     last = said.splitlines()[-1]
     assert re.fullmatch(rf"headwise: stopped \({name}\) after step \d+; saved; go on with: headwise train .*", last), (
         said
@@ -57,6 +65,61 @@ def test_a_signal_saves_and_resuming_gives_the_same_model(
     assert not (run / "model").exists()
     assert main([*WORDS, str(run), "--resume"]) == 0
     assert digest(run) == digest(whole)
+
+
+def train_on_a_terminal(run: Path) -> tuple[int, int]:
+    """A training that never ends, on a terminal of its own: its process and our end of the terminal."""
+    words = [*WORDS, str(run), "training.steps=100000"]
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ["OMP_NUM_THREADS"] = "1"
+        os.execv(sys.executable, [sys.executable, "-m", "headwise", *words])
+    deadline = time.monotonic() + 60
+    while not (run / "LATEST").exists():
+        assert time.monotonic() < deadline
+        if select.select([terminal], [], [], 0.05)[0]:
+            os.read(terminal, 65_536)
+    return child, terminal
+
+
+def test_a_terminal_that_is_closed_saves(tmp_path: Path) -> None:
+    """The system sends SIGHUP, and every line of progress from then on cannot be written."""
+    run = tmp_path / "run"
+    child, terminal = train_on_a_terminal(run)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 129
+    logged = [json.loads(line)["step"] for line in (run / "log.jsonl").read_text().splitlines()]
+    saved = int((run / "LATEST").read_text().removeprefix("step-"))
+    assert saved >= max(logged)
+
+
+@pytest.mark.prove
+def test_nohup_is_respected(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    words = [*WORDS, str(run), "training.steps=100000"]
+    process = subprocess.Popen(["nohup", sys.executable, "-m", "headwise", *words], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while not (run / "LATEST").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGHUP)
+    seen = (run / "LATEST").read_text()
+    while (run / "LATEST").read_text() == seen:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.terminate()
+    assert process.wait(timeout=60) == 143
+
+
+def test_a_reader_of_progress_that_goes_away_ends_nothing(tmp_path: Path) -> None:
+    """As `headwise train … 2>&1 | tee log`, where tee is ended."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = [*WORDS, str(tmp_path / "run"), "training.steps=4"]
+    done = subprocess.run([sys.executable, "-m", "headwise", *words], stderr=writer, timeout=120)
+    os.close(writer)
+    assert done.returncode == 0
+    assert (tmp_path / "run" / "model").is_dir()
 
 
 def test_a_stop_while_the_data_is_prepared_leaves_nothing(tmp_path: Path) -> None:

@@ -16,11 +16,13 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
+from typing import Any
 
 from headwise import __version__
 from headwise.cli.launching import command_to_go_on, is_first_process
 from headwise.cli.parser import Parser, find_leaf, name_options, parse
 from headwise.cli.paths import check_paths
+from headwise.cli.standard_error import forgive_standard_error
 from headwise.errors import HeadwiseError, SaidElsewhere, TrainingStopped
 from headwise.language import say, use_language
 
@@ -93,23 +95,29 @@ class _Notices(logging.Handler):
 
 @contextlib.contextmanager
 def _listening() -> Iterator[None]:
-    """While a command runs: show notices, and let SIGTERM unwind (so that half-written things are taken away)."""
+    """While a command runs: show notices, and let SIGTERM unwind (so that half-written things are taken away).
+
+    A terminal that closes and a batch system's warning ask for the same; what nohup had ignored stays so.
+    """
     # Of several processes the first speaks for all.
     logger, handler = (
         logging.getLogger("headwise"),
         _Notices(logging.WARNING if is_first_process() else logging.CRITICAL),
     )
     logger.addHandler(handler)
-    try:
-        before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    except ValueError:  # not in the main thread: signals are somebody else's
-        before = None
+    before: dict[int, Any] = {}
+    with contextlib.suppress(ValueError):  # not in the main thread: signals are somebody else's
+        before[signal.SIGTERM] = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+        for name in ("SIGHUP", "SIGUSR1"):  # the terminal was closed; a batch system warns
+            number = getattr(signal, name, None)  # Windows has neither
+            if number is not None and signal.getsignal(number) != signal.SIG_IGN:
+                before[number] = signal.signal(number, lambda *_: signal.raise_signal(signal.SIGTERM))
     try:
         yield
     finally:
         logger.removeHandler(handler)
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)
+        for number, handling in before.items():
+            signal.signal(number, handling)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -118,6 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Threads that wait for each other by spinning lose most of their time when another program wants a core: training
     # beside two busy processes was 3 to 5 times slower. Sleeping costs 3 % on an idle machine (docs/decisions).
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    forgive_standard_error()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Translations are UTF-8 for whoever reads them next; a terminal that cannot show a character gets its code.
         if sys.stdout.isatty():

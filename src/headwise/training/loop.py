@@ -40,7 +40,7 @@ def train(
     """Train until steps, patience, time or data run out; the module ends with the weights worth keeping.
 
     `evaluate(step)` measures the module: in evaluation mode, without gradients, with averaged weights if `ema` is set.
-    With a `run` that holds checkpoints, training goes on from the newest good one. A signal (SIGTERM, SIGINT) ends it with
+    With a `run` that holds checkpoints, training goes on from the newest good one. A signal (signals.py) ends it with
     TrainingStopped after saving. Of several processes only the first has a `run`, and only there `evaluate` is called; all
     of them must be given one or none.
     """

@@ -1,7 +1,12 @@
-"""Stopping politely: the first SIGTERM or SIGINT asks the loop to finish its step and save, the second ends at once.
+"""Stopping politely: the first signal asks the loop to finish its step and save, the second ends at once.
 
-A scheduler sends SIGTERM before it kills, a person presses Ctrl-C: both mean "keep what you have". Because every save is
-atomic, the impatient second signal is safe too. Exit status is 128 + the signal's number either way: 143 or 130.
+    SIGTERM   a scheduler or `kill`, before it is done by force
+    SIGINT    Ctrl-C
+    SIGHUP    the terminal was closed or the connection to it was lost; under nohup it is ignored, and stays so
+    SIGUSR1   a batch system's warning that the time is nearly over (sbatch --signal=USR1@120)
+
+All of them mean "keep what you have". Because every save is atomic, the impatient second signal is safe too. The exit status is
+128 + the signal's number either way: 143, 130, 129, 138.
 """
 
 import contextlib
@@ -16,6 +21,16 @@ from typing import Any, Self
 def name_signal(number: int) -> str:
     """As a person calls it."""
     return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+
+
+def stop_signals() -> list[signal.Signals]:
+    """The signals that end a training with a saved state, on this system."""
+    asked = [signal.SIGTERM, signal.SIGINT]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        asked.append(signal.SIGHUP)
+    if hasattr(signal, "SIGUSR1"):
+        asked.append(signal.SIGUSR1)
+    return asked
 
 
 class Interrupted(BaseException):
@@ -33,7 +48,7 @@ class StopRequest:
     def __enter__(self) -> Self:
         # Python delivers signals to the main thread only; a loop elsewhere (a notebook's worker) goes without.
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
+            for number in stop_signals():
                 self._previous[number] = signal.signal(number, self._receive)
         return self
 
