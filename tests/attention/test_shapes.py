@@ -40,11 +40,14 @@ def test_what_fits_is_let_through() -> None:
     check_shapes(Q, torch.zeros(2, 3, 11, 8), torch.zeros(2, 3, 11, 7), same_width=False)
 
 
-@pytest.mark.parametrize("num_heads", [0, 3, -2])
-def test_heads_divide_a_width(num_heads: int) -> None:
-    check_heads(10, 5)
-    with pytest.raises(UsageError, match=f"{num_heads} heads do not divide a width of 10"):
-        MultiHeadAttention(10, num_heads, FullAttention())
+@pytest.mark.parametrize(("num_heads", "dim", "nearest"), [(0, 10, 1), (3, 10, 2), (-2, 10, 1), (4, 6, 3), (99, 6, 6)])
+def test_heads_divide_a_width(num_heads: int, dim: int, nearest: int) -> None:
+    """What is proposed instead divides the width, whatever the width."""
+    check_heads(dim, nearest)
+    with pytest.raises(
+        UsageError, match=f"heads={num_heads} does not divide dim={dim}; choose a divisor such as {nearest},"
+    ):
+        MultiHeadAttention(dim, num_heads, FullAttention())
 
 
 def test_a_window_sees_a_neighbour() -> None:

@@ -94,6 +94,8 @@ def test_files_that_are_not_what_they_seem(headwise: Headwise) -> None:
         "one.tsv.de.gz": "give what both names begin with: one.tsv (read are one.tsv.en and one.tsv.de)",
         "text": "text: is one file, but a corpus named like this is two: text.en and text.de;",
         "folder": "folder: is a directory; give what the names of the two files in it begin with, e.g. folder/train",
+        "/": "/: is a directory; give what the names of the two files in it begin with",
+        "'.'": ".: is a directory; give what the names of the two files in it begin with, e.g. ./train",
         "known:multi30k/raw/train": "bring it with `headwise data fetch multi30k`, or set HEADWISE_DATA",
     }.items():
         answer = train(headwise, f"data.train={corpus}")
@@ -136,6 +138,10 @@ def test_names_of_columns_are_noted_or_left_out(headwise: Headwise) -> None:
         ("text.size=90000", "text.size is 90,000, but this text has room for a vocabulary of at most"),
         ("text.size=20", "text.size is 20, but the single characters of this text already need"),
         ("model.encoder.heads=3", "model: encoder.heads=3 does not divide dim=16; choose a divisor such as 2"),
+        ("model.decoder.layers=0", "model.decoder.layers: must be at least 1, not 0"),
+        ("text.coverage=0.95", "text.coverage: must be at least 0.98, not 0.95"),
+        ("data.source=a/b", "data.source: 'a/b' is no language code; a code has letters, digits, '-', '_' and '.'"),
+        ("data.target='..'", "data.target: '..' is no language code"),
         ("training.device=cuda", "the device cuda was asked for, but PyTorch sees no GPU"),
         ("training.steps", "'training.steps' is not an override; write key.path=value"),
         ("trainin.steps=3", "trainin: unknown key; did you mean 'training'?"),

@@ -79,6 +79,11 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
         list(read_lines(tmp_path))
     with pytest.raises(DataError, match=r"there is no a\.en, a\.en\.gz or a\.en\.xz in"):
         find_text_file(tmp_path / "a.en")
+    for directory in ("/", ".", "..", str(tmp_path)):
+        with pytest.raises(DataError, match="is a directory, a text file is needed"):
+            find_text_file(Path(directory))
+    with pytest.raises(DataError, match="there is no"):
+        find_text_file(Path("a\0b"))
 
 
 def test_no_permission_as_the_system_reports_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,3 +120,12 @@ def test_a_models_own_table_is_shown(position: dict[str, object], origin: str, g
         assert shown.table[7] == pytest.approx(own, rel=1e-5)
     if position["kind"] == "t5":
         assert (shown.curve, len(shown.curves)) == ("bias", 3)
+
+
+def test_an_encoder_without_layers_leaves_the_decoders(generator: torch.Generator) -> None:
+    stack = {"layers": 1, "heads": HEADS}
+    decoder = stack | {"attention": {"kind": "full"}}
+    whole = {"dim": DIM, "encoder": stack | {"layers": 0}, "decoder": decoder, "position": {"kind": "relative"}}
+    settings = check_settings(EncoderDecoderSettings, whole)
+    model = build_model(settings, source_size=29, target_size=29, generator=generator)
+    assert parts_of(model).relation is model.decoder[0].self_attention.relation

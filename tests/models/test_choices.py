@@ -23,7 +23,7 @@ def make(generator: torch.Generator | None, source_size: int = 17, target_size: 
     ("stack", "heads", "message"),
     [
         ("encoder", 5, r"encoder\.heads=5 does not divide dim=12; choose a divisor such as 4"),
-        ("decoder", 7, r"decoder\.heads=7 does not divide dim=12; choose a divisor such as 4"),
+        ("decoder", 7, r"decoder\.heads=7 does not divide dim=12; choose a divisor such as 6"),
     ],
 )
 def test_heads_must_divide_the_width(stack: str, heads: int, message: str) -> None:

@@ -102,7 +102,9 @@ def test_a_gpt2_with_the_same_weights(generator: torch.Generator) -> None:
 
 
 def test_heads_must_divide() -> None:
-    with pytest.raises(SettingsError, match=r"decoder\.heads=3 does not divide dim=16"):
+    with pytest.raises(
+        SettingsError, match=r"(?<!decoder\.)heads=3 does not divide dim=16; choose a divisor such as 2"
+    ):
         check_settings(DecoderOnlySettings, {"dim": 16, "heads": 3})
 
 

@@ -122,5 +122,5 @@ def test_dropped_words_are_shown_as_unknown_while_training() -> None:
 
 
 def test_heads_that_do_not_divide() -> None:
-    with pytest.raises(SettingsError, match="heads=5 does not divide dim=128"):
+    with pytest.raises(SettingsError, match="heads=5 does not divide dim=128; choose a divisor such as 4"):
         check_settings(EncoderRung, {"heads": 5})

@@ -123,6 +123,8 @@ def test_a_list_without_words_is_refused(tmp_path: Path, content: bytes | None) 
         (tmp_path / "list.txt").write_bytes(content)
     with pytest.raises(DataError, match="holds no Chinese words"):
         read_words(tmp_path / "list.txt")
+    with pytest.raises(DataError, match="holds no Chinese words"):
+        read_words(Path("a\0b"))
 
 
 def test_a_list_needs_words() -> None:

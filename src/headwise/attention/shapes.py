@@ -36,12 +36,14 @@ def _refusal(q: Tensor, k: Tensor, v: Tensor, *, same_width: bool) -> UsageError
     )
 
 
-def check_heads(dim: int, num_heads: int) -> None:
-    """A width is cut into heads of equal size."""
+def check_heads(dim: int, num_heads: int, *, key: str = "heads") -> None:
+    """A width is cut into heads of equal size; `key` is the setting that says how many."""
     if num_heads < 1 or dim % num_heads != 0:
+        divisors = [number for number in range(1, dim + 1) if dim % number == 0]
+        nearest = min(divisors, key=lambda number: abs(number - num_heads), default=1)
         raise UsageError(
-            f"{num_heads} heads do not divide a width of {dim}; give a number of heads that does, or another dim",
-            f"{num_heads} 个头不能整除宽度 {dim}；请给出能整除的头数，或更换 dim",
+            f"{key}={num_heads} does not divide dim={dim}; choose a divisor such as {nearest}, or another dim",
+            f"{key}={num_heads} 不能整除 dim={dim}；请选约数，例如 {nearest}，或更换 dim",
         )
 
 

@@ -23,7 +23,7 @@ from headwise.data.corpora import Columns, Pair, find_parallel, read_parallel, r
 from headwise.data.filtering import FilterSettings
 from headwise.data.known import find_known
 from headwise.data.lines import find_text_file
-from headwise.data.naming import as_list, expand
+from headwise.data.naming import LanguageCode, as_list, expand
 from headwise.data.splitting import Part, SplitSettings, part_of
 from headwise.errors import SettingsError
 from headwise.settings import Settings
@@ -104,9 +104,9 @@ Corpora = Annotated[tuple[Corpus, ...], pydantic.BeforeValidator(as_list)]
 class DataSettings(Settings):
     """Languages, corpora, what is filtered and how long the rows are."""
 
-    source: str = pydantic.Field(min_length=1, max_length=32)
+    source: LanguageCode
     """Language code of the source: en in corpus/train.en, or a name in `columns`."""
-    target: str = pydantic.Field(min_length=1, max_length=32)
+    target: LanguageCode
     train: Corpora = pydantic.Field(min_length=1)
     valid: Corpora = ()
     test: Corpora = ()

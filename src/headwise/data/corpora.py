@@ -131,7 +131,7 @@ def _too_few_columns(path: Path, given: int, needed: int) -> DataError:
 def find_parallel(prefix: Path, source: str, target: str) -> tuple[Path, Path]:
     """prefix.en and prefix.de, each plain or compressed."""
     try:
-        paths = [find_text_file(prefix.with_name(f"{prefix.name}.{code}")) for code in (source, target)]
+        paths = [find_text_file(Path(f"{prefix}.{code}")) for code in (source, target)]
     except DataError as error:
         raise _explain_prefix(prefix, source, target) or error from error
     return paths[0], paths[1]

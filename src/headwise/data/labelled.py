@@ -19,7 +19,7 @@ from headwise.data import labelled_files as files
 from headwise.data.known import find_known_labelled
 from headwise.data.labelled_files import Labelled
 from headwise.data.lines import find_text_file
-from headwise.data.naming import as_list, expand
+from headwise.data.naming import LanguageCode, as_list, expand
 from headwise.data.splitting import Part, SplitSettings, check_splits, part_of
 from headwise.errors import SettingsError, UsageError
 from headwise.settings import Settings
@@ -134,7 +134,7 @@ LabelCorpora = Annotated[tuple[Labels, ...], pydantic.BeforeValidator(as_list)]
 class LabelDataSettings(Settings):
     """The language and its labelled corpora."""
 
-    language: str = pydantic.Field(min_length=1, max_length=32)
+    language: LanguageCode
     """Language code."""
     train: LabelCorpora = pydantic.Field(min_length=1)
     valid: LabelCorpora = ()

@@ -27,11 +27,7 @@ def open_bytes(path: Path) -> BinaryIO:
     """The uncompressed bytes of a file; what cannot be opened is a DataError with the reason."""
     try:
         if path.is_dir():
-            raise DataError(
-                "is a directory, a text file is needed; give the file, or the prefix before the language code",
-                "是目录，需要文本文件；请给出文件，或语言代码之前的路径前缀",
-                file=path,
-            )
+            raise _explain_directory(path)
         if path.exists() and not path.is_file():
             raise DataError(
                 "is a pipe or device, a file that can be read again is needed; save it to a file first",
@@ -162,12 +158,22 @@ def guess_encoding(raw: bytes) -> str:
     return "GB18030" if 1.5 * chinese <= high <= 3 * chinese else "ISO-8859-1"
 
 
+def _explain_directory(path: Path) -> DataError:
+    return DataError(
+        "is a directory, a text file is needed; give the file, or the prefix before the language code",
+        "是目录，需要文本文件；请给出文件，或语言代码之前的路径前缀",
+        file=path,
+    )
+
+
 def find_text_file(path: Path) -> Path:
     """The file as named, or with .gz or .xz added; a DataError that lists what was looked for."""
     for suffix in SUFFIXES:
-        candidate = path.with_name(path.name + suffix)
-        if candidate.exists():
+        candidate = Path(f"{path}{suffix}")  # not with_name, which `.` and `/` do not have
+        if candidate.exists() and not candidate.is_dir():
             return candidate
+    if path.is_dir():
+        raise _explain_directory(path)
     # An absolute path says all; of a relative one the reader must learn where it starts.
     rule = (
         ("", "")

@@ -5,15 +5,44 @@
     any other string            a path; what kind of file it is, each kind of data tells for itself
     {path: …, limit: 10}        the same with options; the kind follows from them unless it is said
 
+A language code is the ending of a file's name (corpus/train.en), so it holds what such an ending may hold.
+
 Tested through the recipes of every task.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import pydantic
+
+from headwise.errors import SettingsError
 
 KindOfPath = Callable[[str, Mapping[str, Any]], str]
 """The kind of a file, from its path and the options given beside it."""
+
+
+_CODE = r"^\w[\w.-]*$"
+
+
+def _check_code(code: str) -> str:
+    if not re.match(_CODE, code):
+        raise SettingsError(
+            f"{code!r} is no language code; a code has letters, digits, '-', '_' and '.', and is the ending of a file's name: "
+            "write e.g. en (of corpus/train.en), and the directory in data.train",
+            f"{code!r} 不是语言代码；代码由字母、数字、'-'、'_' 和 '.' 组成，也就是文件名的后缀："
+            "例如 en（对应 corpus/train.en），目录请写在 data.train 中",
+        )
+    return code
+
+
+LanguageCode = Annotated[
+    str,
+    pydantic.Field(min_length=1, max_length=32, json_schema_extra={"pattern": _CODE}),
+    pydantic.AfterValidator(_check_code),
+]
+"""Of a source, a target or a text."""
 
 
 def expand(value: Any, kind_of_path: KindOfPath) -> Any:

@@ -21,7 +21,7 @@ from headwise.data.corpora import empty_file
 from headwise.data.known import KnownText, find_known_text
 from headwise.data.labelled_files import read_comma_table, read_conllu, read_leading
 from headwise.data.lines import MAX_LINE_BYTES, find_text_file, read_lines
-from headwise.data.naming import as_list, expand
+from headwise.data.naming import LanguageCode, as_list, expand
 from headwise.data.splitting import Part, SplitSettings, check_splits, part_of
 from headwise.errors import DataError
 from headwise.settings import Settings
@@ -88,7 +88,7 @@ Texts = Annotated[tuple[Text, ...], pydantic.BeforeValidator(as_list)]
 class TextDataSettings(Settings):
     """The language and its texts."""
 
-    language: str = pydantic.Field(min_length=1, max_length=32)
+    language: LanguageCode
     """Language code: which side of a parallel corpus is read."""
     train: Texts = pydantic.Field(min_length=1)
     valid: Texts = ()

@@ -93,8 +93,8 @@ def build_parts(settings: PositionSettings, *, dim: int, num_heads: int, seed: i
 
 
 def parts_of(model: EncoderDecoder) -> Parts:
-    """Those of a loaded model's encoder, first layer."""
-    relation = model.encoder[0].self_attention.relation
+    """Those of a loaded model's encoder, first layer; of the decoder if the encoder has no layers."""
+    relation = (model.encoder if len(model.encoder) > 0 else model.decoder)[0].self_attention.relation
     added: nn.Module | None = model.source_embedding.positions
     learned = any(True for part in (added, relation) if isinstance(part, nn.Module) for _ in part.parameters())
     return Parts(added, relation, "model" if learned else "formula")

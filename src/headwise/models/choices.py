@@ -11,6 +11,7 @@ from torch import nn
 from headwise.attention.choices import AttentionSettings, Fused, build_attention, share_between_layers
 from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.attention.roles import Role
+from headwise.attention.shapes import check_heads
 from headwise.blocks.choices import (
     DropoutSettings,
     EmbeddingSettings,
@@ -26,7 +27,7 @@ from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
 from headwise.blocks.initialization import Unfilled, initialize
 from headwise.blocks.residual import Residual
-from headwise.errors import SettingsError, UsageError
+from headwise.errors import UsageError
 from headwise.models.decoder_only import DecoderOnly
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
@@ -42,7 +43,7 @@ class StackSettings(Settings):
     """The encoder's or the decoder's layers."""
 
     layers: int = Field(default=6, ge=0, le=256)
-    """How many blocks stand on each other."""
+    """How many blocks stand on each other; 0: the embeddings alone."""
     heads: int = Field(default=8, ge=1, le=256)
     """Attention heads in each block; must divide dim."""
     attention: AttentionSettings = Fused()
@@ -52,6 +53,8 @@ class StackSettings(Settings):
 class DecoderSettings(StackSettings):
     """The decoder's layers: `attention` is among the words written so far."""
 
+    layers: int = Field(default=6, ge=1, le=256)
+    """How many blocks stand on each other; at least one, because only these blocks look at the source."""
     cross_attention: AttentionSettings = Fused()
     """How a head looks at the source."""
 
@@ -75,18 +78,8 @@ class EncoderDecoderSettings(Settings):
     @model_validator(mode="after")
     def _check_heads(self) -> "EncoderDecoderSettings":
         for name, stack in (("encoder", self.encoder), ("decoder", self.decoder)):
-            _check_heads(name, stack.heads, self.dim)
+            check_heads(self.dim, stack.heads, key=f"{name}.heads")
         return self
-
-
-def _check_heads(name: str, num_heads: int, dim: int) -> None:
-    if dim % num_heads != 0:
-        divisors = [number for number in (1, 2, 4, 8, 16, 32) if dim % number == 0]
-        nearest = min(divisors, key=lambda number: abs(number - num_heads))
-        raise SettingsError(
-            f"{name}.heads={num_heads} does not divide dim={dim}; choose a divisor such as {nearest}",
-            f"{name}.heads={num_heads} 不能整除 dim={dim}；请选约数，例如 {nearest}",
-        )
 
 
 class DecoderOnlySettings(StackSettings):
@@ -108,7 +101,7 @@ class DecoderOnlySettings(StackSettings):
 
     @model_validator(mode="after")
     def _check_heads(self) -> "DecoderOnlySettings":
-        _check_heads("decoder", self.heads, self.dim)
+        check_heads(self.dim, self.heads)
         return self
 
 

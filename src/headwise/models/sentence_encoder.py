@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from headwise.attention.choices import AttentionSettings, Fused, build_attention, share_between_layers
 from headwise.attention.masks import segments
+from headwise.attention.shapes import check_heads
 from headwise.blocks.choices import (
     DropoutSettings,
     FeedForwardSettings,
@@ -102,7 +103,7 @@ class EncoderRung(_Words):
 
     kind: Literal["encoder"] = "encoder"
     layers: int = Field(default=2, ge=0, le=256)
-    """How many blocks stand on each other."""
+    """How many blocks stand on each other; 0: the embeddings alone."""
     heads: int = Field(default=4, ge=1, le=256)
     """Attention heads in each block; must divide dim."""
     attention: AttentionSettings = Fused()
@@ -115,11 +116,7 @@ class EncoderRung(_Words):
 
     @model_validator(mode="after")
     def _check_heads(self) -> "EncoderRung":
-        if self.dim % self.heads != 0:
-            raise SettingsError(
-                f"heads={self.heads} does not divide dim={self.dim}; choose a divisor such as 4",
-                f"heads={self.heads} 不能整除 dim={self.dim}；请选约数，例如 4",
-            )
+        check_heads(self.dim, self.heads)
         return self
 
 

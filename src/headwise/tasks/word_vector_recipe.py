@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from headwise.data.naming import LanguageCode
 from headwise.data.texts import Texts
 from headwise.settings import Settings
 
@@ -11,7 +12,7 @@ from headwise.settings import Settings
 class WordVectorData(Settings):
     """The text."""
 
-    language: str = Field(default="en", min_length=1, max_length=32)
+    language: LanguageCode = "en"
     """Which side of a parallel corpus is read, if one is named."""
     train: Texts = Field(min_length=1)
     """A text, one sentence or paragraph a line: a file, also .gz or .xz, or a known corpus; or a list of them."""

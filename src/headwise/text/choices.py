@@ -44,7 +44,7 @@ class SentencePieceSettings(Settings):
     """One vocabulary learnt from both languages (embeddings may then be tied), or one for each."""
     byte_fallback: bool = True
     """Characters outside the vocabulary become their UTF-8 bytes, so that no text is unknown."""
-    coverage: float = pydantic.Field(default=0.9995, gt=0.9, le=1.0)
+    coverage: float = pydantic.Field(default=0.9995, ge=0.98, le=1.0)
     """Share of the text whose characters get entries of their own; the rest falls to bytes (0.9995 suits Chinese)."""
     normalization: Literal["identity", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf"] = "identity"
     """identity keeps the text exactly; the others change it for good (nfkc: full-width forms; _cf: lower case)."""

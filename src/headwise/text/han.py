@@ -73,7 +73,7 @@ def read_words(path: Path) -> frozenset[str]:
         text = path.read_bytes() if path.stat().st_size <= MAX_LIST_BYTES else b""
         found = (word for word in text.decode("utf-8-sig").split() if len(word) <= MAX_WORD_LENGTH)
         words = frozenset(word for word in found if _RUN.fullmatch(word))
-    except (OSError, UnicodeDecodeError):
+    except (OSError, ValueError):  # ValueError: not UTF-8, or a NUL in the path
         words = frozenset()
     if not words:
         raise DataError(

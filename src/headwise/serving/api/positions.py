@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter
 
+from headwise.attention.shapes import check_heads
 from headwise.errors import UsageError
 from headwise.explorer.opened_row import require_attention
 from headwise.explorer.position_tables import build_parts, parts_of, show_positions
@@ -31,11 +32,7 @@ def answer_positions(body: PositionsBody) -> PositionsReply:
             "learned positions are whatever a model has learned; name a model that has them",
             "学得的位置取决于模型学到了什么；请给出有这种位置编码的模型",
         )
-    if body.dim % body.heads != 0:
-        raise UsageError(
-            f"heads={body.heads} does not divide dim={body.dim}; choose a divisor",
-            f"heads={body.heads} 不能整除 dim={body.dim}；请选约数",
-        )
+    check_heads(body.dim, body.heads)
     parts = build_parts(settings, dim=body.dim, num_heads=body.heads)
     shown = show_positions(settings, parts, length=body.length, dim=body.dim, num_heads=body.heads)
     return PositionsReply(**shown.as_dict())
