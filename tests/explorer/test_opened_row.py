@@ -86,7 +86,7 @@ def test_another_target_may_be_read(translator: Translator) -> None:
         ({"layer": 7}, "layer 7 was asked for; choose 0 to"),
         ({"head": 99}, "head 99 was asked for; choose 0 to"),
         ({"query": 400}, "query 400 was asked for; choose 0 to"),
-        ({"target": "tired " * 600}, "tokens 601 was asked for; choose 1 to 512"),
+        ({"target": "tired " * 600}, "tokens 601 was asked for; choose 1 to 513"),
     ],
 )
 def test_what_is_not_there_is_refused(translator: Translator, choice: dict[str, int], message: str) -> None:
@@ -99,7 +99,7 @@ def test_it_is_refused_before_the_model_works(translator: Translator, monkeypatc
         raise AssertionError("the model was asked")
 
     monkeypatch.setattr("headwise.explorer.opened_row.decode", work)
-    with pytest.raises(UsageError, match="tokens 601 was asked for; choose 1 to 512"):
+    with pytest.raises(UsageError, match="tokens 601 was asked for; choose 1 to 513"):
         open_row(translator, "tired " * 600)
     with pytest.raises(UsageError, match="layer 7 was asked for"):
         open_row(translator, TEXT, layer=7)

@@ -65,6 +65,20 @@ def test_scores_are_the_models_own(speaking: TestClient, directory: Path) -> Non
     assert (found["model"], found["best"]) == ("words", 0)
 
 
+def test_one_text_or_several_under_either_name(speaking: TestClient, client: TestClient) -> None:
+    for address, asking in (("/v1/score", speaking), ("/v1/translate", client)):
+        one = asking.post(address, json={"text": "dogs bark"})
+        assert one.status_code == 200
+        assert asking.post(address, json={"texts": ["dogs bark"]}).json() == one.json()
+        two = asking.post(address, json={"texts": ["dogs bark", "bark"]}).json()
+        assert asking.post(address, json={"text": ["dogs bark", "bark"]}).json() == two
+        for body in ({}, {"text": "dogs", "texts": ["dogs"]}, {"model": "x"}):
+            error = asking.post(address, json=body).json()["error"]
+            assert (error["code"], error["message"]) == ("bad_request", "the body: give exactly one of text and texts")
+            assert "必须给出一个" in error["message_zh"]
+        assert asking.post(address, json={"text": None, "texts": ["dogs"]}).status_code == 422
+
+
 def test_predictions_are_the_models_own(speaking: TestClient, directory: Path) -> None:
     found = speaking.post("/v1/predict", json={"text": "dogs ____", "count": 3}).json()
     own = LanguageModel.load(directory / "tiny.arpa").predict("dogs", count=3)

@@ -106,6 +106,20 @@ def test_a_row_that_nobody_waits_for_is_not_searched(models: dict[str, LoadedMod
     assert len(asked) == 4
 
 
+@pytest.mark.parametrize(("num_pieces", "status"), [(480, 200), (512, 200), (513, 422)])
+def test_what_may_be_translated_may_be_opened_up(
+    client: TestClient, models: dict[str, LoadedModel], num_pieces: int, status: int
+) -> None:
+    """The model's own translation is cut where the row ends, and its mark of the beginning is not counted."""
+    encode = models["tiny"].value.tokenizers.source.encode
+    text = "a" * next(size for size in range(1, 2_000) if len(encode("a" * size)) == num_pieces)
+    for body in ({"kind": "encoder_self", "query": num_pieces}, {"kind": "cross"}):
+        reply = client.post("/v1/row", json={"text": text, **body})
+        assert reply.status_code == status, reply.text[:300]
+        if status == 200:
+            assert len(reply.json()["key_pieces"]) == num_pieces + 1
+
+
 KINDS = ("sinusoidal", "rotary", "alibi", "t5", "relative", "transformer_xl", "continuous")
 
 

@@ -66,7 +66,18 @@ def run_all_checks(address: str, directory: Path, *options: str) -> tuple[int, s
     (directory / "schemathesis.toml").write_text(SETTINGS, encoding="utf-8")
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", "schemathesis.toml", "run", address]
     done = subprocess.run(
-        [*command, "--checks", "all", "--continue-on-failure", "--no-color", "--seed", "7", *options],
+        [
+            *command,
+            "--checks",
+            "all",
+            "--continue-on-failure",
+            "--no-color",
+            "--seed",
+            "7",
+            "--request-timeout",
+            "60",
+            *options,
+        ],
         env={**os.environ, "PYTHONPATH": str(ROOT), "SCHEMATHESIS_HOOKS": "tests.serving.described_refusals"},
         cwd=directory,
         capture_output=True,
@@ -89,5 +100,5 @@ def test_all_checks_of_every_phase_but_random_ones(address: str, tmp_path: Path)
 
 @pytest.mark.prove
 def test_all_checks_on_thousands_of_requests(address: str, tmp_path: Path) -> None:
-    count, _ = run_all_checks(address, tmp_path, "--max-examples", "150")
+    count, _ = run_all_checks(address, tmp_path, "--max-examples", "80")
     assert count >= 2_000

@@ -69,6 +69,13 @@ def limit_for(max_length: int | LengthLimit, num_source_tokens: int) -> int:
     return max_length if isinstance(max_length, int) else max_length.for_source(num_source_tokens)
 
 
+def cap_limit(max_length: int | LengthLimit, most: int) -> int | LengthLimit:
+    """The same limit, and never more than `most` tokens."""
+    if isinstance(max_length, int):
+        return min(max_length, most)
+    return max_length.model_copy(update={"limit": min(max_length.limit, most)})
+
+
 def divisor(penalty: LengthPenalty, length: int | Tensor) -> float | Tensor:
     """What the total log-probability of so many tokens is divided by."""
     match penalty:

@@ -23,6 +23,7 @@ from headwise.attention.masks import Mask
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.decoding.choices import decode
 from headwise.decoding.constraints import encode_phrases
+from headwise.decoding.length import cap_limit
 from headwise.decoding.stepping import Stepper
 from headwise.errors import UsageError
 from headwise.explorer.traces import AttentionKind
@@ -30,7 +31,10 @@ from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.tasks.translator import Translator
 from headwise.text.tokenizer import BOS, EOS
 
-MAX_KEYS = 512
+MAX_PIECES = 512
+"""Of a text, and of its translation: what a server translates can be opened up."""
+MAX_KEYS = MAX_PIECES + 1
+"""With the mark of the end or the beginning."""
 MAX_NUMBERS = 8192
 """Of keys and of values at most that many numbers are handed out; a long row shows its first dimensions."""
 TOLERANCE = 1e-4
@@ -150,6 +154,7 @@ def open_row(
 def translate(translator: Translator, source: Sequence[int], *, stepper: Stepper[Any] | None) -> list[int]:
     """The tokens of the best translation, searched for as the recipe says."""
     settings = translator.within_positions(translator.recipe.decoding)
+    settings = settings.model_copy(update={"max_length": cap_limit(settings.max_length, MAX_PIECES)})
     if stepper is None:
         stepper = translator.stepper(attending=needs_attention(translator))
     phrases = encode_phrases(settings, translator.tokenizers.target.encode)

@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headwise.errors import HeadwiseError
-from headwise.serving.schemas import UNION_FIELDS
+from headwise.serving.schemas import EXACTLY_ONE, UNION_FIELDS
 from headwise.settings.problems import REQUIREMENTS
 
 LIBRETRANSLATE = frozenset({"/translate", "/detect", "/languages", "/translate_file", "/suggest"})
@@ -112,6 +112,11 @@ def describe_field(problem: Any) -> tuple[str, str]:
     match problem["type"]:
         case "missing":
             return f"{where} is required", f"必须给出 {where}"
+        case kind if kind == EXACTLY_ONE:
+            return (
+                f"{where}: give exactly one of text and texts",
+                f"{where}：text 与 texts 必须给出一个，且只能给出一个",
+            )
         case "extra_forbidden":
             return "a field that is not known here was given; see /openapi.json", "给出了未知的字段；参见 /openapi.json"
         case "value_error" if isinstance(context.get("error"), HeadwiseError):

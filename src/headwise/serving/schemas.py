@@ -3,9 +3,10 @@
 Unknown fields are refused, numbers are not guessed from texts. Tested: bounds, examples, schemathesis on the description.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic_core import PydanticCustomError
 
 from headwise.serving.limits import MAX_BEAM, MAX_BEST, MAX_CHARACTERS, MAX_TEXTS
 
@@ -32,11 +33,14 @@ WHOLE = BeforeValidator(as_whole)
 Whole = Annotated[int, WHOLE]
 """A whole number as JSON Schema means it: 4.0 is one, "4" and true are not."""
 Text = Annotated[str, Field(max_length=MAX_CHARACTERS)]
+Texts = Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS)]
 TextOrTexts = Annotated[
-    Annotated[Text, Tag("one")] | Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS), Tag("several")],
+    Annotated[Text, Tag("one")] | Annotated[Texts, Tag("several")],
     # Told apart beforehand: whoever sends a text that is too long is not told that it is no list.
     Discriminator(lambda given: "several" if isinstance(given, list) else "one"),
 ]
+EXACTLY_ONE = "exactly_one"
+"""The type of the fault of a body that has both `text` and `texts`, or neither."""
 UNION_FIELDS = frozenset({"text", "q", "decoding"})
 """After these, where a fault is, stands the name of the union's member."""
 ModelName = Annotated[
@@ -46,6 +50,36 @@ Sentences = Annotated[
     list[str],
     Field(description="of the text, as /v1/translate splits it; where there are several, they were read here as one"),
 ]
+
+
+class TextsBody(Body):
+    """Base of bodies that hold texts: `text` is one or several, `texts` a list; exactly one of the two is given."""
+
+    text: Any
+    texts: Any
+
+    @model_validator(mode="after")
+    def _require_one(self) -> Self:
+        if len({"text", "texts"} & self.model_fields_set) != 1:
+            raise PydanticCustomError(EXACTLY_ONE, "exactly one of text and texts")
+        return self
+
+    @property
+    def all_texts(self) -> list[str]:
+        """Whichever of the two was given, as a list."""
+        given = self.text if "text" in self.model_fields_set else self.texts
+        return [given] if isinstance(given, str) else list(given)
+
+
+def describe_texts(*examples: dict[str, Any]) -> ConfigDict:
+    """The settings of a `TextsBody`: its description says that exactly one of the two is required."""
+    either: list[Any] = [{"required": ["text"]}, {"required": ["texts"]}]
+    return ConfigDict(json_schema_extra={"oneOf": either, "examples": list(examples)})
+
+
+def absent(description: str) -> Any:
+    """A field that may be left out, but not be null."""
+    return Field(default=None, description=description, json_schema_extra=lambda schema: schema.pop("default", None))
 
 
 class ErrorBody(Reply):
@@ -106,17 +140,14 @@ class SamplingWish(Body):
 DecodingWish = Annotated[GreedyWish | BeamWish | SamplingWish, Field(discriminator="kind")]
 
 
-class TranslateBody(Body):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"text": "The dog is old."},
-                {"text": ["The dog is old.", "It rains."], "decoding": {"kind": "beam", "size": 4}, "n_best": 2},
-            ]
-        }
+class TranslateBody(TextsBody):
+    model_config = describe_texts(
+        {"text": "The dog is old."},
+        {"texts": ["The dog is old.", "It rains."], "decoding": {"kind": "beam", "size": 4}, "n_best": 2},
     )
 
-    text: TextOrTexts = Field(description="one text or several; each may hold several sentences and paragraphs")
+    text: TextOrTexts = absent("one text or several; each may hold several sentences and paragraphs")
+    texts: Texts = absent("the same as a list, as /v1/score has it")
     model: ModelName | None = None
     decoding: DecodingWish | None = Field(
         default=None, description="how to search; without it as the model's recipe says"

@@ -2,18 +2,27 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Discriminator, Field, Tag
 
-from headwise.serving.schemas import Body, ModelName, Reply, Text, Whole
+from headwise.serving.limits import MAX_CHARACTERS
+from headwise.serving.schemas import Body, ModelName, Reply, Text, TextsBody, Whole, absent, describe_texts
 
 MAX_COMPARED = 8
 MAX_CONTINUATIONS, MAX_CONTINUATION_TOKENS = 50, 4
 
 
-class ScoreBody(Body):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"texts": ["the dog is old", "the dog old is"]}]})
+Scored = Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS)]
+ScoredTexts = Annotated[list[Scored], Field(min_length=1, max_length=MAX_COMPARED)]
 
-    texts: list[Annotated[str, Field(min_length=1, max_length=2_000)]] = Field(min_length=1, max_length=MAX_COMPARED)
+
+class ScoreBody(TextsBody):
+    model_config = describe_texts({"texts": ["the dog is old", "the dog old is"]}, {"text": "the dog is old"})
+
+    text: Annotated[
+        Annotated[Scored, Tag("one")] | Annotated[ScoredTexts, Tag("several")],
+        Discriminator(lambda given: "several" if isinstance(given, list) else "one"),
+    ] = absent("one sentence or several, as /v1/translate has it")
+    texts: ScoredTexts = absent("sentences to compare")
     model: ModelName | None = None
 
 

@@ -17,6 +17,7 @@ from headwise.positions.choices import (
     Sinusoidal,
     TransformerXL,
 )
+from headwise.serving.limits import MAX_TOKENS
 from headwise.serving.schemas import WHOLE, Body, ModelName, Reply, Sentences, Text, Whole, as_whole
 from headwise.settings import Settings
 
@@ -102,7 +103,7 @@ class RowBody(Body):
     kind: Literal["encoder_self", "decoder_self", "cross"] = "cross"
     layer: Whole = Field(default=-1, ge=-1, le=1_000, description="from 0; -1 is the highest")
     head: Whole = Field(default=0, ge=0, le=1_000)
-    query: Whole = Field(default=0, ge=0, le=511, description="number of the piece that looks")
+    query: Whole = Field(default=0, ge=0, le=MAX_TOKENS, description="number of the piece that looks")
 
 
 class RowReply(Reply):

@@ -47,7 +47,7 @@ async def vectors(body: VectorsBody, state: State) -> VectorsReply:
 
 
 def answer_score(name: str, model: LanguageModel, body: ScoreBody) -> ScoreReply:
-    scores = model.score(body.texts)
+    scores = model.score(body.all_texts)
     best = max(range(len(scores)), key=lambda place: scores[place].total)
     return ScoreReply(model=name, sentences=[SentenceReply(**one.as_dict()) for one in scores], best=best)
 

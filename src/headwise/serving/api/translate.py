@@ -22,7 +22,7 @@ async def translate(body: TranslateBody, state: State) -> Response:
     """Translations in the order of the texts; with `stream`, server-sent events piece, translation and done."""
     model = state.find(body.model, kind="translator")
     settings = choose_settings(model.value.recipe.decoding, body.decoding, n_best=body.n_best)
-    texts = [body.text] if isinstance(body.text, str) else body.text
+    texts = body.all_texts
     cut = partial(prepare, model.value, texts, settings, prefix=body.prefix, split=body.split)
     if body.stream:
         return await begin_stream(state, model.name, cut)
