@@ -83,6 +83,15 @@ def test_files_and_standard_input(
     assert headwise("score", "--model", run, "--file", tmp_path / "long.txt").status == 3
 
 
+def test_unknown_words_get_no_verdict_and_the_reason(headwise: Headwise, run: Path) -> None:
+    strangers = ("score", "--model", str(run), "qwer asdf yxcv", "tzui ghjk")
+    said = headwise(*strangers).out
+    assert "more natural" not in said
+    assert "no verdict: most words of qwer asdf yxcv and of tzui ghjk are unknown to this model" in said
+    found = json.loads(headwise(*strangers, "--json").out)
+    assert (found["best"], found["no_best_because"]) == (None, "unknown_words")
+
+
 def test_equally_natural_sentences_have_no_winner(headwise: Headwise, run: Path) -> None:
     same = ("score", "--model", run, "the dog sleeps", "the cat", "the dog sleeps")
     assert headwise(*same).out.endswith("equally natural: the dog sleeps and the dog sleeps\n")

@@ -62,7 +62,20 @@ def test_scores_are_the_models_own(speaking: TestClient, directory: Path) -> Non
     found = speaking.post("/v1/score", json={"texts": texts}).json()
     own = LanguageModel.load(directory / "tiny.arpa").score(texts)
     assert found["sentences"] == [one.as_dict() for one in own]
-    assert (found["model"], found["best"]) == ("words", 0)
+    assert (found["model"], found["best"], found["no_best_because"]) == ("words", 0, None)
+
+
+@pytest.mark.parametrize(
+    ("texts", "reason"),
+    [
+        (["dogs bark", "dogs bark"], "tied"),
+        (["qwer asdf", "yxcv"], "unknown_words"),
+        (["dogs bark", "qwer asdf dogs"], "unknown_words"),
+    ],
+)
+def test_no_sentence_is_crowned_where_nothing_was_compared(speaking: TestClient, texts: list[str], reason: str) -> None:
+    found = speaking.post("/v1/score", json={"texts": texts}).json()
+    assert (found["best"], found["no_best_because"]) == (None, reason)
 
 
 def test_one_text_or_several_under_either_name(speaking: TestClient, client: TestClient) -> None:

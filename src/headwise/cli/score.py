@@ -12,7 +12,9 @@ from headwise.errors import UsageError
 from headwise.language import say
 
 if TYPE_CHECKING:
-    from headwise.tasks.language_answers import SentenceScore
+    from collections.abc import Sequence
+
+    from headwise.tasks.language_answers import SentenceScore, Verdict
     from headwise.tasks.language_model import LanguageModel
 
 BLOCK = 256
@@ -83,24 +85,41 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _compare(model: "LanguageModel", arguments: argparse.Namespace) -> int:
+    from headwise.tasks.language_answers import judge
+
     scores = model.score(arguments.sentences)
-    totals = [score.total for score in scores]
-    best = max(range(len(totals)), key=totals.__getitem__)
-    is_tied = totals.count(totals[best]) > 1
+    verdict = judge(scores)
     if arguments.json:
-        result = {"sentences": [score.as_dict() for score in scores], "best": None if is_tied else best}
+        result = {"sentences": [score.as_dict() for score in scores], **verdict.as_dict()}
         sys.stdout.write(json.dumps(result, ensure_ascii=False, indent=2) + "\n")
         return 0
     for score in scores:
         _show(score, sums_to_one=model.sums_to_one)
-    if is_tied:
-        tied = say(" and ", " 与 ").join(score.text for score in scores if score.total == totals[best])
-        sys.stdout.write(say(f"equally natural: {tied}\n", f"同样自然：{tied}\n"))
-    elif len(scores) > 1:
-        margin = totals[best] - sorted(totals)[-2]
-        times = f" ({_rounded(math.exp(margin))} ×)" if margin < 700 else ""
-        sys.stdout.write(say(f"more natural: {scores[best].text}{times}\n", f"更自然：{scores[best].text}{times}\n"))
+    if len(scores) > 1:
+        sys.stdout.write(_sentence(scores, verdict) + "\n")
     return 0
+
+
+def _sentence(scores: "Sequence[SentenceScore]", verdict: "Verdict") -> str:
+    """The verdict in words."""
+    totals = [score.total for score in scores]
+    if verdict.reason == "unknown_words":
+        return say(
+            "no verdict: most words of "
+            + " and of ".join(score.text for score in scores if score.is_mostly_unknown)
+            + " are unknown to this model, which gives every unknown word the same probability; compare sentences of "
+            "words it has seen, or train it on more text",
+            "无法判断："
+            + "、".join(f"“{score.text}”" for score in scores if score.is_mostly_unknown)
+            + " 中的词大多不在模型的词表里，而模型给每个未知词同样的概率；请比较由它见过的词组成的句子，或用更多文本训练",
+        )
+    if verdict.best is None:
+        tied = say(" and ", " 与 ").join(score.text for score in scores if score.total == max(totals))
+        return say(f"equally natural: {tied}", f"同样自然：{tied}")
+    margin = totals[verdict.best] - sorted(totals)[-2]
+    times = f" ({_rounded(math.exp(margin))} ×)" if margin < 700 else ""
+    best = scores[verdict.best].text
+    return say(f"more natural: {best}{times}", f"更自然：{best}{times}")
 
 
 def _rounded(value: float) -> str:

@@ -79,7 +79,11 @@ def describe_texts(*examples: dict[str, Any]) -> ConfigDict:
 
 def absent(description: str) -> Any:
     """A field that may be left out, but not be null."""
-    return Field(default=None, description=description, json_schema_extra=lambda schema: schema.pop("default", None))
+    return Field(default=None, description=description, json_schema_extra=_without_default)
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
 
 
 class ErrorBody(Reply):

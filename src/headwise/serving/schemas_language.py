@@ -43,7 +43,10 @@ class SentenceReply(Reply):
 class ScoreReply(Reply):
     model: str
     sentences: list[SentenceReply]
-    best: int = Field(description="the most natural one")
+    best: int | None = Field(description="the most natural one; null where that cannot be said")
+    no_best_because: Literal["tied", "unknown_words"] | None = Field(
+        description="tied: equal totals; unknown_words: more than half of the words of a sentence are unknown to the model"
+    )
 
 
 class PredictBody(Body):

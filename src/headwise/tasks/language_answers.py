@@ -4,8 +4,9 @@ What is infinite (a sentence that a model without smoothing calls impossible) be
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,11 @@ class SentenceScore:
     def num_unknown(self) -> int:
         return sum(not token.is_known for token in self.tokens)
 
+    @property
+    def is_mostly_unknown(self) -> bool:
+        """Whether more than half of its words are unknown; the end of the sentence is no word."""
+        return 2 * self.num_unknown > len(self.tokens) - 1
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data; what is infinite becomes None, JSON has no infinity."""
         return {
@@ -48,6 +54,33 @@ class SentenceScore:
                 for one in self.tokens
             ],
         }
+
+
+NoVerdict = Literal["tied", "unknown_words"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Which of several sentences is the most natural one, or why that cannot be said."""
+
+    best: int | None
+    reason: NoVerdict | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"best": self.best, "no_best_because": self.reason}
+
+
+def judge(scores: Sequence[SentenceScore]) -> Verdict:
+    """The sentence with the highest total.
+
+    An unknown word has the probability of <unk>, whatever word it is: totals of sentences whose words are mostly unknown
+    compare how many words they have, and say nothing about how natural they are.
+    """
+    if any(score.is_mostly_unknown for score in scores):
+        return Verdict(None, "unknown_words")
+    totals = [score.total for score in scores]
+    best = max(range(len(totals)), key=totals.__getitem__)
+    return Verdict(None, "tied") if totals.count(totals[best]) > 1 else Verdict(best)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from headwise.serving.schemas_language import (
     VectorsReply,
 )
 from headwise.serving.state import State
+from headwise.tasks.language_answers import judge
 from headwise.tasks.language_model import LanguageModel, cut_gap
 
 router = APIRouter(tags=["language"], responses=REFUSALS)
@@ -48,8 +49,8 @@ async def vectors(body: VectorsBody, state: State) -> VectorsReply:
 
 def answer_score(name: str, model: LanguageModel, body: ScoreBody) -> ScoreReply:
     scores = model.score(body.all_texts)
-    best = max(range(len(scores)), key=lambda place: scores[place].total)
-    return ScoreReply(model=name, sentences=[SentenceReply(**one.as_dict()) for one in scores], best=best)
+    sentences = [SentenceReply(**one.as_dict()) for one in scores]
+    return ScoreReply(model=name, sentences=sentences, **judge(scores).as_dict())
 
 
 def answer_predict(name: str, model: LanguageModel, body: PredictBody) -> PredictReply:

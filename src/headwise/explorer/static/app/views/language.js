@@ -62,6 +62,12 @@ function mountCompare(context, model) {
     asking.ask(["v1/score", body], (reply) => draw(reply, ["v1/score", body]));
   }
 
+  /** @param {any} best @param {any} other */
+  function verdict(best, other) {
+    const apart = (best.log_probability ?? 0) - (other.log_probability ?? -Infinity);
+    return text("language.verdict", { text: best.text, times: Number.isFinite(apart) && apart < 40 ? number(Math.exp(apart), Math.exp(apart) < 100 ? 1 : 0) : "∞" });
+  }
+
   /** @param {any} reply @param {[string, any]} request */
   function draw(reply, request) {
     const write = (value) => (value === null ? "−∞" : number(value, 3));
@@ -76,9 +82,7 @@ function mountCompare(context, model) {
         bar.style.height = `${(100 * Math.min(1, token.log_probability === null ? 1 : -token.log_probability / worst)).toFixed(1)}%`;
         return make("li", { class: token.known ? "token" : "token unknown" }, make("span", { class: "token-track", "aria-hidden": "true" }, bar), make("span", { class: "token-text", dir: "auto" }, ...pieceParts(token.token)), make("small", {}, write(token.log_probability)));
       })))));
-    const [best, other] = [reply.sentences[reply.best], reply.sentences[1 - reply.best]];
-    const apart = other ? (best.log_probability ?? 0) - (other.log_probability ?? -Infinity) : 0;
-    figure.read(other ? text("language.verdict", { text: best.text, times: Number.isFinite(apart) && apart < 40 ? number(Math.exp(apart), Math.exp(apart) < 100 ? 1 : 0) : "∞" }) : "");
+    figure.read(reply.sentences.length < 2 ? "" : reply.best === null ? text(`language.${reply.no_best_because}`) : verdict(reply.sentences[reply.best], reply.sentences[1 - reply.best]));
     const columns = [{ name: text("language.token") }, { name: text("language.of_sentence") }, { name: "log p", number: (value) => number(value, 4) }, { name: "p", number: (value) => number(value, 5) }];
     const rows = reply.sentences.flatMap((sentence, place) => sentence.tokens.map((token) => [token.token, String(place + 1), token.log_probability, token.log_probability === null ? 0 : Math.exp(token.log_probability)]));
     figure.offer({ table: () => ({ columns: columns.map((column) => column.name), rows: rows.map((row) => row.map((cell) => cell ?? "")) }), svg: () => sheetSvg({ columns, rows }), data: () => reply, request });
