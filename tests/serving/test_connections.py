@@ -116,8 +116,9 @@ def seconds_until_closed(connection: socket.socket, *, dripping: bytes = b"") ->
     ids=["idle", "a head that drips", "a second head that drips", "a body that drips after the reply"],
 )
 def test_whoever_does_not_ask_is_closed(running: Running, sent: bytes, dripping: bytes) -> None:
+    at_least = 0.0 if b"9999" in sent else 0.2  # after a reply there is nothing to wait for
     with running.connect(sent=sent) as connection:
-        assert 0.2 < seconds_until_closed(connection, dripping=dripping) < 5
+        assert at_least < seconds_until_closed(connection, dripping=dripping) < 5
 
 
 def test_many_idle_connections_do_not_shut_others_out(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:

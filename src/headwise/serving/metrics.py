@@ -57,6 +57,12 @@ class Metrics:
                 [({"model": n}, w.num_waiting) for n, w in workers],
             ),
             *_family(
+                "headwise_queue_seconds",
+                "gauge",
+                "Seconds until what is accepted is done, at the present rate.",
+                [({"model": n or "server"}, load.seconds) for n, load in server.loads.items()],
+            ),
+            *_family(
                 "headwise_batches_total",
                 "counter",
                 "Batches computed.",

@@ -29,6 +29,8 @@ class Part:
     """None: alone."""
     weight: int = 1
     """Source tokens: what a batch is bounded by."""
+    work: int = 1
+    """Tokens × hypotheses: what a model's time is divided by (`load.py`)."""
     order: "Order | None" = None
     place: int = 0
 
@@ -58,6 +60,8 @@ class Order:
         self._is_gone = False
         self.on_leave: Callable[[], None] | None = None
         """Called if the client leaves before the answer."""
+        self.on_answer: Callable[[Part], None] | None = None
+        """Called with every part that is answered."""
         for place, part in enumerate(parts):
             part.order, part.place = self, place
         if not parts:
@@ -83,6 +87,8 @@ class Order:
             return
         self._results[part.place] = result
         self._left -= 1
+        if self.on_answer is not None:
+            self.on_answer(part)
         if self._left == 0:
             with suppress(InvalidStateError):  # the client may leave at any moment
                 self.future.set_result(self._results)

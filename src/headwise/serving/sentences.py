@@ -11,7 +11,7 @@ Tested: = the translator itself, alone and in company.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from headwise.decoding.choices import DecodingSettings
+from headwise.decoding.choices import BeamSettings, DecodingSettings, SamplingSettings
 from headwise.decoding.constraints import check_phrases, encode_phrases
 from headwise.decoding.length import limit_for
 from headwise.serving.faults import Refusal
@@ -86,9 +86,21 @@ def prepare(
                     argument=Sentence(ids, phrases, len(parts)),
                     key=(id(translator), settings),
                     weight=len(ids) + 1,
+                    work=(len(ids) + 1) * num_hypotheses(settings),
                 )
             )
     return Prepared(split_texts, tuple(parts), translator.target_language)
+
+
+def num_hypotheses(settings: DecodingSettings) -> int:
+    """Rows that a search keeps for one sentence."""
+    match settings:
+        case BeamSettings(size=size):
+            return size
+        case SamplingSettings(num_samples=num_samples):
+            return num_samples
+        case _:
+            return 1
 
 
 def _whole(text: str) -> SplitText:

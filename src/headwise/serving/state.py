@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Annotated, Any, Protocol, TypeVar
 
 from fastapi import Depends, Request
@@ -24,6 +24,7 @@ from headwise.serving.apart import WorkerApart
 from headwise.serving.faults import Refusal
 from headwise.serving.keys import KeyRing, RateLimit, read_keys
 from headwise.serving.limits import ServerSettings
+from headwise.serving.load import Accepted, Load
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.mailbox import Mailbox, settle
 from headwise.serving.metrics import Metrics, resident_bytes
@@ -56,6 +57,9 @@ class Server:
         self.workers: dict[str | None, Worker] = {name: make_worker(one, apart=apart) for name, one in models.items()}
         self.workers[None] = Worker("server")
         self.places = {name: asyncio.Semaphore(settings.queue) for name in self.workers}
+        self.loads = {name: Load() for name in self.workers}
+        self.stream_loads = {name: Load() for name in self.workers}
+        """Of streams, whose sentences are computed one by one: their rate is another."""
         self.tokenizing = ThreadPoolExecutor(max_workers=2, thread_name_prefix="headwise-tokenizing")
         self.keys = KeyRing({} if settings.keys is None else read_keys(settings.keys))
         self.rate = RateLimit(settings.requests_a_minute)
@@ -101,6 +105,7 @@ class Server:
         if model.name in self.models:
             return
         self.workers[model.name] = worker = Worker(model.name)
+        self.loads[model.name], self.stream_loads[model.name] = Load(), Load()
         self.places[model.name] = asyncio.Semaphore(self.settings.queue)
         worker.start()
         self.models[model.name] = model
@@ -177,7 +182,17 @@ class ServerState:
         """What `prepare` cut into parts, off the event loop, and their results from the model's worker."""
         async with self.server.place(model):
             work = await self.tokenize(prepare, is_short=is_short)
-            return work, await self.deliver(model, work.parts)
+            async with self.accept(model, work.parts) as accepted:
+                return work, await self.deliver(model, work.parts, accepted=accepted)
+
+    def accept(
+        self, model: str, parts: Sequence[Part], *, streamed: bool = False
+    ) -> AbstractAsyncContextManager[Accepted]:
+        """A share of the model's time for sentences; 503 if they could not be finished before the deadline."""
+        work = sum(part.work for part in parts)
+        patience = self.settings.queue_seconds
+        loads = self.server.stream_loads if streamed else self.server.loads
+        return loads[model].accept(work, deadline=self.deadline, patience=patience)
 
     async def tokenize(self, prepare: Callable[[], Result], *, is_short: bool = False) -> Result:
         """Call a short function off the event loop, beside the models; a very short one takes less than the way there."""
@@ -185,9 +200,18 @@ class ServerState:
             return prepare()
         return await asyncio.get_running_loop().run_in_executor(self.server.tokenizing, prepare)
 
-    async def deliver(self, model: str | None, parts: Sequence[Part], *, watch_client: bool = True) -> list[Any]:
+    async def deliver(
+        self,
+        model: str | None,
+        parts: Sequence[Part],
+        *,
+        accepted: Accepted | None = None,
+        watch_client: bool = True,
+    ) -> list[Any]:
         """The results of parts, within the deadline and while the client waits; the caller holds a place."""
         order = Order(parts, deadline=self.deadline)
+        if accepted is not None:
+            order.on_answer = lambda part: accepted.finish(part.work)
         self.server.workers[model].put(order)
         try:
             return await self._wait(order, watch_client=watch_client)

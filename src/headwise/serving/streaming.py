@@ -22,9 +22,10 @@ from starlette.types import Receive, Scope, Send
 
 from headwise.errors import HeadwiseError
 from headwise.serving.faults import Refusal
+from headwise.serving.load import Accepted
 from headwise.serving.orders import Part
 from headwise.serving.replies import as_reply
-from headwise.serving.search import Found, Search
+from headwise.serving.search import Found, Search, Watch
 from headwise.serving.sentences import Prepared
 from headwise.serving.state import ServerState
 
@@ -64,20 +65,21 @@ async def begin_stream(state: ServerState, model: str, cut: Callable[[], Prepare
     try:
         await held.enter_async_context(state.server.place(model))
         prepared = await state.tokenize(cut)
+        accepted = await held.enter_async_context(state.accept(model, prepared.parts, streamed=True))
     except BaseException:
         await held.aclose()
         raise
-    return HeldResponse(_tell(state, model, prepared), held)
+    return HeldResponse(_tell(state, model, prepared, accepted), held)
 
 
-async def _tell(state: ServerState, model: str, prepared: Prepared) -> AsyncIterator[str]:
+async def _tell(state: ServerState, model: str, prepared: Prepared, accepted: Accepted) -> AsyncIterator[str]:
     try:
         first = 0
         for number, split in enumerate(prepared.texts):
             last = first + len(split.sentences)
             found: list[tuple[Found, ...]] = []
             for place, part in enumerate(prepared.parts[first:last]):
-                async for event in _grow(state, model, part):
+                async for event in _grow(state, model, part, accepted):
                     if isinstance(event, str):
                         yield write_event("piece", {"text": number, "sentence": place, "so_far": event})
                     else:
@@ -91,18 +93,19 @@ async def _tell(state: ServerState, model: str, prepared: Prepared) -> AsyncIter
         yield write_event("error", {"error": {"code": code, "message": error.en, "message_zh": error.zh}})
 
 
-async def _grow(state: ServerState, model: str, part: Part) -> AsyncIterator[str | tuple[Found, ...]]:
+async def _grow(
+    state: ServerState, model: str, part: Part, accepted: Accepted
+) -> AsyncIterator[str | tuple[Found, ...]]:
     """The best hypothesis of one sentence at every step, then what was found."""
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[str | None] = asyncio.Queue()
-    search: Search = part.run  # type: ignore[assignment]
-    write = search.translator.tokenizers.target.decode
+    write = part.run.translator.tokenizers.target.decode  # type: ignore[attr-defined]
 
     def watch(tokens: Sequence[int]) -> None:
         loop.call_soon_threadsafe(queue.put_nowait, write(tokens))
 
-    alone = replace(part, run=replace(search, watch=watch), flow=None, key=None)
-    answer = asyncio.ensure_future(state.deliver(model, [alone], watch_client=False))
+    alone = watch_part(part, watch)
+    answer = asyncio.ensure_future(state.deliver(model, [alone], accepted=accepted, watch_client=False))
     answer.add_done_callback(lambda _: queue.put_nowait(None))
     shown = ""
     try:
@@ -113,6 +116,12 @@ async def _grow(state: ServerState, model: str, part: Part) -> AsyncIterator[str
         yield (await answer)[0]
     finally:
         answer.cancel()
+
+
+def watch_part(part: Part, watch: Watch) -> Part:
+    """A sentence that is computed alone and shows itself as it grows."""
+    search: Search = part.run  # type: ignore[assignment]
+    return replace(part, run=replace(search, watch=watch), flow=None, key=None)
 
 
 def write_event(name: str, data: Any) -> str:

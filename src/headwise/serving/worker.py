@@ -19,6 +19,8 @@ from headwise.serving.orders import Abandoned, Order, Part
 
 MAX_BATCH_SENTENCES = 64
 MAX_BATCH_TOKENS = 8_192
+MAX_CHOICE = 4 * MAX_BATCH_SENTENCES
+"""A batch of like lengths is chosen among the oldest so many: chosen among all, it took some of every request, and all were late together."""
 JOIN_SHARE = 0.25
 """Whoever comes joins a flow when they are this many of those under way: encoding few sources costs nearly as much as encoding some."""
 LINGER_SECONDS = 0.1
@@ -180,7 +182,7 @@ def choose_batch(waiting: Sequence[Part], *, beside: Sequence[Part] = ()) -> lis
     first = waiting[0]
     if first.key is None:
         return [first]
-    others = [part for part in waiting if part.key == first.key]
+    others = [part for part in waiting if part.key == first.key][:MAX_CHOICE]
     if len(others) > MAX_BATCH_SENTENCES:
         others.sort(key=lambda part: abs(part.weight - first.weight))
     batch: list[Part] = []
