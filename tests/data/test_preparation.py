@@ -5,6 +5,7 @@ import pytest
 from headwise.data.choices import DataSettings
 from headwise.data.preparation import describe_inputs, open_prepared, prepare_data, read_part
 from headwise.errors import CheckpointError, DataError, SettingsError
+from headwise.storage import write_sealed_json
 from headwise.text.choices import SentencePieceSettings
 from tests.text.corpus import chinese, english
 
@@ -71,7 +72,12 @@ def test_damage_is_repaired_by_preparing_again(corpus: DataSettings, tmp_path: P
         open_prepared(tmp_path / "data")
     assert prepare_data(corpus, TEXT, tmp_path / "data").fingerprint == first.fingerprint
     (tmp_path / "data/prepared.json").write_text('{"valid": false}')
-    with pytest.raises(CheckpointError, match="prepare the data again"):
+    with pytest.raises(CheckpointError, match=r"a required entry is missing.; prepare the data again"):
+        open_prepared(tmp_path / "data")
+    write_sealed_json(
+        tmp_path / "data/prepared.json", {"inputs": "", "source_row": "x", "target_row": 1, "valid": True}
+    )
+    with pytest.raises(CheckpointError, match=r"an entry is not a number.; prepare the data again"):
         open_prepared(tmp_path / "data")
 
 

@@ -8,7 +8,7 @@ import torch
 
 from headwise.cli.main import main
 from headwise.errors import CheckpointError
-from headwise.storage import MANIFEST, write_manifest
+from headwise.storage import MANIFEST, write_manifest, write_sealed_json
 from headwise.tasks.bundle import KIND, load_bundle, save_bundle
 from headwise.tasks.gap_filling import GapFiller, load_predictor
 from headwise.tasks.label_bundle import load_label_bundle
@@ -146,7 +146,7 @@ def change_manifest(bundle: Path, change: str, value: object = None) -> None:
         manifest["format"] = value
     else:
         del manifest["files"][change]
-    (bundle / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    write_sealed_json(bundle / MANIFEST, manifest)
 
 
 def test_a_file_that_is_not_listed_is_not_trusted(copy: Path) -> None:

@@ -148,11 +148,35 @@ def test_other_data_is_refused(tmp_path):
         train_in(tmp_path / "run", steps=7, resume=True, batches=TinyBatches(seed=2))
 
 
-def test_a_lost_pointer_costs_nothing(tmp_path):
+@pytest.mark.parametrize(("content", "held"), [(b"\xff\xfe", "\ufffd\ufffd"), (b"step-11\n", "step-11"), (b"", "")])
+def test_a_damaged_pointer_is_named_and_written_again(tmp_path, content, held, caplog):
     train_in(tmp_path / "run", steps=10)
-    (tmp_path / "run/LATEST").write_bytes(b"\xff\xfe")
-    with RunDirectory.open(tmp_path / "run", recipe=RECIPE, resume=True) as run:
+    (tmp_path / "run/LATEST").write_bytes(content)
+    with caplog.at_level(logging.WARNING), RunDirectory.open(tmp_path / "run", recipe=RECIPE, resume=True) as run:
         assert run.load().state.step == 10
+    assert (
+        f"LATEST: is damaged or out of date (it holds {held!r}, the name of no checkpoint here); going on from step 10"
+        in (caplog.text)
+    )
+    assert (tmp_path / "run/LATEST").read_text() == "step-10\n"
+
+
+def test_a_lost_pointer_costs_nothing(tmp_path, caplog):
+    train_in(tmp_path / "run", steps=10)
+    (tmp_path / "run/LATEST").unlink()
+    with caplog.at_level(logging.WARNING), RunDirectory.open(tmp_path / "run", recipe=RECIPE, resume=True) as run:
+        assert run.load().state.step == 10
+    assert caplog.text == ""
+    assert (tmp_path / "run/LATEST").read_text() == "step-10\n"
+
+
+def test_a_model_that_was_moved_aside_is_put_back(tmp_path):
+    """A kill between the two renames of a system that cannot exchange two names."""
+    train_in(tmp_path / "run", steps=5)
+    (tmp_path / "run/model.replaced").mkdir()
+    (tmp_path / "run/model.incomplete").mkdir()
+    with RunDirectory.open(tmp_path / "run", recipe=RECIPE, resume=True):
+        assert sorted(path.name for path in (tmp_path / "run").glob("model*")) == ["model"]
 
 
 def test_a_full_disk_does_not_end_training(tmp_path, monkeypatch, caplog):

@@ -14,7 +14,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from headwise.data.splitting import Part
 from headwise.data.workers import encode_blocks
 from headwise.errors import CheckpointError, DataError
 from headwise.language import say
-from headwise.storage import MANIFEST, publish_directory, read_json, sha256_of, verify_directory, write_json
+from headwise.storage import manifest_digest, publish_directory, read_sealed_json, verify_directory, write_sealed_json
 from headwise.text.choices import Reservoir, SentencePieceSettings, TextSettings, learn_tokenizers
 from headwise.text.han import read_words
 from headwise.text.pair import TokenizerPair, load_tokenizers
@@ -40,6 +40,7 @@ logger = logging.getLogger(__name__)
 
 TOKENIZERS_KIND = "tokenizers"
 DESCRIPTION = "prepared.json"
+PREPARE_AGAIN = ("prepare the data again", "请重新准备数据")
 _BLOCK = 8192
 _PLANNED_PAIRS = 20_000
 _SURVEY_REPORT = 1 << 20
@@ -47,6 +48,22 @@ SEED = 1
 """Of the samples that are drawn from large corpora. Not that of training: runs that differ in their seed learn from the same data."""
 Progress = Callable[[str, int], None]
 """Called with (stage, pairs so far)."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """`prepared.json`, written last: from which inputs (`describe_inputs`) the data was made, and its row lengths."""
+
+    inputs: str
+    source_row: int
+    target_row: int
+    valid: bool
+    """Whether there is a validation part."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The directories beside it."""
+        return ("tokenizers", "train", "valid") if self.valid else ("tokenizers", "train")
 
 
 @dataclass(frozen=True)
@@ -86,12 +103,10 @@ def prepare_data(
     usable = {wanted} if earlier_seed is None else {wanted, describe_inputs(data, text, earlier_seed)}
     if (directory / DESCRIPTION).exists():
         try:
-            if read_json(directory / DESCRIPTION).get("inputs") in usable:
+            if read_description(directory).inputs in usable:
                 return open_prepared(directory)
         except CheckpointError as error:
             logger.warning("%s", say(f"{error}; it is made again from the corpora", f"{error}；将由语料重新生成"))
-        except AttributeError:
-            pass  # of another version: made anew below
     require_pairs(data)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / DESCRIPTION).unlink(missing_ok=True)
@@ -106,28 +121,36 @@ def prepare_data(
     write_part(data, "train", directory, limits=limits, progress=progress)
     if data.valid:
         write_part(data, "valid", directory, limits=limits, progress=progress)
-    rows = {"source_row": source_row, "target_row": target_row, "valid": bool(data.valid)}
-    write_json(directory / DESCRIPTION, {"inputs": wanted, **rows})
+    description = Description(wanted, source_row, target_row, valid=bool(data.valid))
+    write_sealed_json(directory / DESCRIPTION, asdict(description))
     return open_prepared(directory)
 
 
 def open_prepared(directory: Path) -> PreparedData:
     """What `prepare_data` made, every file checked."""
-    description = read_json(directory / DESCRIPTION)
+    description = read_description(directory)
     verify_directory(directory / "tokenizers", kind=TOKENIZERS_KIND)
-    try:
-        has_valid = bool(description["valid"])
-        rows = int(description["source_row"]), int(description["target_row"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(
-            "is damaged (a required entry is missing); prepare the data again",
-            "已损坏（缺少必需的条目）；请重新准备数据",
-            file=directory / DESCRIPTION,
-        ) from error
-    valid = TokenStore(directory / "valid") if has_valid else None
-    vocabulary = sha256_of(directory / "tokenizers" / MANIFEST)
+    valid = TokenStore(directory / "valid") if description.valid else None
+    vocabulary = manifest_digest(directory / "tokenizers")
     tokenizers = load_tokenizers(directory / "tokenizers")
+    rows = description.source_row, description.target_row
     return PreparedData(tokenizers, TokenStore(directory / "train"), valid, *rows, vocabulary)
+
+
+def read_description(directory: Path) -> Description:
+    """`prepared.json`, unchanged since it was written."""
+    path = directory / DESCRIPTION
+    found = read_sealed_json(path, Description.__annotations__, remedy=PREPARE_AGAIN)
+    try:
+        return Description(
+            str(found["inputs"]), int(found["source_row"]), int(found["target_row"]), bool(found["valid"])
+        )
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"is damaged (an entry is not a number); {PREPARE_AGAIN[0]}",
+            f"已损坏（有的条目不是数字）；{PREPARE_AGAIN[1]}",
+            file=path,
+        ) from error
 
 
 def describe_inputs(data: DataSettings, text: TextSettings, seed: int = SEED) -> str:

@@ -11,7 +11,6 @@ Pairs of several corpora lie one after the other, so that the order (`order.py`)
 Tested against: the lists that were written, for every block size.
 """
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -22,7 +21,7 @@ from typing import Any, BinaryIO, Literal, Self
 import numpy as np
 
 from headwise.errors import CheckpointError, DataError
-from headwise.storage import MANIFEST, publish_directory, read_json, verify_directory, write_json
+from headwise.storage import manifest_digest, publish_directory, read_json, verify_directory, write_json
 
 KIND = "token store"
 DESCRIPTION = "store.json"
@@ -88,7 +87,7 @@ class TokenStore:
         if not whole:
             raise _damaged(directory)
         self.directory = directory
-        self.fingerprint = hashlib.sha256((directory / MANIFEST).read_bytes()).hexdigest()
+        self.fingerprint = manifest_digest(directory)
 
     def __len__(self) -> int:
         return self.num_pairs

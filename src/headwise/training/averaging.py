@@ -10,14 +10,13 @@ Tested against the sums written out in float64.
 
 import contextlib
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from headwise.storage import publish_directory, verify_directory
+from headwise.storage import publish_directory, remove_directory, verify_directory
 from headwise.weights import Weights, local_part, put_weights, read_tensors, weights_of, write_tensors
 
 KIND = "headwise.weights"
@@ -51,14 +50,6 @@ class SnapshotFolder:
     def keep_only(self, steps: Iterable[int]) -> None:
         for step in set(self.steps()) - set(steps):
             remove_directory(self.at(step))
-
-
-def remove_directory(path: Path) -> None:
-    """Delete a published directory: first renamed, so that a kill half-way leaves nothing that looks whole."""
-    retired = path.with_name(path.name + ".retired")
-    shutil.rmtree(retired, ignore_errors=True)
-    path.rename(retired)
-    shutil.rmtree(retired, ignore_errors=True)
 
 
 def average_snapshots(folder: SnapshotFolder, steps: Sequence[int]) -> dict[str, Tensor]:

@@ -12,7 +12,7 @@ beside, flushed and published by one rename (storage.py). Tested by killing the 
 """
 
 import shutil
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -118,8 +118,8 @@ class refusing_full_disk:  # noqa: N801 - reads as a phrase: `with refusing_full
         )
 
 
-def read_checkpoint(path: Path) -> Checkpoint:
-    """Verify every file, then read it; a CheckpointError names the first bad one."""
+def verify_checkpoint(path: Path) -> tuple[Mapping[str, Any], CheckpointState]:
+    """Compare every file with the manifest and read the state; a CheckpointError names the first bad file."""
     manifest = verify_directory(path, kind=KIND)
     for name in ("model.safetensors", "optimizer.safetensors", "state.json"):
         if name not in manifest["files"]:
@@ -128,6 +128,12 @@ def read_checkpoint(path: Path) -> Checkpoint:
         state = check_settings(CheckpointState, read_json(path / "state.json"), file=path / "state.json")
     except SettingsError as error:
         raise CheckpointError(error.en, error.zh, file=path / "state.json") from error
+    return manifest, state
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """A whole checkpoint."""
+    manifest, state = verify_checkpoint(path)
     return Checkpoint(
         state=state,
         weights=read_tensors(path / "model.safetensors"),

@@ -12,6 +12,7 @@ from headwise.storage import verify_directory
 from headwise.training.averaging import KIND as SNAPSHOT
 from headwise.training.journal import read_journal
 
+LATEST = "LATEST"
 BUNDLE = "bundle"
 """The kind of a finished model's directory, which a task writes."""
 
@@ -19,10 +20,23 @@ BUNDLE = "bundle"
 def newest_named(path: Path) -> int | None:
     """The step that LATEST names."""
     try:
-        name = re.fullmatch(r"step-(\d+)\s*", (path / "LATEST").read_text(encoding="utf-8"))
+        name = re.fullmatch(r"step-(\d+)\s*", (path / LATEST).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
         return None
     return int(name[1]) if name else None
+
+
+def damaged_latest(path: Path) -> CheckpointError | None:
+    """What is wrong with LATEST: it is there and names none of the checkpoints that are there."""
+    steps = {child.name for child in (path / "checkpoints").glob("step-*")}
+    if not steps or not (path / LATEST).exists() or f"step-{newest_named(path)}" in steps:
+        return None
+    held = (path / LATEST).read_bytes()[:40].decode("utf-8", errors="replace").strip()
+    return CheckpointError(
+        f"is damaged or out of date (it holds {held!r}, the name of no checkpoint here)",
+        f"已损坏或过时（其内容 {held!r} 不是此处任何检查点的名字）",
+        file=path / LATEST,
+    )
 
 
 def whole_remains(path: Path) -> list[Path]:

@@ -22,11 +22,11 @@ from typing import Any, Self
 
 from headwise.errors import CheckpointError, UsageError
 from headwise.language import say
-from headwise.storage import INCOMPLETE, write_text
-from headwise.training.averaging import SnapshotFolder, remove_directory
+from headwise.storage import INCOMPLETE, RETIRED, remove_directory, remove_leftovers, write_text
+from headwise.training.averaging import SnapshotFolder
 from headwise.training.checkpoints import Checkpoint, read_checkpoint, refusing_full_disk, write_checkpoint
 from headwise.training.journal import Journal
-from headwise.training.remains import describe_remains, newest_named, require_checkpoints
+from headwise.training.remains import LATEST, damaged_latest, describe_remains, newest_named, require_checkpoints
 from headwise.training.run_recipe import FILE as RECIPE
 from headwise.training.run_recipe import Complete, check_recipe, read_run_recipe, sealed_recipe
 
@@ -104,12 +104,15 @@ class RunDirectory:
         if step not in self.steps():
             write_checkpoint(self.checkpoint(step), checkpoint, recipe=self._recipe)
         with refusing_full_disk(self.path, needed=0):
-            write_text(self.path / "LATEST", f"step-{step}\n")
+            self._point_to(step)
         for old in self.steps()[:-keep]:
             remove_directory(self.checkpoint(old))
         kept = self.steps()
         self.best.keep_only(needed_steps(self.best.steps(), checkpoints=kept, last=1))
         self.snapshots.keep_only(needed_steps(self.snapshots.steps(), checkpoints=kept, last=average))
+
+    def _point_to(self, step: int) -> None:
+        write_text(self.path / LATEST, f"step-{step}\n")
 
     def load(self) -> Checkpoint | None:
         """The newest checkpoint that is whole, with log and snapshots cut back to it; None if there is none yet."""
@@ -129,9 +132,14 @@ class RunDirectory:
         self._report(problems, found)
         if found is None:
             self._cut_back(0, logged=0, validated=0)
-        else:
-            state = found.state
-            self._cut_back(state.step, logged=state.logged, validated=state.selection.step)
+            return None
+        if (misled := damaged_latest(self.path)) is not None:
+            step = found.state.step
+            logger.warning("%s", say(f"{misled}; going on from step {step}", f"{misled}；从第 {step} 步继续"))
+        state = found.state
+        self._cut_back(state.step, logged=state.logged, validated=state.selection.step)
+        if latest != state.step:
+            self._point_to(state.step)
         return found
 
     def _report(self, problems: Mapping[int, CheckpointError], found: Checkpoint | None) -> None:
@@ -206,9 +214,7 @@ def _is_foreign(child: Path) -> bool:
 def has_learnt(path: Path) -> bool:
     """Whether a run has left weights, whole or damaged; prepared data and a log can be made again."""
     folders = ("checkpoints", "best", "snapshots", "model")
-    return any(
-        not child.name.endswith((INCOMPLETE, ".retired")) for name in folders for child in (path / name).glob("*")
-    )
+    return any(not child.name.endswith((INCOMPLETE, RETIRED)) for name in folders for child in (path / name).glob("*"))
 
 
 def _say_begun_anew(path: Path, recipe: Mapping[str, Any], complete: Complete | None, *, resume: bool) -> None:
@@ -231,13 +237,6 @@ def needed_steps(steps: Iterable[int], *, checkpoints: Iterable[int], last: int)
         until = [step for step in ordered if step <= checkpoint]
         needed.update(until[len(until) - last :] if last and len(until) > last else until if last else [])
     return needed
-
-
-def remove_leftovers(path: Path) -> None:
-    """What a kill left behind: directories and files that were never published, or were being deleted."""
-    for child in [*path.glob("*"), *path.glob("*/*")]:
-        if child.name.endswith((INCOMPLETE, ".retired")):
-            shutil.rmtree(child) if child.is_dir() else child.unlink()
 
 
 def take_lock(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int | None:

@@ -60,13 +60,13 @@ def read_run_recipe(path: Path, complete: Complete | None = None) -> Mapping[str
         text = path.read_bytes().decode("utf-8")
     except SettingsError as error:
         raise CheckpointError(
-            f"is damaged ({error.en}); {_where_a_copy_is(path)[0]}",
-            f"已损坏（{error.zh}）；{_where_a_copy_is(path)[1]}",
+            f"is damaged ({error.en}); {where_a_copy_is(path)[0]}",
+            f"已损坏（{error.zh}）；{where_a_copy_is(path)[1]}",
             file=path,
         ) from error
     body, seal, digest = text.rpartition(_SEAL)
     if seal and not re.fullmatch(f"{hashlib.sha256(body.encode()).hexdigest()}\\s*", digest):
-        en, zh = _where_a_copy_is(path)
+        en, zh = where_a_copy_is(path)
         raise CheckpointError(
             "is not as it was written (its SHA-256 is another): a bit was flipped, or somebody edited it; give changes as "
             f"key.path=value on the command line; {en}",
@@ -85,7 +85,7 @@ def read_run_recipe(path: Path, complete: Complete | None = None) -> Mapping[str
         ) from error
 
 
-def _where_a_copy_is(path: Path) -> tuple[str, str]:
+def where_a_copy_is(path: Path) -> tuple[str, str]:
     copies = sorted(path.parent.glob(f"checkpoints/step-*/{FILE}"), key=lambda copy: copy.stat().st_mtime)
     if copies:
         return f"to mend it: cp {copies[-1]} {path}", f"恢复办法：cp {copies[-1]} {path}"

@@ -1,0 +1,70 @@
+"""Files that are either whole or not there: written beside, flushed, published by rename, proved by checksum.
+
+files       one file: replaced in one step; JSON that carries its own checksum
+manifest    a directory: `MANIFEST.json` lists every file with its size and SHA-256
+publishing  a directory appears, or takes the place of another, in one step
+"""
+
+from headwise.storage.files import (
+    INCOMPLETE,
+    MAX_JSON_BYTES,
+    flush_to_disk,
+    publish_file,
+    read_json,
+    read_sealed_json,
+    seal_of,
+    sha256_of,
+    write_bytes,
+    write_json,
+    write_sealed_json,
+    write_text,
+)
+from headwise.storage.manifest import (
+    FORMAT_VERSION,
+    MANIFEST,
+    manifest_digest,
+    read_manifest,
+    refuse_sealed,
+    verify_directory,
+    verify_listed,
+    write_manifest,
+)
+from headwise.storage.publishing import (
+    REPLACED,
+    RETIRED,
+    find_leftovers,
+    publish_directory,
+    refuse_existing,
+    remove_directory,
+    remove_leftovers,
+)
+
+__all__ = [
+    "FORMAT_VERSION",
+    "INCOMPLETE",
+    "MANIFEST",
+    "MAX_JSON_BYTES",
+    "REPLACED",
+    "RETIRED",
+    "find_leftovers",
+    "flush_to_disk",
+    "manifest_digest",
+    "publish_directory",
+    "publish_file",
+    "read_json",
+    "read_manifest",
+    "read_sealed_json",
+    "refuse_existing",
+    "refuse_sealed",
+    "remove_directory",
+    "remove_leftovers",
+    "seal_of",
+    "sha256_of",
+    "verify_directory",
+    "verify_listed",
+    "write_bytes",
+    "write_json",
+    "write_manifest",
+    "write_sealed_json",
+    "write_text",
+]

@@ -1,0 +1,134 @@
+"""`MANIFEST.json`: every file of a directory with its size and SHA-256, compared before anything is parsed.
+
+safetensors and sentencepiece load flipped bits without noticing, so reading starts here. The manifest is
+sealed itself (files.py): damage to it is reported as such and not blamed on a file that it lists.
+"""
+
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from headwise.errors import CheckpointError, UsageError
+from headwise.storage.files import flush_to_disk, read_json, read_sealed_json, seal_of, sha256_of, write_sealed_json
+
+MANIFEST = "MANIFEST.json"
+FORMAT_VERSION = 1
+MAX_NAME_LENGTH = 200
+_KEYS = ("format", "kind", "files")
+
+
+def write_manifest(directory: Path, *, kind: str) -> None:
+    """List every file of a directory with size and SHA-256; the manifest is written last."""
+    files = {}
+    for path in sorted(directory.rglob("*")):
+        if path.is_file() and path.name != MANIFEST:
+            flush_to_disk(path)
+            files[path.relative_to(directory).as_posix()] = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+    write_sealed_json(directory / MANIFEST, {"format": FORMAT_VERSION, "kind": kind, "files": files})
+
+
+def manifest_digest(directory: Path) -> str:
+    """What a directory's content is known by: its manifest's seal, or what the seal of an older one would be."""
+    return seal_of(read_json(directory / MANIFEST))
+
+
+def read_manifest(directory: Path) -> Mapping[str, Any]:
+    """The manifest itself; the files it lists are not looked at yet."""
+    manifest = read_sealed_json(directory / MANIFEST, _KEYS)
+    if not isinstance(manifest["files"], dict):
+        raise CheckpointError(
+            "is damaged (a required entry is missing); use another copy or an earlier checkpoint",
+            "已损坏（缺少必需的条目）；请用其他副本或更早的检查点",
+            file=directory / MANIFEST,
+        )
+    return manifest
+
+
+def verify_directory(directory: Path, *, kind: str) -> Mapping[str, Any]:
+    """Check every file against the manifest before anything is parsed; returns the manifest."""
+    manifest = read_manifest(directory)
+    version = manifest["format"]
+    if manifest["kind"] != kind:
+        raise CheckpointError(
+            f"describes a {str(manifest['kind'])[:80]!r}, a {kind!r} is needed; give the directory of one",
+            f"描述的是 {str(manifest['kind'])[:80]!r}，这里需要 {kind!r}；请换成那种目录",
+            file=directory / MANIFEST,
+        )
+    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
+        raise CheckpointError(
+            f"has format {str(version)[:80]}, at most {FORMAT_VERSION} can be read; update headwise or give another directory",
+            f"格式为 {str(version)[:80]}，最高可读 {FORMAT_VERSION}；请升级 headwise 或换目录",
+            file=directory / MANIFEST,
+        )
+    for name in manifest["files"]:
+        verify_listed(directory, manifest, name)
+    for path in sorted(directory.rglob("*")):
+        if (
+            path.name != MANIFEST
+            and not path.is_dir()
+            and path.relative_to(directory).as_posix() not in manifest["files"]
+        ):
+            raise CheckpointError(
+                "is not listed in the manifest; remove it, or use another copy of the directory",
+                "不在清单之中；请删除它，或换用该目录的其他副本",
+                file=path,
+            )
+    return manifest
+
+
+def verify_listed(directory: Path, manifest: Mapping[str, Any], name: str) -> None:
+    """Check one file that the manifest lists."""
+    if not _lies_inside(directory.resolve(), name):
+        raise CheckpointError(
+            f"names {name[:80]!r}, which lies outside the directory; do not use this directory",
+            f"列出的 {name[:80]!r} 在目录之外；请勿使用该目录",
+            file=directory / MANIFEST,
+        )
+    _verify_file(directory / name, manifest["files"][name])
+
+
+def refuse_sealed(path: Path) -> None:
+    """Refuse to write inside a model, a checkpoint or another directory whose files a manifest lists."""
+    whole = Path(os.path.realpath(path))  # unlike `resolve` it does not mind links in a circle
+    for parent in (whole, *whole.parents):
+        manifest = None
+        with contextlib.suppress(CheckpointError):
+            manifest = read_json(parent / MANIFEST) if (parent / MANIFEST).is_file() else None
+        if isinstance(manifest, dict) and "kind" in manifest and isinstance(manifest.get("files"), dict):
+            raise UsageError(
+                f"{path} lies inside {parent}, whose files are sealed by checksums: with one file more, or one changed, it would "
+                "count as damaged; choose a place outside it",
+                f"{path} 在 {parent} 之内，其中的文件由校验和封存：多一个文件或改动一个文件，都会被视为损坏；请写到别处",
+            )
+
+
+def _lies_inside(root: Path, name: str) -> bool:
+    """Symlink loops, NULs and names too long for the system are no files of ours either."""
+    if len(name) > MAX_NAME_LENGTH:
+        return False
+    try:
+        return (root / name).resolve().is_relative_to(root)
+    except (OSError, RuntimeError, ValueError):
+        return False
+
+
+def _verify_file(path: Path, entry: Any) -> None:
+    if not path.is_file():
+        raise CheckpointError(
+            "is missing; use another copy or an earlier checkpoint", "缺失；请用其他副本或更早的检查点", file=path
+        )
+    if not isinstance(entry, dict) or path.stat().st_size != entry.get("bytes"):
+        expected = entry.get("bytes") if isinstance(entry, dict) else None
+        raise CheckpointError(
+            f"has {path.stat().st_size:,} bytes, {expected} were written; it is damaged: use another copy or an earlier checkpoint",
+            f"有 {path.stat().st_size:,} 字节，写入时为 {expected}；文件已损坏：请用其他副本或更早的检查点",
+            file=path,
+        )
+    if sha256_of(path) != entry.get("sha256"):
+        raise CheckpointError(
+            "is damaged (its SHA-256 is not the one written); use another copy or an earlier checkpoint",
+            "已损坏（SHA-256 与写入时不同）；请用其他副本或更早的检查点",
+            file=path,
+        )
