@@ -123,16 +123,6 @@ def test_describe(headwise: Headwise, tiny_run: Path) -> None:
     assert json.loads(headwise("describe", "base", "model.dim=64", "--json").out)["parameters"] > 0
 
 
-def test_doctor(headwise: Headwise, tiny_run: Path) -> None:
-    assert "✓ headwise: " in headwise("doctor").out
-    assert "处理器：" in headwise("--lang", "zh", "doctor").out
-    healthy = headwise("doctor", tiny_run)
-    assert healthy.status == 0
-    assert "✗" not in healthy.out
-    assert {entry["state"] for entry in json.loads(headwise("doctor", tiny_run, "--json").out)} == {"good"}
-    assert headwise("doctor", "none").status == 3
-
-
 def test_recipes_and_schema(headwise: Headwise) -> None:
     listed = headwise("recipes").out
     assert all(name in listed for name in shipped_recipes())

@@ -11,6 +11,8 @@ from headwise.models.vector_space import VectorSpace
 from headwise.serving.app import create_app
 from headwise.serving.loaded import LoadedModel, load_model
 from headwise.serving.model_names import split_name
+from headwise.storage import write_manifest
+from headwise.tasks.bundle import KIND, REQUIRED
 from headwise.tasks.word_vector_run import save_word_vectors
 from tests.serving.test_language import ARPA
 
@@ -34,8 +36,10 @@ def test_bad_names_and_bundles(tmp_path: Path) -> None:
         split_name("a b=runs/demo")
     with pytest.raises(CheckpointError, match="is not a model"):
         load_model("x", tmp_path)
-    (tmp_path / "MANIFEST.json").write_text("{}", encoding="utf-8")
-    (tmp_path / "recipe.yaml").write_text("task: juggling\n", encoding="utf-8")
+    for name in REQUIRED:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("task: juggling\n", encoding="utf-8")
+    write_manifest(tmp_path, kind=KIND)
     with pytest.raises(CheckpointError, match="a model that can be served is needed"):
         load_model("x", tmp_path)
 

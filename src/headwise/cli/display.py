@@ -21,7 +21,7 @@ from headwise.language import clock, say
 if TYPE_CHECKING:
     from headwise.models.describe import ModelDescription
     from headwise.planning.plan import Plan
-    from headwise.tasks.diagnosis import Finding
+    from headwise.tasks.findings import Finding
     from headwise.tasks.measuring import MeasuredScores
     from headwise.tasks.run_beginning import RunSummary
     from headwise.training.progress import Progress

@@ -34,7 +34,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.tasks.diagnosis import examine_machine, examine_run
+    from headwise.tasks.diagnosis import examine_run
+    from headwise.tasks.machine_diagnosis import examine_machine
 
     findings = examine_machine() if arguments.run_directory is None else examine_run(arguments.run_directory)
     if arguments.json:

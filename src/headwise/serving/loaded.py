@@ -14,12 +14,12 @@ from headwise.models.ngram.arpa import is_arpa
 from headwise.serving.held_files import HeldFiles
 from headwise.serving.model_names import split_name
 from headwise.settings import read_settings_file
-from headwise.tasks.bundle import explain_task
+from headwise.tasks.bundle import explain_task, task_of
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.labeller import Labeller
 from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.translator import Translator
-from headwise.tasks.word_vector_run import VECTORS, load_word_vectors
+from headwise.tasks.word_vector_run import load_word_vectors
 from headwise.training.precision import Device
 
 Kind = Literal["translator", "language_model", "word_vectors", "classifier", "tagger"]
@@ -69,11 +69,7 @@ def load_model(name: str, directory: Path, *, device: Device = "auto", precision
     if is_arpa(directory):
         return LoadedModel(name, "language_model", LanguageModel.load(directory), directory)
     path = find_bundle(directory)
-    if (path / "recipe.yaml").exists():
-        recipe = read_settings_file(path / "recipe.yaml")
-    else:  # word vectors that were imported are the one bundle without
-        recipe = {"task": "word_vectors" if (path / VECTORS).exists() else "translation"}
-    task, data = recipe.get("task"), recipe.get("data")
+    task = task_of(path)
     match task:
         case "translation":
             held = HeldFiles(path)
@@ -81,8 +77,9 @@ def load_model(name: str, directory: Path, *, device: Device = "auto", precision
             held.check_unchanged()
             return LoadedModel(name, "translator", translator, path, precision=precision, held=held)
         case "language_modeling":
-            language = data.get("language") if isinstance(data, dict) else None
-            return LoadedModel(name, "language_model", LanguageModel.load(path), path, language)
+            model = LanguageModel.load(path)
+            language = read_settings_file(path / "recipe.yaml")["data"]["language"]
+            return LoadedModel(name, "language_model", model, path, language)
         case "word_vectors":
             return LoadedModel(name, "word_vectors", load_word_vectors(path).space, path)
         case "classification" | "tagging":

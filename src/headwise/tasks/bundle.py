@@ -20,7 +20,7 @@ from headwise.models.choices import EncoderDecoderSettings, build_model
 from headwise.models.recurrent_choices import RecurrentTranslatorSettings
 from headwise.models.translation_model import TranslationModel
 from headwise.settings import check_settings, read_settings_file
-from headwise.storage import MANIFEST, publish_directory, read_json, verify_directory
+from headwise.storage import MANIFEST, publish_directory, read_json, read_manifest, verify_directory, verify_listed
 from headwise.tasks.arguments import require_path
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.recipe import Recipe, write_recipe
@@ -28,6 +28,8 @@ from headwise.text.choices import TokenizerPair, load_tokenizers
 from headwise.weights import check_shapes, load_weights, save_weights
 
 KIND = "bundle"
+WORD_VECTORS = "word vectors"
+"""The kind of their bundle (word_vector_run.py), which may have no recipe."""
 REQUIRED = ("weights.safetensors", "recipe.yaml", "results.json", "tokenizer/tokenizers.json")
 
 
@@ -103,6 +105,18 @@ def explain_task(
         f"是{what_zh}{why[1] and f'（{why[1]}）'}，需要{needed_zh}；{use_zh}训练一个，例如 `headwise train {recipe} --run runs/{recipe}`",
         file=path,
     )
+
+
+def task_of(path: Path) -> Any:
+    """The task of a bundle. Its recipe is compared with the manifest first: damage is not taken for another task."""
+    manifest = read_manifest(path)
+    if manifest["kind"] == WORD_VECTORS:
+        return "word_vectors"
+    if manifest["kind"] != KIND:
+        verify_directory(path, kind=KIND)  # refuses it and says what it is
+    check_listed(manifest, path)
+    verify_listed(path, manifest, "recipe.yaml")
+    return read_settings_file(path / "recipe.yaml").get("task", "translation")
 
 
 def check_listed(manifest: Mapping[str, Any], path: Path) -> None:

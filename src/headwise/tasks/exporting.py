@@ -6,9 +6,8 @@ from headwise.errors import UsageError
 from headwise.models.ngram import NgramModel
 from headwise.models.ngram.arpa import is_arpa, require_arpa
 from headwise.models.ngram.arpa_writing import save_arpa
-from headwise.settings import read_settings_file
 from headwise.tasks.arguments import require_path
-from headwise.tasks.bundle import COMMANDS, explain_task, load_bundle
+from headwise.tasks.bundle import COMMANDS, explain_task, load_bundle, task_of
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.ctranslate2_export import Exported, export_translator
 from headwise.tasks.language_bundle import load_language_bundle
@@ -30,7 +29,7 @@ def export_model(
             )
         return export_arpa(model, path)
     found = find_bundle(require_path(model, "model", "runs/demo/model"))
-    task = read_settings_file(found / "recipe.yaml").get("task") if (found / "recipe.yaml").is_file() else None
+    task = task_of(found)
     if task in COMMANDS and task != "translation":
         why = (
             "a directory is for CTranslate2; n-grams go to model.arpa",

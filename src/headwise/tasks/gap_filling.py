@@ -17,7 +17,7 @@ from headwise.models.masked_language_model import MaskedLanguageModel, build_mas
 from headwise.settings import check_settings, read_settings_file
 from headwise.storage import verify_directory
 from headwise.tasks.arguments import require_path, require_text
-from headwise.tasks.bundle import KIND, check_listed
+from headwise.tasks.bundle import KIND, check_listed, task_of
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.language_answers import Prediction
 from headwise.tasks.language_model import GAP, LanguageModel
@@ -85,8 +85,6 @@ class GapFiller:
 def load_predictor(path: Path | str) -> LanguageModel | GapFiller:
     """What answers `headwise predict`: a language model, or a masked one."""
     found = require_path(path, "path", "runs/ptb/model")
-    if found.is_dir():
-        recipe = find_bundle(found, recipe="ptb-ngram") / "recipe.yaml"
-        if recipe.is_file() and read_settings_file(recipe).get("task") == "masked_language":
-            return GapFiller.load(found)
+    if found.is_dir() and task_of(find_bundle(found, recipe="ptb-ngram")) == "masked_language":
+        return GapFiller.load(found)
     return LanguageModel.load(found)

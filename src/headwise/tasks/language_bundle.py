@@ -20,8 +20,8 @@ from headwise.models.choices import LanguageNetwork, build_language_model
 from headwise.models.ngram import NgramModel, NgramSettings
 from headwise.models.ngram.tables import NgramTables
 from headwise.settings import check_settings, read_settings_file
-from headwise.storage import MANIFEST, publish_directory, read_json, verify_directory
-from headwise.tasks.bundle import KIND, check_listed, explain_task
+from headwise.storage import publish_directory, read_json, verify_directory
+from headwise.tasks.bundle import KIND, check_listed, explain_task, task_of
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.language_recipe import LanguageRecipe, SentenceReading, StreamReading
 from headwise.tasks.neural_tokens import NeuralTokenModel
@@ -32,8 +32,6 @@ from headwise.training.precision import choose_device
 from headwise.weights import Weights, load_weights, read_tensors, write_tensors
 
 WEIGHTS = "weights.safetensors"
-WORD_VECTORS = "word vectors"
-"""The kind of their bundle (word_vector_run.py), which is no recipe's model."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +61,11 @@ def save_language_bundle(
 def load_language_bundle(directory: Path) -> LanguageBundle:
     """A verified language model."""
     path = find_bundle(directory, recipe="ptb-ngram")
-    manifest = read_json(path / MANIFEST)
-    if isinstance(manifest, dict) and manifest.get("kind") == WORD_VECTORS:
-        raise _explain("word_vectors", path)
+    task = task_of(path)
+    if task != "language_modeling":
+        raise _explain(task, path)
     check_listed(verify_directory(path, kind=KIND), path)
     data = read_settings_file(path / "recipe.yaml")
-    if data.get("task") != "language_modeling":
-        raise _explain(data.get("task"), path)
     recipe = check_settings(LanguageRecipe, data, file=path / "recipe.yaml")
     tokenizer = load_tokenizers(path / "tokenizer").source
     model = _restore(recipe, tokenizer.size, path / WEIGHTS)

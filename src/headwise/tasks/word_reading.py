@@ -28,7 +28,7 @@ from headwise.settings import read_settings_file
 from headwise.storage import verify_directory
 from headwise.tasks.arguments import require_path
 from headwise.tasks.bidirectional_recipe import BidirectionalRecipe
-from headwise.tasks.bundle import KIND, check_listed, explain_task
+from headwise.tasks.bundle import KIND, check_listed, explain_task, task_of
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.encoder_start import PREFIX
 from headwise.tasks.encoder_start import TASKS as ENCODER_TASKS
@@ -160,14 +160,14 @@ def load_word_reader(directory: Path | str, *, untrained: bool = False) -> WordR
     `untrained`: the same network with random weights, to see what the sentence gives without anything learnt.
     """
     path = find_bundle(require_path(directory, "directory", "runs/english-elmo"), recipe="english-elmo")
-    recipe_file = path / "recipe.yaml"
-    data = read_settings_file(recipe_file) if recipe_file.is_file() else {}
-    if data.get("task", "word_vectors") == "word_vectors":
+    task = task_of(path)
+    if task == "word_vectors":
         return StaticReader(load_word_vectors(path).space)
-    if data["task"] not in ENCODER_TASKS:
-        raise explain_task(data["task"], "a model with vectors of words", "带词向量的模型", "english-elmo", path)
+    if task not in ENCODER_TASKS:
+        raise explain_task(task, "a model with vectors of words", "带词向量的模型", "english-elmo", path)
     check_listed(verify_directory(path, kind=KIND), path)
-    recipe = check_recipe(data, file=recipe_file)
+    recipe_file = path / "recipe.yaml"
+    recipe = check_recipe(read_settings_file(recipe_file), file=recipe_file)
     assert isinstance(recipe, BidirectionalRecipe | MaskedRecipe | LabelRecipe), "by its task"
     tokenizer = load_tokenizers(path / "tokenizer").source
     encoder = build_encoder(recipe.model, vocabulary_size=tokenizer.size)

@@ -31,14 +31,15 @@ from headwise.storage import (
     write_text,
 )
 from headwise.tasks.arguments import require_path
+from headwise.tasks.bundle import WORD_VECTORS
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.recipe import write_recipe
 from headwise.tasks.word_vector_recipe import WordVectorRecipe
 from headwise.tasks.word_vectors import WordProgress, learn_word_vectors, read_text
+from headwise.training.run_recipe import sealed_recipe
 from headwise.weights import read_tensors, write_tensors
 
-KIND = "word vectors"
 VECTORS, WORDS, RECIPE = "vectors.safetensors", "words.json", "recipe.yaml"
 MAX_WORDS_BYTES = 1 << 30
 MOST_LONE = 0.9
@@ -123,7 +124,7 @@ def _begun(directory: Path, recipe: WordVectorRecipe) -> Iterator[None]:
     waiting = directory / f"{RECIPE}{INCOMPLETE}"
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        write_text(waiting, write_recipe(recipe))
+        write_text(waiting, sealed_recipe(recipe.model_dump(mode="json")))
         yield
         os.replace(waiting, directory / RECIPE)
     except BaseException:
@@ -153,7 +154,7 @@ def save_word_vectors(
     results: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a bundle."""
-    with publish_directory(directory, kind=KIND) as temporary:
+    with publish_directory(directory, kind=WORD_VECTORS) as temporary:
         write_tensors(temporary / VECTORS, {"vectors": torch.from_numpy(space.vectors)})
         write_json(
             temporary / WORDS, {"words": list(space.words), "counts": None if counts is None else counts.tolist()}
@@ -167,7 +168,7 @@ def save_word_vectors(
 def load_word_vectors(directory: str | Path) -> WordVectorBundle:
     """A verified bundle: the directory itself, or a run with one inside."""
     path = find_bundle(require_path(directory, "directory", "runs/words/model"), recipe="word-vectors")
-    manifest = verify_directory(path, kind=KIND)
+    manifest = verify_directory(path, kind=WORD_VECTORS)
     tensors = read_tensors(path / VECTORS)
     entries = read_json(path / WORDS, max_bytes=MAX_WORDS_BYTES)
     vectors, words = tensors.get("vectors"), entries.get("words") if isinstance(entries, dict) else None

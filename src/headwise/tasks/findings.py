@@ -1,0 +1,16 @@
+"""What `headwise doctor` says: one finding for each thing it looked at."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at; `damaged` makes the exit status 3."""
+
+    topic: str
+    state: Literal["good", "note", "damaged"]
+    text: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"topic": self.topic, "state": self.state, "text": self.text}
