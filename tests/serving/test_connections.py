@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 from fastapi import Request
 
-from headwise.serving import connections
+from headwise.serving import connections, slots
 from headwise.serving.app import create_app
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
@@ -52,7 +52,7 @@ class Running:
         self.listening = open_socket(settings)
         self.port = self.listening.getsockname()[1]
         config = configure(app)
-        config.limit_concurrency = 7
+        config.http.slots.most = 7  # type: ignore[union-attr]
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=lambda: self.server.run(sockets=[self.listening]))
         self.thread.start()
@@ -79,7 +79,7 @@ async def _shout() -> AsyncIterator[str]:
 @pytest.fixture
 def running(models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.4)
-    monkeypatch.setattr(connections, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(slots, "PATIENCE_SECONDS", 0.0)
     found = Running(models)
     try:
         yield found
@@ -133,7 +133,7 @@ def test_many_idle_connections_do_not_shut_others_out(running: Running, monkeypa
 
 def test_another_machine_has_a_bound_of_its_own(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "HEAD_SECONDS", 60.0)
-    monkeypatch.setattr(connections, "MAX_CONNECTIONS_OF_ONE", 2)
+    monkeypatch.setattr(slots, "MAX_OF_ONE", 2)
     monkeypatch.setattr(connections, "is_loopback", lambda host: False)
     first, second, third = (running.connect() for _ in range(3))
     assert seconds_until_closed(first) < 5

@@ -25,18 +25,13 @@ from uvicorn.server import ServerState
 from headwise.serving.door import HEAD_BYTES
 from headwise.serving.faults import Refusal, reply_to
 from headwise.serving.limits import is_loopback
+from headwise.serving.slots import Slots
 
 HEAD_SECONDS = 10.0
 LINGER_SECONDS = 2.0
 """A client that is still sending when it is refused gets so long to read why."""
-PATIENCE_SECONDS = 1.0
-"""A connection that waits for its client no longer than this does not have to make room."""
 GONE_SECONDS = 0.1
 """How often a client that has ended its side is looked for."""
-MAX_CONNECTIONS_OF_ONE = 128
-"""Of one other machine."""
-MAX_SURPLUS = 8
-"""Connections beyond the bound that are told so; more are cut off at once."""
 MAX_CHUNKS = 4_096
 """Chunks and trailers of a body: each costs as much as a kilobyte."""
 MAX_PIPELINED = 16
@@ -45,7 +40,13 @@ TCP_CLOSED = 7
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's, with an end to every wait."""
+    """uvicorn's, with an end to every wait; `bounded_by` makes the class that a server uses."""
+
+    slots: Slots
+
+    @classmethod
+    def bounded_by(cls, slots: Slots) -> "type[Connection]":
+        return type("BoundedConnection", (cls,), {"slots": slots})
 
     def __init__(
         self,
@@ -55,12 +56,9 @@ class Connection(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        # uvicorn would answer 503 without a word; the bound is kept here.
-        self._most, self.limit_concurrency = config.limit_concurrency or sys.maxsize, None
         self._late: asyncio.TimerHandle | None = None
         self._looking: asyncio.TimerHandle | None = None
-        self.waiting_since = self.loop.time()
-        self.num_answered = 0
+        self.address: str | None = None
         self._in_head = self._is_ending = False
         self._head_bytes = self._num_chunks = 0
         self._why = ("not_http", 400, "this is not HTTP/1.1", "这不是 HTTP/1.1")
@@ -87,10 +85,14 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._expect(HEAD_SECONDS)
-        self._make_room()
+        if self.client is not None and not is_loopback(self.client[0]):
+            self.address = self.client[0]
+        if not self.slots.enter(self):
+            self.app = refuse_surplus
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self.slots.leave(self)
         self._expect_nothing()
         self._unset_keepalive_if_required()
         if self._looking is not None:
@@ -147,6 +149,11 @@ class Connection(HttpToolsProtocol):
             self._refuse("too_many", 400, "too many requests at once on one connection", "一个连接上同时请求过多")
         super().on_headers_complete()
 
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        if not self.is_idle:
+            self.slots.work(self)
+
     def on_chunk_header(self) -> None:
         self._num_chunks += 1
         if self._num_chunks > MAX_CHUNKS:
@@ -174,12 +181,12 @@ class Connection(HttpToolsProtocol):
     # How it is ended
 
     def on_response_complete(self) -> None:
-        self.waiting_since = self.loop.time()
-        self.num_answered += 1
         if self.cycle is not None and self.cycle.more_body and not self.transport.is_closing():
             self._end_slowly()
             return
         super().on_response_complete()
+        if self.is_idle:
+            self.slots.wait(self)
         if self.transport.is_closing():
             self._expect(HEAD_SECONDS)
 
@@ -216,6 +223,11 @@ class Connection(HttpToolsProtocol):
         self._expect_nothing()
         self._expect(LINGER_SECONDS)
 
+    def cut(self) -> None:
+        """Without a word, and at once."""
+        self.connections.discard(self)
+        self.transport.abort()
+
     def _expect(self, seconds: float) -> None:
         """A whole head, or the end, soon; more bytes do not buy more time."""
         if self._late is None:
@@ -225,31 +237,6 @@ class Connection(HttpToolsProtocol):
         if self._late is not None:
             self._late.cancel()
             self._late = None
-
-    # Room for others
-
-    def _make_room(self) -> None:
-        others = [one for one in self.connections if isinstance(one, Connection) and one is not self]
-        is_far = self.client is not None and not is_loopback(self.client[0])
-        if is_far:
-            mine = [one for one in others if one.client is not None and one.client[0] == self.client[0]]  # type: ignore[index]
-            if len(mine) >= MAX_CONNECTIONS_OF_ONE and not self._cut_longest_waiting(mine):
-                self.transport.abort()
-                return
-        if len(others) >= self._most and not self._cut_longest_waiting(others):
-            if len(others) >= self._most + MAX_SURPLUS:
-                self.transport.abort()
-            self.app = refuse_surplus
-
-    def _cut_longest_waiting(self, among: "list[Connection]") -> bool:
-        until = self.loop.time() - PATIENCE_SECONDS
-        waiting = [one for one in among if one.waits_for_its_client and one.waiting_since <= until]
-        if not waiting:
-            return False
-        longest = min(waiting, key=lambda one: (one.num_answered > 0, one.waiting_since))
-        self.connections.discard(longest)
-        longest.transport.abort()
-        return True
 
 
 _LARGE_HEAD = ("large_head", 431, "the head of the request is too large; send fewer headers", "请求头过大；请减少")

@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import FrameType
@@ -29,6 +30,7 @@ from headwise.serving.few_log_lines import limit_log_lines
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.open_files import ACCEPTED_AT_ONCE, allowed_connections
+from headwise.serving.slots import Slots
 from headwise.serving.state import Server
 
 KEEP_ALIVE_SECONDS = 15
@@ -130,14 +132,13 @@ def configure(app: FastAPI) -> uvicorn.Config:
     """uvicorn, with every wait and every number bounded."""
     return uvicorn.Config(
         app,
-        http=Connection,
+        http=Connection.bounded_by(Slots(allowed_connections(), clock=time.monotonic)),
         ws="none",
         log_level="warning",
         access_log=False,
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        limit_concurrency=allowed_connections(),  # kept by `Connection`
         backlog=ACCEPTED_AT_ONCE,
     )
 
