@@ -18,7 +18,7 @@ FITS = {
 
 def build(kernel: str, position: str, *, decoder: str | None = None) -> None:
     stack = {"layers": 1, "heads": 2, "attention": {"kind": kernel}}
-    after = stack | {"layers": 0, "attention": {"kind": decoder or kernel}}
+    after = stack | {"attention": {"kind": decoder or kernel}}
     data = {"dim": 8, "encoder": stack, "decoder": after, "position": {"kind": position}}
     settings = check_settings(EncoderDecoderSettings, data)
     build_model(settings, source_size=11, target_size=11, generator=None)

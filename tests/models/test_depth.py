@@ -17,7 +17,7 @@ def last_gradient(place: str, num_layers: int, key: int) -> float:
     data = {
         "dim": 128,
         "encoder": {"layers": num_layers, "heads": 8},
-        "decoder": {"layers": 0, "heads": 8},
+        "decoder": {"layers": 1, "heads": 8},
         "embedding": {"tied": "none", "scaled": False},
         "norm": {"kind": "layer", "place": place},
         "dropout": {"residual": 0.0, "embedding": 0.0},
