@@ -34,6 +34,7 @@ from headwise.storage import manifest_digest, publish_directory, read_sealed_jso
 from headwise.text.choices import Reservoir, SentencePieceSettings, TextSettings, learn_tokenizers
 from headwise.text.han import read_words
 from headwise.text.pair import TokenizerPair, load_tokenizers
+from headwise.text.piece_training import Watch
 from headwise.text.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -94,6 +95,7 @@ def prepare_data(
     seed: int = SEED,
     earlier_seed: int | None = None,
     progress: Progress | None = None,
+    vocabulary_progress: Watch | None = None,
 ) -> PreparedData:
     """Make tokenizers and stores under `directory`, or open what is there from the same settings and files.
 
@@ -111,7 +113,7 @@ def prepare_data(
     directory.mkdir(parents=True, exist_ok=True)
     (directory / DESCRIPTION).unlink(missing_ok=True)
     survey = survey_corpora(data, text, seed=seed, progress=progress)
-    tokenizers = learn_from_corpora(data, text, survey, seed=seed)
+    tokenizers = learn_from_corpora(data, text, survey, seed=seed, watch=vocabulary_progress)
     with publish_directory(directory / "tokenizers", kind=TOKENIZERS_KIND, replace=True) as temporary:
         tokenizers.save(temporary)
     source_row, target_row = plan_from_sample(data, tokenizers, survey.planned)
@@ -214,11 +216,17 @@ def _usable(pairs: Iterable[_Seen], settings: FilterSettings) -> list[tuple[str,
     return [(clean.source, clean.target) for reason, clean in checked if reason is None]
 
 
-def learn_from_corpora(data: DataSettings, text: TextSettings, survey: Survey, *, seed: int = 0) -> TokenizerPair:
+def learn_from_corpora(
+    data: DataSettings, text: TextSettings, survey: Survey, *, seed: int = 0, watch: Watch | None = None
+) -> TokenizerPair:
     """Tokenizers learnt from the sample; those that count words or characters read the corpora once for each side."""
     if isinstance(text, SentencePieceSettings):
         return learn_tokenizers(
-            text, (source for source, _ in survey.learnt), (target for _, target in survey.learnt), seed=seed
+            text,
+            (source for source, _ in survey.learnt),
+            (target for _, target in survey.learnt),
+            seed=seed,
+            watch=watch,
         )
     return learn_tokenizers(
         text,

@@ -21,6 +21,7 @@ from headwise.language import say
 from headwise.models.sentence_encoder import ElmoRung
 from headwise.tasks.events import Events
 from headwise.tasks.label_recipe import LabelRecipe
+from headwise.tasks.vocabulary_progress import watch_vocabulary
 from headwise.text.affixes import affix_ids
 from headwise.text.choices import learn_tokenizer
 from headwise.text.letter_runs import run_ids
@@ -129,7 +130,12 @@ def prepare_labels(recipe: LabelRecipe, watcher: Events, *, tokenizer: Tokenizer
     labels = tuple(sorted({label for one in train for label in one.labels}))
     _check_classes(recipe, train, labels, (*valid, *test))
     if tokenizer is None:
-        tokenizer = learn_tokenizer(recipe.text, (" ".join(one.words) for one in train), seed=recipe.training.seed)
+        tokenizer = learn_tokenizer(
+            recipe.text,
+            (" ".join(one.words) for one in train),
+            seed=recipe.training.seed,
+            watch=watch_vocabulary(watcher),
+        )
     form = LabelForm.of(recipe, tokenizer, labels)
     store = form.encode([one.words for one in train], [one.labels for one in train])
     if store.uncut is not None and (num_cut := int((store.uncut > recipe.data.row_tokens).sum())):

@@ -15,6 +15,7 @@ from headwise.language import say
 from headwise.tasks.events import Events
 from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.language_recipe import LanguageRecipe, StreamReading
+from headwise.tasks.vocabulary_progress import watch_vocabulary
 from headwise.text.choices import learn_tokenizer
 from headwise.text.tokenizer import Tokenizer
 
@@ -38,7 +39,7 @@ def tokenize(recipe: LanguageRecipe, watcher: Events) -> TokenizedText:
     watcher.note(say("reading the text …", "正在读取文本……"))
     looked = say("lines looked through", "已浏览行数")
     lines = _counted(read_part(recipe, "train"), lambda done: watcher.count(looked, done, None))
-    tokenizer = learn_tokenizer(recipe.text, lines, seed=recipe.training.seed)
+    tokenizer = learn_tokenizer(recipe.text, lines, seed=recipe.training.seed, watch=watch_vocabulary(watcher))
     read = say("lines read", "已读行数")
     lines = _counted(read_part(recipe, "train"), lambda done: watcher.count(read, done, None))
     tokens: list[np.ndarray] = []

@@ -34,6 +34,7 @@ from headwise.tasks.label_bundle import save_encoder_bundle
 from headwise.tasks.labelling import count_parameters, num_rows, training_results
 from headwise.tasks.masked_recipe import MaskedRecipe
 from headwise.tasks.run_beginning import RunSummary, begin_run
+from headwise.tasks.vocabulary_progress import watch_vocabulary
 from headwise.text.choices import learn_tokenizer
 from headwise.text.tokenizer import BOS, Tokenizer
 from headwise.text.word_bounds import WordBounds
@@ -162,7 +163,9 @@ def _prepare(recipe: MaskedRecipe, watcher: Events) -> _Prepared:
     watcher.note(say("reading the text …", "正在读取文本……"))
     start = find_start(recipe.model, recipe.text)
     if start is None:
-        tokenizer = learn_tokenizer(recipe.text, _read(recipe, "train"), seed=recipe.training.seed)
+        tokenizer = learn_tokenizer(
+            recipe.text, _read(recipe, "train"), seed=recipe.training.seed, watch=watch_vocabulary(watcher)
+        )
     else:
         tokenizer = start.tokenizer
     train = _encode(recipe, tokenizer, "train")

@@ -40,6 +40,7 @@ from headwise.tasks.run_beginning import RunSummary, begin_run
 from headwise.tasks.translation import PackedPairs, RowShape, TranslationTask
 from headwise.tasks.translator import Translator
 from headwise.tasks.validation import Validation
+from headwise.tasks.vocabulary_progress import watch_vocabulary
 from headwise.training.disk_space import check_room
 from headwise.training.loop import train as run_training
 from headwise.training.precision import choose_device, choose_dtype, name_of
@@ -166,6 +167,7 @@ def prepare(recipe: Recipe, directory: Path, watcher: Events) -> PreparedData:
         directory,
         earlier_seed=recipe.training.seed,
         progress=lambda part, done: watcher.count(labels.get(part, part), done, None),
+        vocabulary_progress=watch_vocabulary(watcher),
     )
     watcher.note(FilterReport.from_json(prepared.train.details["report"]).describe())
     check_lengths(recipe, prepared)

@@ -13,6 +13,7 @@ from headwise.settings import Settings
 from headwise.text.characters import learn_characters
 from headwise.text.han import HanUnits, marker_of
 from headwise.text.pair import TokenizerPair, load_tokenizers
+from headwise.text.piece_training import Watch
 from headwise.text.pieces import learn_pieces
 from headwise.text.tokenizer import Tokenizer
 from headwise.text.words import learn_words
@@ -91,17 +92,33 @@ TextSettings = Annotated[SentencePieceSettings | WordSettings | CharacterSetting
 
 
 def learn_tokenizers(
-    settings: TextSettings, source_lines: Iterable[str], target_lines: Iterable[str], *, seed: int = 0
+    settings: TextSettings,
+    source_lines: Iterable[str],
+    target_lines: Iterable[str],
+    *,
+    seed: int = 0,
+    watch: Watch | None = None,
 ) -> TokenizerPair:
-    """Learn both sides' tokenizers; the same lines, settings and seed give the same result."""
+    """Learn both sides' tokenizers; the same lines, settings and seed give the same result.
+
+    `watch` is told the share that is done of learning sub-words, which may take long.
+    """
     if settings.shared:
-        tokenizer = learn_tokenizer(settings, chain(source_lines, target_lines), seed=seed)
+        tokenizer = learn_tokenizer(settings, chain(source_lines, target_lines), seed=seed, watch=watch)
         return TokenizerPair(tokenizer, tokenizer, shared=True)
-    source = learn_tokenizer(settings, source_lines, seed=seed)
-    return TokenizerPair(source, learn_tokenizer(settings, target_lines, seed=seed), shared=False)
+    first, second = (None, None) if watch is None else _halves(watch)
+    source = learn_tokenizer(settings, source_lines, seed=seed, watch=first)
+    return TokenizerPair(source, learn_tokenizer(settings, target_lines, seed=seed, watch=second), shared=False)
 
 
-def learn_tokenizer(settings: TextSettings, lines: Iterable[str], *, seed: int = 0) -> Tokenizer:
+def _halves(watch: Watch) -> tuple[Watch, Watch]:
+    """Two works, one after the other, told as one."""
+    return lambda share: watch(share / 2), lambda share: watch(0.5 + share / 2)
+
+
+def learn_tokenizer(
+    settings: TextSettings, lines: Iterable[str], *, seed: int = 0, watch: Watch | None = None
+) -> Tokenizer:
     """Learn one tokenizer, for a task with one text (a language model)."""
     match settings:
         case SentencePieceSettings():
@@ -113,6 +130,7 @@ def learn_tokenizer(settings: TextSettings, lines: Iterable[str], *, seed: int =
                 coverage=settings.coverage,
                 normalization=settings.normalization,
                 mark=marker_of(settings.han, settings.words),
+                watch=watch,
             )
         case WordSettings():
             return learn_words(lines, size=settings.size, min_count=settings.min_count, lowercase=settings.lowercase)
