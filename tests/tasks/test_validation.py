@@ -8,9 +8,10 @@ import pytest
 
 from headwise.data.preparation import read_part
 from headwise.evaluation.translation import score_translations
+from headwise.tasks.length_limits import MAX_SOURCE_TOKENS
 from headwise.tasks.recipe import Recipe, load_translation_recipe, translation_recipe_from
 from headwise.tasks.training_run import train
-from headwise.tasks.translator import MAX_SOURCE_TOKENS, Translator
+from headwise.tasks.translator import Translator
 from headwise.training.progress import Progress
 from tests.tasks.test_training_run import digest
 from tests.tasks.tiny import tiny_recipe

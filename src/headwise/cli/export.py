@@ -23,14 +23,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         ),
         description=say(
             "Writes a model in the form of another program, for machines without Headwise. A translator becomes a directory that "
-            "CTranslate2 and sentencepiece read without torch; its README has the ten lines of Python. Before it appears it is "
+            "CTranslate2 and sentencepiece read without torch; its README has the code that translates. Before it appears it is "
             "compared with Headwise on probe sentences: the same tokens, or nothing is written. n-grams become an ARPA file.\n\n"
             "  headwise export runs/demo demo-ct2\n"
             "  headwise export runs/demo demo-int8 --quantization int8\n"
             "  headwise export runs/mine mine-ct2 --probes sentences.txt\n"
             "  headwise export runs/ptb ptb.arpa.gz",
             "把模型写成其他程序的格式，供没有安装 Headwise 的机器使用。翻译模型成为一个目录，CTranslate2 与 sentencepiece 即可读取，"
-            "无需 torch；其中的 README 有十行 Python 代码。发布之前会用探测句与 Headwise 比较：词元必须相同，否则什么也不写。"
+            "无需 torch；其中的 README 有翻译所需的 Python 代码。发布之前会用探测句与 Headwise 比较：词元必须相同，否则什么也不写。"
             "n 元语法写成 ARPA 文件。\n\n"
             "  headwise export runs/demo demo-ct2\n"
             "  headwise export runs/demo demo-int8 --quantization int8\n"
@@ -87,7 +87,7 @@ def _report(result: "Exported") -> str:
     numbers = "float32" if result.quantization == "none" else result.quantization
     lines = [
         say(
-            f"{result.directory}: for CTranslate2, {numbers}, {result.num_bytes / 1e6:.1f} MB; README.md has the lines that translate",
+            f"{result.directory}: for CTranslate2, {numbers}, {result.num_bytes / 1e6:.1f} MB; README.md has the code that translates",
             f"{result.directory}：CTranslate2 模型，{numbers}，{result.num_bytes / 1e6:.1f} MB；README.md 中有翻译所需的代码",
         ),
         say(

@@ -19,7 +19,7 @@ import torch
 
 from headwise.decoding.choices import DecodingSettings, decode
 from headwise.decoding.constraints import encode_phrases
-from headwise.decoding.length import limit_for
+from headwise.decoding.length import cap_limit, limit_for
 from headwise.decoding.sampling import SamplingSettings
 from headwise.decoding.stepping import Stepper
 from headwise.errors import HeadwiseError
@@ -27,12 +27,13 @@ from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.steppers import make_stepper
 from headwise.tasks.bundle import Bundle
 from headwise.tasks.ctranslate2_search import exact_searches, translate_search
+from headwise.tasks.length_limits import within_positions
 from headwise.text.tokenizer import BOS, EOS
 
 TOLERANCE = 1e-3
 ROUNDED_TOLERANCE = 0.5
 MAX_TOKENS = 64
-"""Of a probe's translation: what a model makes of a strange text may have no end."""
+"""Of a translation that must be the same token for token: in a long one two hypotheses may come as near as rounding."""
 
 
 @dataclass(frozen=True)
@@ -57,27 +58,21 @@ class Comparison:
         self.source_pieces = [bundle.tokenizers.source.pieces(ids) for ids in self.sources]
         names = bundle.tokenizers.target.pieces(range(bundle.tokenizers.target.size))
         self.numbers = {name: number for number, name in enumerate(names)}
-        searches = exact_searches(bundle.recipe.decoding)
+        self.settings = within_positions(bundle.recipe.decoding, bundle.recipe.model)
+        brief = {"max_length": cap_limit(self.settings.max_length, MAX_TOKENS)}
+        searches = exact_searches(self.settings.model_copy(update=brief))
         self.exact = [(settings, options, self._search(settings)) for settings, options in searches]
 
-    def _limit(self, settings: DecodingSettings, source: Sequence[int]) -> int:
-        return min(limit_for(settings.max_length, len(source)), MAX_TOKENS)
-
     def _search(self, settings: DecodingSettings) -> list[tuple[int, ...]]:
-        """One by one, each within its limit."""
         phrases = encode_phrases(settings, self.bundle.tokenizers.target.encode)
-        found = []
-        for source in self.sources:
-            limited = settings.model_copy(update={"max_length": self._limit(settings, source)})
-            found.append(decode(self.stepper, [source], limited, phrases=phrases)[0].best.tokens)
-        return found
+        return [decode(self.stepper, [source], settings, phrases=phrases)[0].best.tokens for source in self.sources]
 
     def _search_there(
         self, translator: Any, settings: DecodingSettings, options: dict[str, Any]
     ) -> list[tuple[int, ...]]:
         found = []
         for source, pieces in zip(self.sources, self.source_pieces, strict=True):
-            limit = self._limit(settings, source)
+            limit = limit_for(settings.max_length, len(source))
             best = translator.translate_batch([pieces], max_decoding_length=limit, **options)[0].hypotheses[0]
             numbers = [self.numbers[piece] for piece in best]
             found.append(tuple(numbers[:-1] if numbers[-1] == EOS else numbers))
@@ -116,12 +111,14 @@ class Comparison:
         return abs(float(row[ours[place]] - row[theirs[place]])) <= TOLERANCE
 
     def _same_in_recipe(self, translator: Any) -> int:
-        settings = self.bundle.recipe.decoding
-        if isinstance(settings, SamplingSettings):
-            own, options, here = self.exact[0]
-            return sum(a == b for a, b in zip(here, self._search_there(translator, own, options), strict=True))
-        there = self._search_there(translator, settings, translate_search(settings).options)
-        return sum(a == b for a, b in zip(self._search(settings), there, strict=True))
+        """Up to the recipe's own limits: a probe of another language often reaches them."""
+        if isinstance(self.settings, SamplingSettings):
+            settings, options, here = self.exact[0]
+        else:
+            settings, options = self.settings, translate_search(self.settings).options
+            here = self._search(settings)
+        there = self._search_there(translator, settings, options)
+        return sum(a == b for a, b in zip(here, there, strict=True))
 
     def prove(self, directory: Path) -> Agreement:
         """What was written in float32 must be the same function, searched in the same way."""

@@ -2,14 +2,14 @@
 
     model.bin  config.json  *_vocabulary.json      CTranslate2's
     pieces.model (or source.model, target.model)   sentencepiece's
-    README.md  MANIFEST.json                       ten lines of Python that translate, the search; checksums
+    README.md  MANIFEST.json                       the Python code that translates, the search; checksums
 
 It is written beside, compared with Headwise on probe sentences (ctranslate2_check.py) and published by one rename, or not at all.
 """
 
 import importlib.util
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from typing import Any
 import headwise
 from headwise.errors import UsageError
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.limits import target_limits
 from headwise.pocket import LANGUAGES, sentences
 from headwise.storage import publish_directory
 from headwise.tasks.bundle import Bundle
@@ -25,7 +24,7 @@ from headwise.tasks.ctranslate2_check import Agreement, Comparison
 from headwise.tasks.ctranslate2_network import build_network, require_expressible
 from headwise.tasks.ctranslate2_search import ForeignSearch, translate_search
 from headwise.tasks.files import read_sentences
-from headwise.tasks.translator import MAX_SOURCE_TOKENS, longest_source
+from headwise.tasks.length_limits import MAX_SOURCE_TOKENS, longest_source, within_positions
 from headwise.text.pair import PROBE_SENTENCES
 from headwise.text.pieces import PieceTokenizer
 
@@ -67,14 +66,14 @@ def export_translator(
     assert isinstance(model, EncoderDecoder)
     assert isinstance(source, PieceTokenizer)
     assert isinstance(target, PieceTokenizer)
-    search = _within_positions(translate_search(bundle.recipe.decoding), bundle)
+    search = translate_search(within_positions(bundle.recipe.decoding, bundle.recipe.model))
 
     def build() -> Any:
         return build_network(
             model,
             settings,
             vocabularies=(source.pieces(range(source.size)), target.pieces(range(target.size))),
-            longest=max(MAX_SOURCE_TOKENS, search.max_length + 1),
+            longest=max(MAX_SOURCE_TOKENS, search.longest_output + 1),
         )
 
     with publish_directory(output, kind=KIND) as directory:
@@ -101,12 +100,6 @@ def _require_package() -> None:
         )
 
 
-def _within_positions(search: ForeignSearch, bundle: Bundle) -> ForeignSearch:
-    """No output longer than the model has positions for."""
-    known = min((limit.tokens for limit in target_limits(bundle.recipe.model)), default=search.max_length + 1)
-    return replace(search, max_length=min(search.max_length, known - 1))
-
-
 def _save(network: Any, directory: Path, *, quantization: str | None) -> None:
     network.optimize(quantization=quantization)
     network.save(str(directory))
@@ -130,12 +123,44 @@ def _choose_probes(bundle: Bundle, path: Path | None) -> Sequence[str]:
     return readable
 
 
-def write_readme(bundle: Bundle, exported: Exported, search: ForeignSearch, names: tuple[str, str]) -> str:
-    """For whoever finds the directory: what it is, ten lines that translate, how it was proven."""
-    source, target = bundle.recipe.data.source, bundle.recipe.data.target
+def write_code(search: ForeignSearch, names: tuple[str, str]) -> str:
+    """A program that translates without Headwise; `names` are the files of the tokenizers."""
     options = ", ".join(f"{name}={value!r}" for name, value in search.options.items())
     shared = names[0] == names[1]
     second = "source" if shared else f'sentencepiece.SentencePieceProcessor(model_file=f"{{directory}}/{names[1]}")'
+    return f"""import ctranslate2
+import sentencepiece
+
+directory = "."  # of this file
+source = sentencepiece.SentencePieceProcessor(model_file=f"{{directory}}/{names[0]}")
+target = {second}
+translator = ctranslate2.Translator(directory, device="auto")
+search = dict({options})
+
+
+def longest(pieces):  # how many tokens the translation may have, its end included
+    return {search.write_limit("len(pieces)")}
+
+
+def translate(lines):
+    groups = {{}}  # CTranslate2 takes one limit a call, so lines with the same limit go together
+    for number, line in enumerate(lines):
+        if line.strip():
+            pieces = source.encode(line, out_type=str)
+            groups.setdefault(longest(pieces), []).append((number, pieces))
+    texts = [""] * len(lines)
+    for limit, group in groups.items():
+        batch = [pieces for _, pieces in group]
+        results = translator.translate_batch(batch, max_decoding_length=limit, **search)
+        for (number, _), result in zip(group, results):
+            texts[number] = target.decode(result.hypotheses[0])
+    return texts
+"""
+
+
+def write_readme(bundle: Bundle, exported: Exported, search: ForeignSearch, names: tuple[str, str]) -> str:
+    """For whoever finds the directory: what it is, the code that translates, how it was proven."""
+    source, target = bundle.recipe.data.source, bundle.recipe.data.target
     exact, rounded = exported.exact, exported.rounded
     proof = (
         f"In float32 the log-probabilities of all tokens of {exact.num_probes} probe sentences were within {exact.difference:.1e} of "
@@ -156,22 +181,10 @@ Written by headwise {headwise.__version__}; weights: {"float32" if exported.quan
 `pip install "ctranslate2>=4.8.4" sentencepiece` and nothing else.
 
 ```python
-import ctranslate2
-import sentencepiece
+{write_code(search, names)}```
 
-directory = "."  # of this file
-source = sentencepiece.SentencePieceProcessor(model_file=f"{{directory}}/{names[0]}")
-target = {second}
-translator = ctranslate2.Translator(directory, device="auto")
-search = dict({options}, max_decoding_length={search.max_length})
-
-def translate(lines):
-    results = translator.translate_batch([source.encode(line, out_type=str) for line in lines], **search)
-    return [target.decode(result.hypotheses[0]) for result in results]
-```
-
-One sentence a line, no blank lines. `search` is the recipe's decoding; Headwise moreover ends a translation that goes on for much
-longer than its source, and writes a "▁" of the text itself as U+F8FE 1.
+One sentence a line; a blank line stays blank. `search` and `longest` are the recipe's decoding. Two things Headwise does beyond that: it
+writes a "▁" of the text itself as U+F8FE 1, and a control character in a translation as a space.
 {left_out}
 ## Checked
 

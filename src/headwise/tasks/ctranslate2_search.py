@@ -3,7 +3,8 @@
     size → beam_size       average alpha → length_penalty (the end counts: return_end_token)       none → 0
     filled → patience 1: exactly the same rule          likely, proven → patience 2: CTranslate2 stops once 2k have finished
 
-CTranslate2's default `min_decoding_length` of 1 hides the end at the first step and shares its probability out; 0 leaves the model's
+`max_decoding_length` holds for a whole call, ours for each sentence (`decoding/length.py`): whoever calls gives sentences of one limit
+at a time. CTranslate2's default `min_decoding_length` of 1 hides the end at the first step and shares its probability out; 0 leaves the model's
 own numbers. `likely` and `proven` have no word of their own: with patience 2 all of 1,200 sentences of the demos (en-de, zh-en) came
 out the same, with patience 1 all but 28 (and all of them where ours stops when filled). What a recipe asks beyond that is named, not silently left out.
 
@@ -16,7 +17,7 @@ from typing import Any
 from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.greedy import GreedySettings
-from headwise.decoding.length import AverageLength, LengthPenalty, NoLength
+from headwise.decoding.length import AverageLength, LengthLimit, LengthPenalty, NoLength
 from headwise.decoding.sampling import SamplingSettings
 
 FAITHFUL = {"return_end_token": True, "max_input_length": 0}
@@ -28,12 +29,24 @@ class ForeignSearch:
     """What to hand to `translate_batch`, and what of the recipe that leaves out."""
 
     options: dict[str, Any]
-    max_length: int
+    max_length: int | LengthLimit
     left_out: tuple[str, ...]
+
+    @property
+    def longest_output(self) -> int:
+        """Of any source."""
+        return self.max_length if isinstance(self.max_length, int) else self.max_length.limit
+
+    def write_limit(self, num_tokens: str) -> str:
+        """The limit of one sentence as a Python expression in its number of source tokens (`decoding/length.py`)."""
+        if isinstance(self.max_length, int):
+            return str(self.max_length)
+        factor, extra, limit = self.max_length.factor, self.max_length.extra, self.max_length.limit
+        return f"max(1, min({limit}, int({factor} * {num_tokens}) + {extra}))"
 
 
 def translate_search(settings: DecodingSettings) -> ForeignSearch:
-    """The recipe's search; its longest output for any source."""
+    """The recipe's search."""
     options: dict[str, Any] = {"min_decoding_length": settings.min_length, **FAITHFUL}
     left_out = [f"decoding.{name}" for name in ("forbidden", "required", "prefix") if getattr(settings, name)]
     if settings.at_limit == "end":
@@ -62,8 +75,7 @@ def translate_search(settings: DecodingSettings) -> ForeignSearch:
                 options["patience"] = 2
             if settings.coverage_penalty:
                 left_out.append("decoding.coverage_penalty")
-    limit = settings.max_length
-    return ForeignSearch(options, limit if isinstance(limit, int) else limit.limit, tuple(left_out))
+    return ForeignSearch(options, settings.max_length, tuple(left_out))
 
 
 def _translate_penalty(penalty: LengthPenalty, left_out: list[str]) -> dict[str, float]:

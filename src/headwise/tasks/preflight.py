@@ -32,11 +32,11 @@ from headwise.planning.available import available_memory
 from headwise.planning.hardware import GIB, GLIBC_HEAP
 from headwise.planning.predicting import MemoryParts
 from headwise.planning.remedies import MARGIN_OF_MEMORY
+from headwise.tasks.length_limits import longest_source
 from headwise.tasks.planned_step import Subject, choose_execution
 from headwise.tasks.planning import Planner
 from headwise.tasks.recipe import Recipe
 from headwise.tasks.translation import RowShape
-from headwise.tasks.translator import longest_source
 from headwise.training.choices import TrainingSettings
 from headwise.training.precision import choose_device
 

@@ -29,18 +29,16 @@ from headwise.decoding.sampling import SamplingSettings
 from headwise.decoding.stepping import Stepper
 from headwise.decoding.windows import decode_stream
 from headwise.errors import UsageError
-from headwise.models.choices import TranslatorSettings
 from headwise.models.inference import Form, Precision, choose_form, exchange
-from headwise.models.limits import Limit, source_limits, target_limits
 from headwise.models.steppers import make_stepper
 from headwise.settings import Settings, apply_overrides, check_settings
 from headwise.tasks.bundle import Bundle, load_bundle
+from headwise.tasks.length_limits import longest_source, within_positions
 from headwise.tasks.passages import Candidate, Passage, explain_length
 from headwise.text.tokenizer import BOS, EOS
 from headwise.training.precision import Device, choose_device
 
 MAX_SHALLOW_LAYERS = 3
-MAX_SOURCE_TOKENS = 2048
 
 
 @dataclass(frozen=True)
@@ -212,14 +210,7 @@ class Translator:
                 f"the decoding given is a {type(settings).__name__}; make one with translator.settings(['kind=beam', 'size=8'])",
                 f"给出的 decoding 是 {type(settings).__name__}；请用 translator.settings(['kind=beam', 'size=8']) 生成",
             )
-        known = min((limit.tokens for limit in target_limits(self.recipe.model)), default=None)
-        if known is None:
-            return settings
-        limit = settings.max_length
-        if isinstance(limit, int):
-            return settings.model_copy(update={"max_length": min(limit, known - 1)})
-        shorter = limit.model_copy(update={"limit": min(limit.limit, known - 1)})
-        return settings.model_copy(update={"max_length": shorter})
+        return within_positions(settings, self.recipe.model)
 
     def fits(self, text: str) -> bool:
         """Whether a sentence is short enough to be translated."""
@@ -273,11 +264,6 @@ _CONTROL_TO_SPACE = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2
 
 def on_one_line(text: str) -> str:
     return text.translate(_CONTROL_TO_SPACE)
-
-
-def longest_source(model: TranslatorSettings) -> Limit:
-    """The most tokens a sentence may have, its end included; no key: whatever the model could do."""
-    return min([Limit("", MAX_SOURCE_TOKENS), *source_limits(model)], key=lambda limit: limit.tokens)
 
 
 def align_pieces(trace: AttentionTrace) -> tuple[tuple[int, int], ...]:
