@@ -121,3 +121,17 @@ def test_a_short_sentence_does_not_wait_for_a_long_one(client: TestClient, model
     assert done[-1]
     assert not done[0]
     assert orders[0].future.result(0) == [answers[0]]
+
+
+def test_a_text_that_the_model_cannot_read_is_marked(client: TestClient) -> None:
+    body = {"text": [SENTENCES[0], "今天天气很好。"], "decoding": {"kind": "greedy"}}
+    plain, strange = client.post("/v1/translate", json=body).json()["translations"]
+    assert plain["warning"] is None
+    assert strange["warning"]["code"] == "unknown_words"
+    assert "characters are outside the vocabulary" in strange["warning"]["message"]
+    assert "译文可能毫无意义" in strange["warning"]["message_zh"]
+    streamed = client.post("/v1/translate", json={**body, "stream": True}).text
+    events = [json.loads(line.removeprefix("data: ")) for line in streamed.splitlines() if '"translation"' in line]
+    assert [one["translation"]["warning"] for one in events] == [None, strange["warning"]]
+    assert client.post("/v1/trace", json={"text": "今天天气很好。"}).json()["warning"] == strange["warning"]
+    assert client.post("/v1/trace", json={"text": SENTENCES[0]}).json()["warning"] is None

@@ -14,7 +14,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from headwise.language import say
 from headwise.storage import manifest_digest, publish_directory, read_sealed_json, verify_directory, write_sealed_json
 from headwise.text.choices import Reservoir, SentencePieceSettings, TextSettings, learn_tokenizers
 from headwise.text.han import read_words
+from headwise.text.known_words import KnownWords
 from headwise.text.pair import TokenizerPair, load_tokenizers
 from headwise.text.piece_training import Watch
 from headwise.text.tokenizer import Tokenizer
@@ -113,7 +114,8 @@ def prepare_data(
     directory.mkdir(parents=True, exist_ok=True)
     (directory / DESCRIPTION).unlink(missing_ok=True)
     survey = survey_corpora(data, text, seed=seed, progress=progress)
-    tokenizers = learn_from_corpora(data, text, survey, seed=seed, watch=vocabulary_progress)
+    learnt = learn_from_corpora(data, text, survey, seed=seed, watch=vocabulary_progress)
+    tokenizers = replace(learnt, known_words=KnownWords.of(survey.planned))
     with publish_directory(directory / "tokenizers", kind=TOKENIZERS_KIND, replace=True) as temporary:
         tokenizers.save(temporary)
     source_row, target_row = plan_from_sample(data, tokenizers, survey.planned)
@@ -189,7 +191,7 @@ _Seen = tuple[str, str, str | None]
 
 @dataclass(frozen=True)
 class Survey:
-    """Even samples of the training pairs: what sub-words are learnt from, and what the rows are planned by."""
+    """Even samples of the training pairs: what sub-words are learnt from; what rows are planned and words counted by."""
 
     learnt: list[tuple[str, str]]
     planned: list[tuple[str, str]]

@@ -1,12 +1,13 @@
 """What was found, as it is sent: rounded where rounding of the last bits would show which batch a sentence was in."""
 
-from headwise.serving.schemas import CandidateReply, TranslationReply
+from headwise.serving.schemas import CandidateReply, TranslationReply, WarningReply
 from headwise.serving.search import Found
+from headwise.tasks.input_warning import InputWarning
 
 DIGITS = 4
 
 
-def as_reply(found: list[Found]) -> TranslationReply:
+def as_reply(found: list[Found], warning: InputWarning | None) -> TranslationReply:
     """The n best of one text."""
     candidates = [
         CandidateReply(
@@ -14,4 +15,13 @@ def as_reply(found: list[Found]) -> TranslationReply:
         )
         for one in found
     ]
-    return TranslationReply(text=found[0].text, truncated=not found[0].is_whole, n_best=candidates)
+    return TranslationReply(
+        text=found[0].text, truncated=not found[0].is_whole, warning=describe_warning(warning), n_best=candidates
+    )
+
+
+def describe_warning(warning: InputWarning | None) -> WarningReply | None:
+    """A warning in both languages, as faults have them."""
+    if warning is None:
+        return None
+    return WarningReply(code=warning.code, message=warning.en, message_zh=warning.zh)

@@ -168,9 +168,23 @@ class CandidateReply(Reply):
     log_probability: float
 
 
+class WarningReply(Reply):
+    """The text is unlike what the model learned to read; its translation may be nonsense."""
+
+    code: Literal["unknown_words", "target_language"]
+    message: str
+    message_zh: str
+
+
+InputWarningReply = Annotated[
+    WarningReply | None, Field(description="why the text is unlike what the model learned to read; null if it is not")
+]
+
+
 class TranslationReply(Reply):
     text: str
     truncated: bool = Field(description="the length limit cut the translation")
+    warning: InputWarningReply
     n_best: list[CandidateReply]
 
 

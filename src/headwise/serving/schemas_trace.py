@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from headwise.serving.limits import MAX_BEAM, MAX_TOKENS, MAX_TOP
-from headwise.serving.schemas import WHOLE, Body, ModelName, Reply, Sentences, Text, Whole
+from headwise.serving.schemas import WHOLE, Body, InputWarningReply, ModelName, Reply, Sentences, Text, Whole
 
 Kind = Literal["encoder_self", "decoder_self", "cross"]
 Number = Annotated[int, Field(ge=0, le=255), WHOLE]
@@ -111,6 +111,7 @@ class TraceReply(Reply):
     model: str
     source_text: str
     sentences: Sentences
+    warning: InputWarningReply
     target_text: str
     source: SideReply
     target: SideReply = Field(description="as predicted, with its end")

@@ -18,6 +18,7 @@ from headwise.serving.faults import Refusal
 from headwise.serving.limits import MAX_SENTENCES, MAX_TOKENS
 from headwise.serving.orders import Part
 from headwise.serving.search import Found, Search, Sentence
+from headwise.tasks.input_warning import InputWarning
 from headwise.tasks.passages import join_candidates
 from headwise.tasks.translator import Translator
 from headwise.text.splitting import SplitText, split_text
@@ -29,6 +30,8 @@ class Prepared:
 
     texts: tuple[SplitText, ...]
     parts: tuple[Part, ...]
+    warnings: tuple[InputWarning | None, ...]
+    """Of each text."""
     target: str
 
     def assemble(self, answers: Sequence[tuple[Found, ...]]) -> list[list[Found]]:
@@ -73,7 +76,9 @@ def prepare(
     search = Search(translator, settings)
     flow = search.flow if search.flows else None
     parts: list[Part] = []
-    for one in split_texts:
+    warnings: list[InputWarning | None] = []
+    for text, one in zip(texts, split_texts, strict=True):
+        before = len(parts)
         for first, sentence in enumerate(one.sentences):
             ids = tuple(translator.tokenizers.source.encode(sentence))
             _check_tokens(len(ids), len(parts) + 1)
@@ -89,7 +94,9 @@ def prepare(
                     work=(len(ids) + 1) * num_hypotheses(settings),
                 )
             )
-    return Prepared(split_texts, tuple(parts), translator.target_language)
+        tokens = [number for part in parts[before:] for number in part.argument.ids]
+        warnings.append(translator.check_input(text, tokens))
+    return Prepared(split_texts, tuple(parts), tuple(warnings), translator.target_language)
 
 
 def num_hypotheses(settings: DecodingSettings) -> int:

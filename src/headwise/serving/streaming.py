@@ -85,7 +85,7 @@ async def _tell(state: ServerState, model: str, prepared: Prepared, accepted: Ac
                     else:
                         found.append(event)
             first = last
-            whole = as_reply(replace(prepared, texts=(split,)).assemble(found)[0])
+            whole = as_reply(replace(prepared, texts=(split,)).assemble(found)[0], prepared.warnings[number])
             yield write_event("translation", {"text": number, "translation": whole.model_dump()})
         yield write_event("done", {"model": model})
     except HeadwiseError as error:

@@ -73,6 +73,7 @@ def _reply(name: str, body: TraceBody, found: TextTrace, language: str) -> Trace
         model=name,
         source_text=body.text,
         sentences=[body.text],
+        warning=None,
         target_text=body.text,
         source=SideReply(**pack_side((), language)),
         target=SideReply(**pack_side(found.predicted_pieces, language)),

@@ -5,8 +5,8 @@
     empty     leave its translation empty
     refuse    stop with its place
 
-The translation of line n stands on line n in every case, and each line that was not translated as it stands is told with its
-place: the first `MAX_TOLD` one by one, the others by their number. A line of more bytes than is ever held in memory
+The translation of line n stands on line n in every case. Each line that was not translated as it stands, and each that is unlike the
+text the model learned from (input_warning.py), is told with its place: the first `MAX_TOLD` one by one, the others by their number. A line of more bytes than is ever held in memory
 (`data/lines.py`) has no text to split; it is left empty or refused.
 
 Tested against: the same sentences on lines of their own; lines that fit are those of the translator.
@@ -23,6 +23,7 @@ from headwise.data.lines import MAX_LINE_BYTES, find_text_file
 from headwise.decoding.choices import DecodingSettings
 from headwise.language import say
 from headwise.tasks.files import STANDARD_INPUT, line_too_long, read_lines_or_none
+from headwise.tasks.input_warning import InputWarning
 from headwise.tasks.passages import Passage, explain_length, join_candidates
 from headwise.tasks.translator import Translation, Translator, on_one_line
 from headwise.text.splitting import SplitText, halve, split_text
@@ -62,7 +63,7 @@ def read_places(path: Path | None) -> Iterator[Line]:
 class _Waiting(NamedTuple):
     """A line on its way through the search."""
 
-    text: str
+    line: Line
     split: SplitText | None
     num_passages: int
     change: Literal["split", "empty"] | None
@@ -84,15 +85,18 @@ def translate_lines(
     def passages() -> Iterator[Passage]:
         for line in lines:
             found, split, change = _prepare(translator, line, too_long, notes)
-            waiting.append(_Waiting(line.text or "", split, len(found), change))
+            waiting.append(_Waiting(line, split, len(found), change))
             yield from found
 
     parts: list[Translation] = []
     for part in translator.stream_passages(passages(), decoding, alignment=alignment, attention=attention):
         parts.append(part)
         if len(parts) == waiting[0].num_passages:
-            line = waiting.popleft()
-            yield TranslatedLine(_join(line, parts, translator.target_language), tuple(parts), line.change)
+            done = waiting.popleft()
+            joined = _join(translator, done, parts)
+            if joined.warning is not None:
+                notes.tell_unlike(done.line, joined.warning)
+            yield TranslatedLine(joined, tuple(parts), done.change)
             parts = []
     notes.tell_rest()
 
@@ -149,11 +153,12 @@ def _halve_until_they_fit(translator: Translator, split: SplitText) -> SplitText
     return SplitText(tuple(pieces), tuple(gaps))
 
 
-def _join(line: _Waiting, parts: Sequence[Translation], target: str) -> Translation:
-    if line.split is None:
-        return replace(parts[0], source=line.text)
+def _join(translator: Translator, waiting: _Waiting, parts: Sequence[Translation]) -> Translation:
+    text, split = waiting.line.text or "", waiting.split
+    if split is None:
+        return replace(parts[0], source=text)
     ranks = zip(*(part.n_best for part in parts), strict=False)  # as many as every part has
-    n_best = (join_candidates(line.split, rank, target=target) for rank in ranks)
+    n_best = (join_candidates(split, rank, target=translator.target_language) for rank in ranks)
     links: list[tuple[int, int]] = []
     sources: list[str] = []
     targets: list[str] = []
@@ -162,16 +167,17 @@ def _join(line: _Waiting, parts: Sequence[Translation], target: str) -> Translat
         sources += part.source_pieces
         targets += part.target_pieces
     return Translation(
-        line.text,
+        text,
         tuple(replace(one, text=on_one_line(one.text).strip()) for one in n_best),
         None if parts[0].alignment is None else tuple(links),
         source_pieces=tuple(sources),
         target_pieces=tuple(targets),
+        warning=translator.check_input(text, translator.encode(text)),
     )
 
 
 class _Notes:
-    """Tells of lines that were not translated as they stand: the first by their places, the others by their number."""
+    """Tells of lines that are too long or unlike the training text: the first by their places, the others by their number."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -204,6 +210,9 @@ class _Notes:
             f"超过 {MAX_LINE_BYTES:,} 字节，未读入；译文留空：请每行只放一句",
         )
 
+    def tell_unlike(self, line: Line, warning: InputWarning) -> None:
+        self._tell(line, "unlike", warning.en, warning.zh)
+
     def _tell(self, line: Line, change: str, en: str, zh: str) -> None:
         if self._num_told == MAX_TOLD:
             self._untold[change] += 1
@@ -213,11 +222,13 @@ class _Notes:
 
     def tell_rest(self) -> None:
         for change, count in self._untold.items():
-            done = ("translated in pieces", "分段翻译") if change == "split" else ("left empty", "译文留空")
-            logger.warning(
-                "%s",
-                say(
-                    f"{count:,} more {'line was' if count == 1 else 'lines were'} too long: {done[0]}",
-                    f"另有 {count:,} 行过长：{done[1]}",
-                ),
-            )
+            was = "line was" if count == 1 else "lines were"
+            match change:
+                case "split":
+                    en, zh = f"{was} too long: translated in pieces", "行过长：分段翻译"
+                case "empty":
+                    en, zh = f"{was} too long: left empty", "行过长：译文留空"
+                case _:
+                    en = f"{was} unlike the text that this model learned from: the translation may be nonsense"
+                    zh = "行与该模型的训练文本不相像：译文可能毫无意义"
+            logger.warning("%s", say(f"{count:,} more {en}", f"另有 {count:,} {zh}"))

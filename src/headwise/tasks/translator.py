@@ -33,6 +33,7 @@ from headwise.models.inference import Form, Precision, choose_form, exchange
 from headwise.models.steppers import make_stepper
 from headwise.settings import Settings, apply_overrides, check_settings
 from headwise.tasks.bundle import Bundle, load_bundle
+from headwise.tasks.input_warning import InputCheck, InputWarning
 from headwise.tasks.length_limits import longest_source, within_positions
 from headwise.tasks.passages import Candidate, Passage, explain_length
 from headwise.text.tokenizer import BOS, EOS
@@ -65,6 +66,8 @@ class Translation:
     source_pieces: tuple[str, ...] = ()
     target_pieces: tuple[str, ...] = ()
     """What the numbers of the links count, with the end marks; empty unless links or maps were asked for."""
+    warning: InputWarning | None = None
+    """Why the sentence is unlike the text that the model learned to read."""
 
     @property
     def text(self) -> str:
@@ -84,6 +87,8 @@ class Translation:
             result["alignment"] = [list(link) for link in self.alignment]
             result["source_pieces"] = list(self.source_pieces)
             result["target_pieces"] = list(self.target_pieces)
+        if self.warning is not None:
+            result["warning"] = self.warning.code
         return result
 
 
@@ -111,6 +116,7 @@ class Translator:
         self.recipe = bundle.recipe
         self.tokenizers = bundle.tokenizers
         self.longest_source = longest_source(self.recipe.model)
+        self.check_input = InputCheck(self.tokenizers, source=self.source_language, target=self.target_language)
         self._steppers: dict[bool, Stepper[Any]] = {}
 
     @classmethod
@@ -234,7 +240,9 @@ class Translator:
         if alignment:
             links = () if trace is None else align_pieces(trace)
         pieces = ((), ()) if trace is None else (trace.source_pieces, trace.target_pieces)
-        return Translation(text, n_best, links, trace if attention else None, *pieces)
+        return Translation(
+            text, n_best, links, trace if attention else None, *pieces, warning=self.check_input(text, ids)
+        )
 
     @torch.inference_mode()
     def trace(self, source: Sequence[int], target: Sequence[int]) -> AttentionTrace:

@@ -13,6 +13,7 @@ from typing import Any
 from headwise.errors import CheckpointError
 from headwise.storage import read_json, write_json
 from headwise.text.characters import load_characters
+from headwise.text.known_words import KnownWords, load_known_words
 from headwise.text.pieces import DESCRIPTION_FILE, load_pieces
 from headwise.text.tokenizer import NUM_SPECIAL, Tokenizer
 from headwise.text.vocabulary import FILE as VOCABULARY_FILE
@@ -39,6 +40,8 @@ class TokenizerPair:
     source: Tokenizer
     target: Tokenizer
     shared: bool
+    known_words: KnownWords | None = None
+    """Of the training text; models written before there were any have none."""
 
     def save(self, directory: Path) -> None:
         """Write both tokenizers and their probes into an existing directory."""
@@ -53,6 +56,8 @@ class TokenizerPair:
             probes += [{"side": side, "text": text, "ids": tokenizer.encode(text)} for text in texts]
         write_json(directory / PAIR_FILE, {"shared": self.shared, "sizes": {k: t.size for k, t in sides.items()}})
         write_json(directory / PROBES_FILE, probes)
+        if self.known_words is not None:
+            self.known_words.save(directory)
 
 
 def vocabulary_probes(tokenizer: Tokenizer) -> list[str]:
@@ -74,9 +79,8 @@ def load_tokenizers(directory: Path) -> TokenizerPair:
         raise _damaged(directory / PROBES_FILE)
     for probe in probes:
         _check_probe(probe, sides, directory)
-    if shared:
-        return TokenizerPair(sides["shared"], sides["shared"], shared=True)
-    return TokenizerPair(sides["source"], sides["target"], shared=False)
+    source, target = (sides["shared"], sides["shared"]) if shared else (sides["source"], sides["target"])
+    return TokenizerPair(source, target, shared=shared, known_words=load_known_words(directory))
 
 
 def load_tokenizer(directory: Path) -> Tokenizer:

@@ -15,10 +15,12 @@ import numpy as np
 
 from headwise.text.tokenizer import WORD_START
 
-_UNSPACED = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3001-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    r"\uff00-\uffef\U00020000-\U0003ffff]"
+UNSPACED = (
+    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3001-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    r"\uff00-\uffef\U00020000-\U0003ffff"
 )
+"""Characters of scripts without spaces, their punctuation included: ranges for a regular expression."""
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 @dataclass(frozen=True)

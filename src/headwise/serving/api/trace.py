@@ -17,6 +17,7 @@ from headwise.serving.faults import Refusal
 from headwise.serving.limits import MAX_TOKENS
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.orders import Part
+from headwise.serving.replies import describe_warning
 from headwise.serving.schemas import REFUSALS
 from headwise.serving.schemas_trace import (
     HypothesisReply,
@@ -155,6 +156,7 @@ def _reply(name: str, translator: Translator, body: TraceBody, found: SentenceTr
         model=name,
         source_text=body.text,
         sentences=list(split_text(body.text, language=source).sentences),
+        warning=describe_warning(translator.check_input(body.text, translator.encode(body.text))),
         target_text=on_one_line(found.texts[0]),
         source=SideReply(**pack_side(found.source_pieces, source)),
         target=SideReply(**pack_side(found.target_pieces, target)),

@@ -27,5 +27,6 @@ async def translate(body: TranslateBody, state: State) -> Response:
     if body.stream:
         return await begin_stream(state, model.name, cut)
     prepared, answers = await state.answer(model.name, cut, is_short=sum(map(len, texts)) <= SHORT_CHARACTERS)
-    reply = TranslateReply(model=model.name, translations=[as_reply(found) for found in prepared.assemble(answers)])
+    found = zip(prepared.assemble(answers), prepared.warnings, strict=True)
+    reply = TranslateReply(model=model.name, translations=[as_reply(*one) for one in found])
     return Response(reply.model_dump_json(), media_type="application/json")

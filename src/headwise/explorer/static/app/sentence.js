@@ -57,6 +57,7 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false,
   const button = make("button", { class: "main" }, text(isReader ? "sentence.read" : "sentence.go"));
   const problem = make("p", { class: "problem", role: "alert", hidden: true });
   const several = make("div", { class: "several" });
+  const doubt = make("p", { class: "doubt", role: "status", hidden: true });
   const forced = make("p", { class: "quiet forced" });
   const target = make("p", { class: "translation", lang: model.target, dir: "auto" });
 
@@ -79,6 +80,7 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false,
         context.announce(text("sentence.has_read"));
       } else {
         target.textContent = trace.target_text;
+        drawDoubt(trace.warning);
         drawForced(trace);
         drawSeveral(trace.sentences);
         context.announce(text("sentence.done", { translation: trace.target_text }));
@@ -88,9 +90,15 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false,
       if (signal.aborted || onProblem(fault)) return;
       complain(fault.message);
       target.textContent = "";
+      drawDoubt(null);
     } finally {
       if (!signal.aborted) root.removeAttribute("aria-busy");
     }
+  };
+  /** Say that the sentence is unlike what the model learned to read. @param {{message: string, message_zh: string} | null} warning */
+  const drawDoubt = (warning) => {
+    doubt.hidden = !warning;
+    doubt.textContent = warning ? (context.language === "zh" ? warning.message_zh : warning.message) : "";
   };
   /** Say that the translation does not begin freely, and offer to let it. @param {any} trace */
   const drawForced = (trace) => {
@@ -139,7 +147,7 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false,
 
   const root = make("section", { class: "sentence", "aria-label": text("sentence.name") },
     form, examples.length ? chips : null, settings, problem, several,
-    isReader ? null : make("div", { class: "translation-box" }, make("span", { class: "quiet" }, text("sentence.target", { language: languageName(context, model.target) })), target, forced));
+    isReader ? null : make("div", { class: "translation-box" }, make("span", { class: "quiet" }, text("sentence.target", { language: languageName(context, model.target) })), target, doubt, forced));
   return { root, start: () => { if (state.text) go(); }, again: askAgain, end: () => last.abort(), model, body: makeBody, set: (words) => { field.value = words; } };
 }
 

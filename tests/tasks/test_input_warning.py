@@ -1,0 +1,79 @@
+"""Texts the model never learned to read are translated with a warning, by models of any age."""
+
+from pathlib import Path
+
+import pytest
+
+from headwise.language import use_language
+from headwise.pocket import sentences
+from headwise.tasks import line_translation
+from headwise.tasks.input_warning import find_strange_ids
+from headwise.tasks.line_translation import Line, translate_lines
+from headwise.tasks.translator import Translator
+from headwise.text.choices import SentencePieceSettings, WordSettings, learn_tokenizer
+from headwise.text.known_words import FILE
+
+OLD_BUNDLE = Path(__file__).resolve().parents[1] / "fixtures" / "format-1" / "bundle"
+ENGLISH = [one.text("en") for one in sentences("test", 20)]
+GERMAN = [one.text("de") for one in sentences("test", 20)]
+MADE_UP = "Blicket florps the zorpest wug."
+CHINESE = "今天天气很好。"
+
+
+def codes(translator: Translator, texts: list[str]) -> list[str | None]:
+    return [one.warning and one.warning.code for one in translator(texts)]
+
+
+def test_a_new_model_has_the_words_of_its_training_text(translator: Translator, tiny_run: Path) -> None:
+    assert (tiny_run / "model" / "tokenizer" / FILE).is_file()
+    assert codes(translator, ENGLISH) == [None] * len(ENGLISH)
+    assert codes(translator, GERMAN) == ["target_language"] * len(GERMAN)
+    assert codes(translator, [MADE_UP, CHINESE, "", "12 : 4 = 3"]) == ["unknown_words", "unknown_words", None, None]
+    assert translator([CHINESE])[0].as_dict()["warning"] == "unknown_words"
+    assert "warning" not in translator(ENGLISH[:1])[0].as_dict()
+
+
+def test_an_old_model_knows_its_pieces() -> None:
+    old = Translator.load(OLD_BUNDLE)
+    assert old.tokenizers.known_words is None
+    assert codes(old, [*ENGLISH, CHINESE]) == [*[None] * len(ENGLISH), "unknown_words"]
+
+
+def test_bytes_and_the_unknown_token_are_strange() -> None:
+    pieces = learn_tokenizer(SentencePieceSettings(size=300, byte_fallback=True), ENGLISH)
+    assert len(find_strange_ids(pieces)) == 257
+    assert set(pieces.encode("猫")[-3:]) < find_strange_ids(pieces)
+    assert find_strange_ids(learn_tokenizer(WordSettings(), ENGLISH)) == {3}
+
+
+def test_lines_are_told_with_their_places_and_then_counted(
+    translator: Translator, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(line_translation, "MAX_TOLD", 2)
+    texts = [ENGLISH[0], MADE_UP, GERMAN[0], CHINESE, CHINESE]
+    lines = [Line(text, "in.txt", number) for number, text in enumerate(texts, start=1)]
+    found = [one.translation.warning for one in translate_lines(translator, lines)]
+    assert [one is None for one in found] == [True, False, False, False, False]
+    assert caplog.messages == [
+        "in.txt:2: 4 of the 5 words are rare or missing in the en text that the model learned from; "
+        "the translation may be nonsense",
+        "in.txt:3: this looks like de, but the model reads en and writes de; the translation may be nonsense",
+        "2 more lines were unlike the text that this model learned from: the translation may be nonsense",
+    ]
+    caplog.clear()
+    use_language("zh")
+    list(translate_lines(translator, lines))
+    assert caplog.messages == [
+        "in.txt:2: 5 个词中有 4 个在该模型的 en 训练文本中罕见或没有；译文可能毫无意义",
+        "in.txt:3: 这像是 de，而该模型读 en、写 de；译文可能毫无意义",
+        "另有 2 行与该模型的训练文本不相像：译文可能毫无意义",
+    ]
+
+
+def test_a_line_in_pieces_is_judged_as_a_whole(translator: Translator) -> None:
+    long = " ".join(GERMAN * 20)
+    lines = [Line(f"{ENGLISH[0]} {long}", "in.txt", 1)]
+    (found,) = translate_lines(translator, lines)
+    assert found.change == "split" or found.change is None
+    assert found.translation.warning is not None
+    assert found.translation.warning.code == "target_language"
