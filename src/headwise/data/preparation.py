@@ -13,9 +13,9 @@ Tested against: the same steps written as plain list comprehensions over small c
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,12 @@ from headwise.data.filtering import KEEP_ALL, FilterReport, FilterSettings, Leng
 from headwise.data.leaks import HeldOut
 from headwise.data.shards import StoreWriter, TokenStore
 from headwise.data.splitting import Part
+from headwise.data.survey import Progress, Survey, cut_blocks, survey_corpora
 from headwise.data.workers import encode_blocks
 from headwise.errors import CheckpointError, DataError
 from headwise.language import say
 from headwise.storage import manifest_digest, publish_directory, read_sealed_json, verify_directory, write_sealed_json
-from headwise.text.choices import Reservoir, SentencePieceSettings, TextSettings, learn_tokenizers
+from headwise.text.choices import SentencePieceSettings, TextSettings, learn_tokenizers
 from headwise.text.han import read_words
 from headwise.text.known_words import KnownWords
 from headwise.text.pair import TokenizerPair, load_tokenizers
@@ -43,13 +44,8 @@ logger = logging.getLogger(__name__)
 TOKENIZERS_KIND = "tokenizers"
 DESCRIPTION = "prepared.json"
 PREPARE_AGAIN = ("prepare the data again", "请重新准备数据")
-_BLOCK = 8192
-_PLANNED_PAIRS = 20_000
-_SURVEY_REPORT = 1 << 20
 SEED = 1
 """Of the samples that are drawn from large corpora. Not that of training: runs that differ in their seed learn from the same data."""
-Progress = Callable[[str, int], None]
-"""Called with (stage, pairs so far)."""
 
 
 @dataclass(frozen=True)
@@ -185,39 +181,6 @@ def read_part(data: DataSettings, part: Part, settings: FilterSettings | None = 
                 yield cleaned
 
 
-_Seen = tuple[str, str, str | None]
-"""A pair without its place: Python's garbage collector stops looking at plain tuples of text, millions of which are kept."""
-
-
-@dataclass(frozen=True)
-class Survey:
-    """Even samples of the training pairs: what sub-words are learnt from; what rows are planned and words counted by."""
-
-    learnt: list[tuple[str, str]]
-    planned: list[tuple[str, str]]
-
-
-def survey_corpora(data: DataSettings, text: TextSettings, *, seed: int, progress: Progress | None = None) -> Survey:
-    """One pass over the training corpora; what is held is bounded by `text.sample`, and only that is looked at closely."""
-    learnt = Reservoir[_Seen](text.sample if isinstance(text, SentencePieceSettings) else 0, seed=seed)
-    planned = Reservoir[_Seen](_PLANNED_PAIRS, seed=seed)
-    done = 0
-    for corpus in data.train:
-        for block in cut_blocks(read_corpus(corpus, source=data.source, target=data.target)):
-            seen = [(pair.source, pair.target, pair.problem) for pair in block]
-            learnt.add(seen)
-            planned.add(seen)
-            done += len(block)
-            if progress is not None and done >= _SURVEY_REPORT and done % _SURVEY_REPORT < _BLOCK:
-                progress("survey", done)
-    return Survey(_usable(learnt.kept, data.filter), _usable(planned.kept, data.filter))
-
-
-def _usable(pairs: Iterable[_Seen], settings: FilterSettings) -> list[tuple[str, str]]:
-    checked = (check_text(Pair(source, target, "", 0, problem), settings) for source, target, problem in pairs)
-    return [(clean.source, clean.target) for reason, clean in checked if reason is None]
-
-
 def learn_from_corpora(
     data: DataSettings, text: TextSettings, survey: Survey, *, seed: int = 0, watch: Watch | None = None
 ) -> TokenizerPair:
@@ -276,11 +239,6 @@ def write_part(
         if writer.num_pairs == 0:
             raise _nothing_left(part, gate.report)
         writer.details["report"] = gate.report.to_json()
-
-
-def cut_blocks(pairs: Iterator[Pair]) -> Iterator[list[Pair]]:
-    while block := list(islice(pairs, _BLOCK)):
-        yield block
 
 
 def _nothing_left(part: Part, report: FilterReport) -> DataError:
