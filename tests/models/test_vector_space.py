@@ -71,3 +71,18 @@ def test_an_unknown_word_gets_the_nearest_spelling() -> None:
         ROYAL.nearest("quen")
     with pytest.raises(UsageError, match="give a word of its training text"):
         ROYAL.nearest("词")
+
+
+@pytest.mark.parametrize(
+    ("text_words", "expression", "is_small"),
+    [
+        (None, "a - b + c", False),
+        (2_000_000, "a - b + c", True),
+        (2_000_000, "a", False),
+        (99_999_999, "a + b", True),
+        (100_000_000, "a + b", False),
+    ],
+)
+def test_sums_of_words_need_much_text(text_words: int | None, expression: str, is_small: bool) -> None:
+    space = VectorSpace(["a", "b", "c"], np.eye(3), text_words=text_words)
+    assert space.is_too_small_for(expression) is is_small

@@ -106,7 +106,8 @@ def test_predictions_are_the_models_own(speaking: TestClient, directory: Path) -
 def test_vectors_are_the_spaces_own(speaking: TestClient) -> None:
     found = speaking.post("/v1/vectors", json={"queries": ["word3", "word1 - word2"], "count": 4}).json()
     assert [len(one["nearest"]) for one in found["queries"]] == [4, 4]
-    assert (found["vocabulary"], found["dim"]) == (23, 7)
+    assert (found["vocabulary"], found["dim"], found["text_words"]) == (23, 7, None)
+    assert not any(one["too_little_text"] for one in found["queries"]), "nothing is said where nothing is known"
     chosen = speaking.post("/v1/vectors", json={}).json()
     assert len(chosen["queries"]) == 6, "without a question the server chooses words that it knows"
     refused = speaking.post("/v1/vectors", json={"queries": ["wird3"]})

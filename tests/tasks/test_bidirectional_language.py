@@ -52,6 +52,7 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert found["valid_perplexity"] == pytest.approx(math.sqrt(both), rel=1e-4)
     sizes = check_run(_recipe(folder), directory=folder).results
     assert (sizes["lines"], sizes["tokens"], sizes["words"], sizes["vocabulary"]) == (15, 85, 11, 15)
+    assert {"parameters", "expected_seconds", "expected_memory_mib"} <= set(sizes)
     return folder / "run"
 
 

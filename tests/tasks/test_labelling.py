@@ -150,6 +150,7 @@ def test_resumed_is_uninterrupted(reviews: Path, tmp_path: Path) -> None:
 def test_checking_without_learning(tmp_path: Path) -> None:
     results = check_run(review_recipe(tmp_path), directory=tmp_path).results
     assert (results["examples"], results["classes"]) == (10, 2)
+    assert {"parameters", "expected_seconds", "expected_memory_mib"} <= set(results)
 
 
 @pytest.mark.parametrize(

@@ -100,9 +100,12 @@ def test_other_tokens(kind: str, text: Path, tmp_path: Path) -> None:
     assert (space.text, space.label) == (" ", "▁")
 
 
-def test_check_counts_nothing(text: Path, tmp_path: Path) -> None:
+def test_check_tells_the_cost_and_leaves_nothing(text: Path, tmp_path: Path) -> None:
     summary = check_run(_recipe(text), directory=tmp_path)
-    assert summary.results == {"lines": 16, "vocabulary": 11}
+    assert (summary.results["lines"], summary.results["vocabulary"]) == (16, 11)
+    counted = train(_recipe(text), run=tmp_path / "run").results
+    assert summary.results["parameters"] == counted["parameters"], "a short text is counted whole"
+    assert {"expected_seconds", "expected_memory_mib"} <= set(summary.results)
     assert summary.model is None
 
 

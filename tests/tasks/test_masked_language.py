@@ -109,7 +109,9 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     found = train(recipe_from(recipe), run=folder / "run")
     assert found.results["valid_accuracy"] > 0.2
-    assert check_run(recipe_from(recipe), directory=folder).results["lines"] == 40
+    checked = check_run(recipe_from(recipe), directory=folder).results
+    assert checked["lines"] == 40
+    assert {"parameters", "expected_seconds", "expected_memory_mib"} <= set(checked)
     return folder / "run"
 
 

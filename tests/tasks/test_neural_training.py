@@ -153,6 +153,18 @@ def test_settings_that_do_not_go_together(text: Path, tmp_path: Path) -> None:
     assert check_run(_recipe(text, "gpt"), directory=tmp_path).results["vocabulary"] == 11
 
 
+@pytest.mark.parametrize("reading", [None, STREAM])
+@pytest.mark.parametrize("kind", MODELS)
+def test_check_tells_parameters_time_and_memory(text: Path, tmp_path: Path, kind: str, reading: dict | None) -> None:
+    if kind == "neural_ngram" and reading is not None:
+        return
+    results = check_run(_recipe(text, kind, reading), directory=tmp_path).results
+    trained = train(_recipe(text, kind, reading, steps=1), run=tmp_path / "run").results
+    assert results["parameters"] == trained["parameters"]
+    assert 0 <= results["expected_seconds"] < 60
+    assert results["expected_memory_mib"] >= 1
+
+
 def test_several_processes_are_refused(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(UsageError, match="2 processes were started, a language model learns in one"):

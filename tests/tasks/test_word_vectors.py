@@ -97,7 +97,11 @@ def test_from_a_recipe_to_the_commands(
     assert [one["word"][:4] for one in answer["nearest"]] == ["tool"] * 3
     assert (tmp_path / "m.png").stat().st_size > 1000
     assert main(["nearest", "tool3 - tool1 + animal2", "--model", model, "--one-hot"]) == 0
-    assert "0.000" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "0.000" in said.out
+    assert "learnt from 15,000 words of text, too few for sums such as king - man + woman" in said.err
+    assert main(["nearest", "tool3", "--model", model]) == 0
+    assert "words of text" not in capsys.readouterr().err, "a word alone needs less"
     assert main(["nearest", "tool3", "--model", str(tmp_path / "nowhere"), "--plot", "map.html"]) == 2
     assert "does not end in .png or .svg" in capsys.readouterr().err
     assert main(["nearest", "tol3", "--model", model]) == 2
@@ -130,7 +134,10 @@ def test_from_a_recipe_to_the_commands(
 
 def test_the_train_command(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     changes = [f"data.train={corpus}", "model.dim=5", "training.epochs=1"]
-    assert main(["train", "word-vectors", "--check", *changes]) == 0
+    assert main(["train", "word-vectors", "--check", "--json", *changes]) == 0
+    checked = json.loads(capsys.readouterr().out)
+    assert (checked["parameters"], checked["expected_memory_mib"]) == (2 * 14 * 5, 1)
+    assert checked["expected_seconds"] >= 0
     assert main(["train", "word-vectors", "--run", str(tmp_path / "run"), "--json", *changes]) == 0
     said = capsys.readouterr()
     assert json.loads(said.out[said.out.index("{") :])["text_words"] == 15_000

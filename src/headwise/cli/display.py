@@ -165,6 +165,7 @@ def result_name(key: str) -> str:
         "target_tokens": say("target tokens", "目标词元"),
         "training_seconds": say("seconds of training", "训练秒数"),
         "expected_seconds": say("seconds of training expected on this machine", "本机预计训练秒数"),
+        "expected_memory_mib": say("MiB of memory expected", "预计所需内存（MiB）"),
         "counting_seconds": say("seconds of counting", "计数秒数"),
         "parameters": say("parameters", "参数"),
         "pairs": say("pairs", "句对"),

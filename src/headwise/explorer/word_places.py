@@ -30,11 +30,17 @@ class WordPlaces:
     places: np.ndarray
     asked: tuple[str, ...]
     """Words that were typed, in their spelling here."""
+    doubtful: frozenset[str] = frozenset()
+    """Sums for which the text was too short."""
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "queries": [
-                {"query": query, "nearest": [{"word": word, "cosine": round(cosine, 6)} for word, cosine in found]}
+                {
+                    "query": query,
+                    "nearest": [{"word": word, "cosine": round(cosine, 6)} for word, cosine in found],
+                    "too_little_text": query in self.doubtful,
+                }
                 for query, found in self.nearest.items()
             ],
             "words": [
@@ -70,4 +76,5 @@ def place_words(
     places = project_pca(vectors) if layout == "pca" else project_tsne(vectors)
     places = places - (places.max(0) + places.min(0)) / 2
     places = places / max(float(np.abs(places).max()), 1e-12)
-    return WordPlaces(nearest, tuple(words), places, asked)
+    doubtful = frozenset(query for query in queries if space.is_too_small_for(query))
+    return WordPlaces(nearest, tuple(words), places, asked, doubtful)

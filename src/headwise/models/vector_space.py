@@ -28,10 +28,18 @@ class Neighbour:
     cosine: float
 
 
-class VectorSpace:
-    """Words with one vector each, in the order of their frequency where that is known."""
+ANALOGY_WORDS = 100_000_000
+"""With less text than this most sums such as king - man + woman do not come out (Mikolov et al. 2013, table 2)."""
 
-    def __init__(self, words: Sequence[str], vectors: np.ndarray) -> None:
+
+class VectorSpace:
+    """Words with one vector each, in the order of their frequency where that is known.
+
+    `text_words`: how many words of text they were learnt from; None where that is not known.
+    """
+
+    def __init__(self, words: Sequence[str], vectors: np.ndarray, *, text_words: int | None = None) -> None:
+        self.text_words = text_words
         assert vectors.shape[:-1] == (len(words),), "one vector a word"
         self.words, self.vectors = tuple(words), np.ascontiguousarray(vectors, dtype=np.float32)
         self.numbers = {word: number for number, word in enumerate(self.words)}
@@ -73,6 +81,10 @@ class VectorSpace:
         num_words = min(num_words, len(self.words) - len({number for _, number in terms}))
         best = np.argsort(-cosines, kind="stable")[: max(0, num_words)]
         return [Neighbour(self.words[number], float(cosines[number])) for number in best]
+
+    def is_too_small_for(self, expression: str) -> bool:
+        """Whether this is a sum of words, and the text is known to have been too short for such sums to come out."""
+        return self.text_words is not None and self.text_words < ANALOGY_WORDS and len(parse_expression(expression)) > 1
 
     def cosine(self, first: str, second: str) -> float:
         """How near two words are."""

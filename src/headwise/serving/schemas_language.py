@@ -92,6 +92,7 @@ class NeighbourReply(Reply):
 class NeighboursReply(Reply):
     query: str
     nearest: list[NeighbourReply]
+    too_little_text: bool = Field(description="a sum of words, and too little text for most such sums to come out")
 
 
 class PlaceReply(Reply):
@@ -105,6 +106,7 @@ class VectorsReply(Reply):
     model: str
     vocabulary: int
     dim: int
+    text_words: int | None = Field(description="words of text that the vectors were learnt from, where that is known")
     queries: list[NeighboursReply]
     words: list[PlaceReply]
 

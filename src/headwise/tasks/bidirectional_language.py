@@ -33,6 +33,7 @@ from headwise.tasks.events import Events, Silence
 from headwise.tasks.label_bundle import save_encoder_bundle
 from headwise.tasks.labelling import count_parameters, training_results
 from headwise.tasks.run_beginning import RunSummary, begin_run
+from headwise.tasks.training_cost import first_batch, measure_cost
 from headwise.tasks.word_by_word import train_word_by_word
 from headwise.text.letters import BEGIN_WORD, END_WORD, NUM_LETTERS, letters_of
 from headwise.text.tokenizer import BOS, EOS, NUM_SPECIAL, PAD, SPECIAL_PIECES, UNKNOWN
@@ -133,8 +134,14 @@ def train_bidirectional(
 
 def check_bidirectional_run(recipe: BidirectionalRecipe, *, events: Events | None = None) -> RunSummary:
     """Read the text of a recipe and build its model, but train nothing."""
-    prepared = _prepare(recipe, events or Silence())
-    return RunSummary(None, recipe, _sizes(prepared))
+    watcher = events or Silence()
+    prepared = _prepare(recipe, watcher)
+    training = recipe.training
+    task = BidirectionalTask(prepared.model, prepared.letters, training.objective.label_smoothing)
+    # Sentences have no fixed length: a whole batch is taken.
+    batch = first_batch(PaddedLines(prepared.train, training.batch_tokens, training.seed, "check"))
+    cost = measure_cost(task, lambda _: batch, rows=1, training=training)
+    return RunSummary(None, recipe, {**_sizes(prepared), **cost.tell(watcher)})
 
 
 def _sizes(prepared: _Prepared) -> dict[str, Any]:

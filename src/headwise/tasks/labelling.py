@@ -29,6 +29,7 @@ from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.labelled_part import FOLDER, label_part
 from headwise.tasks.labeller import logits_of, score_examples
 from headwise.tasks.run_beginning import RunSummary, begin_run
+from headwise.tasks.training_cost import first_batch, measure_cost
 from headwise.tasks.vector_start import VectorStart
 from headwise.training.loop import train as run_training
 from headwise.training.losses import LossSums
@@ -111,13 +112,22 @@ def train_labels(
 def check_label_run(recipe: LabelRecipe, *, events: Events | None = None) -> RunSummary:
     """Read the data of a recipe and build its model, but train nothing."""
     choose_device(recipe.training.device)
-    start, prepared = _prepare(recipe, events or Silence())
+    watcher = events or Silence()
+    start, prepared = _prepare(recipe, watcher)
     model = _new_model(recipe, prepared, start)
+    training, row = recipe.training_as_run, recipe.data.row_tokens
+
+    def batch_of(count: int) -> Any:
+        share = Share(accumulation=training.accumulation)
+        return first_batch(LabelledRows(prepared.train, count, row, training.seed, prepared.fingerprint, share))
+
+    rows = num_rows(training.batch_tokens, row)
+    cost = measure_cost(LabelTask(model, training.objective.label_smoothing), batch_of, rows=rows, training=training)
     results = {
         "examples": prepared.num_examples,
         "classes": len(prepared.form.labels),
         "vocabulary": prepared.form.tokenizer.size,
-        "parameters": count_parameters(model),
+        **cost.tell(watcher),
     }
     return RunSummary(None, recipe, results)
 

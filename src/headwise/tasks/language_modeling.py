@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from headwise.language import say
@@ -19,10 +20,16 @@ from headwise.tasks.events import Events, Silence
 from headwise.tasks.language_bundle import save_language_bundle
 from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.language_recipe import LanguageRecipe
-from headwise.tasks.language_text import check_measured, measure, tokenize
-from headwise.tasks.neural_training import train_neural
+from headwise.tasks.language_text import TokenizedText, check_measured, measure, tokenize
+from headwise.tasks.neural_training import check_neural, train_neural
 from headwise.tasks.run_beginning import RunSummary, begin_run
+from headwise.tasks.training_cost import TrainingCost
 from headwise.text.tokenizer import Tokenizer
+
+CHECKED_TOKENS = 300_000
+"""Of a text, so many are counted for `--check`."""
+COUNTING_COPIES = 3
+"""Tables while they are counted and sorted, in sizes of what is stored in the end."""
 
 
 def train_language_model(
@@ -45,10 +52,30 @@ def train_language_model(
 
 
 def check_language_run(recipe: LanguageRecipe, *, events: Events | None = None) -> RunSummary:
-    """Read the text of a recipe and learn its tokenizer, but count nothing."""
+    """Read the text of a recipe, learn its tokenizer and say what training would cost, but train nothing."""
     check_measured(recipe)
-    text = tokenize(recipe, events or Silence())
-    return RunSummary(None, recipe, {"lines": text.num_lines, "vocabulary": text.tokenizer.size})
+    watcher = events or Silence()
+    text = tokenize(recipe, watcher)
+    cost = _check_counting(recipe, text, watcher) if isinstance(recipe.model, NgramSettings) else None
+    results = {"lines": text.num_lines, "tokens": len(text.lines.tokens), "vocabulary": text.tokenizer.size}
+    return RunSummary(None, recipe, {**results, **(cost or check_neural(recipe, text, watcher))})
+
+
+def _check_counting(recipe: LanguageRecipe, text: TokenizedText, watcher: Events) -> dict[str, int]:
+    """Count a part of the text and draw it out: sorting grows a little faster, different n-grams grow more slowly."""
+    settings = recipe.model
+    assert isinstance(settings, NgramSettings)
+    lines = text.lines.choose(np.cumsum(text.lines.lengths) - text.lines.lengths < CHECKED_TOKENS)
+    began = time.perf_counter()
+    stream = TokenStream.of(lines.tokens, lines.lengths)
+    counts = count_ngrams(stream, order=settings.order, vocabulary=text.tokenizer.size)
+    model = NgramModel(estimate(counts, settings.smoothing))
+    share = len(text.lines.tokens) / max(1, len(lines.tokens))
+    stored = sum(array.nbytes for array in model.tables.as_arrays().values())
+    seconds = share * (time.perf_counter() - began)
+    return TrainingCost(round(share * model.num_parameters), seconds, round(COUNTING_COPIES * share * stored)).tell(
+        watcher
+    )
 
 
 def _count(recipe: LanguageRecipe, watcher: Events) -> tuple[NgramModel, Tokenizer, dict[str, Any]]:

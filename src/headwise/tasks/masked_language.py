@@ -31,9 +31,10 @@ from headwise.tasks.arguments import require_path
 from headwise.tasks.encoder_start import find_start
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.label_bundle import save_encoder_bundle
-from headwise.tasks.labelling import count_parameters, num_rows, training_results
+from headwise.tasks.labelling import num_rows, training_results
 from headwise.tasks.masked_recipe import MaskedRecipe
 from headwise.tasks.run_beginning import RunSummary, begin_run
+from headwise.tasks.training_cost import first_batch, measure_cost
 from headwise.tasks.vocabulary_progress import watch_vocabulary
 from headwise.text.choices import learn_tokenizer
 from headwise.text.tokenizer import BOS, Tokenizer
@@ -126,13 +127,9 @@ def train_masked(
         model = prepared.model
         task = MaskedTask(model, recipe.training.objective.label_smoothing)
         count = num_rows(recipe.training.batch_tokens, recipe.data.row_tokens)
-        share = Share(accumulation=recipe.training.accumulation)
-        seed = recipe.training.seed
-        form = PairRows if recipe.second_task == "next_sentence" else LabelledRows
-        rows = form(prepared.train, count, recipe.data.row_tokens, seed, prepared.fingerprint, share)
         outcome = run_training(
             task,
-            MaskedRows(rows, recipe.masking, prepared.bounds),
+            _batches(recipe, prepared, count),
             recipe.training,
             opened,
             evaluate=_evaluation(recipe, prepared, task),
@@ -149,14 +146,28 @@ def train_masked(
 
 def check_masked_run(recipe: MaskedRecipe, *, events: Events | None = None) -> RunSummary:
     """Read the text of a recipe and build its model, but train nothing."""
-    prepared = _prepare(recipe, events or Silence())
+    watcher = events or Silence()
+    prepared = _prepare(recipe, watcher)
+    task = MaskedTask(prepared.model, recipe.training.objective.label_smoothing)
+    rows = num_rows(recipe.training.batch_tokens, recipe.data.row_tokens)
+    cost = measure_cost(
+        task, lambda count: first_batch(_batches(recipe, prepared, count)), rows=rows, training=recipe.training
+    )
     results = {
         "lines": len(prepared.train),
         "tokens": len(prepared.train.tokens),
         "vocabulary": prepared.tokenizer.size,
-        "parameters": count_parameters(prepared.model),
+        **cost.tell(watcher),
     }
     return RunSummary(None, recipe, results)
+
+
+def _batches(recipe: MaskedRecipe, prepared: _Prepared, num_rows: int) -> MaskedRows:
+    """Batches of so many rows."""
+    form = PairRows if recipe.second_task == "next_sentence" else LabelledRows
+    share = Share(accumulation=recipe.training.accumulation)
+    rows = form(prepared.train, num_rows, recipe.data.row_tokens, recipe.training.seed, prepared.fingerprint, share)
+    return MaskedRows(rows, recipe.masking, prepared.bounds)
 
 
 def _prepare(recipe: MaskedRecipe, watcher: Events) -> _Prepared:

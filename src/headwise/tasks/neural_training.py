@@ -47,6 +47,7 @@ from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.language_recipe import LanguageRecipe, SentenceReading, StreamReading
 from headwise.tasks.language_text import TokenizedText, check_measured, measure, read_part, tokenize
 from headwise.tasks.run_beginning import RunSummary, begin_run
+from headwise.tasks.training_cost import first_batch, measure_cost
 from headwise.tasks.word_by_word import train_word_by_word
 from headwise.text.tokenizer import PAD
 from headwise.training.choices import TrainingSettings
@@ -59,6 +60,8 @@ from headwise.training.progress import TrainingResult
 from headwise.weights import weights_of
 
 VALIDATION_ROWS = 16
+CHECKED_BATCHES = 8
+"""Batches of text that a check of the cost draws from."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,30 @@ def train_neural(recipe: LanguageRecipe, *, run: Path | str, resume: bool, watch
         results |= measure(model, recipe, watcher)
         save_language_bundle(opened.model, recipe=recipe, tokenizer=text.tokenizer, weights=weights, results=results)
     return RunSummary(directory, recipe, results)
+
+
+def check_neural(recipe: LanguageRecipe, text: TokenizedText, watcher: Events) -> dict[str, int]:
+    """What training would cost; states are not carried, which changes neither time nor memory."""
+    network = _new_network(recipe, text)
+    watcher.note(_describe_start(recipe, text, network))
+    task = LanguageTask(network, network, recipe.training.objective.label_smoothing)
+    lines = _beginning(text.lines, CHECKED_BATCHES * recipe.training.batch_tokens)
+    row = recipe.reading.length if isinstance(recipe.reading, StreamReading) else recipe.reading.row_tokens
+    # Padded sentences have no rows of one length: there a whole batch is taken.
+    is_padded = isinstance(recipe.reading, SentenceReading) and recipe.model.kind == "recurrent"
+    rows = 1 if is_padded else max(1, round(recipe.training.batch_tokens / row))
+
+    def batch_of(count: int) -> PackedBatch | TextBatch:
+        size = recipe.training.batch_tokens * count // rows if is_padded else row * count
+        training = recipe.training.model_copy(update={"batch_tokens": size})
+        return first_batch(make_batches(recipe.model_copy(update={"training": training}), lines))
+
+    return measure_cost(task, batch_of, rows=rows, training=recipe.training).tell(watcher)
+
+
+def _beginning(lines: Ragged, num_tokens: int) -> Ragged:
+    """The first lines, about so many tokens of them: a check need not shuffle a whole corpus."""
+    return lines.choose(np.cumsum(lines.lengths) - lines.lengths < num_tokens)
 
 
 def _read(recipe: LanguageRecipe, watcher: Events) -> TokenizedText:

@@ -94,7 +94,7 @@ def check_run(
         case BidirectionalRecipe():
             return bidirectional_language.check_bidirectional_run(found, events=events)
         case WordVectorRecipe():
-            return RunSummary(None, found, word_vector_run.check_word_vectors(found))
+            return RunSummary(None, found, word_vector_run.check_word_vectors(found, events=events))
         case Recipe():
             return training_run.check_run(
                 found,

@@ -9,8 +9,9 @@ recipe.yaml.incomplete, which is all that a killed run leaves, and no obstacle t
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from headwise.tasks.bundle import WORD_VECTORS
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.recipe import write_recipe
+from headwise.tasks.training_cost import TrainingCost
 from headwise.tasks.word_vector_recipe import WordVectorRecipe
 from headwise.tasks.word_vectors import WordProgress, learn_word_vectors, read_text
 from headwise.training.run_recipe import sealed_recipe
@@ -42,6 +44,8 @@ from headwise.weights import read_tensors, write_tensors
 
 VECTORS, WORDS, RECIPE = "vectors.safetensors", "words.json", "recipe.yaml"
 MAX_WORDS_BYTES = 1 << 30
+CHECKED_WORDS = 100_000
+"""Of a text, so many are learnt from for `--check`."""
 MOST_LONE = 0.9
 """A text with a larger share of lines of one word is probably not cut into words."""
 
@@ -105,15 +109,23 @@ def _train(recipe: WordVectorRecipe, directory: Path, watcher: Events) -> WordVe
         "training_seconds": round(last.seconds, 2),
         "words_per_second": round(last.rate),
     }
-    space = VectorSpace(stream.words, tables.inputs.numpy())
+    space = VectorSpace(stream.words, tables.inputs.numpy(), text_words=len(stream))
     save_word_vectors(directory / "model", space, counts=stream.counts, recipe=recipe, results=results)
     return WordVectorBundle(directory / "model", space, stream.counts, recipe, results)
 
 
-def check_word_vectors(recipe: WordVectorRecipe) -> dict[str, int]:
-    """Read the text and learn nothing."""
+def check_word_vectors(recipe: WordVectorRecipe, *, events: Events | None = None) -> dict[str, int]:
+    """Read the text and learn from a little of it, for the clock alone."""
     stream = read_text(recipe)
-    return {"words": len(stream.words), "text_words": len(stream)}
+    cut = int(np.searchsorted(stream.ends, CHECKED_WORDS)) + 1
+    part = replace(stream, ids=stream.ids[: stream.ends[:cut][-1]], ends=stream.ends[:cut])
+    once = recipe.model_copy(update={"training": recipe.training.model_copy(update={"epochs": 1})})
+    began = time.perf_counter()
+    learn_word_vectors(part, once)
+    seconds = (time.perf_counter() - began) * recipe.training.epochs * len(stream) / max(1, len(part))
+    parameters = 2 * len(stream.words) * recipe.model.dim
+    cost = TrainingCost(parameters, seconds, 4 * (parameters + len(stream)))
+    return {"words": len(stream.words), "text_words": len(stream), **cost.tell(events or Silence())}
 
 
 @contextlib.contextmanager
@@ -188,7 +200,10 @@ def load_word_vectors(directory: str | Path) -> WordVectorBundle:
     recipe = None
     if "recipe.yaml" in manifest["files"]:
         recipe = check_settings(WordVectorRecipe, read_settings_file(path / "recipe.yaml"), file=path / "recipe.yaml")
-    return WordVectorBundle(path, VectorSpace(words, vectors.numpy()), counts, recipe, read_json(path / "results.json"))
+    results = read_json(path / "results.json")
+    text_words = results.get("text_words")
+    space = VectorSpace(words, vectors.numpy(), text_words=text_words if isinstance(text_words, int) else None)
+    return WordVectorBundle(path, space, counts, recipe, results)
 
 
 def _card(space: VectorSpace, recipe: WordVectorRecipe | None, results: Mapping[str, Any]) -> str:

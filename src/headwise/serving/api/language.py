@@ -71,4 +71,6 @@ def answer_predict(name: str, model: LanguageModel, body: PredictBody) -> Predic
 
 def answer_vectors(name: str, space: VectorSpace, body: VectorsBody) -> VectorsReply:
     found = place_words(space, body.queries or suggest_queries(space), count=body.count, layout=body.layout)
-    return VectorsReply(model=name, vocabulary=len(space.words), dim=space.dim, **found.as_dict())
+    return VectorsReply(
+        model=name, vocabulary=len(space.words), dim=space.dim, text_words=space.text_words, **found.as_dict()
+    )

@@ -1,0 +1,118 @@
+"""What a training will cost on the machine at hand, for `train --check`: parameters, time, memory; in about a second.
+
+A few rows of the real text are learnt from, for nothing but the clock (`duration.time_rows`), and the line through the
+two largest is drawn out to the whole batch. What the backward pass has to keep is counted while it is kept:
+
+    seconds = steps · (accumulation · (a + b · rows) + optimiser)
+    memory  = 16 bytes a weight that learns (itself, its gradient, two moments) + 4 a frozen one + (c + d · rows)
+
+On a GPU no time is given: code is compiled there, which takes longer than this may. The memory is that of weights, optimiser
+and one batch, without the program itself. Tested with a step whose time and size are known.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headwise.language import say
+from headwise.planning.calibration import measure_bandwidth
+from headwise.planning.predicting import OPTIMIZER_BYTES
+from headwise.planning.units import clock_of, mebibytes
+from headwise.tasks.duration import time_rows
+from headwise.tasks.events import Events
+from headwise.training.choices import TrainingSettings
+from headwise.training.precision import autocast, choose_device, choose_dtype
+from headwise.training.prefetching import Batches
+from headwise.training.updates import Trainable
+
+LEARNING_BYTES, FROZEN_BYTES = 16, 4
+
+
+@dataclass(frozen=True)
+class TrainingCost:
+    """Of a whole training; `seconds` is None where it is not told, `memory` in bytes."""
+
+    parameters: int
+    seconds: float | None
+    memory: int
+
+    def as_results(self) -> dict[str, int]:
+        """For the summary of `--check`."""
+        found = {"parameters": self.parameters, "expected_memory_mib": max(1, round(self.memory / (1 << 20)))}
+        return found if self.seconds is None else {**found, "expected_seconds": round(self.seconds)}
+
+    def tell(self, watcher: Events) -> dict[str, int]:
+        """Say it, and give the results."""
+        memory = mebibytes(max(self.memory, 1 << 20))
+        if self.seconds is None:
+            watcher.note(say(f"about {memory} of memory", f"约需内存 {memory}"))
+        else:
+            took = clock_of(self.seconds)
+            watcher.note(
+                say(
+                    f"about {took} of training on this machine, and {memory} of memory",
+                    f"在本机训练约需 {took}，约需内存 {memory}",
+                )
+            )
+        return self.as_results()
+
+
+def measure_cost(
+    task: Trainable, batch_of: Callable[[int], Any], *, rows: int, training: TrainingSettings
+) -> TrainingCost:
+    """What `training` of a task costs, whose batches have `rows` rows; `batch_of(n)` gives a batch of n rows.
+
+    The network is left as it was, gradients and random numbers too.
+    """
+    module = task.module
+    device = choose_device(training.device)
+    dtype = choose_dtype(training.precision, torch.device("cpu"))
+
+    def step(count: int) -> None:
+        with autocast(torch.device("cpu"), dtype):
+            task.loss(batch_of(count)).loss.backward()
+
+    was_training = module.training
+    module.train()
+    with torch.random.fork_rng(devices=[]):
+        kept = _kept_bytes(module, step, rows)
+        batch = time_rows(step, rows) if device.type == "cpu" else None
+    module.train(was_training)
+    module.zero_grad(set_to_none=True)
+    learning = sum(weight.numel() for weight in module.parameters() if weight.requires_grad)
+    parameters = sum(weight.numel() for weight in module.parameters())
+    seconds = None
+    if batch is not None:
+        optimizer = OPTIMIZER_BYTES * learning / measure_bandwidth(device)
+        seconds = training.steps * (training.accumulation * batch + optimizer)
+    fixed = LEARNING_BYTES * learning + FROZEN_BYTES * (parameters - learning)
+    return TrainingCost(parameters, seconds, fixed + kept)
+
+
+def first_batch(batches: Batches) -> Any:
+    """The first batch of a training."""
+    return next(batches.stream(None))[0]
+
+
+def _kept_bytes(module: nn.Module, step: Callable[[int], object], rows: int) -> int:
+    """Bytes that the backward pass of so many rows needs, from one row and two."""
+    one = _count_kept(module, step, 1)
+    return one if rows == 1 else one + (rows - 1) * max(0, _count_kept(module, step, 2) - one)
+
+
+def _count_kept(module: nn.Module, step: Callable[[int], object], count: int) -> int:
+    seen: dict[int, int] = {}
+    weights = {weight.untyped_storage().data_ptr() for weight in module.parameters()}
+
+    def keep(x: Tensor) -> Tensor:
+        storage = x.untyped_storage()
+        if storage.data_ptr() not in weights:
+            seen[storage.data_ptr()] = storage.nbytes()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+        step(count)
+    return sum(seen.values())
