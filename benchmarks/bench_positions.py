@@ -2,6 +2,8 @@
 
     python benchmarks/bench_positions.py --text multi30k/train.en.gz        (without --text: the built-in corpus)
 
+A kind may carry a setting of its own: --kinds sinusoidal,continuous,continuous:delta=0.1
+
 Measured: perplexity of held-out text, read in pieces of each length. The floor is that of the trained length itself: reading more
 context should not be worse. The bars, for those of the two that are among --kinds: ALiBi reads 512 at no more than 1.05 × its perplexity at 64, and sinusoids
 break (3 ×): a slope of the wrong sign or direction fails this. Prints a table, writes benchmarks/results/positions.json, and exits with 1 if a bar is missed (--quick: never).
@@ -35,8 +37,11 @@ def main() -> int:
     rows = [("position", *(f"ppl at {length}" for length in LENGTHS), "512 / 64", "seconds")]
     for kind in options.kinds.split(","):
         began = time.perf_counter()
-        attention = {"kind": "full" if kind == "relative" else "fused"}
-        settings = {"dim": 128, "layers": 3, "heads": 8, "attention": attention, "position": {"kind": kind}}
+        name, _, extra = kind.partition(":")
+        key, _, given = extra.partition("=")
+        position = {"kind": name} | ({key: given} if extra else {})
+        attention = {"kind": "full" if name == "relative" else "fused"}
+        settings = {"dim": 128, "layers": 3, "heads": 8, "attention": attention, "position": position}
         model = train_model(settings | {"dropout": {"residual": 0.0, "embedding": 0.0}}, text, budget, device=device)
         seconds = time.perf_counter() - began
         read = [measure_perplexity(model, text, length=length) for length in LENGTHS]

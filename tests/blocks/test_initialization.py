@@ -80,7 +80,9 @@ def expected_deviation(name: str) -> float:
     """Xavier's uniform bound a has deviation a/√3 = gain · √(2 / (fan_in + fan_out)), each fused part by itself."""
     if name.endswith("table.weight") or name == "output.weight":
         return DIM**-0.5
-    if ".dynamics." in name and name.endswith("weight"):
+    if name.endswith("dynamics.narrow.weight"):
+        return 0.0  # no motion
+    if name.endswith("dynamics.widen.weight"):
         return math.sqrt(2 / (DIM + DIM + 1))  # one more input, the time
     if name.endswith("_summary"):
         return 67**-0.5  # the rank

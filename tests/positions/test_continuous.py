@@ -5,7 +5,9 @@ import torch
 from torch import Tensor
 from torchdiffeq import odeint
 
-from headwise.positions.continuous import ContinuousRelation, PathDynamics, solve_path
+from headwise.blocks.initialization import initialize
+from headwise.positions.choices import Continuous, build_relations
+from headwise.positions.continuous import MAX_VALUE, ContinuousRelation, PathDynamics, solve_path
 from headwise.positions.sinusoidal import sinusoidal_table
 
 DIM = 6
@@ -88,3 +90,54 @@ def test_weights_made_for_inference_alone_have_a_path_too(generator: torch.Gener
         assert relation._kept is None
         path = solve_path(relation.dynamics, relation.start, length=5, delta=0.1, stride=4)
         torch.testing.assert_close(placed[0][0].transpose(0, 1).flatten(1), path[:, 0])
+
+
+def test_the_path_is_that_of_the_weights_now_whatever_stands_at_their_address(generator: torch.Generator) -> None:
+    """New weights are often put where the old ones were freed, and have been changed as often: that is, never."""
+    relation = make(generator).eval()
+    heads = torch.zeros(1, 2, 5, 3, dtype=torch.float64)
+    for number in range(20):
+        relation.start = torch.nn.Parameter(torch.full((3, DIM), float(number), dtype=torch.float64))
+        with torch.no_grad():
+            placed = relation.place(heads, heads, heads, torch.zeros(1, 5, dtype=torch.long), length=5)
+        assert placed[0].eq(number).all()
+
+
+def test_a_change_that_torch_does_not_count_is_seen_after_the_next_eval(generator: torch.Generator) -> None:
+    relation = make(generator).eval()
+    heads = torch.zeros(1, 2, 5, 3, dtype=torch.float64)
+    for number in (1.0, 2.0):
+        relation.start.data.fill_(number)  # as a recorded update writes it
+        relation.train().eval()
+        with torch.no_grad():
+            placed = relation.place(heads, heads, heads, torch.zeros(1, 5, dtype=torch.long), length=5)
+        assert placed[0].eq(number).all()
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.01, 0.5, 1.0])
+def test_a_model_begins_with_a_path_of_zeros_at_every_length(delta: float, generator: torch.Generator) -> None:
+    settings = Continuous(delta=delta, stride=16)
+    relation = build_relations(settings, num_layers=1, dim=32, num_heads=4, is_causal=True)[0]
+    assert isinstance(relation, ContinuousRelation)
+    initialize(torch.nn.ModuleDict({"layer": torch.nn.ModuleDict({"relation": relation})}), generator)
+    path = solve_path(relation.dynamics, relation.start, length=4096, delta=delta, stride=16)
+    assert path.eq(0).all()
+    # And yet it learns: every weight of the outer layer hears of places far away.
+    path[1:].sum().backward()
+    assert relation.dynamics.narrow.weight.grad is not None
+    assert relation.dynamics.narrow.weight.grad.abs().gt(0).float().mean() > 0.2
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.01, 0.5, 1.0])
+@pytest.mark.parametrize("stride", [1, 16, 1024])
+@pytest.mark.parametrize("size", [0.5, 1e3])
+def test_no_weights_make_a_path_that_is_no_number(
+    delta: float, stride: int, size: float, generator: torch.Generator
+) -> None:
+    dynamics = PathDynamics(DIM)
+    with torch.no_grad():
+        for parameter in dynamics.parameters():
+            parameter.normal_(0, size, generator=generator)
+        path = solve_path(dynamics, torch.ones(3, DIM), length=1024, delta=delta, stride=stride)
+    assert path.isfinite().all()
+    assert path.abs().max() <= MAX_VALUE

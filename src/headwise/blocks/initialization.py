@@ -71,7 +71,8 @@ TABLE: tuple[tuple[str, Rule], ...] = (
     (r".*\.((global_)?query|value)\.weight", _xavier(1, 1 / math.sqrt(2))),
     (r".*\.(global_)?key_value\.weight", _xavier(2, 1 / math.sqrt(2))),
     (r".*\.gate_widen\.weight", _xavier(2)),
-    (r".*\.(output|widen|narrow)\.weight", _xavier(1)),
+    (r".*\.relation\.dynamics\.narrow\.weight", _zeros),  # a path that stands still at every length, and learns to move
+    (r"(?!.*\.dynamics\.narrow).*\.(output|widen|narrow)\.weight", _xavier(1)),
     (r".*\.relation\.distance\.weight", _xavier(1, 1 / math.sqrt(2))),
     (r".*\.relation\.distance_(keys|values)", _normal_by_dim),
     (r".*\.relation\.(start|bucket_bias|content_bias|distance_bias)", _zeros),

@@ -86,7 +86,10 @@ def build_parts(settings: PositionSettings, *, dim: int, num_heads: int, seed: i
     modules = nn.ModuleDict({"position": added} if added is not None else {})
     if isinstance(relation, nn.Module):
         modules["layer"] = nn.ModuleDict({"relation": relation})
-    initialize(modules, torch_generator("positions", seed))
+    generator = torch_generator("positions", seed)
+    initialize(modules, generator)
+    if isinstance(relation, ContinuousRelation):  # it starts without any motion, of which there would be nothing to see
+        nn.init.xavier_uniform_(relation.dynamics.narrow.weight, generator=generator)
     # Of T5 and Transformer-XL only the part that nobody learns is shown without a model: buckets and waves.
     known = isinstance(relation, BucketRelation | TransformerXLRelation) or not list(modules.parameters())
     return Parts(added, relation, "formula" if known else "drawn")

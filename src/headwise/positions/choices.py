@@ -93,7 +93,7 @@ class Continuous(Settings):
 
     kind: Literal["continuous"] = "continuous"
     delta: float = Field(default=0.01, gt=0, le=1)
-    """Time between two places."""
+    """Time between two places; the larger, the faster an update moves what is far from the start."""
     stride: int = Field(default=16, ge=1, le=1024)
     """Places per Runge–Kutta step; those between are interpolated."""
 

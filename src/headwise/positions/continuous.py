@@ -4,19 +4,26 @@
     h(p, t) = W₂ [relu(W₁ [p, t] + b₁), t] + b₂
 
 Liu, Yu, Dhillon & Hsieh 2020. One h is shared by all layers of a stack, each layer has three start vectors; sinusoids of the place
-are added to the embeddings as always, and the path begins near zero, so training begins with an ordinary Transformer. The path goes
-on for any length, and a place that was never trained continues the same motion.
+are added to the embeddings as always. W₂, b₂ and p(0) start at zero, so that the path is zero at every length and training begins
+with an ordinary Transformer: time grows with the place, and any other h would carry the path further off the longer the text is.
+The path goes on for any length, and a place that was never trained continues the same motion.
 
 The equation is solved by the classical method of Runge and Kutta, one step for `stride` places; the places between are read
 from the cubic that has the ends' values and slopes (Hermite), an error of the same fourth order. The paper steps five times for
 every place, which is so slow that it keeps the result for 400 updates and learns from one in 400. A row of 128 places is 8 steps here,
 which is cheap enough to be done in every update with its gradient: there is no state, so nothing to save, resume or record.
-Only without gradients, when weights stand still, is the solved path kept: a decoding step must not walk it again.
+No number of the path exceeds MAX_VALUE: a learned h may grow without bound over a large δ or a long text, and beyond
+the numbers of float32 every weight of attention would be NaN.
 
-Tested against: torchdiffeq (fixed and adaptive steps), sinusoids as the solution of a linear h, order four.
+Only without gradients, when weights stand still, is the solved path kept: a decoding step must not walk it again. `train()` and
+`eval()` forget it, and so does any change of a weight that torch counts; it does not count what is written through `.data`.
+
+Tested against: torchdiffeq (fixed and adaptive steps), sinusoids as the solution of a linear h, order four; zero at the start
+and finite under weights made to explode, for the smallest and the largest δ.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
@@ -25,6 +32,8 @@ from torch import Tensor, nn
 from headwise.attention.multi_head import Need
 
 Dynamics = Callable[[Tensor, float], Tensor]
+MAX_VALUE = 1e4
+"""Far beyond any path that is of use, and its products are still numbers."""
 
 
 def solve_path(
@@ -35,16 +44,20 @@ def solve_path(
     # Weights of the ends' values and slopes at the places between: Hermite's cubic.
     s = torch.arange(stride, dtype=torch.float64, device=start.device) / stride
     hermite = torch.stack([2 * s**3 - 3 * s**2 + 1, s**3 - 2 * s**2 + s, 3 * s**2 - 2 * s**3, s**3 - s**2]).to(start)
+
+    def bounded(p: Tensor) -> Tensor:
+        return p.clamp(-MAX_VALUE, MAX_VALUE)
+
     places, value, slope = [], start, dynamics(start, 0.0)
     for number in range(-(-length // stride)):
         time = number * step
-        second = dynamics(value + step / 2 * slope, time + step / 2)
-        third = dynamics(value + step / 2 * second, time + step / 2)
-        fourth = dynamics(value + step * third, time + step)
-        after = value + step / 6 * (slope + 2 * second + 2 * third + fourth)
+        second = dynamics(bounded(value + step / 2 * slope), time + step / 2)
+        third = dynamics(bounded(value + step / 2 * second), time + step / 2)
+        fourth = dynamics(bounded(value + step * third), time + step)
+        after = bounded(value + step / 6 * (slope + 2 * second + 2 * third + fourth))
         next_slope = dynamics(after, time + step)
         corners = torch.stack([value, step * slope, after, step * next_slope])
-        places.append(torch.tensordot(hermite, corners, dims=([0], [0])))
+        places.append(bounded(torch.tensordot(hermite, corners, dims=([0], [0]))))
         value, slope = after, next_slope
     return torch.cat(places)[:length]
 
@@ -63,6 +76,20 @@ class PathDynamics(nn.Module):
         return self.narrow(torch.cat([hidden.to(p.dtype), clock], dim=-1)).to(p.dtype)
 
 
+@dataclass(frozen=True)
+class SolvedPath:
+    """A path, and the weights it was solved from."""
+
+    path: Float[Tensor, "time three dim"]
+    weights: tuple[Tensor, ...]
+    """Held, so that their memory is not given to others, whose address would then look the same."""
+    versions: tuple[int, ...]
+
+    def is_of(self, weights: Sequence[Tensor]) -> bool:
+        same = all(own.data_ptr() == other.data_ptr() for own, other in zip(self.weights, weights, strict=True))
+        return same and self.versions == tuple(weight._version for weight in weights)
+
+
 class ContinuousRelation(nn.Module):
     """What self-attention is told in one layer; `dynamics` is the same module in all layers of a stack."""
 
@@ -74,7 +101,12 @@ class ContinuousRelation(nn.Module):
         self.delta, self.stride = delta, stride
         self.dynamics = dynamics
         self.start = nn.Parameter(torch.zeros(3, dim))
-        self._kept: tuple[tuple[tuple[int, int], ...], Tensor] | None = None
+        self._kept: SolvedPath | None = None
+
+    def train(self, mode: bool = True) -> "ContinuousRelation":  # noqa: FBT001, FBT002 - the signature is torch's
+        """A recorded update (CUDA graph) changes weights without being counted; between two validations stands this call."""
+        self._kept = None
+        return super().train(mode)
 
     def place(
         self,
@@ -103,7 +135,8 @@ class ContinuousRelation(nn.Module):
         weights = (*self.dynamics.parameters(), self.start)
         if any(weight.is_inference() for weight in weights):
             return self._solve(length)  # whether such weights were changed since, torch does not tell
-        now = tuple((weight.data_ptr(), weight._version) for weight in weights)
-        if self._kept is None or self._kept[0] != now or len(self._kept[1]) < length:
-            self._kept = (now, self._solve(max(2 * length, 64)))
-        return self._kept[1]
+        if self._kept is None or not self._kept.is_of(weights) or len(self._kept.path) < length:
+            versions = tuple(weight._version for weight in weights)
+            held = tuple(weight.detach() for weight in weights)
+            self._kept = SolvedPath(self._solve(max(2 * length, 64)), held, versions)
+        return self._kept.path
