@@ -198,6 +198,8 @@ def print_summary(summary: "RunSummary") -> None:
         else:
             rows.append((result_name(name), f"{value:,}" if isinstance(value, int | float) else str(value), ""))
     print_table((say("result", "结果"), say("value", "值"), say("signature", "签名")), rows)
+    for note in summary.notes:
+        sys.stdout.write(f"{say('note', '注意')}{say(': ', '：')}{note}\n")
     if summary.model is not None:
         sys.stdout.write(say(f"the model: {summary.model}\n", f"模型：{summary.model}\n"))
         from headwise.tasks.bundle import COMMANDS

@@ -11,6 +11,7 @@ Quality is BLEU (and chrF) of a translator, the accuracy of a tagger or classifi
 Tested with real tiny runs, with a variant that fails, and with hand-made outcomes whose table is known.
 """
 
+import logging
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -34,6 +35,8 @@ from headwise.training.journal import read_journal
 
 METRICS = ("bleu", "chrf")
 
+logger = logging.getLogger(__name__)
+
 
 def compare(
     words: Sequence[str],
@@ -46,11 +49,18 @@ def compare(
     """Train every variant with every seed, measure, and write the table; a second call goes on where the first ended."""
     place = Path(directory)
     runs = plan_comparison(words, seeds=seeds, directory=place)
+    for note in _notes(runs):
+        logger.warning("%s", note)
     outcomes = run_all(runs, directory=place, jobs=jobs, events=events or Silence())
     result = summarize(outcomes, directory=place, jobs=jobs)
     write_json(place / "comparison.json", result.as_dict())
     write_text(place / "comparison.md", as_markdown(result))
     return result
+
+
+def _notes(runs: Sequence[Run]) -> tuple[str, ...]:
+    """Each once: most variants share their data."""
+    return tuple(dict.fromkeys(run.note for run in runs if run.note is not None))
 
 
 def summarize(outcomes: Sequence[Outcome], *, directory: Path, jobs: int) -> ComparisonResult:
@@ -78,6 +88,7 @@ def summarize(outcomes: Sequence[Outcome], *, directory: Path, jobs: int) -> Com
             for outcome in outcomes
         },
         yardstick=yardstick,
+        notes=_notes([outcome.run for outcome in outcomes]),
     )
 
 

@@ -22,6 +22,7 @@ from headwise.errors import HeadwiseError, SettingsError, UsageError
 from headwise.settings import read_yaml
 from headwise.tasks.label_bundle import new_labeller
 from headwise.tasks.label_recipe import LabelRecipe
+from headwise.tasks.measured_corpora import note_on_measuring
 from headwise.tasks.planned_step import Subject
 from headwise.tasks.recipe import Recipe, load_recipe
 from headwise.tasks.recipe_files import find_recipe
@@ -38,6 +39,8 @@ class Run:
     recipe: Recipe | LabelRecipe
     directory: Path
     """The run directory; its recipe and what the run says lie beside it (.yaml, .log)."""
+    note: str | None = None
+    """What must be known to read its scores (measured_corpora.py)."""
 
     @property
     def recipe_file(self) -> Path:
@@ -83,7 +86,7 @@ def plan_comparison(words: Sequence[str], *, seeds: Sequence[int] = (), director
         for name, (recipe, overrides) in variants.items():
             own = _load(recipe, [*overrides, *(() if seed is None else (f"training.seed={seed}",))])
             place = directory / "runs" / file_name(name) / f"seed-{own.training.seed}"
-            runs.append(Run(name, own.training.seed, own, place))
+            runs.append(Run(name, own.training.seed, own, place, note_on_measuring(recipe, overrides)))
     _check_same_question(runs)
     _check_models({run.variant: run.recipe for run in runs})
     return runs

@@ -82,6 +82,8 @@ class ComparisonResult:
     curves: dict[str, list[dict[str, Any]]]
     """Validations of every run by `variant · seed`: step, loss, seconds."""
     yardstick: Yardstick = TRANSLATION
+    notes: tuple[str, ...] = ()
+    """Of what was measured (measured_corpora.py)."""
 
     @property
     def failed(self) -> bool:
@@ -118,6 +120,7 @@ class ComparisonResult:
     def remarks(self) -> list[str]:
         """What a reader of the table must know: of what was measured only, and why the rest was not."""
         lines = self._reading() if any(variant.quality for variant in self.variants) else []
+        lines += self.notes
         if self.jobs > 1 and any(variant.seeds for variant in self.variants):
             lines.append(
                 say(

@@ -24,13 +24,16 @@ class RunSummary:
     directory: Path | None
     recipe: AnyRecipe
     results: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+    """What must be known to read the results."""
 
     @property
     def model(self) -> Path | None:
         return None if self.directory is None else self.directory / "model"
 
     def as_dict(self) -> dict[str, Any]:
-        return {"model": None if self.model is None else str(self.model), **self.results}
+        told = {"notes": list(self.notes)} if self.notes else {}
+        return {"model": None if self.model is None else str(self.model), **self.results, **told}
 
 
 def begin_run(

@@ -1,6 +1,8 @@
 """`train` and `check` for a recipe of any task: the one `match` over tasks."""
 
+import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from headwise.tasks import (
@@ -18,6 +20,7 @@ from headwise.tasks.frozen import check_frozen
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.language_recipe import LanguageRecipe
 from headwise.tasks.masked_recipe import MaskedRecipe
+from headwise.tasks.measured_corpora import note_on_measuring
 from headwise.tasks.named_files import check_named_files
 from headwise.tasks.recipe import AnyRecipe, Recipe, complete_recipe, load_recipe, recipe_from
 from headwise.tasks.run_beginning import RunSummary
@@ -25,6 +28,8 @@ from headwise.tasks.word_vector_recipe import WordVectorRecipe
 from headwise.training.run_directory import check_directory
 from headwise.training.run_recipe import FILE as RECIPE
 from headwise.training.run_recipe import read_run_recipe
+
+logger = logging.getLogger(__name__)
 
 
 def train(
@@ -47,6 +52,11 @@ def train(
     check_frozen(loaded)
     if not isinstance(loaded, Recipe):  # of a translation the first process asks
         check_named_files(loaded)
+    notes = _tell_notes(recipe, overrides)
+    return replace(_learn(loaded, run=run, resume=resume, events=events, anyway=anyway), notes=notes)
+
+
+def _learn(loaded: AnyRecipe, *, run: Path | str, resume: bool, events: Events | None, anyway: bool) -> RunSummary:
     match loaded:
         case LanguageRecipe() as found:
             return language_modeling.train_language_model(found, run=run, resume=resume, events=events)
@@ -79,11 +89,17 @@ def check_run(
     """
     found = _loaded(recipe, overrides)
     check_frozen(found)
+    notes = _tell_notes(recipe, overrides)
     if run is not None and not isinstance(found, WordVectorRecipe):
         path = require_path(run, "run", "runs/mine")
         check_directory(path, found.model_dump(mode="json"), resume=resume, complete=complete_recipe)
     if not isinstance(found, Recipe):
         check_named_files(found)
+    name = "RECIPE" if isinstance(recipe, AnyRecipe) else str(recipe)
+    return replace(_check(found, directory=directory, events=events, recipe_name=name, anyway=anyway), notes=notes)
+
+
+def _check(found: AnyRecipe, *, directory: Path, events: Events | None, recipe_name: str, anyway: bool) -> RunSummary:
     match found:
         case LanguageRecipe():
             return language_modeling.check_language_run(found, events=events)
@@ -100,9 +116,18 @@ def check_run(
                 found,
                 directory=directory,
                 events=events,
-                recipe_name="RECIPE" if isinstance(recipe, AnyRecipe) else str(recipe),
+                recipe_name=recipe_name,
                 anyway=anyway,
             )
+
+
+def _tell_notes(recipe: AnyRecipe | str | Path, overrides: Sequence[str]) -> tuple[str, ...]:
+    """What must be known of the results, told before anything is learnt; they are returned to stand beside them."""
+    note = note_on_measuring(recipe, overrides)
+    if note is None:
+        return ()
+    logger.warning("%s", note)
+    return (note,)
 
 
 def _loaded(recipe: AnyRecipe | str | Path, overrides: Sequence[str]) -> AnyRecipe:
