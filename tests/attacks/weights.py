@@ -85,6 +85,26 @@ def deep_header(path: Path) -> None:
     path.write_bytes(with_header(b'{"a":' + b"[" * 100_000))
 
 
+def many_tensors(path: Path, num_bytes: int = 15 * MIB) -> None:
+    """As many tensors of nothing as the header holds; with the size that may be, hundreds of bytes of memory for each."""
+    pieces = b",".join(b'"%x":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}' % n for n in range(num_bytes // 56))
+    path.write_bytes(with_header(b"{" + pieces + b"}"))
+
+
+def allowed_tensors(path: Path) -> None:
+    many_tensors(path, 56 * (1 << 18) // 5)
+
+
+def long_shape(path: Path) -> None:
+    """One tensor of seven million dimensions."""
+    path.write_bytes(with_header(b'{"a":{"dtype":"U8","shape":[' + b"1," * 7_000_000 + b'0],"data_offsets":[0,0]}}'))
+
+
+def many_remarks(path: Path) -> None:
+    pieces = b",".join(b'"%x":""' % number for number in range(15 * MIB // 11))
+    path.write_bytes(with_header(b'{"__metadata__":{' + pieces + b"}}"))
+
+
 WEIGHTS: dict[str, Callable[[Path], None]] = {
     generator.__name__: generator
     for generator in (
@@ -97,5 +117,9 @@ WEIGHTS: dict[str, Callable[[Path], None]] = {
         overflowing_shape,
         overlapping_tensors,
         deep_header,
+        many_tensors,
+        allowed_tensors,
+        long_shape,
+        many_remarks,
     )
 }

@@ -25,6 +25,7 @@ from headwise.tasks.recipe import load_recipe
 from headwise.text.choices import CharacterSettings
 from tests.attacks.corpora import CORPORA, Corpus
 from tests.attacks.texts import MANIFESTS, YAML
+from tests.attacks.tokenizers import TOKENIZERS
 from tests.attacks.weights import WEIGHTS
 
 Case = tuple[str, Callable[[], object]]
@@ -72,6 +73,11 @@ def attacks(directory: Path, model: Path, size: int) -> Iterator[Case]:
         generate(bundle / "weights.safetensors")
         write_manifest(bundle, kind=KIND)  # every checksum is right: the attacker can compute them too
         yield f"weights: {name}", lambda bundle=bundle: load_bundle(bundle)
+    for name, attack in TOKENIZERS.items():
+        bundle = copied(model, directory / f"tokenizer {name}")
+        attack(bundle / "tokenizer" / "shared")
+        write_manifest(bundle, kind=KIND)
+        yield f"tokenizer: {name}", lambda bundle=bundle: load_bundle(bundle)
     for name, text in MANIFESTS.items():
         bundle = copied(model, directory / f"manifest {name}")
         (bundle / MANIFEST).write_text(text(), encoding="utf-8")

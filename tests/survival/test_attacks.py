@@ -11,6 +11,7 @@ import pytest
 
 from tests.attacks.corpora import CORPORA
 from tests.attacks.texts import MANIFESTS, YAML
+from tests.attacks.tokenizers import TOKENIZERS
 from tests.attacks.weights import WEIGHTS
 from tests.survival.background import BUNDLE, ENVIRONMENT, Background
 from tests.survival.conftest import ShortForms
@@ -35,11 +36,11 @@ print(refused, int(highest.split()[1]) >> 10)
 
 
 def check(directory: Path, answers: dict[str, dict[str, Any]], *, size: int, seconds: float) -> None:
-    assert len(answers) == len(WEIGHTS) + len(MANIFESTS) + len(YAML) + len(CORPORA)
+    assert len(answers) == len(WEIGHTS) + len(TOKENIZERS) + len(MANIFESTS) + len(YAML) + len(CORPORA)
     for name, answer in answers.items():
         kind, _, case = name.partition(": ")
         corpus = CORPORA[case](4) if kind == "corpus" else None
-        expected = {"weights": 3, "manifest": 3, "recipe": 2, "corpus": 3}[kind]
+        expected = {"weights": 3, "tokenizer": 3, "manifest": 3, "recipe": 2, "corpus": 3}[kind]
         if corpus is not None and corpus.kept is not None:
             assert json.loads(answer["message"])["kept"] == corpus.kept, (name, answer)
             expected = 0
@@ -78,7 +79,7 @@ def test_hostile_files_at_full_size(tmp_path: Path, record: Callable[..., None])
     hostile = {name: answer for name, answer in answers.items() if not name.startswith("corpus")}
     corpora = {name: answer for name, answer in answers.items() if name.startswith("corpus")}
     for row, what, some in (
-        ("S10", "hostile weights, manifests and recipes", hostile),
+        ("S10", "hostile weights, tokenizers, manifests and recipes", hostile),
         ("R11", "bad corpora", corpora),
     ):
         growth, seconds = (max(answer[key] for answer in some.values()) for key in ("growth", "seconds"))

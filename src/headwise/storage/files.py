@@ -21,6 +21,7 @@ from typing import Any
 from headwise.errors import CheckpointError
 
 MAX_JSON_BYTES = 1 << 20
+MAX_JSON_ITEMS = 1 << 18
 INCOMPLETE = ".incomplete"
 """Ends the temporary name under which something is being written."""
 SEAL = "seal"
@@ -86,8 +87,11 @@ def _json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
-def read_json(path: Path, *, max_bytes: int = MAX_JSON_BYTES) -> Any:
-    """JSON of bounded size, or a CheckpointError that names the file."""
+def read_json(path: Path, *, max_bytes: int = MAX_JSON_BYTES, max_items: int = MAX_JSON_ITEMS) -> Any:
+    """JSON of bounded size, or a CheckpointError that names the file.
+
+    Three bytes of text become a hundred of memory, so values are bounded too: there are as many as commas, or one more.
+    """
     try:
         size = path.stat().st_size
         content = path.read_bytes() if size <= max_bytes else b""
@@ -101,6 +105,12 @@ def read_json(path: Path, *, max_bytes: int = MAX_JSON_BYTES) -> Any:
         raise CheckpointError(
             f"has {size:,} bytes, more than the {max_bytes:,} allowed; the file is not ours or damaged",
             f"有 {size:,} 字节，超过允许的 {max_bytes:,}；不是本程序的文件或已损坏",
+            file=path,
+        )
+    if (num_items := content.count(b",")) > max_items:
+        raise CheckpointError(
+            f"has {num_items:,} entries, more than the {max_items:,} allowed; the file is not ours or damaged",
+            f"有 {num_items:,} 个条目，超过允许的 {max_items:,}；不是本程序的文件或已损坏",
             file=path,
         )
     try:

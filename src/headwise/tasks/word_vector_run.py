@@ -43,7 +43,7 @@ from headwise.training.run_recipe import sealed_recipe
 from headwise.weights import read_tensors, write_tensors
 
 VECTORS, WORDS, RECIPE = "vectors.safetensors", "words.json", "recipe.yaml"
-MAX_WORDS_BYTES = 1 << 30
+MAX_WORDS_BYTES, MAX_WORDS = 512 << 20, 20_000_000
 CHECKED_WORDS = 100_000
 """Of a text, so many are learnt from for `--check`."""
 MOST_LONE = 0.9
@@ -182,7 +182,7 @@ def load_word_vectors(directory: str | Path) -> WordVectorBundle:
     path = find_bundle(require_path(directory, "directory", "runs/words/model"), recipe="word-vectors")
     manifest = verify_directory(path, kind=WORD_VECTORS)
     tensors = read_tensors(path / VECTORS)
-    entries = read_json(path / WORDS, max_bytes=MAX_WORDS_BYTES)
+    entries = read_json(path / WORDS, max_bytes=MAX_WORDS_BYTES, max_items=2 * MAX_WORDS)
     vectors, words = tensors.get("vectors"), entries.get("words") if isinstance(entries, dict) else None
     if (
         vectors is None

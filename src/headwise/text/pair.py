@@ -17,6 +17,7 @@ from headwise.text.known_words import KnownWords, load_known_words
 from headwise.text.pieces import DESCRIPTION_FILE, load_pieces
 from headwise.text.tokenizer import NUM_SPECIAL, Tokenizer
 from headwise.text.vocabulary import FILE as VOCABULARY_FILE
+from headwise.text.vocabulary import read_vocabulary
 from headwise.text.words import load_words
 
 PAIR_FILE = "tokenizers.json"
@@ -90,7 +91,7 @@ def load_tokenizer(directory: Path) -> Tokenizer:
         if not isinstance(description, dict) or not isinstance(description.get("reversible"), bool):
             raise _damaged(directory / DESCRIPTION_FILE)
         return load_pieces(directory, reversible=description["reversible"])
-    data = read_json(directory / VOCABULARY_FILE, max_bytes=256 << 20)
+    data = read_vocabulary(directory)
     match data.get("kind") if isinstance(data, dict) else None:
         case "words":
             return load_words(directory)

@@ -15,6 +15,8 @@ from headwise.text.tokenizer import NUM_SPECIAL, SPECIAL_PIECES, UNKNOWN
 
 FILE = "vocabulary.json"
 MAX_FILE_BYTES = 256 << 20
+MAX_ENTRIES = 10_000_000
+"""As many words as a recipe may ask for (text.size)."""
 
 
 class Vocabulary:
@@ -46,10 +48,16 @@ def most_frequent(counts: Counter[str], *, size: int, min_count: int) -> Vocabul
     return Vocabulary(kept[: max(0, size - NUM_SPECIAL)])
 
 
+def read_vocabulary(directory: Path) -> Any:
+    """What the file holds, unchecked."""
+    # Some words hold a comma themselves.
+    return read_json(directory / FILE, max_bytes=MAX_FILE_BYTES, max_items=MAX_ENTRIES * 5 // 4)
+
+
 def load_vocabulary(directory: Path, *, kind: str) -> tuple[Vocabulary, dict[str, Any]]:
     """The vocabulary and the settings saved beside it; damage is a CheckpointError."""
     path = directory / FILE
-    data = read_json(path, max_bytes=MAX_FILE_BYTES)
+    data = read_vocabulary(directory)
     entries = data.get("entries") if isinstance(data, dict) else None
     if (
         not isinstance(entries, list)
