@@ -204,3 +204,19 @@ def test_no_path_of_this_machine() -> None:
 def test_the_exceptions_are_still_needed() -> None:
     assert set(MANY_PARAMETERS) <= {place for place, _, _ in _functions()}
     assert set(ALLOWED_CALLS) <= {f"{_name(path)} {name}" for path, name, _ in _calls()}
+
+
+# Where files, addresses, requests and arguments are judged.
+JUDGES = """
+    storage/* settings/* weights.py data/known.py data/arrivals.py data/corpora.py data/lines.py text/pieces.py text/pair.py
+    text/vector_files.py models/ngram/arpa.py tasks/bundle.py tasks/bundle_directory.py tasks/files.py tasks/named_files.py
+    tasks/recipe.py serving/door.py serving/keys.py serving/connections.py serving/addresses.py serving/forms.py cli/paths.py
+"""
+
+
+def test_no_assert_judges_input() -> None:
+    """`python -O` takes asserts away."""
+    files = [path for pattern in JUDGES.split() for path in sorted(SOURCE.glob(pattern)) if path.suffix == ".py"]
+    assert len(files) >= len(JUDGES.split()), "a file has moved"
+    found = [f"{_name(path)}:{node.lineno}" for path in files for node in _nodes(path) if isinstance(node, ast.Assert)]
+    assert not found, f"raise instead: {found}"

@@ -52,7 +52,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, content: bytes | Exception) -> list[
             raise content
         return io.BytesIO(content)
 
-    monkeypatch.setattr(urllib.request, "urlopen", open_url)
+    monkeypatch.setattr(known._OPENER, "open", open_url)
     return asked
 
 
@@ -172,3 +172,21 @@ def test_the_table_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
             is_one = part.columns or part.form != "parallel"
             wanted = [part.file] if is_one else [f"{part.file}.{code}.gz" for code in part.languages]
             assert set(wanted) <= set(paths)
+
+
+@pytest.mark.parametrize(
+    "address", ["http://example.org/x", "ftp://example.org/x", "file:///etc/hostname", "HTTPS:x", ""]
+)
+def test_only_https_is_fetched_from(address: str) -> None:
+    with pytest.raises(DataError, match="is not an https address, and only those are fetched from"):
+        known._open(address)
+
+
+def test_a_server_may_not_lead_away_from_https() -> None:
+    handler = known._SafeRedirects()
+    request = urllib.request.Request("https://example.org/x")
+    with pytest.raises(DataError, match=r"http://example\.org/y is not an https address"):
+        handler.redirect_request(request, None, 302, "Found", {}, "http://example.org/y")
+    followed = handler.redirect_request(request, None, 302, "Found", {}, "https://example.org/y")
+    assert followed.full_url == "https://example.org/y"
+    assert any(isinstance(one, known._SafeRedirects) for one in known._OPENER.handlers)

@@ -15,6 +15,9 @@ from headwise.tasks.label_bundle import load_label_bundle
 from headwise.tasks.language_bundle import load_language_bundle
 from headwise.tasks.recipe_files import shipped_recipes
 from headwise.tasks.word_reading import load_word_reader
+from headwise.text.characters import CharacterTokenizer
+from headwise.text.pair import TokenizerPair
+from headwise.text.vocabulary import Vocabulary
 from headwise.weights import read_tensors, weights_of, write_tensors
 
 
@@ -177,4 +180,17 @@ def test_a_huge_recipe_is_refused_before_it_is_built(copy: Path) -> None:
     (copy / "recipe.yaml").write_text(recipe, encoding="utf-8")
     write_manifest(copy, kind=KIND)
     with pytest.raises(CheckpointError, match=r"does not fit this model .*65536"):
+        load_bundle(copy)
+
+
+def test_a_tokenizer_of_another_kind_than_the_recipes(copy: Path) -> None:
+    """Every file is as its manifest says; they do not belong together."""
+    shutil.rmtree(copy / "tokenizer")
+    (copy / "tokenizer").mkdir()
+    characters = CharacterTokenizer(Vocabulary("ab"))
+    TokenizerPair(characters, characters, shared=True).save(copy / "tokenizer")
+    write_manifest(copy, kind=KIND)
+    with pytest.raises(
+        CheckpointError, match="does not hold a tokenizer of kind 'sentencepiece', which the recipe asks for"
+    ):
         load_bundle(copy)

@@ -14,7 +14,7 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from headwise.data.arrivals import Progress, digest_of_text, receive
 from headwise.data.known_labels import LABELLED_CORPORA
@@ -241,10 +241,30 @@ def _download(corpus: KnownCorpusEntry, file: KnownFile, path: Path, progress: P
         ) from error
 
 
+class _SafeRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows a server to another address only if that is https too."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        _require_https(newurl)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _require_https(address: str) -> None:
+    if not address.startswith("https://"):
+        raise DataError(
+            f"{address[:200]} is not an https address, and only those are fetched from; fetch the file yourself and set "
+            f"{VARIABLE} to its directory",
+            f"{address[:200]} 不是 https 地址，而只从 https 下载；请自行下载该文件，并将 {VARIABLE} 设为其所在目录",
+        )
+
+
+_OPENER = urllib.request.build_opener(_SafeRedirects)
+
+
 def _open(address: str) -> BinaryIO:
-    assert address.startswith("https://")
+    _require_https(address)
     request = urllib.request.Request(address.partition("#")[0], headers={"User-Agent": "headwise"})  # noqa: S310
-    stream: BinaryIO = urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS)  # noqa: S310 - https by the assertion
+    stream: BinaryIO = _OPENER.open(request, timeout=_TIMEOUT_SECONDS)
     return stream
 
 

@@ -24,7 +24,7 @@ from headwise.storage import MANIFEST, publish_directory, read_json, read_manife
 from headwise.tasks.arguments import require_path
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.recipe import Recipe, write_recipe
-from headwise.text.choices import TokenizerPair, load_tokenizers
+from headwise.text.choices import TokenizerPair, load_fitting_tokenizers
 from headwise.weights import check_shapes, load_weights, save_weights
 
 KIND = "bundle"
@@ -65,7 +65,7 @@ def load_bundle(directory: Path | str) -> Bundle:
     if data.get("task") in COMMANDS and data.get("task") != "translation":
         raise explain_task(data.get("task"), "a translator", "翻译模型", "pocket", path)
     recipe = check_settings(Recipe, data, file=path / "recipe.yaml")
-    tokenizers = load_tokenizers(path / "tokenizer")
+    tokenizers = load_fitting_tokenizers(path / "tokenizer", recipe.text)
     sizes = {"source_size": tokenizers.source.size, "target_size": tokenizers.target.size}
     with torch.device(
         "meta"

@@ -22,7 +22,7 @@ from headwise.tasks.recipe import complete_recipe
 from headwise.tasks.recipe_files import shipped_recipes
 from headwise.tasks.vector_start import VectorStart, start_from_vectors
 from headwise.tasks.word_vector_run import VECTORS
-from headwise.text.choices import TextSettings, load_tokenizers
+from headwise.text.choices import TextSettings, load_fitting_tokenizers
 from headwise.text.tokenizer import Tokenizer
 from headwise.weights import Weights, put_weights, read_tensors, weights_of
 
@@ -77,7 +77,7 @@ def find_start(model: RungSettings, text: TextSettings) -> Start | VectorStart |
     found = read_tensors(path / "weights.safetensors")
     weights = {name.removeprefix(PREFIX): tensor for name, tensor in found.items() if name.startswith(PREFIX)}
     heads = {name: tensor for name, tensor in found.items() if not name.startswith(PREFIX)}
-    return Start(path / "weights.safetensors", load_tokenizers(path / "tokenizer").source, weights, heads)
+    return Start(path / "weights.safetensors", load_fitting_tokenizers(path / "tokenizer", text).source, weights, heads)
 
 
 def _explain_absent(model: RungSettings) -> CheckpointError:

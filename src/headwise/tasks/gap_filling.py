@@ -22,7 +22,7 @@ from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.language_answers import Prediction
 from headwise.tasks.language_model import GAP, LanguageModel
 from headwise.tasks.masked_recipe import MaskedRecipe
-from headwise.text.choices import load_tokenizers
+from headwise.text.choices import load_fitting_tokenizers
 from headwise.text.tokenizer import BOS, Tokenizer
 from headwise.weights import load_weights
 
@@ -41,7 +41,7 @@ class GapFiller:
         check_listed(verify_directory(directory, kind=KIND), directory)
         file = directory / "recipe.yaml"
         recipe = check_settings(MaskedRecipe, read_settings_file(file), file=file)
-        tokenizer = load_tokenizers(directory / "tokenizer").source
+        tokenizer = load_fitting_tokenizers(directory / "tokenizer", recipe.text).source
         has_pairs = recipe.second_task == "next_sentence"
         model = build_masked_language_model(
             recipe.model, vocabulary_size=tokenizer.size, has_pairs=has_pairs, generator=None

@@ -21,7 +21,7 @@ from headwise.tasks.bundle import KIND, check_listed, explain_task
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.recipe import AnyRecipe, write_recipe
-from headwise.text.choices import TokenizerPair, load_tokenizers
+from headwise.text.choices import TokenizerPair, load_fitting_tokenizers
 from headwise.text.tokenizer import Tokenizer
 from headwise.weights import check_shapes, load_weights, save_weights
 
@@ -78,7 +78,7 @@ def load_label_bundle(directory: Path) -> LabelBundle:
     if data.get("task") not in LABEL_TASKS:
         raise explain_task(data.get("task"), "a classifier or tagger", "分类或标注模型", "sst2", path)
     recipe = check_settings(LabelRecipe, data, file=path / "recipe.yaml")
-    tokenizer = load_tokenizers(path / "tokenizer").source
+    tokenizer = load_fitting_tokenizers(path / "tokenizer", recipe.text).source
     labels = read_json(path / LABELS) if LABELS in manifest["files"] else None
     if not isinstance(labels, list) or len(labels) < 2 or not all(isinstance(label, str) for label in labels):
         raise CheckpointError(

@@ -26,7 +26,7 @@ from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.language_recipe import LanguageRecipe, SentenceReading, StreamReading
 from headwise.tasks.neural_tokens import NeuralTokenModel
 from headwise.tasks.recipe import write_recipe
-from headwise.text.choices import TokenizerPair, load_tokenizers
+from headwise.text.choices import TokenizerPair, load_fitting_tokenizers
 from headwise.text.tokenizer import BOS, EOS, Tokenizer
 from headwise.training.precision import choose_device
 from headwise.weights import Weights, load_weights, read_tensors, write_tensors
@@ -67,7 +67,7 @@ def load_language_bundle(directory: Path) -> LanguageBundle:
     check_listed(verify_directory(path, kind=KIND), path)
     data = read_settings_file(path / "recipe.yaml")
     recipe = check_settings(LanguageRecipe, data, file=path / "recipe.yaml")
-    tokenizer = load_tokenizers(path / "tokenizer").source
+    tokenizer = load_fitting_tokenizers(path / "tokenizer", recipe.text).source
     model = _restore(recipe, tokenizer.size, path / WEIGHTS)
     return LanguageBundle(path, recipe, tokenizer, model, read_json(path / "results.json"))
 

@@ -36,7 +36,7 @@ from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.masked_recipe import MaskedRecipe
 from headwise.tasks.recipe import check_recipe
 from headwise.tasks.word_vector_run import load_word_vectors
-from headwise.text.choices import load_tokenizers
+from headwise.text.choices import load_fitting_tokenizers
 from headwise.text.letters import BEGIN_WORD, END_WORD, letters_of
 from headwise.text.tokenizer import BOS, Tokenizer
 from headwise.text.words import WordTokenizer
@@ -169,7 +169,7 @@ def load_word_reader(directory: Path | str, *, untrained: bool = False) -> WordR
     recipe_file = path / "recipe.yaml"
     recipe = check_recipe(read_settings_file(recipe_file), file=recipe_file)
     assert isinstance(recipe, BidirectionalRecipe | MaskedRecipe | LabelRecipe), "by its task"
-    tokenizer = load_tokenizers(path / "tokenizer").source
+    tokenizer = load_fitting_tokenizers(path / "tokenizer", recipe.text).source
     encoder = build_encoder(recipe.model, vocabulary_size=tokenizer.size)
     file = path / "weights.safetensors"
     if untrained:

@@ -2,21 +2,22 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, islice
+from pathlib import Path
 from typing import Annotated, Generic, Literal, TypeVar
 
 import numpy as np
 import pydantic
 
-from headwise.errors import SettingsError
+from headwise.errors import CheckpointError, SettingsError
 from headwise.randomness import numpy_generator
 from headwise.settings import Settings
-from headwise.text.characters import learn_characters
+from headwise.text.characters import CharacterTokenizer, learn_characters
 from headwise.text.han import HanUnits, marker_of
 from headwise.text.pair import TokenizerPair, load_tokenizers
 from headwise.text.piece_training import Watch
-from headwise.text.pieces import learn_pieces
+from headwise.text.pieces import PieceTokenizer, learn_pieces
 from headwise.text.tokenizer import Tokenizer
-from headwise.text.words import learn_words
+from headwise.text.words import WordTokenizer, learn_words
 
 __all__ = [
     "CharacterSettings",
@@ -25,12 +26,13 @@ __all__ = [
     "TokenizerPair",
     "WordSettings",
     "learn_tokenizers",
-    "load_tokenizers",
+    "load_fitting_tokenizers",
 ]
 
 
 Item = TypeVar("Item")
 _BLOCK = 8192
+_TOKENIZERS = {"sentencepiece": PieceTokenizer, "words": WordTokenizer, "characters": CharacterTokenizer}
 
 
 class SentencePieceSettings(Settings):
@@ -89,6 +91,19 @@ class CharacterSettings(Settings):
 
 
 TextSettings = Annotated[SentencePieceSettings | WordSettings | CharacterSettings, pydantic.Field(discriminator="kind")]
+
+
+def load_fitting_tokenizers(directory: Path, settings: TextSettings) -> TokenizerPair:
+    """Saved tokenizers of the kind that the recipe beside them asks for."""
+    pair = load_tokenizers(directory)
+    for tokenizer in (pair.source, pair.target):
+        if not isinstance(tokenizer, _TOKENIZERS[settings.kind]):
+            raise CheckpointError(
+                f"does not hold a tokenizer of kind {settings.kind!r}, which the recipe asks for; use another copy of the model",
+                f"其中不是配方所要的 {settings.kind!r} 分词器；请使用模型的其他副本",
+                file=directory,
+            )
+    return pair
 
 
 def learn_tokenizers(
