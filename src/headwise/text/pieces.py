@@ -23,16 +23,13 @@ import sentencepiece
 from headwise.errors import CheckpointError, DataError, SettingsError, UsageError
 from headwise.storage import write_bytes, write_json
 from headwise.text.han import BOUNDARY
+from headwise.text.piece_bounds import MAX_PIECES, is_bounded
 from headwise.text.piece_training import PieceTrainingError, Watch, train_pieces
 from headwise.text.tokenizer import BOS, EOS, NUM_SPECIAL, PAD, UNKNOWN, UNKNOWN_TEXT, WORD_START
 
 MODEL_FILE = "pieces.model"
 DESCRIPTION_FILE = "pieces.json"
 MAX_MODEL_BYTES = 32 << 20
-MAX_PIECES = 1_000_000
-"""As many as a recipe may ask for (text.size): sentencepiece takes 240 bytes of memory for each, 240 MB in all."""
-MAX_OTHER_BYTES = 1 << 20
-"""Of what is no piece: how it was trained and the table of normalisation (a quarter of a megabyte)."""
 _ESCAPE = "\uf8fe"
 _SMALL_BATCH = 32
 _MAX_WORDS, _MAX_WORD_LENGTH = 1 << 17, 64
@@ -213,7 +210,7 @@ def load_pieces(directory: Path, *, reversible: bool) -> PieceTokenizer:
     """A saved model; the caller has checked the manifest, because sentencepiece loads flipped bits unnoticed."""
     path = directory / MODEL_FILE
     with contextlib.suppress(OSError, RuntimeError):
-        if 0 < path.stat().st_size <= MAX_MODEL_BYTES and _is_bounded(model := path.read_bytes()):
+        if 0 < path.stat().st_size <= MAX_MODEL_BYTES and is_bounded(model := path.read_bytes()):
             return PieceTokenizer(model, reversible=reversible)
     raise CheckpointError(
         f"is not a sentencepiece model of at most {MAX_MODEL_BYTES:,} bytes and {MAX_PIECES:,} pieces; use another copy of "
@@ -221,44 +218,3 @@ def load_pieces(directory: Path, *, reversible: bool) -> PieceTokenizer:
         f"不是（不超过 {MAX_MODEL_BYTES:,} 字节、{MAX_PIECES:,} 个词元的）sentencepiece 模型；请使用模型的其他副本",
         file=path,
     )
-
-
-def _is_bounded(model: bytes) -> bool:
-    """Whether a model takes bounded memory to parse: two bytes of an empty message become a hundred.
-
-    The fields of the outermost message are counted without making objects of them: field 1 is a piece.
-    """
-    place, num_pieces, other_bytes = 0, 0, 0
-    try:
-        while place < len(model):
-            key, start = _read_varint(model, place)
-            match key & 7:
-                case 0:
-                    _, place = _read_varint(model, start)
-                case 1:
-                    place = start + 8
-                case 2:
-                    length, start = _read_varint(model, start)
-                    place = start + length
-                case 5:
-                    place = start + 4
-                case _:
-                    return False
-            is_piece = key >> 3 == 1
-            num_pieces += is_piece
-            other_bytes += 0 if is_piece else place - start
-            if num_pieces > MAX_PIECES or other_bytes > MAX_OTHER_BYTES:
-                return False
-    except IndexError:
-        return False
-    return place == len(model)
-
-
-def _read_varint(model: bytes, place: int) -> tuple[int, int]:
-    """A number of the format (seven bits a byte, the lowest first), and where the next thing begins."""
-    value, shift = 0, 0
-    while model[place] & 0x80 and shift < 63:
-        value |= (model[place] & 0x7F) << shift
-        shift += 7
-        place += 1
-    return value | model[place] << shift, place + 1
