@@ -34,7 +34,7 @@ from headwise.tasks.pocket_test import (
 from headwise.tasks.recipe import load_translation_recipe
 from headwise.tasks.training_run import train
 from headwise.tasks.translator import Translator
-from headwise.training.run_directory import lock_is_held
+from headwise.training.run_lock import lock_is_held
 
 NUM_TEST_SENTENCES = 500
 NUM_ALIGNED_SENTENCES = 200

@@ -149,7 +149,10 @@ def test_names_of_columns_are_noted_or_left_out(headwise: Headwise) -> None:
         ("training.stepz=3", "training.stepz: unknown key; did you mean 'steps'?"),
         ("training=5", "training: must be `key: value` parts, not 5"),
         ("decoding.kind=bem", "no kind 'bem'; choose one of 'greedy', 'beam', 'sampling'; did you mean 'beam'?"),
-        ("data.train=known:multi30/x", "no known corpus is called 'multi30/x'; choose one of multi30k"),
+        (
+            "data.train=known:multi30/x",
+            "no known corpus is called 'multi30/x'; did you mean 'multi30k'? choose one of multi30k",
+        ),
         ("data.train=pocket:trian", "data.train.0.split: must be 'train', 'valid', 'test' or 'unseen', not 'trian'"),
     ],
 )
@@ -163,10 +166,10 @@ def test_all_problems_are_listed_at_once_in_both_languages(headwise: Headwise) -
     wrong = ["model.dimm=3", "training.steps=ten", "training.seed=-1", "data.row_tokens=100", "training.precision=fp16"]
     answer = train(headwise, *wrong)
     assert answer.status == 2
-    assert "pocket.yaml: 5 problems in the settings:" in answer.err
+    assert "headwise: error: overrides (key.path=value): 5 problems in the settings:" in answer.err
     assert answer.err.count("\n  - ") == 5
     chinese = train(headwise, *wrong, language="zh").err
-    assert "设置有 5 处问题" in chinese
+    assert "覆盖项（key.path=value）: 设置有 5 处问题" in chinese
     assert "training.steps：必须是整数，而不是 'ten'" in chinese
     assert "Input should" not in answer.err + chinese
 

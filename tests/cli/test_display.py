@@ -84,3 +84,36 @@ def test_a_table_is_tabs_for_programs_and_lines_for_people(monkeypatch: pytest.M
     print_table(("a", "b"), [("1", "[x]")], title="t")
     assert "│" in terminal.getvalue()
     assert "[x]" in terminal.getvalue(), "text is shown as it is, not read as markup"
+
+
+def test_a_count_ends_with_its_last_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """15,000 pairs in blocks of 8,192, read within a second: one line with the whole number."""
+    stream, now = io.StringIO(), [0.0]
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(display.time, "monotonic", lambda: now[0])
+    with TrainingDisplay() as shown:
+        shown.count("training pairs", 8192, None)
+        shown.count("training pairs", 15000, None)
+        shown.count("validation pairs", 200, None)
+        shown.note("read 15,000 pairs")
+        for number in range(1, 4):
+            now[0] += 6.0
+            shown.count("lines", number, 3)
+    assert stream.getvalue().splitlines() == [
+        "training pairs: 15,000",
+        "validation pairs: 200",
+        "read 15,000 pairs",
+        "lines: 3 / 3",
+    ]
+
+
+def test_a_count_of_known_length_says_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, now = io.StringIO(), [0.0]
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(display.time, "monotonic", lambda: now[0])
+    with TrainingDisplay() as shown:
+        for number in range(9):
+            now[0] = 6.0 * number
+            shown.count("lines", 100 * number, 1000)
+    # After 12 s 200 of 1,000 lines are done: 48 s for the other 800.
+    assert stream.getvalue().splitlines()[0] == "lines: 200 / 1,000 · left 0:48"

@@ -13,7 +13,7 @@ import pytest
 from headwise.language import say
 from headwise.storage import write_sealed_json
 from headwise.tasks import bundle_summary, diagnosis
-from headwise.training.run_directory import release_lock, take_lock
+from headwise.training.run_lock import release_lock, take_lock
 from tests.cli.conftest import Answer, Headwise
 from tests.survival.damage import flip_bit
 

@@ -64,6 +64,12 @@ def test_without_a_command_the_help_is_shown(headwise: Headwise) -> None:
             "headwise data fetch: unrecognized arguments: --jsn; did you mean '--json'?",
         ),
         (["--lnag", "zh"], "did you mean '--lang'?"),
+        (
+            ["train", "pocket", "--steps", "20"],
+            "--steps; a value of the recipe is changed without dashes: training.steps=20; see",
+        ),
+        (["plan", "pocket", "--steps=20"], "a value of the recipe is changed without dashes: training.steps=20; see"),
+        (["translate", "--model", "x", "--steps", "20"], "unrecognized arguments: --steps; did you mean '--set'?; see"),
         (["translate", "--mod", "x"], "unrecognized arguments: --mod; did you mean '--model'?"),
         (["translate", "--model", "x", "file", "another"], "headwise translate: unrecognized arguments: another"),
         (["translate"], "the following arguments are required: --model; see `headwise translate --help`"),

@@ -3,7 +3,7 @@
 import gzip
 import json
 import sys
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 
 import pytest
@@ -136,3 +136,36 @@ def test_one_line_too_long_does_not_lose_the_others(headwise: Headwise, tiny_run
 def test_a_wrong_model_is_told_before_a_wrong_text(headwise: Headwise) -> None:
     answer = headwise("translate", "--model", "runs/nope", "x")
     assert (answer.status, "runs/nope: is not a model" in answer.err) == (3, True)
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_of_a_file_is_shown_on_a_terminal_while_translations_go_elsewhere(
+    headwise: Headwise, tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("in.txt").write_bytes(CONTENT)
+    for words, is_shown in ((["in.txt"], True), (["--text", "The cat sleeps."], False)):
+        stream = Terminal()
+        monkeypatch.setattr(sys, "stderr", stream)
+        assert headwise("translate", "--model", tiny_run, *words).status == 0
+        assert ("lines translated: 6 / 6" in stream.getvalue()) == is_shown
+    monkeypatch.setattr(sys, "stderr", StringIO())
+    assert headwise("translate", "--model", tiny_run, "in.txt").status == 0
+    assert "lines translated" not in sys.stderr.getvalue()  # type: ignore[attr-defined]
+
+
+def test_another_search_than_the_models_own_is_told(headwise: Headwise, tiny_run: Path) -> None:
+    model = ["translate", "--model", tiny_run, "--text", "The cat sleeps."]
+    told = headwise(*model, "--n-best", "2")
+    assert "this model searches greedily, which has one candidate; --n-best searches by beam instead" in told.err
+    assert "该模型用贪心搜索" in headwise("--lang", "zh", *model, "--n-best", "2").err
+    assert "searches" not in headwise(*model, "--n-best", "2", "--set", "kind=beam").err
+    assert "searches" not in headwise(*model).err
+
+
+def test_a_key_of_another_search_is_named(headwise: Headwise, tiny_run: Path) -> None:
+    answer = headwise("translate", "--model", tiny_run, "--text", "a", "--set", "sise=8")
+    assert (answer.status, "did you mean 'size' of kind: beam?" in answer.err) == (2, True), answer.err

@@ -190,3 +190,11 @@ def test_a_server_may_not_lead_away_from_https() -> None:
     followed = handler.redirect_request(request, None, 302, "Found", {}, "https://example.org/y")
     assert followed.full_url == "https://example.org/y"
     assert any(isinstance(one, known._SafeRedirects) for one in known._OPENER.handlers)
+
+
+def test_the_nearest_name_of_a_corpus_is_proposed() -> None:
+    with pytest.raises(UsageError, match=r"'maed'; did you mean 'made'\? choose one of made") as caught:
+        find_corpus("maed")
+    assert "是否想写 'made'？可选：made" in caught.value.zh
+    with pytest.raises(UsageError, match="'qqq'; choose one of"):
+        find_corpus("qqq")

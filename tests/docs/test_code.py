@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from headwise.cli import train
 from headwise.cli.main import build_parser, main
 from headwise.cli.parser import parse
 from headwise.settings import read_yaml
@@ -72,9 +73,12 @@ def test_commands_are_real(page: Page, workspace: Path, capsys: pytest.CaptureFi
 
 def _parsed(command: list[str], where: str, capsys: pytest.CaptureFixture[str]) -> argparse.Namespace:
     try:
-        return parse(build_parser(), command[1:])
+        parsed = parse(build_parser(), command[1:])
     except SystemExit:
         pytest.fail(f"{where}\n{capsys.readouterr().err}")
+    if parsed.command == "train":
+        train.check(parsed)  # finds the recipe of a run that is resumed without one
+    return parsed
 
 
 def _check_settings(parsed: object) -> None:

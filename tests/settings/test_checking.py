@@ -156,3 +156,42 @@ def test_true_is_no_number() -> None:
     with pytest.raises(SettingsError, match=r"shape\.radius: must be a number, not 'false'"):
         check_settings(Drawing, {"size": 3, "shape": {"kind": "circle", "radius": False}})
     assert check_settings(Drawing, {"size": 3, "filled": False}).filled is False
+
+
+class Disc(Settings):
+    """A disk, as it is also written."""
+
+    kind: Literal["disc"] = "disc"
+
+
+class Picture(Settings):
+    shape: Annotated[Square | Disc, pydantic.Field(discriminator="kind")] = Square()
+
+
+def test_another_name_of_a_kind_is_known_by_its_description() -> None:
+    """Nearer than any name that looks alike."""
+    with pytest.raises(SettingsError, match=r"no kind 'disk'; choose one of 'square', 'disc'; did you mean 'disc'[?]"):
+        check_settings(Picture, {"shape": {"kind": "disk"}})
+    with pytest.raises(SettingsError, match=r"no kind 'written'; .* did you mean 'disc'[?]"):
+        check_settings(Picture, {"shape": {"kind": "written"}})
+
+
+def test_a_key_that_looks_like_one_of_another_kind() -> None:
+    with pytest.raises(
+        SettingsError, match=r"shape.raduis: unknown key; did you mean 'radius' of kind: circle[?] known"
+    ):
+        check_settings(Drawing, {"size": 1, "shape": {"kind": "square", "raduis": 2}})
+
+
+def test_problems_that_an_override_made_are_told_as_its_own() -> None:
+    before = {"size": "ten"}
+    with pytest.raises(SettingsError) as caught:
+        check_settings(Drawing, {**before, "title": 3}, file="my.yaml", before=before)
+    assert str(caught.value).splitlines() == [
+        "my.yaml: 2 problems in the settings:",
+        "  - in the overrides: title: must be a text, not 3",
+        "  - size: must be a whole number, not 'ten'",
+    ]
+    with pytest.raises(SettingsError, match="1 problem in the settings") as caught:
+        check_settings(Drawing, {"size": 1, "title": 3}, file="my.yaml", before={"size": 1})
+    assert str(caught.value).startswith("overrides (key.path=value): 1 problem")

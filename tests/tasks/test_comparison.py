@@ -21,7 +21,7 @@ from headwise.tasks.comparison_plan import Run, plan_comparison
 from headwise.tasks.comparison_runs import finished_results, last_step
 from headwise.tasks.comparison_table import ComparisonResult, VariantResult, as_markdown
 from headwise.tasks.recipe import write_recipe
-from headwise.training.run_directory import release_lock, take_lock
+from headwise.training.run_lock import release_lock, take_lock
 from tests.tasks.test_training_run import Watcher
 from tests.tasks.tiny import OVERRIDES
 

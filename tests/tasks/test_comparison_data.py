@@ -14,7 +14,7 @@ from headwise.tasks.comparison import compare
 from headwise.tasks.comparison_data import prepare_runs
 from headwise.tasks.comparison_plan import Run, plan_comparison
 from headwise.tasks.training_run import prepare
-from headwise.training.run_directory import release_lock, take_lock
+from headwise.training.run_lock import release_lock, take_lock
 from tests.tasks.test_training_run import Watcher
 from tests.tasks.tiny import OVERRIDES
 

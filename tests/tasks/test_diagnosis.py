@@ -18,7 +18,7 @@ from headwise.tasks.running import train
 from headwise.tasks.translator import Translator
 from headwise.tasks.word_reading import load_word_reader
 from headwise.tasks.word_vector_run import load_word_vectors
-from headwise.training.run_directory import release_lock, take_lock
+from headwise.training.run_lock import release_lock, take_lock
 from tests.survival.damage import flip_bit
 from tests.tasks.every_task import recipe_of, train_every_task
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from headwise.errors import SettingsError
-from headwise.tasks.recipe_files import find_recipe
+from headwise.tasks.recipe_files import find_keys, find_recipe
 
 
 def test_a_recipe_is_found_by_path_and_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,3 +33,9 @@ def test_a_name_that_is_no_recipe(name: str, message: str, tmp_path: Path, monke
 def test_a_directory_is_no_recipe(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="is a directory; a recipe is a YAML file"):
         find_recipe(tmp_path)
+
+
+def test_keys_are_found_in_the_shipped_recipes() -> None:
+    assert find_keys("steps") == ["training.steps"]
+    assert "training.seed" in find_keys("seed")
+    assert find_keys("nothing_of_ours") == []

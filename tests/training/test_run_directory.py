@@ -11,7 +11,8 @@ from headwise.storage import MANIFEST
 from headwise.training import checkpoints
 from headwise.training.journal import read_journal
 from headwise.training.loop import train
-from headwise.training.run_directory import RunDirectory, lock_is_held, needed_steps
+from headwise.training.run_directory import RunDirectory, needed_steps
+from headwise.training.run_lock import lock_is_held
 from tests.training.tiny import TinyBatches, TinyTrainable, tiny_settings
 
 RECIPE = {"model": {"dim": 11, "layers": [{"heads": 1}]}, "training": {"steps": 20, "seed": 7, "time_limit": None}}

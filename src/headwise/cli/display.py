@@ -58,6 +58,10 @@ class TrainingDisplay:
         self._live: Live | None = None
         self._last_line = -PLAIN_SECONDS
         self._rate = 0.0
+        self._counted = ""
+        self._began = 0.0
+        self._held_back = ""
+        """A count that was not printed, because another one came before; the last one of all is."""
 
     def __enter__(self) -> Self:
         return self
@@ -72,8 +76,23 @@ class TrainingDisplay:
         self.console.print(text, soft_wrap=True)
 
     def count(self, label: str, done: int, total: int | None) -> None:
-        share = "" if total is None else f" / {total:,}"
-        self._show(f"{label}: {done:,}{share}", done, total, ended=total is not None and done >= total)
+        now = time.monotonic()
+        if label != self._counted:
+            self._finish_count()
+            # What is done within seconds is told once, with its last number.
+            self._counted, self._began, self._last_line = label, now, now
+        line = f"{label}: {done:,}"
+        if total is not None:
+            line += f" / {total:,}"
+            if 0 < done < total and now - self._began >= 1:
+                line += f" · {say('left', '剩余')} {clock((now - self._began) * (total - done) / done)}"
+        self._held_back = line
+        self._show(line, done, total, ended=total is not None and done >= total)
+
+    def _finish_count(self) -> None:
+        if self._held_back and not self.console.is_terminal:
+            self.console.print(self._held_back, soft_wrap=True)
+        self._held_back, self._counted = "", ""
 
     def training(self, progress: "Progress") -> None:
         # While it validates or saves nothing is trained: the last rate stays on show.
@@ -100,6 +119,7 @@ class TrainingDisplay:
             now = time.monotonic()
             if ended or now - self._last_line >= PLAIN_SECONDS:
                 self._last_line = now
+                self._held_back = ""
                 self.console.print(line, soft_wrap=True)
             return
         row = Table.grid(padding=(0, 1))
@@ -113,6 +133,7 @@ class TrainingDisplay:
         self._live.update(row)
 
     def _stop(self) -> None:
+        self._finish_count()
         if self._live is not None:
             self._live.stop()
             self._live = None

@@ -108,11 +108,13 @@ class Parser(argparse.ArgumentParser):
             action.help += action.type.note()
         return super()._add_action(action)
 
-    def error(self, message: str) -> NoReturn:
+    def error(self, message: str, *, meant: str = "") -> NoReturn:
+        """Print what is wrong and what was `meant`, as far as it can be guessed, and leave with status 2."""
         self.print_usage(sys.stderr)
         hint = say(f"see `{self.prog} --help`", f"参见 `{self.prog} --help`")
         self.exit(
-            2, f"{self.prog}: {say(message, _in_chinese(message))}{self._guess(message)}{say('; ', '；')}{hint}\n"
+            2,
+            f"{self.prog}: {say(message, _in_chinese(message))}{meant or self._guess(message)}{say('; ', '；')}{hint}\n",
         )
 
     def _guess(self, message: str) -> str:
@@ -152,6 +154,22 @@ def find_leaf(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse
     return parser
 
 
+def _name_override(leaf: argparse.ArgumentParser, given: Sequence[str], word: str) -> str:
+    """`--steps 20` for `training.steps=20`: the override that was meant, if recipes have such a key."""
+    if not any(action.dest == "overrides" for action in leaf._actions):
+        return ""
+    from headwise.tasks.recipe_files import find_keys
+
+    option, _, value = word.partition("=")
+    after = list(given[given.index(word) + 1 :])
+    value = value or (after[0] if after and not after[0].startswith("-") and "=" not in after[0] else "…")
+    paths = find_keys(option.removeprefix("--").replace("-", "_"))
+    if not paths:
+        return ""
+    meant = say(" or ", " 或 ").join(f"{path}={value}" for path in paths)
+    return say(f"; a value of the recipe is changed without dashes: {meant}", f"；修改配方中的值不加横线：{meant}")
+
+
 def parse(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Namespace:
     """argparse takes positionals in one piece only; `key.path=value` may also stand behind options.
 
@@ -161,7 +179,8 @@ def parse(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Nam
     known = {option for action in (*parser._actions, *leaf._actions) for option in action.option_strings}
     for word in given[: given.index("--")] if "--" in given else given:
         if word.startswith("--") and " " not in word and word.partition("=")[0] not in known:
-            leaf.error(f"unrecognized arguments: {word}")
+            assert isinstance(leaf, Parser)
+            leaf.error(f"unrecognized arguments: {word}", meant=_name_override(leaf, given, word))
     parsed, rest = parser.parse_known_args(given)
     takes_overrides = any(action.dest == "overrides" for action in leaf._actions)
     unknown = [word for word in rest if word.startswith("-") or not takes_overrides]

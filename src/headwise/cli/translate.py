@@ -2,129 +2,26 @@
 
 import argparse
 import json
+import logging
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
-from headwise.cli.parser import add_computing, positive
-from headwise.cli.paths import Model, OutputFile, TextFile
+from headwise.cli.paths import ExistingRun
+from headwise.cli.translate_options import add_parser
 from headwise.errors import UsageError
 from headwise.language import say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from headwise.cli.display import TrainingDisplay
     from headwise.decoding.choices import DecodingSettings
     from headwise.explorer.traces import Trace
     from headwise.tasks.line_translation import Line, TranslatedLine
     from headwise.tasks.translator import Translation, Translator
 
-
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser(
-        "translate",
-        help=say("translate a file, standard input, or what you type", "翻译文件、标准输入或键入的句子"),
-        description=say(
-            "One sentence a line in, one translation a line out; empty lines stay empty, order is kept. "
-            "Without FILE: standard input, or a prompt if that is a terminal.\n\n"
-            "  headwise translate --model runs/demo/model\n"
-            "  headwise translate --model runs/demo/model book.en > book.de\n"
-            "  headwise translate --model runs/demo/model --text 'The dog is old.' --attention attention.html\n"
-            "  echo 'The dog is old.' | headwise translate --model runs/demo/model --n-best 3",
-            "每行一句输入，每行一句译文；空行保持为空，顺序不变。不给 FILE 时读标准输入；若为终端则逐句提示。\n\n"
-            "  headwise translate --model runs/demo/model\n"
-            "  headwise translate --model runs/demo/model book.en > book.de\n"
-            "  headwise translate --model runs/demo/model --text 'The dog is old.' --attention attention.html\n"
-            "  echo 'The dog is old.' | headwise translate --model runs/demo/model --n-best 3",
-        ),
-    )
-    parser.add_argument(
-        "file",
-        nargs="?",
-        type=TextFile,
-        metavar="FILE",
-        help=say("text to translate (.gz and .xz too)", "待译文本（可为 .gz、.xz）"),
-    )
-    parser.add_argument(
-        "--text",
-        action="append",
-        default=[],
-        metavar="SENTENCE",
-        help=say("translate this instead of a file; may be repeated", "翻译此句而不读文件；可重复给出"),
-    )
-    parser.add_argument(
-        "--model",
-        required=True,
-        type=Model,
-        metavar="DIR",
-        help=say("a bundle, e.g. runs/demo/model", "模型目录，例如 runs/demo/model"),
-    )
-    parser.add_argument(
-        "--too-long",
-        choices=("split", "empty", "refuse"),
-        default="split",
-        help=say(
-            "a line longer than the model reads: split it and translate its sentences (default), leave its translation empty, or refuse",
-            "超过模型可读长度的行：拆成句子分别翻译（split，默认）、译文留空（empty）或报错停止（refuse）",
-        ),
-    )
-    _add_wishes(parser)
-    add_computing(parser)
-    _add_output(parser)
-
-
-def _add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--attention",
-        type=OutputFile,
-        metavar="FILE",
-        help=say(
-            "also write what every layer and head looked at: FILE.html to explore, FILE.png to see, FILE.json for the numbers",
-            "同时写出每层每头的注意力：FILE.html 可浏览，FILE.png 为图片，FILE.json 为数值",
-        ),
-    )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help=say("one JSON object a line: text, score, n-best, alignment", "每行一个 JSON：译文、得分、候选、对齐"),
-    )
-
-
-def _add_wishes(parser: argparse.ArgumentParser) -> None:
-    """What the translation shall be like."""
-    parser.add_argument(
-        "--set",
-        dest="changes",
-        action="append",
-        default=[],
-        metavar="key=value",
-        help=say(
-            "change one decoding value, e.g. --set kind=beam --set size=8",
-            "修改一个解码值，例如 --set kind=beam --set size=8",
-        ),
-    )
-    parser.add_argument("--prefix", metavar="TEXT", help=say("every translation starts with this", "译文以此开头"))
-    parser.add_argument(
-        "--forbid",
-        action="append",
-        default=[],
-        metavar="PHRASE",
-        help=say("never write this word or phrase", "译文中不得出现"),
-    )
-    parser.add_argument(
-        "--require",
-        action="append",
-        default=[],
-        metavar="PHRASE",
-        help=say("always write this word or phrase", "译文中必须出现"),
-    )
-    parser.add_argument(
-        "--n-best",
-        type=positive,
-        default=1,
-        metavar="N",
-        help=say("the N best of each line, as: line number, score, text", "每行给出 N 个最佳译文：行号、得分、译文"),
-    )
+__all__ = ["add_parser", "check", "converse", "run"]
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -137,6 +34,8 @@ def check(arguments: argparse.Namespace) -> None:
             "--attention was given but no text; give the sentence with --text, in a FILE or through a pipe",
             "给出了 --attention 却没有文本；请用 --text 给出句子，或使用文件、管道",
         )
+    if arguments.checkpoint is not None:
+        arguments.model = ExistingRun(arguments.model)  # it may have no model yet
     if arguments.text and arguments.file is not None:
         raise UsageError(
             f"--text and the file {arguments.file} were both given; give one of them",
@@ -151,9 +50,8 @@ def _asks(arguments: argparse.Namespace) -> bool:
 
 def run(arguments: argparse.Namespace) -> int:
     from headwise.tasks.line_translation import translate_lines
-    from headwise.tasks.translator import Translator
 
-    translator = Translator.load(arguments.model, device=arguments.device, precision=arguments.precision)
+    translator = _load(arguments)
     lines = None if _asks(arguments) else _lines(arguments)
     decoding = translator.settings(_changes(arguments, kind=translator.recipe.decoding.kind))
     if lines is None:
@@ -167,6 +65,14 @@ def run(arguments: argparse.Namespace) -> int:
         alignment=arguments.json,
         attention=looking is not None,
     )
+    with _Progress(arguments) as progress:
+        _write(progress.watch(stream), arguments, looking)
+    if looking is not None:
+        looking.write()
+    return 0
+
+
+def _write(stream: "Iterable[TranslatedLine]", arguments: argparse.Namespace, looking: "_Looking | None") -> None:
     for number, line in enumerate(stream, start=1):
         if looking is not None:
             looking.add(line)
@@ -178,9 +84,25 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             sys.stdout.write(line.translation.text + "\n")
         sys.stdout.flush()
-    if looking is not None:
-        looking.write()
-    return 0
+
+
+def _load(arguments: argparse.Namespace) -> "Translator":
+    from headwise.tasks.bundle import load_bundle
+    from headwise.tasks.checkpoint_bundle import load_checkpoint_bundle
+    from headwise.tasks.translator import Translator
+
+    if arguments.checkpoint is None:
+        bundle = load_bundle(arguments.model)
+    else:
+        bundle = load_checkpoint_bundle(Path(arguments.model), arguments.checkpoint)
+        step = bundle.results["steps"]
+        sys.stderr.write(
+            say(
+                f"{arguments.model}: weights of step {step:,} of {bundle.recipe.training.steps:,}\n",
+                f"{arguments.model}：第 {step:,} 步的权重（共 {bundle.recipe.training.steps:,} 步）\n",
+            )
+        )
+    return Translator(bundle, device=arguments.device, precision=arguments.precision)
 
 
 def _lines(arguments: argparse.Namespace) -> "Iterable[Line]":
@@ -189,6 +111,34 @@ def _lines(arguments: argparse.Namespace) -> "Iterable[Line]":
     if arguments.text:
         return [Line(text, "--text", number) for number, text in enumerate(arguments.text, start=1)]
     return read_places(None if arguments.file is None else Path(arguments.file))
+
+
+class _Progress:
+    """Lines done and time left on the terminal, where the translations themselves go to a file."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._file = arguments.file
+        self._is_shown = arguments.file is not None and sys.stderr.isatty() and not sys.stdout.isatty()
+        self._display: TrainingDisplay | None = None
+
+    def __enter__(self) -> Self:
+        from headwise.cli.display import TrainingDisplay
+
+        self._display = TrainingDisplay().__enter__() if self._is_shown else None
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._display is not None:
+            self._display.__exit__(*error)
+
+    def watch(self, stream: "Iterable[TranslatedLine]") -> "Iterator[TranslatedLine]":
+        from headwise.tasks.files import read_lines_or_none
+
+        total = sum(1 for _ in read_lines_or_none(Path(self._file))) if self._display is not None else 0
+        for number, line in enumerate(stream, start=1):
+            yield line
+            if self._display is not None:
+                self._display.count(say("lines translated", "已译行数"), number, total)
 
 
 class _Looking:
@@ -222,12 +172,24 @@ def _changes(arguments: argparse.Namespace, *, kind: str) -> list[str]:
     if (arguments.n_best > 1 or arguments.require) and kind == "greedy":
         # Greedy search has one candidate and cannot plan; a beam is what was asked for, unless --set says otherwise.
         changes.insert(0, "kind=beam")
+        if not any(change.startswith("kind=") for change in arguments.changes):
+            _tell_beam("--n-best" if arguments.n_best > 1 else "--require")
     if arguments.n_best > 1:
         changes.append(f"num_best={arguments.n_best}")
     for key, wish in (("prefix", arguments.prefix), ("forbidden", arguments.forbid), ("required", arguments.require)):
         if wish:
             changes.append(f"{key}={json.dumps(wish)}")
     return changes
+
+
+def _tell_beam(option: str) -> None:
+    logging.getLogger(__name__).warning(
+        "%s",
+        say(
+            f"this model searches greedily, which has one candidate; {option} searches by beam instead (--set size=8 changes its size)",
+            f"该模型用贪心搜索，只有一个候选；{option} 改用束搜索（--set size=8 可改束宽）",
+        ),
+    )
 
 
 def _write_candidates(translation: "Translation", number: int) -> None:

@@ -7,6 +7,7 @@ we made ourselves, or that nobody serves as they are, have no address: whoever m
 Tested against: a mirror on disk, a local server that sends the right bytes, wrong bytes, too many bytes.
 """
 
+import difflib
 import io
 import os
 import urllib.error
@@ -75,10 +76,12 @@ def find_corpus(name: str) -> KnownCorpusEntry:
     for corpus in CORPORA:
         if corpus.name == name.partition("/")[0]:
             return corpus
-    names = ", ".join(corpus.name for corpus in CORPORA)
+    names = [corpus.name for corpus in CORPORA]
+    near = difflib.get_close_matches(name.partition("/")[0], names, n=1)
+    hint = (f"did you mean {near[0]!r}? ", f"是否想写 {near[0]!r}？") if near else ("", "")
     raise UsageError(
-        f"no known corpus is called {name!r}; choose one of {names}",
-        f"没有名为 {name!r} 的已知语料；可选：{names}",
+        f"no known corpus is called {name!r}; {hint[0]}choose one of {', '.join(names)}",
+        f"没有名为 {name!r} 的已知语料；{hint[1]}可选：{'、'.join(names)}",
     )
 
 

@@ -10,7 +10,8 @@ from typing import Any, TypeVar, get_args
 import pydantic
 
 from headwise.errors import SettingsError
-from headwise.settings.problems import describe_problems
+from headwise.language import say
+from headwise.settings.problems import Problem, describe_problems
 
 
 class Settings(pydantic.BaseModel):
@@ -46,16 +47,23 @@ SettingsType = TypeVar("SettingsType", bound=pydantic.BaseModel)
 
 
 def check_settings(
-    kind: type[SettingsType], data: Mapping[str, Any], *, file: Path | str | None = None
+    kind: type[SettingsType],
+    data: Mapping[str, Any],
+    *,
+    file: Path | str | None = None,
+    before: Mapping[str, Any] | None = None,
 ) -> SettingsType:
     """A validated settings value, or one error that lists every problem with its dotted path.
 
-    A validator that raises SettingsError(en, zh) is heard in both languages.
+    A validator that raises SettingsError(en, zh) is heard in both languages. `before` is what stands in the file, where `data` was
+    changed by overrides: problems that the file does not have are those of the overrides, and are told as such.
     """
     try:
         return kind.model_validate(data)
     except pydantic.ValidationError as error:
         problems = describe_problems(kind, error)
+        if before is not None:
+            file, problems = _attribute(problems, _problems_of(kind, before), file)
         count, shown = len(problems), problems[:MAX_SHOWN]
         more = (
             ("", "")
@@ -69,3 +77,26 @@ def check_settings(
             f"设置有 {count} 处问题：\n" + "\n".join(f"  - {one.zh}" for one in shown) + more[1],
             file=file,
         ) from error
+
+
+def overrides_name() -> str:
+    """What a message names instead of a file, where the mistake is in what was changed of it."""
+    return say("overrides (key.path=value)", "覆盖项（key.path=value）")
+
+
+def _problems_of(kind: type[pydantic.BaseModel], data: Mapping[str, Any]) -> set[str]:
+    try:
+        kind.model_validate(data)
+    except pydantic.ValidationError as error:
+        return {problem.en for problem in describe_problems(kind, error)}
+    return set()
+
+
+def _attribute(
+    problems: list[Problem], old: set[str], file: Path | str | None
+) -> tuple[Path | str | None, list[Problem]]:
+    """Where the problems are to be looked for; if in both places, each new one says that it is of the overrides."""
+    if not any(problem.en in old for problem in problems):
+        return overrides_name(), problems
+    mark = Problem("in the overrides: ", "覆盖项：")
+    return file, [one if one.en in old else Problem(mark.en + one.en, mark.zh + one.zh) for one in problems]

@@ -5,6 +5,7 @@ refused with its alternatives, an unknown key with the nearest known one, the ki
 """
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -85,7 +86,8 @@ def _describe(kind: SettingsClass, problem: Any) -> Problem:
             return Problem(f"{path}: is required, but not there", f"{path}：必须给出")
         case "union_tag_invalid":
             tag, tags = context["tag"], context["expected_tags"]
-            near = difflib.get_close_matches(tag, [name.strip(" '") for name in tags.split(",")], n=1)
+            near = _described_as(kind, parts, tag)
+            near = near or difflib.get_close_matches(tag, [name.strip(" '") for name in tags.split(",")], n=1)
             hint = (f"; did you mean {near[0]!r}?", f"；是否想写 {near[0]!r}？") if near else ("", "")
             return Problem(
                 f"{path}: no kind {tag!r}; choose one of {tags}{hint[0]}",
@@ -130,6 +132,15 @@ def _unknown_key(path: str, key: str, allowed: Sequence[SettingsClass], others: 
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
     if near:
         return Problem(f"{path}: unknown key; did you mean {near[0]!r}?", f"{path}：未知的键；是否想写 {near[0]!r}？")
+    # `sise` where the kind has no size, but another kind has.
+    elsewhere = {name: str(_tag(one)) for one in others for name in one.model_fields}
+    near = difflib.get_close_matches(key, elsewhere, n=1, cutoff=0.7)
+    if near:
+        owner = elsewhere[near[0]]
+        return Problem(
+            f"{path}: unknown key; did you mean {near[0]!r} of kind: {owner}? known here: {', '.join(known)}",
+            f"{path}：未知的键；是否想写 kind: {owner} 的 {near[0]!r}？这里可用：{'、'.join(known)}",
+        )
     return Problem(
         f"{path}: unknown key; known here: {', '.join(known)}", f"{path}：未知的键；这里可用：{'、'.join(known)}"
     )
@@ -173,13 +184,23 @@ def walk(kind: SettingsClass, location: Sequence[Any]) -> tuple[list[Any], list[
     return parts, candidates, others
 
 
+def _described_as(kind: SettingsClass, parts: Sequence[Any], name: str) -> list[str]:
+    """The kind whose description uses another name of the same thing: SwiGLU is `gated`."""
+    found = [one for one in _types_at(kind, parts) if re.search(rf"\b{re.escape(name)}\b", one.__doc__ or "", re.I)]
+    return [str(_tag(one)) for one in found[:1]]
+
+
 def _kinds_at(kind: SettingsClass, parts: Sequence[Any]) -> set[Any]:
     """The kinds one may choose from at a path."""
+    return {_tag(one) for one in _types_at(kind, parts)}
+
+
+def _types_at(kind: SettingsClass, parts: Sequence[Any]) -> list[SettingsClass]:
     candidates = [kind]
     for part in parts:
         fields = [one.model_fields[part] for one in candidates if part in one.model_fields]
         candidates = [model for field in fields for model in _models_in(field.annotation)]
-    return {_tag(one) for one in candidates}
+    return candidates
 
 
 def _tag(kind: SettingsClass) -> Any:

@@ -24,7 +24,7 @@ from headwise.tasks.preflight import check_lengths, check_start
 from headwise.tasks.recipe import Recipe
 from headwise.tasks.training_run import prepare
 from headwise.training.precision import choose_device
-from headwise.training.run_directory import lock_is_held
+from headwise.training.run_lock import lock_is_held
 
 FOLDER = "prepared"
 

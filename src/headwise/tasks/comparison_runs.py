@@ -30,7 +30,7 @@ from headwise.tasks.comparison_plan import Run
 from headwise.tasks.events import Events
 from headwise.tasks.recipe import check_recipe as read_recipe
 from headwise.tasks.recipe import complete_recipe, write_recipe
-from headwise.training.run_directory import lock_is_held
+from headwise.training.run_lock import lock_is_held
 from headwise.training.run_recipe import FILE as RECIPE
 from headwise.training.run_recipe import check_recipe, read_run_recipe
 

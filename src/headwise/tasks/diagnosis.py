@@ -31,7 +31,7 @@ from headwise.training.averaging import KIND as SNAPSHOT
 from headwise.training.checkpoints import KIND as CHECKPOINT
 from headwise.training.checkpoints import verify_checkpoint
 from headwise.training.remains import LATEST, damaged_latest, describe_remains, newest_named, require_checkpoints
-from headwise.training.run_directory import lock_is_held
+from headwise.training.run_lock import lock_is_held
 from headwise.training.run_recipe import FILE as RECIPE
 from headwise.training.run_recipe import read_run_recipe, where_a_copy_is
 

@@ -19,7 +19,7 @@ from headwise.errors import SettingsError
 from headwise.models.choices import EncoderDecoderSettings, ModelSettings
 from headwise.models.limits import check_buckets, check_rows, source_limits, target_limits
 from headwise.models.recurrent_choices import RecurrentTranslatorSettings
-from headwise.settings import Settings, apply_overrides, check_settings, read_settings_file
+from headwise.settings import Settings, apply_overrides, check_settings, overrides_name, read_settings_file
 from headwise.tasks.arguments import require_texts
 from headwise.tasks.bidirectional_recipe import BidirectionalRecipe
 from headwise.tasks.label_recipe import LabelRecipe
@@ -121,7 +121,8 @@ TASKS = (
 def load_recipe(name: str | Path, overrides: Sequence[str] = ()) -> AnyRecipe:
     """A checked recipe of any task from a path or a shipped name, with `key.path=value` changes."""
     path = find_recipe(name)
-    return check_recipe(_change(read_settings_file(path), overrides), file=path)
+    before = read_settings_file(path)
+    return check_recipe(_change(before, overrides), file=path, before=before if overrides else None)
 
 
 def recipe_from(data: dict[str, Any], overrides: Sequence[str] = ()) -> AnyRecipe:
@@ -152,16 +153,18 @@ def _type_of(data: Mapping[str, Any]) -> type[AnyRecipe] | None:
             return None
 
 
-def check_recipe(data: Mapping[str, Any], *, file: Path | str | None = None) -> AnyRecipe:
-    """The recipe of whatever task the data names; without one it is a translation."""
+def check_recipe(
+    data: Mapping[str, Any], *, file: Path | str | None = None, before: Mapping[str, Any] | None = None
+) -> AnyRecipe:
+    """The recipe of whatever task the data names; without one it is a translation. `before`: as it stands in the file."""
     found = _type_of(data)
     if found is None:
         raise SettingsError(
             f"task: must be {' or '.join(map(repr, TASKS))}, not {data['task']!r:.60}",
             f"task：必须是 {' 或 '.join(map(repr, TASKS))}，而不是 {data['task']!r:.60}",
-            file=file,
+            file=file if before is None or before.get("task") == data["task"] else overrides_name(),
         )
-    return check_settings(found, data, file=file)
+    return check_settings(found, data, file=file, before=before)
 
 
 def load_translation_recipe(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:

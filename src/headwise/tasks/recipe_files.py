@@ -4,8 +4,11 @@ Nothing here loads torch: a misspelt recipe is answered at once. What a recipe s
 """
 
 import difflib
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import headwise
 from headwise.errors import SettingsError
@@ -18,6 +21,9 @@ def recipes_directory() -> Path:
     package = Path(headwise.__file__).resolve().parent
     inside = package / "recipes"
     return inside if inside.is_dir() else package.parent.parent / "recipes"
+
+
+MAX_KEYS = 3
 
 
 @dataclass(frozen=True)
@@ -69,3 +75,19 @@ def read_recipe_text(name: str | Path) -> str:
     path = find_recipe(name)
     read_settings_file(path)  # refuses what is too large or not a recipe
     return path.read_text(encoding="utf-8")
+
+
+def find_keys(name: str) -> list[str]:
+    """The dotted paths in the shipped recipes that end in this key, those of most recipes first."""
+    from headwise.settings import read_settings_file
+
+    def search(data: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+        for key, value in data.items():
+            if key == name:
+                yield ".".join((*path, key))
+            if isinstance(value, Mapping):
+                yield from search(value, (*path, key))
+
+    files = sorted(recipes_directory().glob("*.yaml"))
+    found = Counter(path for file in files for path in search(read_settings_file(file), ()))
+    return [path for path, _ in found.most_common(MAX_KEYS)]

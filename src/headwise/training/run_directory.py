@@ -10,10 +10,7 @@ if a file is bad it is named, the directory is put aside and the one before is t
 the resumed step. Tested with kills, bit flips, full disks and a second trainer.
 """
 
-import contextlib
 import logging
-import os
-import re
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -27,8 +24,10 @@ from headwise.training.averaging import SnapshotFolder
 from headwise.training.checkpoints import Checkpoint, read_checkpoint, refusing_full_disk, write_checkpoint
 from headwise.training.journal import Journal
 from headwise.training.remains import LATEST, damaged_latest, describe_remains, newest_named, require_checkpoints
+from headwise.training.run_lock import release_lock, take_lock
 from headwise.training.run_recipe import FILE as RECIPE
 from headwise.training.run_recipe import Complete, check_recipe, read_run_recipe, sealed_recipe
+from headwise.training.run_standing import saved_steps
 
 logger = logging.getLogger(__name__)
 
@@ -94,8 +93,7 @@ class RunDirectory:
 
     def steps(self) -> list[int]:
         """Steps with a checkpoint, oldest first."""
-        names = (re.fullmatch(r"step-(\d+)", child.name) for child in (self.path / "checkpoints").glob("step-*"))
-        return sorted(int(name[1]) for name in names if name)
+        return saved_steps(self.path / "checkpoints")
 
     def save(self, checkpoint: Checkpoint, *, keep: int, average: int = 0) -> None:
         """Publish a checkpoint, point to it, then let go of what no kept checkpoint needs."""
@@ -237,38 +235,3 @@ def needed_steps(steps: Iterable[int], *, checkpoints: Iterable[int], last: int)
         until = [step for step in ordered if step <= checkpoint]
         needed.update(until[len(until) - last :] if last and len(until) > last else until if last else [])
     return needed
-
-
-def take_lock(path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int | None:
-    """Hold `.lock` until released or the process dies; the system forgets a dead holder's lock by itself."""
-    try:
-        import fcntl
-    except ImportError:  # not a POSIX system: there is no such lock
-        return None
-    descriptor = os.open(path / ".lock", flags | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        raise UsageError(
-            f"another process is training in {path}; wait for it, stop it, or choose another directory",
-            f"另一个进程正在 {path} 中训练；请等待或停止它，或换一个目录",
-        ) from error
-    return descriptor
-
-
-def lock_is_held(path: Path) -> bool:
-    """Whether a trainer is at work in this directory; looking changes nothing, and is allowed on a read-only disk."""
-    if not (path / ".lock").exists():
-        return False
-    try:
-        release_lock(take_lock(path, os.O_RDONLY))
-    except UsageError:
-        return True
-    return False
-
-
-def release_lock(descriptor: int | None) -> None:
-    if descriptor is not None:
-        with contextlib.suppress(OSError):
-            os.close(descriptor)

@@ -1,0 +1,125 @@
+"""The options of `headwise translate`."""
+
+import argparse
+
+from headwise.cli.parser import add_computing, positive
+from headwise.cli.paths import Model, OutputFile, TextFile
+from headwise.language import say
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "translate",
+        help=say("translate a file, standard input, or what you type", "翻译文件、标准输入或键入的句子"),
+        description=say(
+            "One sentence a line in, one translation a line out; empty lines stay empty, order is kept. "
+            "Without FILE: standard input, or a prompt if that is a terminal.\n\n"
+            "  headwise translate --model runs/demo/model\n"
+            "  headwise translate --model runs/demo/model book.en > book.de\n"
+            "  headwise translate --model runs/demo/model --text 'The dog is old.' --attention attention.html\n"
+            "  echo 'The dog is old.' | headwise translate --model runs/demo/model --n-best 3",
+            "每行一句输入，每行一句译文；空行保持为空，顺序不变。不给 FILE 时读标准输入；若为终端则逐句提示。\n\n"
+            "  headwise translate --model runs/demo/model\n"
+            "  headwise translate --model runs/demo/model book.en > book.de\n"
+            "  headwise translate --model runs/demo/model --text 'The dog is old.' --attention attention.html\n"
+            "  echo 'The dog is old.' | headwise translate --model runs/demo/model --n-best 3",
+        ),
+    )
+    parser.add_argument(
+        "file",
+        nargs="?",
+        type=TextFile,
+        metavar="FILE",
+        help=say("text to translate (.gz and .xz too)", "待译文本（可为 .gz、.xz）"),
+    )
+    parser.add_argument(
+        "--text",
+        action="append",
+        default=[],
+        metavar="SENTENCE",
+        help=say("translate this instead of a file; may be repeated", "翻译此句而不读文件；可重复给出"),
+    )
+    parser.add_argument(
+        "--model",
+        required=True,
+        type=Model,
+        metavar="DIR",
+        help=say("a bundle or run, e.g. runs/demo/model", "模型目录或运行目录，例如 runs/demo/model"),
+    )
+    parser.add_argument(
+        "--checkpoint",
+        choices=("best", "last"),
+        help=say(
+            "of a run that is not finished: use its best or its last checkpoint",
+            "运行尚未完成时：使用其最好的（best）或最近的（last）检查点",
+        ),
+    )
+    parser.add_argument(
+        "--too-long",
+        choices=("split", "empty", "refuse"),
+        default="split",
+        help=say(
+            "a line longer than the model reads: split it and translate its sentences (default), leave its translation empty, or refuse",
+            "超过模型可读长度的行：拆成句子分别翻译（split，默认）、译文留空（empty）或报错停止（refuse）",
+        ),
+    )
+    _add_wishes(parser)
+    add_computing(parser)
+    _add_output(parser)
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--attention",
+        type=OutputFile,
+        metavar="FILE",
+        help=say(
+            "also write what every layer and head looked at: FILE.html to explore, FILE.png to see, FILE.json for the numbers",
+            "同时写出每层每头的注意力：FILE.html 可浏览，FILE.png 为图片，FILE.json 为数值",
+        ),
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help=say("one JSON object a line: text, score, n-best, alignment", "每行一个 JSON：译文、得分、候选、对齐"),
+    )
+
+
+def _add_wishes(parser: argparse.ArgumentParser) -> None:
+    """What the translation shall be like."""
+    parser.add_argument(
+        "--set",
+        dest="changes",
+        action="append",
+        default=[],
+        metavar="key=value",
+        help=say(
+            "change one decoding value, e.g. --set kind=beam --set size=8",
+            "修改一个解码值，例如 --set kind=beam --set size=8",
+        ),
+    )
+    parser.add_argument("--prefix", metavar="TEXT", help=say("every translation starts with this", "译文以此开头"))
+    parser.add_argument(
+        "--forbid",
+        action="append",
+        default=[],
+        metavar="PHRASE",
+        help=say("never write this word or phrase", "译文中不得出现"),
+    )
+    parser.add_argument(
+        "--require",
+        action="append",
+        default=[],
+        metavar="PHRASE",
+        help=say("always write this word or phrase", "译文中必须出现"),
+    )
+    parser.add_argument(
+        "--n-best",
+        type=positive,
+        default=1,
+        metavar="N",
+        help=say(
+            "the N best of each line, as: line number, score, text; searches by beam if the model searches greedily",
+            "每行给出 N 个最佳译文：行号、得分、译文；模型为贪心搜索时改用束搜索",
+        ),
+    )

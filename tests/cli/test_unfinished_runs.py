@@ -1,0 +1,96 @@
+"""A run that is not finished: where it stands, translating with what it has, going on without its recipe."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+from headwise.tasks.bundle import load_bundle
+from headwise.tasks.translator import Translator
+from headwise.training.run_lock import release_lock, take_lock
+from headwise.weights import put_weights, weights_of
+from tests.cli.conftest import Headwise
+
+
+@pytest.fixture(name="unfinished")
+def _unfinished(tiny_run: Path) -> Path:
+    """As a kill after the checkpoint of step 4 of 6 leaves it."""
+    run = Path(shutil.copytree(tiny_run, "mine"))
+    shutil.rmtree(run / "model")
+    shutil.rmtree(run / "checkpoints" / "step-6")
+    for step in (run / "best").glob("step-6*"):
+        shutil.rmtree(step)
+    (run / "LATEST").write_text("step-4\n", encoding="utf-8")
+    return run
+
+
+def test_a_run_without_a_model_says_where_it_stands(headwise: Headwise, unfinished: Path) -> None:
+    answer = headwise("translate", "--model", "mine", "--text", "The cat sleeps.")
+    assert answer.status == 3
+    assert "mine: training is not finished, so there is no model yet: step 4 of 6 is saved" in answer.err
+    assert "`headwise translate --model mine --checkpoint last` uses it as it is" in answer.err
+    assert "go on with `headwise train --run mine --resume`" in answer.err
+    chinese = headwise("--lang", "zh", "translate", "--model", "mine", "--text", "The cat sleeps.").err
+    assert "训练尚未完成，还没有模型：已保存到第 4 步（共 6 步）" in chinese
+    lock = take_lock(unfinished)
+    assert "a trainer is at work: wait for it" in headwise("evaluate", "--model", "mine", "--source", "mine/LATEST", "--reference", "mine/LATEST").err  # fmt: skip
+    release_lock(lock)
+    shutil.rmtree(unfinished / "checkpoints")
+    assert "nothing is saved yet; go on with" in headwise("translate", "--model", "mine", "--text", "a").err
+
+
+def test_a_checkpoint_translates_as_its_weights_do(headwise: Headwise, unfinished: Path, tiny_run: Path) -> None:
+    """The same weights in a bundle of their own are the reference."""
+    before = sorted((path, path.stat().st_mtime_ns) for path in unfinished.rglob("*"))
+    last = headwise("translate", "--model", "mine", "--checkpoint", "last", "--text", "The cat sleeps.", "--json")
+    assert (last.status, "mine: weights of step 4 of 6" in last.err) == (0, True), last.err
+    assert sorted((path, path.stat().st_mtime_ns) for path in unfinished.rglob("*")) == before
+    finished = headwise("translate", "--model", tiny_run, "--checkpoint", "last", "--text", "The cat sleeps.", "--json")
+    for step, said in ((4, last), (6, finished)):
+        bundle = load_bundle(tiny_run)
+        put_weights(
+            weights_of(bundle.model), load_file(tiny_run / "checkpoints" / f"step-{step}" / "model.safetensors")
+        )
+        expected = Translator(bundle)(["The cat sleeps."])[0]
+        assert json.loads(said.out)["score"] == pytest.approx(expected.score, abs=1e-5)
+    assert json.loads(last.out)["score"] != pytest.approx(json.loads(finished.out)["score"], abs=1e-5)
+
+
+def test_a_damaged_checkpoint_makes_way_for_the_one_before(headwise: Headwise, unfinished: Path) -> None:
+    shutil.copytree(unfinished / "checkpoints" / "step-4", unfinished / "checkpoints" / "step-5")
+    weights = unfinished / "checkpoints" / "step-5" / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    answer = headwise("translate", "--model", "mine", "--checkpoint", "last", "--text", "The cat sleeps.")
+    assert (answer.status, "weights of step 4" in answer.err) == (0, True), answer.err
+    shutil.rmtree(unfinished / "checkpoints" / "step-4")
+    answer = headwise("translate", "--model", "mine", "--checkpoint", "last", "--text", "The cat sleeps.")
+    assert (answer.status, "model.safetensors: is damaged" in answer.err) == (3, True), answer.err
+
+
+def test_what_has_no_checkpoint(headwise: Headwise, unfinished: Path, tiny_run: Path) -> None:
+    shutil.rmtree(unfinished / "best", ignore_errors=True)
+    answer = headwise("translate", "--model", "mine", "--checkpoint", "best", "--text", "a")
+    assert (answer.status, "has no best checkpoint yet" in answer.err) == (3, True), answer.err
+    answer = headwise("translate", "--model", tiny_run / "model", "--checkpoint", "last", "--text", "a")
+    assert (answer.status, "is no run directory" in answer.err) == (2, True), answer.err
+
+
+def test_a_run_goes_on_without_its_recipe(headwise: Headwise, unfinished: Path) -> None:
+    answer = headwise("train", "--run", "mine", "--resume", "--json")
+    assert (answer.status, json.loads(answer.out or "{}").get("steps")) == (0, 6), answer.err
+    more = headwise("train", "training.steps=7", "--run", "mine", "--resume", "--json")
+    assert (more.status, json.loads(more.out or "{}").get("steps")) == (0, 7), more.err
+
+
+def test_without_a_recipe_there_must_be_a_run(headwise: Headwise) -> None:
+    nothing = headwise("train", "--run", "mine")
+    assert (nothing.status, "RECIPE is missing: give a recipe file or a shipped name" in nothing.err) == (2, True)
+    change = headwise("train", "training.steps=3", "--run", "mine")
+    assert (change.status, "RECIPE is missing" in change.err) == (2, True)
+    resumed = headwise("train", "--run", "mine", "--resume")
+    assert (resumed.status, "mine holds no run to go on with: there is no mine/recipe.yaml" in resumed.err) == (2, True)
+    assert list(Path().iterdir()) == []
