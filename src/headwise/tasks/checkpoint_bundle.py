@@ -17,7 +17,7 @@ from headwise.storage import verify_directory
 from headwise.tasks.bundle import Bundle, explain_task
 from headwise.tasks.bundle_directory import require_run
 from headwise.tasks.recipe import Recipe
-from headwise.text.choices import load_tokenizers
+from headwise.text.pair import load_tokenizers
 from headwise.training.averaging import FILE
 from headwise.training.averaging import KIND as SNAPSHOT
 from headwise.training.checkpoints import KIND as CHECKPOINT
