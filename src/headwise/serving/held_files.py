@@ -38,6 +38,10 @@ class HeldFiles:
         self.manifest = name_manifest(bundle)
         self.descriptors: dict[str, int] = {}
         weakref.finalize(self, _close, self.descriptors)
+        if (
+            os.name != "posix"
+        ):  # elsewhere an open file cannot be replaced, and no process is started that would read it
+            return
         for path in sorted(bundle.rglob("*"))[:MAX_FILES]:
             if path.is_file():
                 name = path.relative_to(bundle).as_posix()

@@ -108,6 +108,7 @@ def serve(
     """Serve until a signal comes; `announce` says where, once the door is open, or `opened` is told the address alone. `apart` as for `create_app`."""
     check_exposure(settings)
     app = create_app(models, settings, apart=apart)
+    config = configure(app)
     listening = open_socket(settings)
     host, port = listening.getsockname()[:2]
     address = f"[{host}]" if ":" in host else host
@@ -118,7 +119,6 @@ def serve(
         opened(f"http://{address}:{port}/")
     # What was loaded stays: looking through all of it for garbage held up the event loop for 150 ms, every few hundred requests.
     gc.freeze()
-    config = configure(app)
     limit_log_lines()
     try:
         DrainingServer(config, app.state.server).run(sockets=[listening])
