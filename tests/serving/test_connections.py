@@ -278,6 +278,11 @@ def test_a_refused_client_that_is_still_sending_can_read_why(running: Running) -
         assert read_all(connection).startswith(b"HTTP/1.1 413 ")
 
 
+def test_the_event_loop_is_not_whatever_is_installed(models: dict[str, LoadedModel]) -> None:
+    """uvloop does not hand open files to a process it starts, and searching processes are given some."""
+    assert configure(create_app(models, ServerSettings())).loop == "asyncio"
+
+
 def test_small_writes_leave_at_once() -> None:
     """Head and body of a reply are two writes: with Nagle's algorithm the second waits until the client confirms the first, 40 ms later."""
     accepted: list[int] = []

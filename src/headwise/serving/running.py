@@ -134,6 +134,7 @@ def configure(app: FastAPI) -> uvicorn.Config:
         app,
         http=Connection.bounded_by(Slots(allowed_connections(), clock=time.monotonic)),
         ws="none",
+        loop="asyncio",  # uvicorn would take uvloop where it is installed, which gives a new process no open files
         log_level="warning",
         access_log=False,
         server_header=False,
