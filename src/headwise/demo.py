@@ -13,7 +13,7 @@ from typing import Any
 from headwise.errors import UsageError
 from headwise.explorer.heat_maps import draw_grid, draw_heat_map
 from headwise.explorer.html_page import write_page
-from headwise.explorer.pronoun_pictures import draw_pronoun_picture, most_changed_head
+from headwise.explorer.pronoun_pictures import draw_pronoun_picture, find_antecedent_head
 from headwise.explorer.traces import Trace
 from headwise.explorer.tracing import trace_translation
 from headwise.explorer.words import group_pieces
@@ -42,6 +42,8 @@ SHOWN_TEST_SENTENCES = (3, 387, 8, 11, 58, 21)
 """Among them she and him in one sentence (387) and them (58): it is not the only pronoun."""
 SHOWN_UNSEEN_SENTENCES = (1, 2, 4, 7)
 THE_PRONOUN = {"en": "it", "zh": "它"}
+ANTECEDENTS = {"en": ("animal", "street"), "zh": ("动物", "马路")}
+"""What the pronoun means in the one and in the other of the notes' sentences."""
 """Of the notes' two sentences, in the languages that write it alike in both."""
 RUN_DIRECTORIES = ("data", "checkpoints", "best", "snapshots", "model", "pictures")
 RUN_FILES = ("recipe.yaml", "log.jsonl", "LATEST", ".lock")
@@ -216,7 +218,10 @@ def draw_pronoun(traces: Sequence[Trace], path: Path, *, source: str) -> bool:
     word = THE_PRONOUN.get(source)
     if word is None or any(word not in group_pieces(trace.source_pieces).text for trace in traces):
         return False
-    read, written = (most_changed_head(traces, word, kind=kind) for kind in ("encoder_self", "cross"))
+    read, written = (
+        find_antecedent_head(traces, word, antecedents=ANTECEDENTS[source], kind=kind)
+        for kind in ("encoder_self", "cross")
+    )
     draw_pronoun_picture(traces, path, word=word, read=read, written=written)
     return True
 

@@ -27,7 +27,12 @@ ROOM_FOR_CHINESE = 80
 """Its lines are a little higher."""
 # Name: the view, its state in the address, the theme, and how much of the page's height is shown.
 PICTURES: dict[str, tuple[str, dict[str, str], str, int]] = {
-    "align": ("align", {"text": WIDE, "layer": "1", "head": "2", "word": "query-8"}, "light", 1315),
+    "align": (
+        "align",
+        {"text": TIRED, "kind": "encoder_self", "layer": "1", "head": "1", "word": "query-7"},
+        "light",
+        1340,
+    ),
     "heads": ("heads", {"text": TIRED, "layer": "1", "head": "2"}, "light", 1516),
     "steps": ("steps", {"text": TIRED, "step": "9"}, "dark", 1568),
     "tree": ("tree", {"text": TIRED}, "light", 1563),

@@ -10,8 +10,8 @@ import pytest
 from headwise.errors import UsageError
 from headwise.explorer import draw_pronoun_picture, drawing, pronoun_pictures
 from headwise.explorer.drawing import find_fonts, new_figure
-from headwise.explorer.pronoun_pictures import PRONOUNS, HeadPlace, most_changed_head, pronoun_row
-from headwise.explorer.traces import AttentionMap
+from headwise.explorer.pronoun_pictures import PRONOUNS, HeadPlace, find_antecedent_head, pronoun_row
+from headwise.explorer.traces import AttentionKind, AttentionMap, Trace
 from tests.explorer.examples import CHINESE, ENGLISH, make_trace
 from tests.explorer.test_heat_maps import assert_drawn
 
@@ -73,17 +73,52 @@ def test_nothing_to_draw_is_refused(tmp_path: Path) -> None:
         draw_pronoun_picture([], tmp_path / "a.png")
 
 
-def test_the_head_that_changes_most_is_found() -> None:
-    def with_row(place: int):  # type: ignore[no-untyped-def]
-        """Head 0 is even; in head 1 the pronoun (piece 7) looks at one piece alone."""
-        weights = np.full((2, len(ENGLISH), len(ENGLISH)), 1 / len(ENGLISH))
-        weights[1, 7] = 0.0
-        weights[1, 7, place] = 1.0
-        even = np.full_like(weights, 1 / len(ENGLISH))
-        maps = (AttentionMap("a", "encoder_self", 0, even), AttentionMap("b", "encoder_self", 1, weights))
-        return dataclasses.replace(make_trace(), maps=maps)
+ANIMAL, STREET, TIRED, IT = 1, 3, 4, 7
 
-    assert most_changed_head([with_row(1), with_row(4)], "it", kind="encoder_self") == HeadPlace(1, 1)
-    longer = make_trace((*ENGLISH[:-1], "▁indeed", ENGLISH[-1]))
-    with pytest.raises(UsageError, match="give two that differ in one word"):
-        most_changed_head([make_trace(), longer], "it", kind="encoder_self")
+
+def with_heads(*rows: dict[int, float], kind: AttentionKind = "encoder_self") -> Trace:
+    """Each head is even, but its pronoun ("it", or "es" in the translation) gives these weights to source pieces."""
+    trace = make_trace((*ENGLISH[:STREET], "▁street", *ENGLISH[STREET + 1 :]))
+    queries = trace.source_pieces if kind == "encoder_self" else trace.target_pieces
+    pronoun = IT if kind == "encoder_self" else next(n for n, text in enumerate(queries) if text == "▁es")
+    weights = np.full((len(rows), len(queries), len(ENGLISH)), 1 / len(ENGLISH))
+    for head, row in enumerate(rows):
+        weights[head, pronoun] = 0.0
+        for place, weight in row.items():
+            weights[head, pronoun, place] = weight
+    even = np.full((1, len(ENGLISH), len(ENGLISH)), 1 / len(ENGLISH))
+    below = () if kind == "encoder_self" else (AttentionMap("e", "encoder_self", 0, even),)
+    return dataclasses.replace(trace, maps=(*below, AttentionMap("a", kind, 0, weights)))
+
+
+@pytest.mark.parametrize("kind", ["encoder_self", "cross"])
+def test_the_head_that_looks_at_the_noun_that_is_meant(kind: AttentionKind) -> None:
+    def find(first: list[dict[int, float]], second: list[dict[int, float]]) -> HeadPlace:
+        traces = [with_heads(*first, kind=kind), with_heads(*second, kind=kind)]
+        return find_antecedent_head(traces, "it", antecedents=("animal", "street"), kind=kind)
+
+    # Head 0 changes most, from the last word to the street; head 1 follows the nouns; head 2 does it more weakly.
+    first = [{TIRED: 1.0}, {ANIMAL: 0.9, STREET: 0.1}, {ANIMAL: 0.5, TIRED: 0.5}]
+    second = [{STREET: 1.0}, {ANIMAL: 0.38, STREET: 0.40, TIRED: 0.22}, {STREET: 0.5, TIRED: 0.5}]
+    assert find(first, second) == HeadPlace(0, 1, resolves=True)
+    # Nouns that hardly count, or one of them in both sentences, are no answer.
+    weak = [{TIRED: 0.93, ANIMAL: 0.07}], [{TIRED: 0.93, STREET: 0.07}]
+    one_sided = [{STREET: 0.9, ANIMAL: 0.1}], [{STREET: 1.0}]
+    tied = [{STREET: 0.5, ANIMAL: 0.5}], [{STREET: 1.0}]
+    for rows in (weak, one_sided, tied):
+        assert find(*rows) == HeadPlace(resolves=False)
+
+
+def test_a_noun_that_is_absent_leaves_nothing_to_find() -> None:
+    traces = [with_heads({ANIMAL: 1.0}), with_heads({STREET: 1.0})]
+    found = find_antecedent_head(traces, "it", antecedents=("animal", "river"), kind="encoder_self")
+    assert found == HeadPlace(resolves=False)
+
+
+def test_the_picture_says_that_no_head_resolves_the_pronoun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(
+        pronoun_pictures, "save_figure", lambda figure, path: written.extend(t.get_text() for t in figure.axes[0].texts)
+    )
+    draw_pronoun_picture([sharp_trace()], tmp_path / "a.png", read=HeadPlace(0, resolves=False))
+    assert any("no head looks at the right noun in both sentences" in text for text in written)

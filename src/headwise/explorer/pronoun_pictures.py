@@ -7,7 +7,8 @@ attention, each link wider and stronger the larger its weight:
     above:  A[it, word] of encoder self-attention        where the pronoun looks while it is read
     below:  A[es or sie, word] of cross-attention        where its translation looks while it is written
 
-The heads in which the two sentences differ most are the telling ones. Such pairs are called Winograd schemas
+Shown are the heads that look at the noun that is meant: the animal in one sentence, the street in the other. If no head
+does that, the picture says so and shows the mean of the last layer. Such pairs are called Winograd schemas
 (Levesque et al., 2012); this one presented the Transformer to the public (Uszkoreit, Google research blog, 2017).
 
 Tested against: the number and widths of arcs for hand-made weights, and pixels; a word that is absent is refused.
@@ -50,6 +51,8 @@ MARGIN, BAND, HEADER, FOOTER = 26.0, 218.0, 70.0, 26.0
 TRANSLATION_DEPTH = 96.0
 LARGEST, GAP, WIDE_GAP = 13.0, 8.0, 15.0  # a Chinese word is narrower than the number below it
 SMALLEST_LINK = 0.02
+RESOLVED = 0.1
+"""Of the pronoun's weight on the noun that is meant; less is no look."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,14 @@ class PronounRow:
     answer: NDArray[np.float64] | None
     """The weights that the first marked word of the translation gives to each source word."""
 
+    def look_at(self, nouns: Sequence[str], *, written: bool) -> list[float]:
+        """The weight on each of these source words; nothing if one is absent, or no pronoun was written."""
+        weights = self.answer if written else self.weights
+        words = [word.casefold() for word in self.words]
+        if weights is None or any(noun.casefold() not in words for noun in nouns):
+            return []
+        return [float(weights[words.index(noun.casefold())]) for noun in nouns]
+
 
 @dataclass(frozen=True)
 class HeadPlace:
@@ -71,6 +82,8 @@ class HeadPlace:
 
     layer: int = -1
     head: HeadChoice = "mean"
+    resolves: bool | None = None
+    """Whether it looks at the noun that is meant, where that was asked."""
 
 
 def pronoun_row(
@@ -98,25 +111,32 @@ def pronoun_row(
     return PronounRow(words.text, places[-1], choose_head(merged, read.head)[places[-1]], translation, marked, answer)
 
 
-def most_changed_head(traces: Sequence[Trace], word: str, *, kind: AttentionKind) -> HeadPlace:
-    """The head in which the pronoun's look differs most between two sentences: `encoder_self` while it is read,
-    `cross` while its translation is written. The sentences must have the same words but one."""
-    found: list[tuple[float, int, int]] = []
+def find_antecedent_head(
+    traces: Sequence[Trace], word: str, *, antecedents: Sequence[str], kind: AttentionKind
+) -> HeadPlace:
+    """The head whose pronoun looks most at the noun that is meant: `antecedents` names that of each sentence.
+
+    `encoder_self` is read at the pronoun itself, `cross` at its translation. A head resolves the pronoun if, in every
+    sentence, the noun that is meant has at least `RESOLVED` of the weight and more than each of the other nouns. If no
+    head does, the answer is the mean of the last layer, marked as not resolving it.
+    """
+    best, most = HeadPlace(resolves=False), 0.0
     for attention in traces[0].maps_of(kind):
         for head in range(len(attention.weights)):
-            place = HeadPlace(attention.layer, head)
+            place = HeadPlace(attention.layer, head, resolves=True)
             read, written = (place, HeadPlace()) if kind == "encoder_self" else (HeadPlace(), place)
             rows = [pronoun_row(trace, word, read=read, written=written) for trace in traces]
-            first, second = (row.weights if kind == "encoder_self" else row.answer for row in rows)
-            if first is None or second is None:
-                return HeadPlace()
-            if len(first) != len(second):
-                raise UsageError(
-                    f"the sentences have {len(first)} and {len(second)} words; give two that differ in one word",
-                    f"两句分别有 {len(first)} 与 {len(second)} 个词；请给出只差一个词的两句",
-                )
-            found.append((float(np.abs(first - second).sum()), attention.layer, head))
-    return HeadPlace(*max(found)[1:])
+            looks = [row.look_at(antecedents, written=kind == "cross") for row in rows]
+            if all(_is_meant(look, number) for number, look in enumerate(looks)):
+                total = sum(look[number] for number, look in enumerate(looks))
+                best, most = (place, total) if total > most else (best, most)
+    return best
+
+
+def _is_meant(look: Sequence[float], number: int) -> bool:
+    """Whether the noun with this number has enough of the weight, and more than each of the others."""
+    others = [weight for place, weight in enumerate(look) if place != number]
+    return bool(look) and look[number] >= max(RESOLVED, *others) and look[number] not in others
 
 
 def draw_pronoun_picture(
@@ -152,6 +172,11 @@ def draw_pronoun_picture(
             layer = describe_layer(traces[0].map_of(kind, layer=place.layer).layer)
             which = describe_head(place.head)
             where = fonts.say(f"{en}, {layer[0]}, {which[0]}", f"{zh}，{layer[1]}，{which[1]}")
+            if place.resolves is False:
+                where = fonts.say(
+                    f"{en.split(' while ')[0]}: no head looks at the right noun in both sentences; shown: {layer[0]}, {which[0]}",
+                    f"{zh}：没有哪个头在两句中都看向正确的名词；所示为{layer[1]}，{which[1]}",
+                )
             axes.text(MARGIN, height - 46 - 14 * line, where, fontsize=9.5, color=colour)
     missing = [
         label

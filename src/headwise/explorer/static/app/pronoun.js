@@ -1,6 +1,7 @@
 /*
- * The notes' pronoun: two sentences that differ in one word, and in what "it" stands for. The head that tells them apart is
- * looked for, not fixed: the one whose row of the pronoun changes most from one sentence to the other.
+ * The notes' pronoun: two sentences that differ in one word, and in what "it" stands for. The head to show is looked for, not fixed:
+ * the one whose pronoun looks most at the noun that is meant, in both sentences. If no head does that, the panel says so and shows the mean
+ * of the last layer (the same rule as explorer/pronoun_pictures.py).
  */
 
 import { ask } from "./api.js";
@@ -8,8 +9,8 @@ import { make, makeChoice } from "./dom.js";
 import { makeTable, mapsOf } from "./trace.js";
 
 const PAIRS = {
-  en: { pronoun: "it", sentences: ["The animal didn't cross the street because it was too tired.", "The animal didn't cross the street because it was too wide."] },
-  zh: { pronoun: "它", sentences: ["那只动物没有过马路，因为它太累了。", "那只动物没有过马路，因为它太宽了。"] },
+  en: { pronoun: "it", nouns: ["animal", "street"], sentences: ["The animal didn't cross the street because it was too tired.", "The animal didn't cross the street because it was too wide."] },
+  zh: { pronoun: "它", nouns: ["动物", "马路"], sentences: ["那只动物没有过马路，因为它太累了。", "那只动物没有过马路，因为它太宽了。"] },
 };
 const TRANSLATED = ["es", "er", "sie", "ihn", "ihm"];
 
@@ -22,18 +23,26 @@ function pronounRow(table, wanted) {
   return words.reduce((found, word, place) => (wanted.includes(word) ? place : found), -1);
 }
 
-/** The head that changes most. @param {any[]} traces @param {string} kind @param {string[]} wanted @returns {{layer: number, head: number, row: number} | null} */
-export function tellingHead(traces, kind, wanted) {
+const RESOLVED = 0.1; // of the pronoun's weight on the noun that is meant; less is no look
+const verdicts = new Map(); // by model and kind: whether a head was found
+
+/**
+ * The head that looks at the noun that is meant: nouns[n] in sentence n.
+ * @param {any[]} traces @param {string} kind @param {string[]} wanted @param {string[]} nouns @returns {{layer: number, head: number, row: number} | null}
+ */
+export function antecedentHead(traces, kind, wanted, nouns) {
   let best = null;
-  let most = -1;
+  let most = 0;
   mapsOf(traces[0], kind).forEach((map, number) => map.heads.forEach((head) => {
     const tables = traces.map((trace) => wordTable(trace, mapsOf(trace, kind)[number], head));
     const rows = tables.map((table) => pronounRow(table, wanted));
-    if (rows.includes(-1) || tables[0].columns.length !== tables[1].columns.length) return;
-    const width = tables[0].columns.length;
-    let change = 0;
-    for (let j = 0; j < width; j += 1) change += Math.abs(tables[0].weights[rows[0] * width + j] - tables[1].weights[rows[1] * width + j]);
-    if (change > most) [most, best] = [change, { layer: map.layer, head, row: rows[0] }];
+    const looks = tables.map((table, n) => nouns.map((noun) => {
+      const column = table.columns.findIndex((item) => item.text.toLowerCase() === noun);
+      return rows[n] < 0 || column < 0 ? -1 : table.weights[rows[n] * table.columns.length + column];
+    }));
+    if (!looks.every((look, n) => look[n] >= RESOLVED && look.every((weight, noun) => noun === n || (weight >= 0 && weight < look[n])))) return;
+    const total = looks.reduce((sum, look, n) => sum + look[n], 0);
+    if (total > most) [most, best] = [total, { layer: map.layer, head, row: rows[0] }];
   }));
   return best;
 }
@@ -51,13 +60,17 @@ export function makePronoun(context, { model, body, onChoice }) {
   const place = pair.sentences.indexOf(state.text);
   const show = async (sentence, kind) => {
     const traces = await Promise.all(pair.sentences.map((one) => ask("v1/trace", body(one, kind))));
-    const found = tellingHead(traces, kind, kind === "cross" ? TRANSLATED : [pair.pronoun]);
-    onChoice({ text: pair.sentences[sentence], kind, level: "word", marks: "", ...(found ? { layer: found.layer, head: found.head, word: `query-${found.row}` } : {}) });
+    const found = antecedentHead(traces, kind, kind === "cross" ? TRANSLATED : [pair.pronoun], pair.nouns);
+    verdicts.set(`${model.name} ${kind}`, Boolean(found));
+    onChoice({ text: pair.sentences[sentence], kind, level: "word", marks: "", layer: found ? found.layer : "", head: found ? found.head : "", word: found ? `query-${found.row}` : "" });
   };
-  const kind = ["cross", "encoder_self"].includes(state.kind) ? state.kind : "cross";
+  const shown = ["cross", "encoder_self"].includes(state.kind) ? state.kind : "cross"; // as the view has it
+  const kind = state.kind ? shown : "encoder_self"; // what a first click shows
+  const isUnresolved = place >= 0 && verdicts.get(`${model.name} ${shown}`) === false;
   return make("section", { class: "card wide-card pronoun", "aria-label": text("pronoun.title") },
-    make("div", {}, make("h2", {}, text("pronoun.title")), make("p", { class: "quiet" }, text("pronoun.help"))),
+    make("div", {}, make("h2", {}, text("pronoun.title")), make("p", { class: "quiet" }, text("pronoun.help")),
+      isUnresolved ? make("p", { role: "status" }, text("pronoun.unresolved")) : null),
     make("div", { class: "row" },
       makeChoice({ label: text("pronoun.sentence"), value: place < 0 ? "" : String(place), options: [["0", text("pronoun.tired")], ["1", text("pronoun.wide")]], onChange: (value) => show(Number(value), kind) }),
-      makeChoice({ label: text("pronoun.when"), value: place < 0 ? "" : kind, options: [["encoder_self", text("pronoun.read")], ["cross", text("pronoun.written")]], onChange: (value) => show(Math.max(place, 0), value) })));
+      makeChoice({ label: text("pronoun.when"), value: place < 0 ? "" : shown, options: [["encoder_self", text("pronoun.read")], ["cross", text("pronoun.written")]], onChange: (value) => show(Math.max(place, 0), value) })));
 }
