@@ -35,7 +35,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def speaking(directory: Path) -> Iterator[str]:
     """A server without a translator: a language model, word vectors (one of them hostile), runs."""
     words = [HOSTILE, *(f"word{number}" for number in range(40))]
-    space = VectorSpace(words, numpy_generator("words on a page").normal(size=(41, 7)))
+    space = VectorSpace(words, numpy_generator("words on a page").normal(size=(41, 7)), text_words=2_023_376)
     models = {
         "spoken": LoadedModel("spoken", "language_model", LanguageModel.load(directory / "tiny.arpa"), language="en"),
         "vectors": LoadedModel("vectors", "word_vectors", space),
@@ -93,6 +93,23 @@ def test_two_sentences_token_by_token(visit: Visit, speaking: str, directory: Pa
     page.locator(".sheet tbody button").nth(0).click()
     watched.settle()
     assert page.get_by_label("Beginning of a sentence").input_value() == "dogs bark ____"
+
+
+def test_unknown_words_are_not_crowned(visit: Visit, speaking: str) -> None:
+    watched = visit(at=speaking)
+    watched.show("language?first=qwer+asdf&second=yxcv")
+    page = watched.page
+    assert page.locator(".scored").count() == 2
+    assert page.locator(".scored.best").count() == 0
+    assert "No verdict: most words of a sentence are unknown" in page.locator(".reading").nth(0).inner_text()
+
+
+def test_sums_of_words_say_how_much_text_they_stand_on(visit: Visit, speaking: str) -> None:
+    watched = visit(at=speaking)
+    watched.show("vectors?words=word3,+word1+-+word2")
+    doubts = watched.page.locator(".doubt")
+    assert doubts.count() == 1
+    assert "learnt from 2,023,376 words of text" in doubts.inner_text()
 
 
 def test_a_piece_that_begins_no_word_goes_on_with_the_last(visit: Visit, speaking: str) -> None:

@@ -179,10 +179,10 @@ def translation_recipe_from(data: dict[str, Any], overrides: Sequence[str] = ())
 def require_translation(recipe: AnyRecipe) -> Recipe:
     if not isinstance(recipe, Recipe):
         raise SettingsError(
-            f"the recipe's task is {recipe.task}; a recipe of task translation is needed here, e.g. `base` or `multi30k-en-de`; what this "
-            "one reads and how large it is says `headwise train RECIPE --run DIR --check`, which trains nothing",
+            f"the recipe's task is {recipe.task}; a recipe of task translation is needed here, e.g. `base` or `multi30k-en-de`; "
+            "parameters, time and memory of this one: `headwise train RECIPE --check`, which trains nothing",
             f"该配方的任务是 {recipe.task}；此处需要 translation 任务的配方，例如 `base` 或 `multi30k-en-de`；"
-            "要看该配方读什么、有多大，请用 `headwise train RECIPE --run DIR --check`（不训练）",
+            "要看该配方的参数量、时间和内存，请用 `headwise train RECIPE --check`（不训练）",
         )
     return recipe
 

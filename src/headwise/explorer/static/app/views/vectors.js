@@ -58,7 +58,7 @@ export function mount(root, context) {
     map.offer({ table: () => ({ columns: [text("vectors.word"), "x", "y", text("vectors.asked")], rows: reply.words.map((one) => [one.word, one.x, one.y, one.asked ? "✓" : ""]) }), svg: () => points.toSvg(), data: () => reply, request });
     const columns = [{ name: text("vectors.word") }, { name: text("vectors.cosine"), number: (value) => number(value, 3), bar: true }];
     near.body.replaceChildren(make("div", { class: "neighbours" }, ...reply.queries.map((one) => make("div", {}, make("h3", { dir: "auto" }, one.query),
-      one.too_little_text ? make("p", { class: "help" }, text("vectors.too_little_text", { count: number(reply.text_words) })) : null,
+      one.too_little_text ? make("p", { class: "doubt" }, text("vectors.too_little_text", { count: number(reply.text_words) })) : null,
       makeSheet({ columns, rows: one.nearest.map((other) => [other.word, other.cosine]), label: text("vectors.near_of", { query: one.query }), onRow: (place) => { field.value = `${field.value}, ${one.nearest[place].word}`; update({ words: field.value }); ask(); } })))));
     const flat = reply.queries.flatMap((one) => one.nearest.map((other) => [one.query, other.word, other.cosine]));
     const names = [{ name: text("vectors.asked") }, ...columns];
