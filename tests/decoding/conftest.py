@@ -8,7 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from headwise.decoding.constraints import Phrases
+from headwise.decoding.text_rules import make_rules
 from headwise.randomness import numpy_generator
+from headwise.text.spelling import Spelling
 
 NextLogProbabilities = Callable[[tuple[int, ...], tuple[int, ...]], Sequence[float]]
 
@@ -58,6 +61,24 @@ class FakeStepper:
         assert all(len(set(group)) == 1 for group in groups), "a group mixes sentences"
         order = index.tolist()
         return Rows(tuple(state.sources[i] for i in order), tuple(state.prefixes[i] for i in order), state.width)
+
+
+def character(token: int) -> str:
+    """What a token of the fakes is written as: a Chinese character, which may stand anywhere."""
+    return chr(0x4E00 + token)
+
+
+def phrases_of_tokens(
+    *,
+    forbidden: Sequence[Sequence[int]] = (),
+    required: Sequence[Sequence[int]] = (),
+    prefix: tuple[int, ...] = (),
+    vocab: int = 11,
+) -> Phrases:
+    """Rules for a vocabulary of single characters: a phrase is then a sequence of tokens."""
+    spelling = Spelling.of([b"", b"", b"", *(character(token).encode() for token in range(3, vocab))])
+    unwanted, wanted = (["".join(map(character, phrase)) for phrase in phrases] for phrases in (forbidden, required))
+    return Phrases(prefix, make_rules(unwanted, wanted, spelling))
 
 
 def spell(source: tuple[int, ...], prefix: tuple[int, ...], *, vocab: int = 29) -> list[float]:

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import decode
-from headwise.decoding.constraints import Phrases
 from headwise.decoding.greedy import GreedySettings
 from headwise.randomness import torch_generator
+from tests.decoding.conftest import phrases_of_tokens
 
 transformers = pytest.importorskip("transformers")
 
@@ -137,5 +137,6 @@ def test_beam_with_constraints(model, random_sources):
         forced_eos_token_id=None,
     )  # fmt: skip
     settings = BeamSettings(size=4, max_length=MAX_NEW, no_repeat_ngrams=2, min_length=3, forbidden=("a", "b"))
-    found = decode(MarianStepper(model), random_sources, settings, phrases=Phrases(forbidden=((7,), (9, 11))))
+    phrases = phrases_of_tokens(forbidden=((7,), (9, 11)), vocab=model.config.vocab_size)
+    found = decode(MarianStepper(model), random_sources, settings, phrases=phrases)
     assert [result.best.tokens for result in found] == [strip_padding(row) for row in expected]

@@ -11,6 +11,7 @@ from headwise.decoding.greedy import GreedySettings
 from headwise.decoding.results import EMPTY_RESULT
 from headwise.decoding.sampling import SamplingSettings
 from headwise.errors import UsageError
+from tests.decoding.conftest import phrases_of_tokens
 
 
 @pytest.mark.parametrize("kind", ["greedy", "beam", "sampling"])
@@ -33,7 +34,7 @@ def test_empty_sources_stay_empty_and_ask_no_model(fake, spell, kind):
 
 
 def test_phrases_left_as_text_are_refused(fake, spell):
-    with pytest.raises(UsageError, match="no token ids were given; pass phrases=encode_phrases"):
+    with pytest.raises(UsageError, match="they were not made ready; pass phrases=encode_phrases"):
         decode(fake(spell), [(5,)], BeamSettings(forbidden=("word",)))
 
 
@@ -45,9 +46,12 @@ def test_one_entry_of_phrases_per_sentence(fake, spell):
 @pytest.mark.parametrize(
     ("settings", "phrases"),
     [
-        (GreedySettings(no_repeat_ngrams=2, at_limit="end"), Phrases(forbidden=((5,), (6, 7)), prefix=(8,))),
+        (GreedySettings(no_repeat_ngrams=2, at_limit="end"), phrases_of_tokens(forbidden=((5,), (6, 7)), prefix=(8,))),
         (SamplingSettings(top_p=0.9, num_samples=2), Phrases()),
-        (BeamSettings(no_repeat_ngrams=2, min_length=2, stop="proven"), Phrases(forbidden=((5,),), required=((6, 7),))),
+        (
+            BeamSettings(no_repeat_ngrams=2, min_length=2, stop="proven"),
+            phrases_of_tokens(forbidden=((5,),), required=((6, 7),)),
+        ),
         (BeamSettings(at_limit="end"), Phrases(prefix=(6, 7))),
     ],
 )

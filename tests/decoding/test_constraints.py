@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import decode
-from headwise.decoding.constraints import Constraints, Phrases, SearchSettings, encode_phrases
+from headwise.decoding.constraints import Constraints, Phrases, SearchSettings
 from headwise.decoding.greedy import GreedySettings
 from headwise.decoding.sampling import SamplingSettings
 from headwise.errors import SettingsError, UsageError
 from headwise.settings import check_settings
-from tests.decoding.conftest import FakeStepper, improvise
+from tests.decoding.conftest import FakeStepper, improvise, phrases_of_tokens
 
 KINDS = [GreedySettings, BeamSettings, SamplingSettings]
 tokens = st.integers(3, 10)
@@ -28,14 +28,11 @@ def holds(sequence: tuple[int, ...], part: tuple[int, ...]) -> bool:
 
 @pytest.mark.parametrize("kind", KINDS)
 @hypothesis_settings(max_examples=15, deadline=None)
-@given(sources=sentences, forbidden=st.lists(phrase, min_size=1, max_size=4).map(tuple), data=st.data())
-def test_the_forbidden_never_appears(kind, sources, forbidden, data):
-    each = data.draw(st.lists(st.lists(phrase, max_size=2).map(tuple), min_size=len(sources), max_size=len(sources)))
-    for wishes in (Phrases(forbidden=forbidden), [Phrases(forbidden=mine) for mine in each]):
-        results = decode(FakeStepper(improvise), sources, kind(max_length=11), phrases=wishes)
-        for number, result in enumerate(results):
-            mine = forbidden if isinstance(wishes, Phrases) else each[number]
-            assert not any(holds(h.tokens, part) for h in result.hypotheses for part in mine)
+@given(sources=sentences, forbidden=st.lists(phrase, min_size=1, max_size=4).map(tuple))
+def test_the_forbidden_never_appears(kind, sources, forbidden):
+    wishes = phrases_of_tokens(forbidden=forbidden)
+    for result in decode(FakeStepper(improvise), sources, kind(max_length=11), phrases=wishes):
+        assert not any(holds(h.tokens, part) for h in result.hypotheses for part in forbidden)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -63,12 +60,13 @@ def test_no_ngram_repeats(fake, sources, kind, size):
 @given(sources=sentences, data=st.data())
 def test_every_output_keeps_its_prefix(kind, sources, data):
     each = data.draw(st.lists(st.lists(tokens, max_size=4).map(tuple), min_size=len(sources), max_size=len(sources)))
-    wishes = [Phrases(prefix=prefix, forbidden=((4,),)) for prefix in each]
+    each = [tuple(token for token in prefix if token != 4) for prefix in each]
+    wishes = [phrases_of_tokens(prefix=prefix, forbidden=((4,),)) for prefix in each]
     results = decode(FakeStepper(improvise), sources, kind(max_length=11, no_repeat_ngrams=2), phrases=wishes)
     for source, prefix, result in zip(sources, each, results, strict=True):
         for found in result.hypotheses:
             assert found.tokens[: len(prefix)] == prefix
-            assert 4 not in found.tokens[len(prefix) :]
+            assert 4 not in found.tokens
             expected = [improvise(source, prefix[:i])[token] for i, token in enumerate(prefix)]
             assert found.token_log_probabilities[: len(prefix)] == pytest.approx(expected)
 
@@ -115,29 +113,47 @@ def test_a_row_that_may_take_nothing_ends(fake, kind):
 
 
 def test_masks_by_hand():
-    phrases = [Phrases(forbidden=((5,), (6, 7))), Phrases(forbidden=((7, 6, 8),))]
+    phrases = [phrases_of_tokens(forbidden=((5,), (6, 7), (7, 6, 8)))] * 2
     rules = Constraints(SearchSettings(), phrases, limits=[9, 9], width=1, device=torch.device("cpu"))
     seen = []
-    for step in ([7, 7], [6, 6], [3, 3]):
+    for step in ([7, 6], [6, 6], [3, 3]):
         masked = rules.mask(torch.zeros(2, 11))
         seen.append([set(row.isinf().nonzero()[:, 0].tolist()) - {0, 1} for row in masked])
         rules.advance(torch.tensor(step))
-    assert seen == [[{5}, set()], [{5}, set()], [{5, 7}, {8}]]
+    assert seen == [[{5}, {5}], [{5}, {5, 7}], [{5, 7, 8}, {5, 7}]]
+
+
+def test_sentences_of_a_batch_share_their_rules(fake, spell):
+    with pytest.raises(UsageError, match="one batch have different forbidden or required phrases"):
+        decode(fake(spell), [(5,), (6,)], BeamSettings(), phrases=[phrases_of_tokens(forbidden=((7,),)), Phrases()])
 
 
 @pytest.mark.parametrize(
     ("phrases", "message"),
     [
-        (Phrases(forbidden=((),)), "has no tokens; give at least one word"),
-        (Phrases(required=((),)), "has no tokens; give at least one word"),
         (Phrases(prefix=(5, 2)), "special token 2; only ordinary tokens"),
-        (Phrases(required=((5, 6, 7),), forbidden=((6, 7),)), r"required but contains \(6, 7\), which is forbidden"),
-        (Phrases(prefix=(5, 6, 7), required=((8, 9),)), "take 6 tokens but max_length is 5 here; raise it"),
+        (
+            phrases_of_tokens(required=((5, 6, 7),), forbidden=((6, 7),)),
+            "no text can hold the required phrases .* without a forbidden one",
+        ),
+        (
+            phrases_of_tokens(prefix=(6, 7), forbidden=((6, 7),)),
+            "after this prefix no text can hold the required phrases .none. without a forbidden one",
+        ),
+        (
+            phrases_of_tokens(prefix=(5, 6, 7), required=((8, 9),)),
+            "take 6 tokens, but max_length is 5 here; raise max_length",
+        ),
     ],
 )
 def test_wishes_that_cannot_be_granted_are_refused(fake, spell, phrases, message):
     with pytest.raises(UsageError, match=message):
-        decode(fake(spell), [(5,)], BeamSettings(max_length=5), phrases=phrases)
+        decode(
+            fake(lambda source, prefix: spell(source, prefix, vocab=11)),
+            [(5,)],
+            BeamSettings(max_length=5),
+            phrases=phrases,
+        )
 
 
 @pytest.mark.parametrize(("least", "most"), [(7, 7), (0, 0), (0, -3)])
@@ -146,8 +162,29 @@ def test_lengths_that_contradict_are_refused(least, most):
         check_settings(GreedySettings, {"min_length": least, "max_length": most})
 
 
-def test_phrases_of_the_settings_are_encoded():
-    settings = BeamSettings(forbidden=("ab", "c"), required=("d",), prefix="ee")
-    found = encode_phrases(settings, lambda text: [ord(letter) for letter in text])
-    assert found == Phrases(forbidden=((97, 98), (99,)), required=((100,),), prefix=(101, 101))
-    assert encode_phrases(BeamSettings(), lambda text: [9]) == Phrases()
+@pytest.mark.parametrize("most", [65_537, 10**9])
+def test_a_length_that_no_memory_holds_is_refused(most):
+    with pytest.raises(SettingsError, match=r"max_length.*65,?536"):
+        check_settings(GreedySettings, {"max_length": most})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"forbidden": [" "]}, "phrase ' ' is empty; give at least one character"),
+        ({"required": [""]}, "phrase '' is empty"),
+        ({"required": ["müde"], "forbidden": ["müde"]}, "required phrase 'müde' holds 'müde', which is forbidden"),
+        ({"required": ["喝茶"], "forbidden": ["茶"]}, "required phrase '喝茶' holds '茶'"),
+        ({"prefix": "Guten  Tag, ", "forbidden": ["guten", "Guten Tag"]}, "prefix 'Guten  Tag, ' holds 'Guten Tag'"),
+    ],
+)
+def test_phrases_that_contradict_are_refused_in_words(changes, message):
+    with pytest.raises(SettingsError, match=message):
+        check_settings(BeamSettings, changes)
+    assert check_settings(BeamSettings, {"required": ["catalogue"], "forbidden": ["cat"]}).required == ("catalogue",)
+
+
+@pytest.mark.parametrize("kind", [GreedySettings, SamplingSettings])
+def test_searches_of_one_path_refuse_required_phrases(kind):
+    with pytest.raises(SettingsError, match="follows one path and cannot plan for them; use kind=beam"):
+        check_settings(kind, {"required": ["Tag"]})

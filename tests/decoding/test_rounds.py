@@ -11,6 +11,7 @@ from headwise.decoding import rounds
 from headwise.decoding.choices import BeamSettings, DecodingSettings, GreedySettings, SamplingSettings, decode
 from headwise.decoding.constraints import Phrases
 from headwise.decoding.rounds import LateAnswers, narrow_to
+from tests.decoding.conftest import phrases_of_tokens
 
 VOCAB = 11
 
@@ -117,9 +118,9 @@ def test_spells_every_source(fake, spell, sources) -> None:
     ("settings", "phrases", "traced"),
     [
         (GreedySettings(no_repeat_ngrams=2), Phrases(), False),
-        (GreedySettings(), Phrases(forbidden=((5,),)), False),
+        (GreedySettings(), phrases_of_tokens(forbidden=((5,),)), False),
         (GreedySettings(), Phrases(prefix=(5, 6)), False),
-        (BeamSettings(size=2), Phrases(required=((5,),)), False),
+        (BeamSettings(size=2), phrases_of_tokens(required=((5,),)), False),
         (BeamSettings(size=2), Phrases(), True),
         (SamplingSettings(), Phrases(), False),
     ],

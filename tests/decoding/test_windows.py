@@ -10,6 +10,7 @@ from headwise.decoding.results import EMPTY_RESULT
 from headwise.decoding.sampling import SamplingSettings
 from headwise.decoding.windows import decode_stream, plan_batches
 from headwise.errors import UsageError
+from tests.decoding.conftest import phrases_of_tokens
 
 
 def test_batches_by_hand():
@@ -49,7 +50,7 @@ def test_reading_stays_within_a_window(fake, spell):
 
 def test_phrases_for_all_and_for_each(fake, improvise, sources):
     settings = BeamSettings(max_length=9, batching={"window": 5, "sentences": 2})
-    shared = list(decode_stream(fake(improvise), sources, settings, phrases=Phrases(required=((4, 4),))))
+    shared = list(decode_stream(fake(improvise), sources, settings, phrases=phrases_of_tokens(required=((4, 4),))))
     assert all("4, 4" in str(result.best.tokens) for result in shared)
     each = [Phrases(prefix=(3 + i % 8,)) for i in range(len(sources))]
     found = list(decode_stream(fake(improvise), sources, settings, phrases=iter(each)))

@@ -1,6 +1,7 @@
 """Same sentence, same answer; every search; every way to be answered."""
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -15,6 +16,7 @@ from headwise.serving.loaded import LoadedModel
 from headwise.serving.orders import Order
 from headwise.serving.search import Found, Search
 from headwise.serving.sentences import prepare
+from headwise.text.occurrence import occurs
 from tests.serving.conftest import BUNDLE
 
 KNOWN = (BUNDLE.parent / "translations.tsv").read_text(encoding="utf-8").splitlines()
@@ -59,6 +61,18 @@ def test_a_prefix_begins_the_first_sentence_of_every_text(client: TestClient) ->
     body = {"text": ["I am. You are.", "I am."], "prefix": "Die", "decoding": {"kind": "greedy"}}
     for one in client.post("/v1/translate", json=body).json()["translations"]:
         assert one["text"].startswith("Die")
+
+
+def test_forbidden_and_required_phrases_hold_in_every_sentence(client: TestClient) -> None:
+    free = client.post("/v1/translate", json={"text": SENTENCES[0], "split": False}).json()["translations"][0]["text"]
+    word = max(re.findall(r"\w+", free), key=len)
+    for search in ({"kind": "greedy"}, {"kind": "beam", "size": 3}, {"kind": "sampling", "seed": 3}, None):
+        body = {"text": SENTENCES[:3], "forbid": [word], "decoding": search}
+        for one in client.post("/v1/translate", json=body).json()["translations"]:
+            assert not occurs(word, one["text"])
+    body = {"text": SENTENCES[:3], "require": ["Hund"], "forbid": [word], "n_best": 2}
+    for one in client.post("/v1/translate", json=body).json()["translations"]:
+        assert all(occurs("Hund", found["text"]) and not occurs(word, found["text"]) for found in one["n_best"])
 
 
 def test_the_recipe_decides_where_nothing_is_asked(client: TestClient, models: dict[str, LoadedModel]) -> None:

@@ -4,9 +4,10 @@ import pytest
 
 from headwise.decoding.choices import BeamSettings, GreedySettings, SamplingSettings
 from headwise.decoding.length import LengthLimit, WuLength
+from headwise.errors import SettingsError
 from headwise.serving.faults import Refusal
 from headwise.serving.schemas import BeamWish, GreedyWish, SamplingWish
-from headwise.serving.wishes import choose_settings
+from headwise.serving.wishes import add_phrases, choose_settings
 
 RECIPE = BeamSettings(
     size=6, length_penalty=WuLength(), max_length=LengthLimit(factor=9.0, extra=4), forbidden=("no",), prefix="So"
@@ -26,8 +27,8 @@ def test_only_what_is_asked_for_changes() -> None:
     assert isinstance(found, BeamSettings)
     assert (found.size, found.num_best, found.length_penalty) == (3, 2, WuLength())
     other = choose_settings(RECIPE, SamplingWish(kind="sampling", seed=5), n_best=2)
-    assert other == SamplingSettings(seed=5, num_samples=2)
-    assert choose_settings(RECIPE, GreedyWish(kind="greedy"), n_best=1) == GreedySettings()
+    assert other == SamplingSettings(seed=5, num_samples=2, forbidden=("no",))
+    assert choose_settings(RECIPE, GreedyWish(kind="greedy"), n_best=1) == GreedySettings(forbidden=("no",))
     assert choose_settings(SamplingSettings(num_samples=4), None, n_best=1) == SamplingSettings()
 
 
@@ -40,6 +41,20 @@ def test_several_are_found_where_they_can_be() -> None:
         choose_settings(RECIPE, GreedyWish(kind="greedy"), n_best=2)
     with pytest.raises(Refusal, match="the beam is narrower"):
         choose_settings(RECIPE, BeamWish(kind="beam", size=2), n_best=3)
+
+
+def test_forbidden_and_required_phrases() -> None:
+    greedy = GreedySettings(forbidden=("no",))
+    found = add_phrases(greedy, forbid=["喝", "no"], require=[])
+    assert found == GreedySettings(forbidden=("no", "喝"))
+    assert add_phrases(greedy, forbid=[], require=[]) is greedy
+    beam = choose_settings(greedy, None, n_best=1, require=["Tag"])
+    assert add_phrases(beam, forbid=[], require=["Tag"]) == BeamSettings(forbidden=("no",), required=("Tag",))
+    with pytest.raises(SettingsError, match="required phrase 'no Tag' holds 'no', which is forbidden"):
+        add_phrases(beam, forbid=[], require=["no Tag"])
+    asked = choose_settings(RECIPE, GreedyWish(kind="greedy"), n_best=1, require=["Tag"])
+    with pytest.raises(SettingsError, match="cannot plan for them; use kind=beam"):
+        add_phrases(asked, forbid=[], require=["Tag"])
 
 
 def test_equal_wishes_are_equal_settings() -> None:

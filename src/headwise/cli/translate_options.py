@@ -104,14 +104,20 @@ def _add_wishes(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PHRASE",
-        help=say("never write this word or phrase", "译文中不得出现"),
+        help=say(
+            "a word or phrase that must not occur in the translation: whole words, or any occurrence in a script without spaces",
+            "译文中不得出现的词语：按完整的词计；中文等不用空格的文字出现即算",
+        ),
     )
     parser.add_argument(
         "--require",
         action="append",
         default=[],
         metavar="PHRASE",
-        help=say("always write this word or phrase", "译文中必须出现"),
+        help=say(
+            "a word or phrase that must occur in the translation, as typed; searches by beam",
+            "译文中必须原样出现的词语；使用束搜索",
+        ),
     )
     parser.add_argument(
         "--n-best",

@@ -14,7 +14,7 @@ Tested against `generate`, exhaustive enumeration, a hand-worked tree where gree
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field, model_validator
@@ -25,7 +25,7 @@ from headwise.decoding.candidates import Candidates, weigh_best
 from headwise.decoding.constraints import Constraints, Phrases, SearchSettings
 from headwise.decoding.length import AverageLength, LengthPenalty, StopRule, limit_for, penalize_coverage
 from headwise.decoding.lineage import Lineage
-from headwise.decoding.required import RequiredPhrases
+from headwise.decoding.required import weigh_required
 from headwise.decoding.results import SearchResult, Tell
 from headwise.decoding.rounds import Rules, enter_room, run_rounds
 from headwise.decoding.selection import Beam, select
@@ -43,6 +43,7 @@ from headwise.errors import SettingsError, UsageError
 
 
 class BeamSettings(SearchSettings):
+    plans: ClassVar[bool] = True
     kind: Literal["beam"] = "beam"
     size: int = Field(default=5, ge=1, le=1024)
     """Hypotheses kept at every step."""
@@ -133,10 +134,11 @@ class _Beam:
     ) -> None:
         limits = [limit_for(settings.max_length, len(source)) for source in sources]
         self.settings, self.longest = settings, max(limits)
-        self.constraints = Constraints(settings, phrases, limits=limits, width=settings.size, device=device)
-        self.required: RequiredPhrases | None = None
-        if any(wishes.required for wishes in phrases):
-            self.required = RequiredPhrases(phrases, size=settings.size, limits=self.constraints.limits)
+        self.constraints = Constraints(
+            settings, phrases, limits=limits, width=settings.size, device=device, can_turn_back=True
+        )
+        rules = self.constraints.rules
+        self.has_required = rules is not None and bool(rules.required)
         self.lineage = Lineage(len(sources), settings.size)
         self.tracer = Tracer(len(sources)) if traced else None
         self.alive = torch.arange(len(sources), device=device)
@@ -158,11 +160,12 @@ class _Beam:
         if scores.dtype != running.dtype and step == 0:
             self.beam = Beam.fresh(self.beam.limits, self.settings.size, dtype=scores.dtype)
             running = self.beam.running
-        if self.required is None:
-            candidates = weigh_best(self.constraints.mask(scores), running)
+        masked = self.constraints.mask(scores)
+        if self.has_required:
+            need, need_after = self.constraints.needs()
+            candidates = weigh_required(masked, running, need=need, need_after=need_after)
         else:
-            masked = self.constraints.mask(scores, wanted=self.required.next_tokens())
-            candidates = self.required.weigh(masked, running, step=step)
+            candidates = weigh_best(masked, running)
         chosen = select(
             self.beam,
             candidates,
@@ -172,10 +175,6 @@ class _Beam:
             extra=self._coverage_of(candidates),
         )
         self.lineage.record(self.alive, chosen.parent, chosen.token, chosen.log_probability)
-        if self.required is not None and candidates.progress is not None:
-            self.required.advance(
-                candidates.progress.gather(1, chosen.place[..., None].expand(-1, -1, self.required.num_phrases))
-            )
         if self.tracer is not None:
             self.tracer.record(self.alive, candidates, chosen, done=self.beam.done)
         self.beam = chosen.beam
@@ -202,8 +201,6 @@ class _Beam:
         self.alive, self.beam = self.alive[kept], self.beam.select(kept)
         self.source_lengths = self.source_lengths[kept]
         self.constraints.keep(kept)
-        if self.required is not None:
-            self.required.keep(kept, limits=self.constraints.limits)
         return tokens.view(-1, size)[kept].view(-1), index.view(-1, size)[kept].view(-1)
 
     def advance(self, tokens: Tensor, index: Tensor) -> None:

@@ -27,8 +27,6 @@ class Candidates:
     """High enough in its ranking to count as finished if it ends here."""
     priority: Float[Tensor, "sentence candidate"]
     """Greater goes first when the beam's slots are given out."""
-    progress: Int[Tensor, "sentence candidate phrase"] | None = None
-    """Positions in the required phrases after this token."""
 
 
 BLOCK = 64

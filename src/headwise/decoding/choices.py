@@ -4,7 +4,7 @@
     decoding: {kind: beam, size: 5, length_penalty: {kind: wu, alpha: 0.6}, max_length: {factor: 1.5, extra: 10}}
     decoding: {kind: sampling, temperature: 0.8, top_p: 0.9, seed: 1}
 
-Phrases in the settings are text; whoever knows the tokenizer turns them into ids (`encode_phrases`) and hands them in.
+Phrases in the settings are text; whoever knows the tokenizer makes them ready (`encode_phrases`) and hands them in.
 Tested: every kind through `decode`, empty sources, phrases for all sentences and for each.
 """
 
@@ -90,8 +90,8 @@ def _spread_phrases(
     if phrases is None:
         if settings.forbidden or settings.required or settings.prefix:
             raise UsageError(
-                "the settings hold phrases as text but no token ids were given; pass phrases=encode_phrases(settings, encode)",
-                "设置中含有文本短语，但未给出词元编号；请传入 phrases=encode_phrases(settings, encode)",
+                "the settings hold phrases as text but they were not made ready; pass phrases=encode_phrases(settings, tokenizer)",
+                "设置中含有文本短语，但尚未转换；请传入 phrases=encode_phrases(settings, tokenizer)",
             )
         return [Phrases()] * num_sources
     spread = [phrases] * num_sources if isinstance(phrases, Phrases) else phrases

@@ -41,7 +41,7 @@ def follow_paths(
     tell: Tell | None = None,
 ) -> list[list[Hypothesis]]:
     """`width` hypotheses for each (non-empty) source."""
-    refuse_required(settings, phrases)
+    _refuse_required(phrases)
     device = stepper.device
     limits = [limit_for(settings.max_length, len(source)) for source in sources]
     constraints = Constraints(settings, phrases, limits=limits, width=width, device=device)
@@ -84,12 +84,11 @@ def _tell_of(sentences: Tensor, steps: Sequence[_Step], tell: Tell, *, limits: S
         tell(number, SearchResult(tuple(hypotheses)))
 
 
-def refuse_required(settings: SearchSettings, phrases: Sequence[Phrases]) -> None:
-    if any(wishes.required for wishes in phrases):
-        kind = getattr(settings, "kind", "this search")
+def _refuse_required(phrases: Sequence[Phrases]) -> None:
+    if any(wishes.rules is not None and wishes.rules.required for wishes in phrases):
         raise UsageError(
-            f"required phrases were given to {kind} decoding, which cannot plan for them; use decoding.kind=beam",
-            f"{kind} 解码无法保证必需短语出现；请使用 decoding.kind=beam",
+            "required phrases were given to a search that follows one path and cannot plan for them; use kind=beam",
+            "该搜索只沿一条路径前进，无法保证必需短语出现；请使用 kind=beam",
         )
 
 

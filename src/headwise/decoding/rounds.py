@@ -58,7 +58,7 @@ def enter_room(
     """A room for this search, if the stepper has one and the search needs no histories."""
     if not isinstance(stepper, RoomyStepper) or settings.no_repeat_ngrams:
         return None
-    if any(wishes.forbidden or wishes.required or wishes.prefix for wishes in phrases):
+    if any(wishes.rules is not None or wishes.prefix for wishes in phrases):
         return None
     return stepper.enter(sources, width=width, max_length=max(limits))
 

@@ -33,7 +33,7 @@ class SamplingSettings(SearchSettings):
     """Draw from this many most probable tokens only; 0 for all."""
     top_p: float = Field(default=1.0, gt=0, le=1)
     """Draw from the fewest most probable tokens that hold this much probability together."""
-    num_samples: int = Field(default=1, ge=1)
+    num_samples: int = Field(default=1, ge=1, le=1024)
     """Hypotheses drawn for each sentence."""
     seed: int = 1
 

@@ -21,6 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 PAD, BOS, EOS, UNKNOWN = 0, 1, 2, 3
+NUM_SPECIAL = 4
 
 State = TypeVar("State")
 

@@ -22,8 +22,8 @@ from headwise.attention.biases import Bias, VectorBias, dense_bias
 from headwise.attention.masks import Mask
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.decoding.choices import decode
-from headwise.decoding.constraints import encode_phrases
 from headwise.decoding.length import cap_limit
+from headwise.decoding.phrases import encode_phrases
 from headwise.decoding.stepping import Stepper
 from headwise.errors import UsageError
 from headwise.explorer.traces import AttentionKind
@@ -157,7 +157,7 @@ def translate(translator: Translator, source: Sequence[int], *, stepper: Stepper
     settings = settings.model_copy(update={"max_length": cap_limit(settings.max_length, MAX_PIECES)})
     if stepper is None:
         stepper = translator.stepper(attending=needs_attention(translator))
-    phrases = encode_phrases(settings, translator.tokenizers.target.encode)
+    phrases = encode_phrases(settings, translator.tokenizers.target)
     return list(decode(stepper, [source], settings, phrases=phrases)[0].best.tokens)
 
 

@@ -128,10 +128,7 @@ class WorkerApart(Worker):
             "order": number,
             "seconds": order.deadline - monotonic(),
             "settings": write_settings(search.settings),
-            "sentences": [
-                [one.ids, one.phrases.forbidden, one.phrases.required, one.phrases.prefix, one.number]
-                for one in sentences
-            ],
+            "sentences": [[one.ids, one.prefix, one.number] for one in sentences],
         }
 
     def _leave(self, number: int) -> None:

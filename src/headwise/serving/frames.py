@@ -2,7 +2,7 @@
 
     4 bytes, big-endian: how long it is  |  JSON
 
-    to the process      {"order": 7, "seconds": 30.0, "settings": "…", "sentences": [[ids, forbidden, required, prefix, number], …]}
+    to the process      {"order": 7, "seconds": 30.0, "settings": "…", "sentences": [[ids, prefix, number], …]}
                         {"leave": 7}
                         {"ping": true}                        answered as soon as it is read, between two steps
     from the process    {"begun": true}                       once, when the model is read

@@ -19,6 +19,9 @@ MAX_TOKENS = 512
 """Pieces in a sentence, after the tokenizer."""
 MAX_SENTENCES = 512
 """Sentences in a request, after splitting."""
+MAX_PHRASES = 8
+"""Forbidden phrases in a request, and required ones."""
+MAX_PHRASE_CHARACTERS = 50
 MAX_BEAM = 8
 MAX_BEST = 8
 MAX_TOP = 10

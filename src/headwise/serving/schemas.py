@@ -8,7 +8,14 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from headwise.serving.limits import MAX_BEAM, MAX_BEST, MAX_CHARACTERS, MAX_TEXTS
+from headwise.serving.limits import (
+    MAX_BEAM,
+    MAX_BEST,
+    MAX_CHARACTERS,
+    MAX_PHRASE_CHARACTERS,
+    MAX_PHRASES,
+    MAX_TEXTS,
+)
 
 
 class Body(BaseModel):
@@ -43,6 +50,9 @@ EXACTLY_ONE = "exactly_one"
 """The type of the fault of a body that has both `text` and `texts`, or neither."""
 UNION_FIELDS = frozenset({"text", "q", "decoding"})
 """After these, where a fault is, stands the name of the union's member."""
+Phrases = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=MAX_PHRASE_CHARACTERS)]], Field(max_length=MAX_PHRASES)
+]
 ModelName = Annotated[
     str, Field(min_length=1, max_length=64, description="a name of /v1/models; without it the first that fits")
 ]
@@ -148,6 +158,7 @@ class TranslateBody(TextsBody):
     model_config = describe_texts(
         {"text": "The dog is old."},
         {"texts": ["The dog is old.", "It rains."], "decoding": {"kind": "beam", "size": 4}, "n_best": 2},
+        {"text": "The dog is old.", "forbid": ["Hund"], "require": ["sehr alt"]},
     )
 
     text: TextOrTexts = absent("one text or several; each may hold several sentences and paragraphs")
@@ -158,6 +169,13 @@ class TranslateBody(TextsBody):
     )
     n_best: Whole = Field(default=1, ge=1, le=MAX_BEST, description="translations of each text, best first")
     prefix: str = Field(default="", max_length=200, description="every translation begins like this")
+    forbid: Phrases = Field(
+        default=[],
+        description="words or phrases that occur in no translated sentence; whole words, in scripts without spaces any occurrence",
+    )
+    require: Phrases = Field(
+        default=[], description="words or phrases that occur in every translated sentence; needs decoding of kind beam"
+    )
     split: bool = Field(default=True, description="translate sentence by sentence; false: each text is one sentence")
     stream: bool = Field(default=False, description="server-sent events while the translation grows")
 

@@ -9,6 +9,7 @@ change nothing. Tested: = the translator itself, alone and in company.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -18,11 +19,14 @@ from headwise.decoding.choices import DecodingSettings, decode
 from headwise.decoding.constraints import Phrases
 from headwise.decoding.flow import Arrival, can_flow, flow_greedily
 from headwise.decoding.greedy import GreedySettings
+from headwise.decoding.phrases import rules_of
 from headwise.decoding.results import SearchResult
 from headwise.decoding.stepping import AttendingStepper, Room, RoomyStepper, Stepper
+from headwise.decoding.text_rules import TextRules
 from headwise.models.steppers import flows, make_flow
 from headwise.serving.orders import Abandoned, More, Part
-from headwise.tasks.translator import Translator, on_one_line
+from headwise.tasks.translator import Translator
+from headwise.text.occurrence import on_one_line
 
 Watch = Callable[[Sequence[int]], None]
 """Is shown the tokens of the best hypothesis at every step."""
@@ -33,7 +37,7 @@ class Sentence:
     """What the search is told of a sentence."""
 
     ids: tuple[int, ...]
-    phrases: Phrases
+    prefix: tuple[int, ...]
     number: int
 
 
@@ -55,6 +59,11 @@ class Search:
     translator: Translator
     settings: DecodingSettings
     watch: Watch | None = None
+
+    @cached_property
+    def rules(self) -> TextRules | None:
+        """Of the forbidden and required phrases."""
+        return rules_of(self.translator.tokenizers.target, self.settings.forbidden, self.settings.required)
 
     @property
     def flows(self) -> bool:
@@ -78,7 +87,7 @@ class Search:
             if part.order is not None:
                 part.order.deliver(part, self.read(result))
 
-        return Arrival(sentence.ids, tell, sentence.phrases.prefix, is_over=lambda: part.is_over)
+        return Arrival(sentence.ids, tell, sentence.prefix, is_over=lambda: part.is_over)
 
     def __call__(self, parts: Sequence[Part]) -> list[Any]:
         attending = getattr(self.settings, "coverage_penalty", 0.0) > 0
@@ -99,7 +108,7 @@ class Search:
             stepper,
             [sentence.ids for sentence in sentences],
             self.settings,
-            phrases=[sentence.phrases for sentence in sentences],
+            phrases=[Phrases(sentence.prefix, self.rules) for sentence in sentences],
             sentence_numbers=[sentence.number for sentence in sentences],
             tell=tell,
         )

@@ -26,7 +26,6 @@ import torch
 from pydantic import TypeAdapter
 
 from headwise.decoding.choices import DecodingSettings
-from headwise.decoding.constraints import Phrases
 from headwise.decoding.results import SearchResult
 from headwise.errors import HeadwiseError
 from headwise.language import say
@@ -110,9 +109,8 @@ class Desk(Worker):
         search = self.search(frame["settings"])
         flow = search.flow if search.flows else None
         parts = []
-        for ids, forbidden, required, prefix, number in frame["sentences"]:
-            phrases = Phrases(tuple(map(tuple, forbidden)), tuple(map(tuple, required)), tuple(prefix))
-            sentence = Sentence(tuple(ids), phrases, number)
+        for ids, prefix, number in frame["sentences"]:
+            sentence = Sentence(tuple(ids), tuple(prefix), number)
             parts.append(Part(search, flow, sentence, key=frame["settings"], weight=len(ids) + 1))
         name = frame["order"]
         self._orders[name] = PipedOrder(parts, deadline=time.monotonic() + frame["seconds"], name=name, desk=self)

@@ -9,11 +9,12 @@ Tested: = the translator itself, alone and in company.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from headwise.decoding.choices import BeamSettings, DecodingSettings, SamplingSettings
-from headwise.decoding.constraints import check_phrases, encode_phrases
+from headwise.decoding.constraints import Phrases, check_phrases, refuse_contradiction
 from headwise.decoding.length import limit_for
+from headwise.decoding.phrases import encode_prefix
 from headwise.serving.faults import Refusal
 from headwise.serving.limits import MAX_SENTENCES, MAX_TOKENS
 from headwise.serving.orders import Part
@@ -71,8 +72,8 @@ def prepare(
             en=f"the texts have {num_sentences:,} sentences together, at most {MAX_SENTENCES:,} are translated at once; send fewer",
             zh=f"文本共有 {num_sentences:,} 句，一次最多翻译 {MAX_SENTENCES:,} 句；请减少",
         )
-    rules = encode_phrases(settings, translator.tokenizers.target.encode)
-    begun = tuple(translator.tokenizers.target.encode(prefix)) if prefix else ()
+    refuse_contradiction(prefix, settings.forbidden, name=("prefix", "前缀"))
+    begun = encode_prefix(prefix, translator.tokenizers.target)
     search = Search(translator, settings)
     flow = search.flow if search.flows else None
     parts: list[Part] = []
@@ -82,13 +83,13 @@ def prepare(
         for first, sentence in enumerate(one.sentences):
             ids = tuple(translator.tokenizers.source.encode(sentence))
             _check_tokens(len(ids), len(parts) + 1)
-            phrases = replace(rules, prefix=begun if first == 0 else ())
+            phrases = Phrases(begun if first == 0 else (), search.rules)
             check_phrases(phrases, limit=limit_for(settings.max_length, len(ids)))
             parts.append(
                 Part(
                     run=search,
                     flow=flow,
-                    argument=Sentence(ids, phrases, len(parts)),
+                    argument=Sentence(ids, phrases.prefix, len(parts)),
                     key=(id(translator), settings),
                     weight=len(ids) + 1,
                     work=(len(ids) + 1) * num_hypotheses(settings),

@@ -5,9 +5,10 @@ Outputs are bounded whatever the recipe says: min(2 · source + 20, 512) tokens,
 equal settings share batches, so the same wish must give an equal value. Tested: every kind, n-best, contradictions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from headwise.decoding.choices import BeamSettings, DecodingSettings, GreedySettings, SamplingSettings
+from headwise.decoding.constraints import check_wishes
 from headwise.decoding.length import AverageLength, LengthLimit
 from headwise.serving.faults import Refusal
 from headwise.serving.limits import MAX_BEST, MAX_TOKENS
@@ -17,26 +18,47 @@ FACTOR, EXTRA = 2.0, 20
 
 
 def choose_settings(
-    recipe: DecodingSettings, wish: GreedyWish | BeamWish | SamplingWish | None, *, n_best: int
+    recipe: DecodingSettings,
+    wish: GreedyWish | BeamWish | SamplingWish | None,
+    *,
+    n_best: int,
+    require: Sequence[str] = (),
 ) -> DecodingSettings:
-    """The settings of one request."""
+    """The settings of one request; required phrases are searched for by beam unless another search was asked for."""
+    if require and wish is None and not isinstance(recipe, BeamSettings):
+        wish = BeamWish(kind="beam")
     chosen = _bounded(recipe)
     if wish is not None:
         same = wish.kind == recipe.kind
         match wish:
             case GreedyWish():
-                chosen = chosen if same else GreedySettings()
+                chosen = chosen if same else GreedySettings(forbidden=recipe.forbidden)
             case BeamWish():
                 beam: dict[str, object] = {
                     "size": wish.size,
                     "length_penalty": AverageLength(alpha=wish.length_penalty),
                 }
-                chosen = (chosen if same else BeamSettings()).model_copy(update=_asked(wish, beam))
+                chosen = (chosen if same else BeamSettings(forbidden=recipe.forbidden)).model_copy(
+                    update=_asked(wish, beam)
+                )
             case SamplingWish():
-                chosen = (chosen if same else SamplingSettings()).model_copy(update=_asked(wish, wish.model_dump()))
+                chosen = (chosen if same else SamplingSettings(forbidden=recipe.forbidden)).model_copy(
+                    update=_asked(wish, wish.model_dump())
+                )
     length = _bounded_length(chosen.max_length)
     chosen = chosen.model_copy(update={"max_length": length, "min_length": min(chosen.min_length, MAX_TOKENS - 1)})
     return chosen if n_best == 1 else _several(chosen, n_best, is_asked=wish is not None)
+
+
+def add_phrases(settings: DecodingSettings, *, forbid: Sequence[str], require: Sequence[str]) -> DecodingSettings:
+    """The phrases of a request beside those of the recipe; what contradicts is refused."""
+    if not forbid and not require:
+        return settings
+    forbidden = tuple(dict.fromkeys((*settings.forbidden, *forbid)))
+    required = tuple(dict.fromkeys((*settings.required, *require)))
+    changed = settings.model_copy(update={"forbidden": forbidden, "required": required})
+    check_wishes(changed)
+    return changed
 
 
 def _asked(wish: BeamWish | SamplingWish, values: Mapping[str, object]) -> dict[str, object]:
@@ -70,7 +92,12 @@ def _several(settings: DecodingSettings, n_best: int, *, is_asked: bool) -> Deco
             return settings.model_copy(update={"num_best": n_best, "size": max(size, n_best)})
         case GreedySettings() if not is_asked:
             # Greedy search has one candidate; a beam is what was asked for.
-            return BeamSettings(size=MAX_BEST if n_best > 5 else 5, num_best=n_best, max_length=settings.max_length)
+            return BeamSettings(
+                size=MAX_BEST if n_best > 5 else 5,
+                num_best=n_best,
+                max_length=settings.max_length,
+                forbidden=settings.forbidden,
+            )
     what = "greedy search finds one translation" if isinstance(settings, GreedySettings) else "the beam is narrower"
     raise Refusal(
         422,

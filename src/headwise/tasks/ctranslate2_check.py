@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from headwise.decoding.choices import DecodingSettings, decode
-from headwise.decoding.constraints import encode_phrases
 from headwise.decoding.length import cap_limit, limit_for
+from headwise.decoding.phrases import encode_phrases
 from headwise.decoding.sampling import SamplingSettings
 from headwise.decoding.stepping import Stepper
 from headwise.errors import HeadwiseError
@@ -64,7 +64,7 @@ class Comparison:
         self.exact = [(settings, options, self._search(settings)) for settings, options in searches]
 
     def _search(self, settings: DecodingSettings) -> list[tuple[int, ...]]:
-        phrases = encode_phrases(settings, self.bundle.tokenizers.target.encode)
+        phrases = encode_phrases(settings, self.bundle.tokenizers.target)
         return [decode(self.stepper, [source], settings, phrases=phrases)[0].best.tokens for source in self.sources]
 
     def _search_there(

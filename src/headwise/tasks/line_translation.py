@@ -25,7 +25,8 @@ from headwise.language import say
 from headwise.tasks.files import STANDARD_INPUT, line_too_long, read_lines_or_none
 from headwise.tasks.input_warning import InputWarning
 from headwise.tasks.passages import Passage, explain_length, join_candidates
-from headwise.tasks.translator import Translation, Translator, on_one_line
+from headwise.tasks.translator import Translation, Translator
+from headwise.text.occurrence import on_one_line
 from headwise.text.splitting import SplitText, halve, split_text
 
 logger = logging.getLogger(__name__)

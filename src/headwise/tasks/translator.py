@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import DecodingSettings
-from headwise.decoding.constraints import encode_phrases
 from headwise.decoding.greedy import GreedySettings
+from headwise.decoding.phrases import encode_phrases
 from headwise.decoding.results import SearchResult
 from headwise.decoding.sampling import SamplingSettings
 from headwise.decoding.stepping import Stepper
@@ -36,6 +36,7 @@ from headwise.tasks.bundle import Bundle, load_bundle
 from headwise.tasks.input_warning import InputCheck, InputWarning
 from headwise.tasks.length_limits import longest_source, within_positions
 from headwise.tasks.passages import Candidate, Passage, explain_length
+from headwise.text.occurrence import on_one_line
 from headwise.text.tokenizer import BOS, EOS
 from headwise.training.precision import Device, choose_device
 
@@ -179,7 +180,7 @@ class Translator:
     ) -> Iterator[Translation]:
         """The same for texts that are tokens already and are known to fit."""
         settings = self.within_positions(self.recipe.decoding if decoding is None else decoding)
-        phrases = encode_phrases(settings, self.tokenizers.target.encode)
+        phrases = encode_phrases(settings, self.tokenizers.target)
         going_on = replace(phrases, prefix=())
         stepper = self.stepper(attending=getattr(settings, "coverage_penalty", 0.0) > 0)
         given, wishing, answered = tee(passages, 3)
@@ -264,14 +265,6 @@ class Translator:
             target_pieces=(*self.tokenizers.target.pieces(target), "</s>"),
             maps={name: weights[0].float().cpu().numpy() for name, weights in maps.items()},
         )
-
-
-# A model with byte pieces may write any byte; a translation is one line that a terminal can be trusted with.
-_CONTROL_TO_SPACE = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029], " ")
-
-
-def on_one_line(text: str) -> str:
-    return text.translate(_CONTROL_TO_SPACE)
 
 
 def align_pieces(trace: AttentionTrace) -> tuple[tuple[int, int], ...]:

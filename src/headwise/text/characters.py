@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from headwise.errors import DataError
-from headwise.text.tokenizer import UNKNOWN, UNKNOWN_TEXT, WORD_START
+from headwise.text.tokenizer import NUM_SPECIAL, UNKNOWN, UNKNOWN_TEXT, WORD_START
 from headwise.text.vocabulary import Vocabulary, load_vocabulary, most_frequent
 
 
@@ -38,6 +38,10 @@ class CharacterTokenizer:
     def pieces(self, ids: Sequence[int]) -> list[str]:
         names = (self.vocabulary.entry_of(number) for number in ids)
         return [WORD_START if name == " " else name for name in names]
+
+    def surfaces(self) -> list[bytes]:
+        known = (UNKNOWN_TEXT, *(self.vocabulary.entry_of(number) for number in range(NUM_SPECIAL, self.size)))
+        return [b"", b"", b"", *(character.encode("utf-8", "surrogatepass") for character in known)]
 
     def save(self, directory: Path) -> None:
         self.vocabulary.save(directory, {"kind": "characters"})

@@ -111,6 +111,19 @@ class PieceTokenizer:
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._processor.id_to_piece(int(number)) for number in ids]
 
+    def surfaces(self) -> list[bytes]:
+        model = self._processor
+        return [
+            b""
+            if model.is_control(number)
+            else UNKNOWN_TEXT.encode()
+            if model.is_unknown(number)
+            else bytes([int(piece[3:-1], 16)])
+            if model.is_byte(number)
+            else _unescape(piece.replace(WORD_START, " ")).encode()
+            for number, piece in enumerate(self.pieces(range(self.size)))
+        ]
+
     def save(self, directory: Path) -> None:
         write_bytes(directory / MODEL_FILE, self.model)
         write_json(directory / DESCRIPTION_FILE, {"kind": "sentencepiece", "reversible": self.reversible})

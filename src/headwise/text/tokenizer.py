@@ -50,6 +50,14 @@ class Tokenizer(Protocol):
         """One string per id for people and pictures; "▁" marks the start of a word."""
         ...
 
+    def surfaces(self) -> list[bytes]:
+        """What each id adds to a text, as UTF-8 bytes; a text that begins with a space is decoded without it."""
+        ...
+
+    def __hash__(self) -> int:
+        """A tokenizer is the same as itself alone: what is made for it may be kept."""
+        ...
+
     def save(self, directory: Path) -> None:
         """Write the tokenizer's files into an existing directory."""
         ...

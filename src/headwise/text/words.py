@@ -59,6 +59,10 @@ class WordTokenizer:
             for number in ids
         ]
 
+    def surfaces(self) -> list[bytes]:
+        words = (UNKNOWN_TEXT, *(self.vocabulary.entry_of(number) for number in range(NUM_SPECIAL, self.size)))
+        return [b"", b"", b"", *(f" {word}".encode("utf-8", "surrogatepass") for word in words)]
+
     def save(self, directory: Path) -> None:
         self.vocabulary.save(directory, {"kind": "words", "lowercase": self.lowercase})
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter
 
 from headwise.decoding.beam import BeamSettings
 from headwise.decoding.length import AverageLength, LengthLimit, WuLength
+from headwise.decoding.phrases import encode_prefix
 from headwise.explorer.decisions import spell
 from headwise.explorer.occlusion import occlude
 from headwise.explorer.packing import pack_map, pack_side
@@ -34,7 +35,8 @@ from headwise.serving.schemas_trace import (
 from headwise.serving.search import WatchedStepper
 from headwise.serving.state import State
 from headwise.serving.text_traces import answer_text, find_attending, map_choice, step_reply, too_many_refused
-from headwise.tasks.translator import Translator, on_one_line
+from headwise.tasks.translator import Translator
+from headwise.text.occurrence import on_one_line
 from headwise.text.splitting import split_text
 
 Answer = TypeVar("Answer")
@@ -74,7 +76,7 @@ async def _work(state: State, model: LoadedModel, answer: Callable[..., Answer])
 def answer_trace(name: str, translator: Translator, body: TraceBody, *, is_over: Callable[[], bool]) -> TraceReply:
     """The whole reply; runs on the model's worker."""
     check_length(translator, body.text)
-    prefix = body.prefix_tokens or (translator.tokenizers.target.encode(body.prefix) if body.prefix.strip() else [])
+    prefix = body.prefix_tokens or encode_prefix(body.prefix.strip(), translator.tokenizers.target)
     with too_many_refused():
         found = trace_sentence(
             translator,

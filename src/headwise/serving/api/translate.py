@@ -9,7 +9,7 @@ from headwise.serving.schemas import REFUSALS, TranslateBody, TranslateReply
 from headwise.serving.sentences import prepare
 from headwise.serving.state import State
 from headwise.serving.streaming import STREAMED, begin_stream
-from headwise.serving.wishes import choose_settings
+from headwise.serving.wishes import add_phrases, choose_settings
 
 SHORT_CHARACTERS = 300
 """A sentence or two are tokenised in less time than another thread needs to begin."""
@@ -21,12 +21,14 @@ router = APIRouter(tags=["translate"], responses=REFUSALS)
 async def translate(body: TranslateBody, state: State) -> Response:
     """Translations in the order of the texts; with `stream`, server-sent events piece, translation and done."""
     model = state.find(body.model, kind="translator")
-    settings = choose_settings(model.value.recipe.decoding, body.decoding, n_best=body.n_best)
+    settings = choose_settings(model.value.recipe.decoding, body.decoding, n_best=body.n_best, require=body.require)
+    settings = add_phrases(settings, forbid=body.forbid, require=body.require)
     texts = body.all_texts
     cut = partial(prepare, model.value, texts, settings, prefix=body.prefix, split=body.split)
     if body.stream:
         return await begin_stream(state, model.name, cut)
-    prepared, answers = await state.answer(model.name, cut, is_short=sum(map(len, texts)) <= SHORT_CHARACTERS)
+    is_short = sum(map(len, texts)) <= SHORT_CHARACTERS and not (settings.forbidden or settings.required)
+    prepared, answers = await state.answer(model.name, cut, is_short=is_short)
     found = zip(prepared.assemble(answers), prepared.warnings, strict=True)
     reply = TranslateReply(model=model.name, translations=[as_reply(*one) for one in found])
     return Response(reply.model_dump_json(), media_type="application/json")
