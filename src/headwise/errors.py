@@ -4,9 +4,17 @@ A message has three parts: what was given, what is required, what to do. It is w
 in English and Chinese; data errors carry the file and the line.
 """
 
+import re
 from pathlib import Path
 
 from headwise.language import say
+
+_MEMORY = re.compile(r"can't allocate memory|not enough memory|out of memory|bad_alloc|Cannot allocate memory")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out: Python, numpy and torch (on a CPU, on a GPU) say it in different ways."""
+    return isinstance(error, MemoryError) or _MEMORY.search(str(error)) is not None
 
 
 class HeadwiseError(Exception):

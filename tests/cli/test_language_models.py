@@ -172,6 +172,9 @@ def test_writing_on(headwise: Headwise, run: Path, tmp_path: Path) -> None:
     written = [json.loads(line) for line in said.out.splitlines()]
     assert len(written) == 2
     assert all(one["text"].startswith("the dog") and one["num_tokens"] <= 5 for one in written)
+    assert "writing 2 texts of at most 5 tokens each; Ctrl-C ends it" in said.err
+    too_many = headwise("generate", "--model", tmp_path / "run", "the dog", "--samples", 10**9)
+    assert (too_many.status, "at most 10,000 are written" in too_many.err) == (2, True)
     once, again = (headwise("generate", "--model", tmp_path / "run", "the dog", "--seed", 7).out for _ in range(2))
     assert once == again
     assert headwise("generate", "--model", tmp_path / "run", "the", "--greedy").status == 0

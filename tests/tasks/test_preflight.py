@@ -24,7 +24,7 @@ from headwise.tasks.preflight import (
     warn_of_lost_dropout,
 )
 from headwise.tasks.recipe import Recipe, recipe_from
-from headwise.tasks.training_run import check_run
+from headwise.tasks.training_run import check_run, train
 from headwise.training.choices import ReplicatedLayout, ShardedLayout
 from tests.planning.models import made_recipe, made_subject
 from tests.tasks.tiny import tiny_recipe
@@ -80,6 +80,45 @@ def test_a_test_sentence_over_the_limit_is_found_before_training(tmp_path: Path)
     ) as caught:
         check_run(limited, directory=tmp_path / "data")
     assert "set model.encoder.attention.max_length=41 or more" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["decoding.required=[no]", "decoding.forbidden=[no]"], "required phrase 'no' holds 'no', which is forbidden"),
+        (["decoding.kind=greedy", "decoding.required=[no]"], "cannot plan for them; use kind=beam"),
+        (["decoding.max_length=1000000000"], r"max_length is 1,000,000,000; at most 65,536 tokens"),
+    ],
+)
+def test_a_search_that_cannot_be_is_refused_with_the_recipe(tmp_path: Path, changes: list[str], message: str) -> None:
+    recipe = prepare_long(tmp_path, "none")
+    with pytest.raises(SettingsError, match=message):
+        recipe_from(recipe.model_dump(mode="json"), changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["decoding.prefix=no no no no", "decoding.max_length=4"], "take 5 tokens, but max_length is 4 here"),
+        (["decoding.prefix=no Xyzzy"], "the prefix 'no Xyzzy' is outside the model's vocabulary"),
+        (
+            ["decoding.kind=beam", "decoding.required=[Xyzzy]"],
+            "the required phrase 'Xyzzy' is outside the model's vocabulary",
+        ),
+        (["decoding.forbidden=[Xyzzy]"], "the forbidden phrase 'Xyzzy' is outside the model's vocabulary"),
+    ],
+)
+def test_a_search_that_the_tokenizer_cannot_do_is_refused_before_training(
+    tmp_path: Path, changes: list[str], message: str
+) -> None:
+    """By --check, and by a training, which has then made no checkpoint."""
+    recipe = recipe_from(prepare_long(tmp_path, "none").model_dump(mode="json"), changes)
+    assert isinstance(recipe, Recipe)
+    with pytest.raises(UsageError, match=message):
+        check_run(recipe, directory=tmp_path / "data")
+    with pytest.raises(UsageError, match=message):
+        train(recipe, run=tmp_path / "run")
+    assert not (tmp_path / "run" / "checkpoints").exists()
 
 
 def test_little_is_let_through_without_a_look(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,10 @@ import sys
 
 from headwise.cli.parser import positive
 from headwise.cli.paths import LanguageModelPath
+from headwise.errors import UsageError
 from headwise.language import say
+
+MAX_SAMPLES = 10_000
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
@@ -33,7 +36,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--length", type=positive, default=100, metavar="N", help=say("tokens at most", "最多写多少词元")
     )
-    parser.add_argument("--samples", type=positive, default=1, metavar="N", help=say("how many", "写几份"))
+    parser.add_argument(
+        "--samples", type=positive, default=1, metavar="N", help=say("how many, at most 10,000", "写几份，至多 10,000")
+    )
     parser.add_argument("--greedy", action="store_true", help=say("always the likeliest", "总取最可能的词元"))
     parser.add_argument(
         "--temperature", type=float, default=1.0, metavar="T", help=say("below 1: bolder choices", "小于 1：更集中")
@@ -52,6 +57,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--json", action="store_true", help=say("one JSON object a line", "每行一个 JSON"))
 
 
+def check(arguments: argparse.Namespace) -> None:
+    if arguments.samples > MAX_SAMPLES:
+        raise UsageError(
+            f"--samples is {arguments.samples:,}, at most {MAX_SAMPLES:,} are written by one command; give fewer, and several seeds for more",
+            f"--samples 为 {arguments.samples:,}，一次最多写 {MAX_SAMPLES:,} 份；请减少，需要更多时用不同的 --seed 多次运行",
+        )
+
+
 def run(arguments: argparse.Namespace) -> int:
     from headwise.decoding.choices import GreedySettings, SamplingSettings
     from headwise.settings import check_settings
@@ -63,10 +76,19 @@ def run(arguments: argparse.Namespace) -> int:
         names = ("temperature", "top_k", "top_p", "seed")
         settings = check_settings(SamplingSettings, {name: getattr(arguments, name) for name in names})
     model = LanguageModel.load(arguments.model)
-    for number in range(1 if arguments.greedy else arguments.samples):
+    num_samples = 1 if arguments.greedy else arguments.samples
+    if num_samples > 1:
+        sys.stderr.write(
+            say(
+                f"writing {num_samples:,} texts of at most {arguments.length:,} tokens each; Ctrl-C ends it\n",
+                f"将写 {num_samples:,} 份文本，每份至多 {arguments.length:,} 个词元；按 Ctrl-C 结束\n",
+            )
+        )
+    for number in range(num_samples):
         written = write_on(model, arguments.beginning, settings, length=arguments.length, number=number)
         if arguments.json:
             sys.stdout.write(json.dumps(written.as_dict(), ensure_ascii=False) + "\n")
         else:
             sys.stdout.write(f"{written.text}\n")
+        sys.stdout.flush()
     return 0

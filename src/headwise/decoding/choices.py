@@ -16,6 +16,8 @@ from pydantic import Field
 from headwise.decoding.beam import BeamSettings, search_beams
 from headwise.decoding.constraints import Phrases
 from headwise.decoding.greedy import GreedySettings, search_greedily
+from headwise.decoding.length import limit_for
+from headwise.decoding.memory import explaining_memory
 from headwise.decoding.results import EMPTY_RESULT, SearchResult, Tell
 from headwise.decoding.sampling import SamplingSettings, sample
 from headwise.decoding.stepping import State, Stepper
@@ -51,15 +53,17 @@ def decode(
     filled = [i for i, source in enumerate(sources) if len(source)]
     results = [EMPTY_RESULT] * len(sources)
     if filled:
-        found = _search(
-            stepper,
-            [sources[i] for i in filled],
-            settings,
-            phrases=[wishes[i] for i in filled],
-            sentence_numbers=[numbers[i] for i in filled],
-            traced=traced,
-            tell=None if tell is None else lambda i, result: tell(filled[i], result),
-        )
+        longest = max(limit_for(settings.max_length, len(sources[i])) for i in filled)
+        with explaining_memory(settings, num_sentences=len(filled), longest=longest):
+            found = _search(
+                stepper,
+                [sources[i] for i in filled],
+                settings,
+                phrases=[wishes[i] for i in filled],
+                sentence_numbers=[numbers[i] for i in filled],
+                traced=traced,
+                tell=None if tell is None else lambda i, result: tell(filled[i], result),
+            )
         for i, result in zip(filled, found, strict=True):
             results[i] = result
     return results

@@ -12,7 +12,6 @@ Tested by a limit on the address space, and by handing in errors as torch raises
 import contextlib
 import logging
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +24,8 @@ from headwise.data.choices import corpus_name
 from headwise.data.preparation import PreparedData, read_part
 from headwise.data.shards import TokenStore
 from headwise.data.splitting import Part
-from headwise.errors import DataError, UsageError
+from headwise.decoding.phrases import check_shortest
+from headwise.errors import DataError, UsageError, is_out_of_memory
 from headwise.language import say
 from headwise.models.limits import check_rows, source_limits
 from headwise.planning.available import available_memory
@@ -41,8 +41,6 @@ from headwise.training.choices import TrainingSettings
 from headwise.training.precision import choose_device
 
 logger = logging.getLogger(__name__)
-
-MEMORY_ERRORS = re.compile(r"can't allocate memory|not enough memory|out of memory|bad_alloc|Cannot allocate memory")
 
 
 class TooLargeError(UsageError):
@@ -188,13 +186,18 @@ def check_lengths(recipe: Recipe, prepared: PreparedData) -> None:
                 )
 
 
+def check_decoding(recipe: Recipe, prepared: PreparedData) -> None:
+    """Phrases of the recipe that its own tokenizer cannot write, or not within `max_length`: the search is the last thing a run does."""
+    check_shortest(recipe.decoding, prepared.tokenizers.target)
+
+
 @contextlib.contextmanager
 def explaining_memory(training: TrainingSettings, run: Path | None) -> Iterator[None]:
     """Turn "out of memory", however it is raised, into what to halve and where to go on."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:  # torch.OutOfMemoryError is a RuntimeError
-        if not isinstance(error, MemoryError) and not MEMORY_ERRORS.search(str(error)):
+        if not is_out_of_memory(error):
             raise
         half = f"training.batch_tokens={max(1, training.batch_tokens // 2)} training.accumulation={2 * training.accumulation}"
         saved = _latest(run)

@@ -34,7 +34,14 @@ from headwise.tasks.events import Events, Silence
 from headwise.tasks.named_files import check_named_files
 from headwise.tasks.part_scores import FOLDER as TRANSLATIONS
 from headwise.tasks.part_scores import translate_part
-from headwise.tasks.preflight import check_lengths, check_start, check_test, explaining_memory, warn_of_small_corpus
+from headwise.tasks.preflight import (
+    check_decoding,
+    check_lengths,
+    check_start,
+    check_test,
+    explaining_memory,
+    warn_of_small_corpus,
+)
 from headwise.tasks.recipe import Recipe, load_translation_recipe, translation_recipe_from
 from headwise.tasks.run_beginning import RunSummary, begin_run
 from headwise.tasks.translation import PackedPairs, RowShape, TranslationTask
@@ -171,6 +178,7 @@ def prepare(recipe: Recipe, directory: Path, watcher: Events) -> PreparedData:
     )
     watcher.note(FilterReport.from_json(prepared.train.details["report"]).describe())
     check_lengths(recipe, prepared)
+    check_decoding(recipe, prepared)
     return prepared
 
 
