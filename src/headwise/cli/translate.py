@@ -122,9 +122,10 @@ class _Progress:
         self._display: TrainingDisplay | None = None
 
     def __enter__(self) -> Self:
-        from headwise.cli.display import TrainingDisplay
+        if self._is_shown:
+            from headwise.cli.display import TrainingDisplay
 
-        self._display = TrainingDisplay().__enter__() if self._is_shown else None
+            self._display = TrainingDisplay().__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
