@@ -89,6 +89,12 @@ def test_leftovers_and_a_trainer_at_work_are_noted(run: Path) -> None:
     assert texts == ["a trainer is at work here", "left by an interrupted save; removed at the next start"]
 
 
+def test_a_model_that_was_moved_aside_is_not_called_unfinished(run: Path) -> None:
+    (run / "model").rename(run / "model.replaced")
+    about = [finding for finding in examine_run(run) if Path(finding.topic).name.startswith("model")]
+    assert [(Path(finding.topic).name, finding.state) for finding in about] == [("model.replaced", "damaged")]
+
+
 def test_what_is_no_run(tmp_path: Path) -> None:
     assert [finding.text for finding in examine_run(tmp_path)] == ["holds no run"]
     with pytest.raises(CheckpointError, match="is not a directory; give a run directory such as runs/demo"):

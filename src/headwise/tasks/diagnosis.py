@@ -50,7 +50,7 @@ def examine_run(directory: Path | str) -> list[Finding]:
     findings += [*_recipe(path), *_checkpoints(path), *_weights(path), *_data(path / "data"), *_leftovers(path)]
     if (path / "model").is_dir():
         findings.append(_published(path / "model"))
-    elif (path / "checkpoints").is_dir():
+    elif (path / "checkpoints").is_dir() and not (path / f"model{REPLACED}").exists():
         unfinished = say(
             "there is no finished model yet; resume the training to get one", "尚无训练完成的模型；继续训练即可得到"
         )
