@@ -10,6 +10,7 @@ All white space but the space itself is one symbol, OTHER_SPACE. Tested through 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +51,9 @@ def read_symbols(surface: bytes) -> list[int]:
     return [symbol for character in text for symbol in _symbols_of(character)]
 
 
-def _symbols_of(character: str) -> list[int]:
+@lru_cache(1 << 16)
+def _symbols_of(character: str) -> tuple[int, ...]:
     if is_space(character):
-        return [SPACE if character == " " else OTHER_SPACE]
+        return (SPACE if character == " " else OTHER_SPACE,)
     kind = WORD if is_word_character(character) else NO_WORD
-    return [byte + 256 * kind for byte in character.encode("utf-8")]
+    return tuple(byte + 256 * kind for byte in character.encode("utf-8"))
