@@ -35,6 +35,7 @@ def test_a_search_in_other_words() -> None:
         "prefix",
         "at_limit=end",
         "length_penalty.kind=wu",
+        "stop=likely",
         "coverage_penalty",
     ]
     drawn = search("{kind: sampling, temperature: 0.8, top_k: 7, top_p: 0.9, num_samples: 2}")

@@ -73,6 +73,7 @@ def translate_search(settings: DecodingSettings) -> ForeignSearch:
                 options["num_hypotheses"] = settings.num_best
             if settings.stop != "filled":
                 options["patience"] = 2
+                left_out.append(f"decoding.stop={settings.stop} (nearly the same; filled is the same)")
             if settings.coverage_penalty:
                 left_out.append("decoding.coverage_penalty")
     return ForeignSearch(options, settings.max_length, tuple(left_out))
