@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from headwise.attention.biases import VectorBias
-from headwise.attention.masks import Mask
+from headwise.attention.masks import Mask, causal, padding, segments
 from headwise.errors import UsageError
 from tests.laws.kernels import HEAD_DIM, Row
 from tests.laws.probes import assert_same
@@ -54,8 +54,30 @@ def vectors_are_added_or_refused(row: Row) -> None:
     assert_same(output, kernel(scene.q, scene.k, scene.v, Mask(), bias=scene.bias) + total)
 
 
+def nothing_gives_nothing(row: Row) -> None:
+    """No batch, no queries or no keys: an output of the right shape, zeros where queries have no key, and a gradient of zero."""
+    kernel = row.build(0.0)
+    for batch, queries, keys in ((0, 5, 5), (2, 0, 5), (2, 5, 0), (2, 0, 0)):
+        if row.square_only and queries != keys:
+            continue
+        q = torch.ones(batch, 3, queries, HEAD_DIM, dtype=torch.float64, requires_grad=True)
+        k = q if row.shared else torch.ones(batch, 3, keys, HEAD_DIM, dtype=torch.float64, requires_grad=True)
+        v = torch.ones(batch, 3, keys, 13, dtype=torch.float64, requires_grad=True)
+        sentence = [torch.ones(batch, length, dtype=torch.long) for length in (queries, keys)]
+        masks = {"everything": Mask(), "padding": padding(sentence[1].bool()), "segments": segments(*sentence)}
+        masks |= {} if "causal" in row.refuses else {"causal": causal()}
+        for name, mask in masks.items():
+            for ready in (mask, kernel.prepare(mask, queries, keys, q.device)):
+                output, table = kernel(q, k, v, ready), kernel.weights(q, k, ready)
+                assert output.shape == (batch, 3, queries, 13), name
+                assert table.shape == (batch, 3, queries, keys), name
+                assert output.eq(0).all(), name
+                assert all(x.eq(0).all() for x in torch.autograd.grad(output.sum(), (q, k, v))), name
+
+
 INPUT_LAWS: tuple[Callable[[Row], None], ...] = (
     low_stays_alive,
     half_stays_alive,
     vectors_are_added_or_refused,
+    nothing_gives_nothing,
 )

@@ -35,10 +35,15 @@ def _forgets_vectors(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any
     return FullAttention()(q, k, v, mask, bias=bias.scores if isinstance(bias, VectorBias) else bias)
 
 
+def _invents_for_no_keys(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any) -> Tensor:
+    return FullAttention()(q, k, v, mask, bias=bias) + (k.shape[2] == 0)
+
+
 MUTANTS: tuple[tuple[Attend, Callable[[Row], None]], ...] = (
     (_dies_when_low, input_laws.low_stays_alive),
     (_divides_by_lengths_in_half, input_laws.half_stays_alive),
     (_forgets_vectors, input_laws.vectors_are_added_or_refused),
+    (_invents_for_no_keys, input_laws.nothing_gives_nothing),
 )
 
 

@@ -133,3 +133,21 @@ def test_the_first_loss_is_about_the_logarithm_of_the_vocabulary(generator: torc
 def test_the_type_of_the_weights_is_the_type_of_the_states(dtype: torch.dtype, generator: torch.Generator) -> None:
     model = make("pre_norm", generator).to(dtype)
     assert padded_batch(draw_pairs([(3, 5)], VOCAB, generator)).hidden(model).dtype == dtype
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_no_rows_and_no_tokens(variant: str, generator: torch.Generator) -> None:
+    """An empty batch, or rows without a token on either side, give hidden states of that shape and no NaN."""
+    model = make(variant, generator)
+    for rows, source, target in ((0, 5, 5), (2, 0, 5), (2, 5, 0), (2, 0, 0)):
+        ones = [torch.ones(rows, length, dtype=torch.long) for length in (source, target)]
+        position = [torch.arange(length).expand(rows, length) for length in (source, target)]
+        hidden = model(
+            *ones,
+            source_segment=ones[0],
+            target_segment=ones[1],
+            source_position=position[0],
+            target_position=position[1],
+        )
+        assert hidden.shape[:2] == (rows, target)
+        assert hidden.isfinite().all()

@@ -22,7 +22,7 @@ from headwise.attention.masks import Explicit, Mask, Padding, Segments
 from headwise.attention.multi_head import Fitted, Kernel
 from headwise.attention.scored import MAX_SCORE
 from headwise.attention.scores import LARGEST
-from headwise.attention.shapes import check_mask_shapes, check_shapes
+from headwise.attention.shapes import check_mask_shapes, check_shapes, empty_output, is_empty
 from headwise.errors import MaskError, UsageError
 
 AnyBias = Tensor | DistanceBias | VectorBias
@@ -53,8 +53,8 @@ def attend(
     q, k, v = (x.expand(batch, heads, -1, -1) for x in (q, k, v))  # a batch of one is for all
     check_mask(mask, (batch, heads, q.shape[2], k.shape[2]))
     check_bias(bias, (batch, heads, q.shape[2], k.shape[2]), like=q)
-    if 0 in (batch, heads, q.shape[2], k.shape[2]):
-        return v.new_zeros(*q.shape[:3], v.shape[3]) + 0 * (q.sum() + k.sum() + v.sum())  # with a gradient: of zero
+    if is_empty(q, k):
+        return empty_output(q, k, v)
     if isinstance(kernel, HashedAttention) and not torch.equal(q, k):
         raise UsageError(
             "HashedAttention was given keys that are not its queries, and it sorts both as one; give the same vectors twice, attend(q, q, v, …), or "

@@ -36,7 +36,7 @@ from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.attention.normalizers import masked_softmax
 from headwise.attention.precision import widen
 from headwise.attention.sentences import read_segments
-from headwise.attention.shapes import check_shapes
+from headwise.attention.shapes import check_shapes, empty_output, empty_weights, is_empty
 from headwise.attention.sizes import Size, check_sizes
 from headwise.errors import MaskError, UsageError
 from headwise.randomness import torch_generator
@@ -111,6 +111,8 @@ class HashedAttention(nn.Module):
         training: bool = False,
     ) -> Float[Tensor, "batch head time value_dim"]:
         check_shapes(q, k, v)
+        if is_empty(q, k):
+            return empty_output(q, k, v)
         lined = self._read(q, k, mask, bias)
         return self._attend(q, k, v, lined, self.dropout_rate if training else 0.0)
 
@@ -164,6 +166,8 @@ class HashedAttention(nn.Module):
         bias: Bias | None = None,
     ) -> Float[Tensor, "batch head time time"]:
         """The softmax over all keys met in any round, as a table."""
+        if is_empty(q, k):
+            return empty_weights(q, k)
         lined = self._read(q, k, mask, bias)
         run, is_causal = self._runs(q, lined), lined.offset is not None
         place = invert(run.argsort(dim=-1, stable=True))

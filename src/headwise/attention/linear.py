@@ -32,7 +32,7 @@ from headwise.attention.lines import Lined, lay_on_line, prepare_line, refuse_bi
 from headwise.attention.masked_products import CHUNK, masked_products
 from headwise.attention.masks import Mask
 from headwise.attention.precision import product_dtype
-from headwise.attention.shapes import check_shapes
+from headwise.attention.shapes import check_shapes, empty_output, empty_weights, is_empty
 
 WIDTH_MULTIPLE = 8
 """Product units want sizes that are multiples of 8; the column of ones is filled up with zeros."""
@@ -76,6 +76,8 @@ class FeatureAttention(ABC):
     ) -> Float[Tensor, "batch head query value_dim"]:
         check_shapes(q, k, v)
         refuse_bias(bias, kind=self.kind)
+        if is_empty(q, k):
+            return empty_output(q, k, v)
         lined = lay_on_line(mask, q.shape[2], k.shape[2], kind=self.kind)
         with torch.autocast(q.device.type, enabled=False):
             features = self.features(q, k, training=training)
@@ -91,6 +93,8 @@ class FeatureAttention(ABC):
         bias: Bias | None = None,
     ) -> Float[Tensor, "batch head query key"]:
         refuse_bias(bias, kind=self.kind)
+        if is_empty(q, k):
+            return empty_weights(q, k)
         lined = lay_on_line(mask, q.shape[2], k.shape[2], kind=self.kind)
         with torch.autocast(q.device.type, enabled=False):
             return implied_weights(*self.features(q, k, training=self.training), lined).to(q.dtype)

@@ -51,6 +51,8 @@ class Lined(Prepared):
 
 def prepare_line(mask: Mask, num_queries: int, num_keys: int, *, kind: str, causal_too: bool = True) -> Mask:
     """The mask laid on a line."""
+    if mask.is_empty(num_queries, num_keys):
+        return mask
     lined = lay_on_line(mask, num_queries, num_keys, kind=kind, causal_too=causal_too)
     return Mask((lined,), blind_count=mask.blind_count)
 

@@ -35,7 +35,7 @@ from headwise.attention.masks import Mask
 from headwise.attention.normalizers import masked_softmax
 from headwise.attention.precision import product_dtype, widen
 from headwise.attention.sentences import find_first
-from headwise.attention.shapes import check_shapes
+from headwise.attention.shapes import check_shapes, empty_output, empty_weights, is_empty
 from headwise.attention.sizes import Size, check_sizes
 from headwise.errors import UsageError
 
@@ -84,6 +84,8 @@ class LinformerAttention(nn.Module):
     ) -> Float[Tensor, "batch head query value_dim"]:
         check_shapes(q, k, v)
         refuse_bias(bias, kind="linformer")
+        if is_empty(q, k):
+            return empty_output(q, k, v)
         lined = lay_on_line(mask, q.shape[2], k.shape[2], kind="linformer", causal_too=False)
         with torch.autocast(q.device.type, enabled=False):
             number = self._numbers(lined, k)
@@ -104,6 +106,8 @@ class LinformerAttention(nn.Module):
     ) -> Float[Tensor, "batch head query key"]:
         """What each token's value is multiplied with in the end; summaries may subtract, so it may be negative."""
         refuse_bias(bias, kind="linformer")
+        if is_empty(q, k):
+            return empty_weights(q, k)
         lined = lay_on_line(mask, q.shape[2], k.shape[2], kind="linformer", causal_too=False)
         number = self._numbers(lined, k)
         summary = widen(self._rows(self.value_summary, number, q))

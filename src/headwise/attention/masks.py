@@ -201,6 +201,10 @@ class Mask:
         nested = (part.mask.parts if isinstance(part, Prepared) else (part,) for part in self.parts)
         return Mask(tuple(one for parts in nested for one in parts), blind_count=self.blind_count)
 
+    def is_empty(self, num_queries: int, num_keys: int) -> bool:
+        """Whether it is for no batch, no queries or no keys: then a kernel has nothing to prepare."""
+        return 0 in (num_queries, num_keys, *(size for part in self.parts for size in part.sizes))
+
     @property
     def sizes(self) -> tuple[int, int]:
         """Of how many batch elements and heads the mask speaks one by one; 1 stands for all."""

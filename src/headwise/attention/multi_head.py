@@ -199,7 +199,9 @@ class MultiHeadAttention(nn.Module):
 
     def _bias(self, q: Float[Tensor, "batch head query head_dim"], *, offset: int = 0) -> Bias | None:
         """Of self-attention, whose last query stands at the last key."""
-        return None if self.relation is None else self.relation.bias(q, num_keys=offset + q.shape[2], offset=offset)
+        if self.relation is None or q.shape[2] == 0:  # without a query there are no distances
+            return None
+        return self.relation.bias(q, num_keys=offset + q.shape[2], offset=offset)
 
     def project(self, x: Float[Tensor, "batch time dim"]) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of the same tokens, each [batch, head, time, head_dim]."""

@@ -23,7 +23,7 @@ from headwise.attention.local_position import LocalWindow, PlacedTable, Places, 
 from headwise.attention.masks import Mask
 from headwise.attention.normalizers import Normalizer, Softmax
 from headwise.attention.scores import KeyMapping, LearnedScore, LocationScore
-from headwise.attention.shapes import check_shapes
+from headwise.attention.shapes import check_shapes, empty_output, empty_weights, is_empty
 
 MAX_SCORE = 1e30
 """Scores are bounded so that a difference of two stays in float32."""
@@ -68,6 +68,8 @@ class ScoredAttention(nn.Module):
         return self.window is not None or isinstance(self.score, LocationScore)
 
     def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
+        if mask.is_empty(num_queries, num_keys):
+            return mask
         resolved = mask.resolve(num_queries, num_keys, device)
         if not self._asks_for_places or resolved is mask:
             return resolved
@@ -96,6 +98,8 @@ class ScoredAttention(nn.Module):
         position: Int[Tensor, "#batch query"] | None = None,
     ) -> Float[Tensor, "batch head query value_dim"]:
         check_shapes(q, k, v, same_width=False)
+        if is_empty(q, k):
+            return empty_output(q, k, v)
         weights = self.weights(q, k, mask, bias=bias, training=training, position=position)
         if training and self.dropout_rate > 0:
             weights = F.dropout(weights, self.dropout_rate)
@@ -114,6 +118,8 @@ class ScoredAttention(nn.Module):
         mapped: bool = False,
     ) -> Float[Tensor, "batch head query key"]:
         """`mapped`: k comes from `map_keys`."""
+        if is_empty(q, k):
+            return empty_weights(q, k)
         num_queries, num_keys = q.shape[-2], k.shape[-2]
         allowed = mask.dense(num_queries, num_keys, q.device)
         places = find_places(mask, num_queries, num_keys, q.device) if self._asks_for_places else None

@@ -2,9 +2,11 @@
 
     queries [batch, head, query, d]     keys [batch, head, key, d]     values [batch, head, key, value_dim]
 
-Some kernels would fail on others with a message of matrices, some would silently read too few keys. Tested in tests/attention/test_shapes.py.
+Some kernels would fail on others with a message of matrices, some would silently read too few keys. Where there is nothing to
+attend to, every kernel gives zeros. Tested in tests/attention/test_shapes.py.
 """
 
+import torch
 from torch import Tensor
 
 from headwise.attention.masks import Explicit, Mask, Padding, Segments
@@ -34,6 +36,22 @@ def _refusal(q: Tensor, k: Tensor, v: Tensor, *, same_width: bool) -> UsageError
         f"queries, keys and values of shapes {given} do not fit: {en}; give [batch, head, time, head_dim]",
         f"查询、键、值的形状为 {given}，不相配：{zh}；请给出 [batch, head, time, head_dim]",
     )
+
+
+def is_empty(q: Tensor, k: Tensor) -> bool:
+    """Whether there is no batch, no head, no query or no key. Kernels ask it first: of nothing there is no maximum and no chunk."""
+    return 0 in (*q.shape[:3], *k.shape[:3])
+
+
+def empty_output(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """What `is_empty` tensors give: nothing, or zeros for queries without a key; with a gradient, of zero."""
+    rows = torch.broadcast_shapes(q.shape[:2], k.shape[:2])
+    return v.new_zeros((*rows, q.shape[2], v.shape[3])) + 0 * (q.sum() + k.sum() + v.sum())
+
+
+def empty_weights(q: Tensor, k: Tensor) -> Tensor:
+    """The map of `is_empty` tensors."""
+    return q.new_zeros((*torch.broadcast_shapes(q.shape[:2], k.shape[:2]), q.shape[2], k.shape[2]))
 
 
 def check_heads(dim: int, num_heads: int, *, key: str = "heads") -> None:

@@ -24,7 +24,7 @@ from headwise.attention.flex import FlexTable, attend_flex, tiles_of
 from headwise.attention.full import attention_weights
 from headwise.attention.gathered import Layout, allowed_pairs, attend_gathered
 from headwise.attention.masks import Causal, Mask, Part, Prepared
-from headwise.attention.shapes import check_shapes
+from headwise.attention.shapes import check_shapes, empty_output, empty_weights, is_empty
 from headwise.attention.wide_rows import WideRows, allowed_targets, attend_widely
 from headwise.errors import MaskError, UsageError
 
@@ -65,6 +65,8 @@ class SparseAttention(ABC):
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan: ...
 
     def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
+        if mask.is_empty(num_queries, num_keys):
+            return mask
         drops = (
             self.dropout_rate > 0 and torch.is_grad_enabled()
         )  # a guess at what the layers will ask for; they work out what it misses
@@ -90,6 +92,8 @@ class SparseAttention(ABC):
         """`far` are the queries, keys and values of the queries that look everywhere, if they have projections of their own."""
         check_shapes(*near)
         refuse_vectors(bias, kind=self.kind)
+        if is_empty(near[0], near[1]):
+            return empty_output(*near)
         rate = self.dropout_rate if training else 0.0
         planned = self._planned(mask, near[0], near[1], bias=bias, dropout_rate=rate)
         if isinstance(planned.near, FlexTable):
@@ -111,6 +115,8 @@ class SparseAttention(ABC):
         bias: Bias | None = None,
     ) -> Float[Tensor, "batch head query key"]:
         """The whole map, zero outside the pattern: for looking, so it may be as large as it is."""
+        if is_empty(q, k):
+            return empty_weights(q, k)
         mask = mask.as_given()
         plan = self.plan(mask, q.shape[2], k.shape[2], q.device)
         return attention_weights(q, k, mask & Mask((plan.pattern,)), bias)

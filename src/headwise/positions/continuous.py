@@ -49,7 +49,7 @@ def solve_path(
         return p.clamp(-MAX_VALUE, MAX_VALUE)
 
     places, value, slope = [], start, dynamics(start, 0.0)
-    for number in range(-(-length // stride)):
+    for number in range(max(1, -(-length // stride))):  # of no places an empty path
         time = number * step
         second = dynamics(bounded(value + step / 2 * slope), time + step / 2)
         third = dynamics(bounded(value + step / 2 * second), time + step / 2)
