@@ -16,7 +16,7 @@ def test_export(headwise: Headwise, tmp_path: Path) -> None:
     (tmp_path / "probes.txt").write_text(ENGLISH[0] + "\n", encoding="utf-8")
     said = headwise("export", "model", "int8", "--quantization", "int8", "--probes", "probes.txt")
     assert (said.status, said.err) == (0, "")
-    assert "int8: for CTranslate2, int8, 0.1 MB; README.md has the lines that translate" in said.out
+    assert "int8: for CTranslate2, int8, 0.1 MB; README.md has the code that translates" in said.out
     assert "checked in float32 on 1 probes: greedy and beam give the same tokens as Headwise" in said.out
     assert "rounded to int8, log-probabilities are " in said.out
     assert "CTranslate2 has no words for decoding.length_penalty.kind=wu" in said.out
