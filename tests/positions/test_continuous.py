@@ -141,3 +141,31 @@ def test_no_weights_make_a_path_that_is_no_number(
         path = solve_path(dynamics, torch.ones(3, DIM), length=1024, delta=delta, stride=stride)
     assert path.isfinite().all()
     assert path.abs().max() <= MAX_VALUE
+
+
+def test_a_gradient_stays_a_number_where_the_path_does_not_leave_zero() -> None:
+    """h(p) = 10 p from p = 0: the path is zero, and each step of 16 multiplies its gradient by some 10⁷."""
+    dynamics, start = PathDynamics(DIM), torch.zeros(3, DIM, requires_grad=True)
+    with torch.no_grad():
+        for layer in (dynamics.widen, dynamics.narrow):
+            layer.weight.zero_()
+            layer.weight[:, :DIM] = torch.eye(DIM)
+        dynamics.widen.bias.fill_(1.0)  # where relu passes everything on
+        dynamics.narrow.weight.mul_(10.0)
+        dynamics.narrow.bias.fill_(-10.0)
+    path = solve_path(dynamics, start, length=256, delta=1.0, stride=16)
+    assert path.eq(0).all()
+    path.sum().backward()
+    for parameter in (start, *dynamics.parameters()):
+        assert parameter.grad is not None
+        assert parameter.grad.isfinite().all()
+
+
+def test_bounds_that_are_not_reached_leave_gradients_alone(generator: torch.Generator) -> None:
+    relation = make(generator)
+    weights = tuple(relation.parameters())
+
+    def path(*_: Tensor) -> Tensor:
+        return solve_path(relation.dynamics, relation.start, length=9, delta=0.1, stride=4)
+
+    assert torch.autograd.gradcheck(path, weights, atol=1e-6)
