@@ -1,0 +1,72 @@
+"""R13: recipes drawn from the published schema. Each is refused with a sentence of ours, or trained, saved, loaded and used."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from headwise.tasks.recipe import TASKS
+from tests.proofs.random_recipes import draw_recipe, schema_of
+from tests.proofs.recipe_use import use_recipe, write_files
+
+FEW, PART, PARTS = 40, 500, 10
+MAX_SHOWN = 10
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flushing protects from a power cut, which no test makes."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+def try_recipes(numbers: range, directory: Path) -> tuple[int, list[str]]:
+    """How many were accepted, and every fault with its recipe."""
+    files = write_files(directory)
+    num_accepted, faults = 0, []
+    for number in numbers:
+        recipe = draw_recipe(number, files)
+        is_accepted, fault = use_recipe(recipe, files, directory / "case")
+        num_accepted += is_accepted
+        if fault is not None:
+            faults.append(f"recipe {number}: {fault}\n{yaml.safe_dump(recipe, allow_unicode=True)}")
+    return num_accepted, faults
+
+
+def test_a_few(tmp_path: Path) -> None:
+    num_accepted, faults = try_recipes(range(FEW), tmp_path)
+    assert not faults, "\n".join(faults[:MAX_SHOWN])
+    assert num_accepted > FEW // 5, "nearly all are refused: the generator draws nothing that can be built"
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("part", range(PARTS))
+def test_many(part: int, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    num_accepted, faults = try_recipes(range(FEW + part * PART, FEW + (part + 1) * PART), tmp_path)
+    record_property("accepted", num_accepted)
+    assert not faults, f"{len(faults)} of {PART}\n" + "\n".join(faults[:MAX_SHOWN])
+
+
+def test_every_kind_of_every_choice_is_drawn(tmp_path: Path) -> None:
+    """A generator that never draws a kind proves nothing of it; a kind added to the schema is expected here at once."""
+    files = write_files(tmp_path)
+    expected = {
+        definition["properties"]["kind"]["const"]
+        for task in TASKS
+        for definition in schema_of(task)["$defs"].values()
+        if "const" in definition["properties"].get("kind", {}) and not set(CORPUS) & definition["properties"].keys()
+    }
+    drawn = set[str]().union(*(_kinds(draw_recipe(number, files)) for number in range(2500)))
+    assert expected - drawn == set()
+
+
+CORPUS = ("path", "name", "split")
+"""What a corpus has: every recipe reads the same files."""
+
+
+def _kinds(value: object) -> set[str]:
+    if isinstance(value, dict):
+        own = {value["kind"]} if isinstance(value.get("kind"), str) else set()
+        return own.union(*map(_kinds, value.values()))
+    return set().union(*map(_kinds, value)) if isinstance(value, list) else set()
