@@ -221,6 +221,8 @@ def test_paths_the_system_refuses(headwise: Headwise) -> None:
     assert "a path of 300 characters is too long for this system; give a shorter one" in answer.err
     answer = headwise("train", "pocket", "--run", "loop/run")
     assert (answer.status, "its symbolic links lead in a circle" in answer.err) == (2, True), answer.err
+    for command in ("explore", "serve"):
+        assert headwise(command, "loop/x").status == 3
     for words in (["doctor", "a" * 300], ["translate", "--model", "a" * 300], ["train", "a" * 5000, "--run", "run"]):
         assert headwise(*words).status in (2, 3)
 
