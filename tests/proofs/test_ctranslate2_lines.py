@@ -40,9 +40,10 @@ def read_lines() -> list[str]:
 
 
 @pytest.mark.prove
-def test_a_thousand_lines(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("search", [["kind=greedy"], ["kind=beam", "size=4", "stop=filled"]], ids=["greedy", "beam"])
+def test_a_thousand_lines(run: Path, search: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     translator = Translator.load(run, precision="fp32")
-    decoding = translator.settings(["kind=greedy", LIMIT])
+    decoding = translator.settings([*search, LIMIT])
     recipe = translator.recipe.model_copy(update={"decoding": decoding})
     export_translator(replace(load_bundle(run), recipe=recipe), tmp_path / "there")
     lines = read_lines()

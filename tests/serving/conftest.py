@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+from headwise.serving import connections, slots
 from headwise.serving.app import create_app
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel, load_models
+from tests.serving.running import Running
 
 BUNDLE = Path(__file__).resolve().parents[1] / "fixtures" / "format-1" / "bundle"
 
@@ -22,3 +24,16 @@ def models() -> dict[str, LoadedModel]:
 def client(models: dict[str, LoadedModel]) -> Iterator[TestClient]:
     with TestClient(create_app(models, ServerSettings()), base_url="http://127.0.0.1") as found:
         yield found
+
+
+@pytest.fixture
+def running(models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.4)
+    monkeypatch.setattr(slots, "PATIENCE_SECONDS", 0.0)
+    found = Running(models)
+    try:
+        yield found
+    finally:
+        found.server.should_exit = True
+        found.thread.join(20)
+        assert not found.thread.is_alive()

@@ -1,92 +1,19 @@
 """Connections that ask nothing, drip, or do not read: they end, and meanwhile others are answered."""
 
 import asyncio
-import http.client
 import socket
-import threading
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 
 import pytest
-import uvicorn
-from fastapi import Request
 
 from headwise.serving import connections, slots
 from headwise.serving.app import create_app
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.running import configure, open_socket
-from headwise.serving.state import Server
-from headwise.serving.streaming import HeldResponse
 from tests.serving.loops import run_alone
-
-
-class Running:
-    """The server in a thread, on a real socket, with an address that never stops sending."""
-
-    def __init__(self, models: dict[str, LoadedModel]) -> None:
-        settings = ServerSettings(port=0, deadline_seconds=0.5)
-        app = create_app(models, settings)
-        self.state: Server = app.state.server
-
-        async def endless() -> HeldResponse:
-            held = AsyncExitStack()
-            await held.enter_async_context(self.state.place("tiny"))
-            return HeldResponse(_shout(), held)
-
-        async def slow() -> str:
-            await asyncio.sleep(0.3)
-            return "done"
-
-        async def watched(request: Request) -> None:
-            self.is_watched.set()
-            while not await request.is_disconnected():
-                await asyncio.sleep(0.01)
-            self.has_left.set()
-
-        self.is_watched, self.has_left = threading.Event(), threading.Event()
-        app.get("/endless", response_model=None)(endless)
-        app.get("/slow")(slow)
-        app.get("/watched")(watched)
-        self.listening = open_socket(settings)
-        self.port = self.listening.getsockname()[1]
-        config = configure(app)
-        config.http.slots.most = 7  # type: ignore[union-attr]
-        self.server = uvicorn.Server(config)
-        self.thread = threading.Thread(target=lambda: self.server.run(sockets=[self.listening]))
-        self.thread.start()
-
-    def connect(self, *, sent: bytes = b"") -> socket.socket:
-        found = socket.create_connection(("127.0.0.1", self.port), timeout=10)
-        found.sendall(sent)
-        return found
-
-    def is_answering(self) -> bool:
-        asking = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        asking.request("GET", "/healthz")
-        status = asking.getresponse().status
-        asking.close()
-        return status == 200
-
-
-async def _shout() -> AsyncIterator[str]:
-    while True:
-        yield "a" * 65_536
-        await asyncio.sleep(0)
-
-
-@pytest.fixture
-def running(models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.4)
-    monkeypatch.setattr(slots, "PATIENCE_SECONDS", 0.0)
-    found = Running(models)
-    try:
-        yield found
-    finally:
-        found.server.should_exit = True
-        found.thread.join(20)
-        assert not found.thread.is_alive()
+from tests.serving.running import POST, Running, read_all
 
 
 def seconds_until_closed(connection: socket.socket, *, dripping: bytes = b"") -> float:
@@ -161,90 +88,6 @@ def test_a_large_head_is_told_so(running: Running, is_whole: bool) -> None:
     sent = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 20_000 + (b"\r\n\r\n" if is_whole else b"")
     with running.connect(sent=sent) as connection:
         assert connection.recv(4096).startswith(b"HTTP/1.1 431 ")
-
-
-POST = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-
-
-def read_all(connection: socket.socket) -> bytes:
-    connection.settimeout(10)
-    found = b""
-    while more := connection.recv(65_536):
-        found += more
-    return found
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        POST + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        POST + b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
-        POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
-        POST + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        POST.replace(b"1.1", b"1.0") + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        POST + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\n{}  ",
-        POST + b"Content-Length: +2\r\n\r\n{}",
-        POST + b"Host: localhost\r\nContent-Length: 2\r\n\r\n{}",
-        b"GET /healthz HTTP/1.1\r\n\r\n",
-        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX : y\r\n\r\n",
-        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n X: y\r\n\r\n",
-    ],
-    ids=[
-        "length and chunks",
-        "chunks and length",
-        "another coding",
-        "chunked twice",
-        "chunks in HTTP/1.0",
-        "two lengths",
-        "a sign",
-        "two hosts",
-        "no host",
-        "blank before the colon",
-        "a folded line",
-    ],
-)
-def test_framing_that_can_be_read_in_two_ways_is_refused_and_closed(running: Running, sent: bytes) -> None:
-    """RFC 9112: 3.2, 5.1, 5.2, 6.1, 6.2. What follows on the connection is never taken for a request."""
-    with running.connect(sent=sent + b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n") as connection:
-        found = read_all(connection)
-    assert found.startswith(b"HTTP/1.1 400 ")
-    assert found.count(b"HTTP/1.1 ") == 1
-    assert b'"code"' in found
-
-
-def test_many_tiny_chunks_end_the_request(running: Running) -> None:
-    """40,000 chunks of a byte came in one read and stopped the event loop for two seconds."""
-    with running.connect(sent=POST + b"Transfer-Encoding: chunked\r\n\r\n") as connection:
-        with suppress(OSError):
-            connection.sendall(b"1\r\n \r\n" * 40_000)
-        found = read_all(connection)
-    assert found.startswith(b"HTTP/1.1 400 ")
-    assert b"many_chunks" in found
-    assert running.is_answering()
-
-
-def test_honest_chunks_and_trailers_are_read(running: Running) -> None:
-    chunks = b"".join(b"%x\r\n%s\r\n" % (len(one), one) for one in (b'{"text": "a",', b' "model": "x"', b"}"))
-    sent = POST + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\nX-Key: a\r\n\r\n"
-    with running.connect(sent=sent) as connection:
-        found = read_all(connection)
-    assert found.startswith(b"HTTP/1.1 404 ")
-    assert b"no_model" in found
-
-
-def test_a_client_that_has_ended_its_side_gets_its_reply(running: Running) -> None:
-    with running.connect(sent=b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n") as connection:
-        connection.shutdown(socket.SHUT_WR)
-        found = read_all(connection)
-    assert found.startswith(b"HTTP/1.1 100 ")
-    assert b"HTTP/1.1 200 OK" in found
-    assert found.endswith(b'"done"')
-
-
-def test_a_client_that_is_gone_altogether_is_noticed(running: Running) -> None:
-    with running.connect(sent=b"GET /watched HTTP/1.1\r\nHost: localhost\r\n\r\n"):
-        assert running.is_watched.wait(10)
-    assert running.has_left.wait(10)
 
 
 def test_half_sent_bodies_do_not_shut_others_out(running: Running) -> None:

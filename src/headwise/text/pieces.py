@@ -186,8 +186,8 @@ def learn_pieces(
 def weigh_lines(lines: list[str]) -> list[str]:
     """Lines as often as they occur, because frequent words shall be whole; each once where most of them are repetitions.
 
-    A file that was joined with itself, or a short one unpacked from a small archive a million times over, says nothing about
-    how frequent its words are, and the unigram model takes up to thirty times as long for it.
+    A file that was joined with itself, or a short one that was repeated a million times in a small archive, says nothing about
+    how frequent its words are.
     """
     hashes = np.fromiter(map(hash, lines), dtype=np.int64, count=len(lines))
     if 2 * len(np.unique(hashes)) > len(lines):
