@@ -28,7 +28,9 @@ LARGE = 16
 """A default beyond it costs time, so its key is never left out; nor is a section of the recipe."""
 SHARE, CHOICE_SHARE = 0.3, 0.6
 """Of the keys that may be left out and are not; of those with several kinds more, because most of the code is behind them."""
-DRAWS = 4
+DRAWS = 6
+FIRST = ("task", "data", "model")
+"""Sections that the others are drawn to fit."""
 WEIGHTS = {"translation": 4, "language_modeling": 3}
 """Tasks with more kinds of models than the others come more often."""
 SMALL = (1, 2, 4, 8, 16, 3, 7)
@@ -49,9 +51,9 @@ class Files:
 
 WORDS = {
     "keep.best": ("loss", "loss", "loss", "perplexity", "accuracy", "bleu", "chrf", "applause"),
-    "decoding.forbidden": ("Hund", "der", "xyzzy"),
-    "decoding.required": ("Hund", "der Hund", "xyzzy"),
-    "decoding.prefix": ("Der", "xyzzy"),
+    "decoding.forbidden": ("Hund", "Tee", "alte", "xyzzy"),
+    "decoding.required": ("Hund", "der alte", "Katze", "xyzzy"),
+    "decoding.prefix": ("der", "das Kind", "xyzzy"),
 }
 """What may stand where the schema only says that it is a text."""
 
@@ -80,20 +82,20 @@ def known_values(files: Files, task: str) -> dict[str, tuple[Any, ...]]:
         "data.train": (corpus,),
         "data.valid": (corpus,),
         "data.test": (corpus, corpus, None, []),
-        "data.row_tokens": (128, 64, 64, 16),
-        "data.filter.max_tokens": (None, None, None, 60, 1),
-        "data.filter.max_characters": (2000, 2000, 200, 1),
-        "data.filter.max_ratio": (None, 4.0, 4.0, 1.0),
-        "data.filter.drop_leaked": (False, False, False, True),
-        "text.size": (8, 40, 290, 300, 310, 330),
-        "text.coverage": (0.9, 0.93, 0.98, 0.9995, 1.0),
+        "data.row_tokens": (128, 64, 64, 64, 64, 16),
+        "data.filter.max_tokens": (*[None] * 8, 60, 1),
+        "data.filter.max_characters": (*[2000] * 8, 200, 1),
+        "data.filter.max_ratio": (None, *[4.0] * 6, 1.0),
+        "data.filter.drop_leaked": (*[False] * 9, True),
+        "text.size": (8, 40, 290, 300, 300, 310, 330),
+        "text.coverage": (0.97, 0.98, 0.9995, 1.0),
         "text.words": (None, None, str(files.text)),
         "text.min_count": (1, 2),
         "text.max_words": (None, 30),
         "model.start_from": (None,),
         "model.vectors": (None,),
         **dict.fromkeys(("model.dim", "model.hidden"), (8, 8, 16, 12, 6, 2)),
-        **dict.fromkeys((f"model.{stack}heads" for stack in ("", "encoder.", "decoder.")), (1, 2, 2, 3)),
+        **dict.fromkeys((f"model.{stack}heads" for stack in ("", "encoder.", "decoder.")), (1, 2, 2, 2, 3)),
         **dict.fromkeys((f"model.{stack}layers" for stack in ("", "encoder.", "decoder.")), (1, 1, 2, 0)),
         "evaluation.validation_sentences": (0, 0, 3),
         "training.steps": (1, 2),
@@ -102,7 +104,7 @@ def known_values(files: Files, task: str) -> dict[str, tuple[Any, ...]]:
         "training.batch_tokens": (64, 200),
         "training.device": ("cpu", "auto"),
         "training.compile": ("auto", "off"),
-        "training.freeze": ([], [], [], ["encoder.*"], ["layers 0-0"], ["*.bias"], ["nothing.*"]),
+        "training.freeze": ([], [], [], [], [], [], ["encoder.*"], ["layers 0-0"], ["*.bias"], ["nothing.*"]),
         "training.cuda_graphs": ("auto", "off", "on"),
         "training.time_limit": (None, 100.0),
         "training.average": (None, None, {"every": 1}),
@@ -111,20 +113,22 @@ def known_values(files: Files, task: str) -> dict[str, tuple[Any, ...]]:
 
 
 def draw_recipe(number: int, files: Files) -> dict[str, Any]:
-    """Of some draws the first whose parts go together, so that about half of all recipes can be trained."""
+    """Section by section; of some draws of each the first that goes with the sections before it, so that many can be trained."""
     generator = numpy_generator("random recipes", number)
     shares = np.array([WEIGHTS.get(task, 1) for task in TASKS], dtype=float)
     task = TASKS[int(generator.choice(len(TASKS), p=shares / shares.sum()))]
     schema = schema_of(task)
     drawing = Drawing(generator, schema.get("$defs", {}), known_values(files, task))
-    for _ in range(DRAWS):
-        drawn: dict[str, Any] = drawing.draw(schema)
-        if drawn["model"].get("kind") == "ngram" and generator.random() < 0.8:
-            drawn.pop("training", None)  # n-grams take nothing from it, and say so
-        with contextlib.suppress(SettingsError):
-            check_recipe(drawn)
-            break
-    return drawn
+    recipe: dict[str, Any] = {}
+    for name in sorted(schema["properties"], key=lambda name: (name not in FIRST, name)):
+        if name == "training" and recipe["model"].get("kind") == "ngram" and generator.random() < 0.8:
+            continue  # n-grams take nothing from it, and say so
+        for _ in range(DRAWS):
+            recipe[name] = drawing.draw(schema["properties"][name], name)
+            with contextlib.suppress(SettingsError):
+                check_recipe(recipe)
+                break
+    return recipe
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,8 @@ def questions(task: str, recipe: dict[str, Any], model: Path, files: Files) -> l
     match task:
         case "translation":
             asked = ["translate", *use, "--text", text, "--text", "xyzzy 茶"]
-            maps = ["--attention", str(model.parent / "maps.json")]
+            attends = recipe["model"].get("attention", {}).get("kind") != "none"
+            maps = ["--attention", str(model.parent / "maps.json")] if attends else []
             # The recipe's own search, and one that no phrase or length of the recipe stands in the way of.
             plain = ["kind=beam", "size=2", "forbidden=[]", "required=[]", "prefix=''", "min_length=0"]
             described = ["describe", str(model), "--json"]

@@ -1,10 +1,12 @@
 """A recurrent translator through everything a Transformer goes through: training, resuming, bundles, searches, maps, plans."""
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
 
+from headwise.cli.main import main
 from headwise.data.packing import PackedBatch
 from headwise.errors import SettingsError, UsageError
 from headwise.models.choices import build_model
@@ -68,12 +70,17 @@ def test_links_and_maps_come_from_its_attention(run: Path) -> None:
     assert {result.layer for result in measure_alignment(translator, count=2)} == {0}
 
 
-def test_a_model_without_attention_says_so(tmp_path: Path) -> None:
+def test_a_model_without_attention_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     train_recurrent(tmp_path / "run", "training.steps=2", attention="none")
     translator = Translator.load(tmp_path / "run")
     assert translator(TEXTS[:1])[0].text is not None
     with pytest.raises(UsageError, match="read from attention, and this model has none"):
         translator(TEXTS[:1], alignment=True)
+    capsys.readouterr()
+    assert main(["translate", "--model", str(tmp_path / "run"), "--json", "--text", TEXTS[0]]) == 0
+    line = json.loads(capsys.readouterr().out)
+    assert line["text"] == translator(TEXTS[:1])[0].text
+    assert "alignment" not in line
 
 
 def test_a_resumed_run_is_the_uninterrupted_one(run: Path, tmp_path: Path) -> None:

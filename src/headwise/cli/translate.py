@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         lines,
         decoding,
         too_long=arguments.too_long,
-        alignment=arguments.json,
+        alignment=arguments.json and translator.attends,
         attention=looking is not None,
     )
     with _Progress(arguments) as progress:
