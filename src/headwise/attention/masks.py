@@ -189,7 +189,8 @@ class Mask:
     @property
     def causal_offset(self) -> int | None:
         """How many keys precede query 0 where no later key may be seen; None where nothing is said of order."""
-        return min((part.offset for part in self.parts if isinstance(part, Causal)), default=None)
+        offsets = [part.offset for part in self.parts if isinstance(part, Causal)]
+        return min(offsets) if offsets else None  # not default=None, which torch.compile cannot follow
 
     def worked_out(self, kind: type[Worked]) -> Worked | None:
         """What a kernel has prepared; None if it has not, or if the mask was joined with another since: neither may be forgotten."""

@@ -33,8 +33,9 @@ from torch import Tensor, nn
 from headwise.attention.multi_head import Need
 
 Dynamics = Callable[[Tensor, float], Tensor]
-MAX_VALUE = 1e4
-"""Far beyond any path that is of use, and its products are still numbers."""
+MAX_VALUE = 1e3
+"""Far beyond any path that is of use. Scores are products of two such numbers; backward passes that compute exp(score -
+log-sum) anew overflow where a score has fewer digits than that difference needs, which happened with 10⁴."""
 
 
 class _Bounded(torch.autograd.Function):
