@@ -2,7 +2,11 @@
 
 import gzip
 import json
+import os
+import pty
+import subprocess
 import sys
+from contextlib import suppress
 from io import BytesIO, StringIO
 from pathlib import Path
 
@@ -157,6 +161,25 @@ def test_progress_of_a_file_is_shown_on_a_terminal_while_translations_go_elsewhe
     assert "lines translated" not in sys.stderr.getvalue()  # type: ignore[attr-defined]
 
 
+def test_translations_reach_their_file_while_a_terminal_shows_progress(tiny_run: Path, tmp_path: Path) -> None:
+    """A real terminal: the library that draws the bar takes over standard output unless it is told not to."""
+    lines = ["The cat sleeps.", "The dog is old.", "The bird sings."] * 3
+    (tmp_path / "in.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    command = [sys.executable, "-P", "-m", "headwise", "translate", "--model", str(tiny_run), str(tmp_path / "in.txt")]
+    ours, theirs = pty.openpty()
+    with (tmp_path / "out.txt").open("wb") as out:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # what a terminal says when its last writer has left
+            while part := os.read(ours, 4096):
+                shown += part
+        assert process.wait(60) == 0
+    os.close(ours)
+    assert b"9 / 9" in shown
+    assert len((tmp_path / "out.txt").read_text(encoding="utf-8").splitlines()) == len(lines)
+
+
 def test_another_search_than_the_models_own_is_told(headwise: Headwise, tiny_run: Path) -> None:
     model = ["translate", "--model", tiny_run, "--text", "The cat sleeps."]
     told = headwise(*model, "--n-best", "2")
@@ -167,5 +190,8 @@ def test_another_search_than_the_models_own_is_told(headwise: Headwise, tiny_run
 
 
 def test_a_key_of_another_search_is_named(headwise: Headwise, tiny_run: Path) -> None:
+    for order in (["sise=8"], ["sise=8", "kind=beam"], ["kind=beam", "sise=8"]):
+        words = [word for one in order for word in ("--set", one)]
+        assert headwise("translate", "--model", tiny_run, "--text", "a", *words).status == 2, order
     answer = headwise("translate", "--model", tiny_run, "--text", "a", "--set", "sise=8")
     assert (answer.status, "did you mean 'size' of kind: beam?" in answer.err) == (2, True), answer.err

@@ -64,3 +64,5 @@ def test_a_key_given_before_its_kind_is_not_lost() -> None:
     assert changed["training"]["schedule"] == {"kind": "linear", "warmup": 3}
     whole = ["training.schedule={kind: cosine, peak: 1}", "training.schedule.warmup=3", "training.schedule.kind=linear"]
     assert apply_overrides(DATA, whole)["training"]["schedule"] == {"kind": "linear", "warmup": 3}
+    # A choice by itself, as `translate --set` changes it, has its kind at the top.
+    assert apply_overrides({"kind": "greedy"}, ["max_length=3", "kind=beam"]) == {"kind": "beam", "max_length": 3}

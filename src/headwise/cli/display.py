@@ -128,7 +128,10 @@ class TrainingDisplay:
         else:
             row.add_row(line)
         if self._live is None:
-            self._live = Live(row, console=self.console, refresh_per_second=8)
+            # rich prints what is written to standard output above the bar. That is right only where both are one terminal:
+            # results that were sent to a file belong there.
+            above = sys.stdout.isatty()
+            self._live = Live(row, console=self.console, refresh_per_second=8, redirect_stdout=above)
             self._live.start()
         self._live.update(row)
 

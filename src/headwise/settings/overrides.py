@@ -73,7 +73,7 @@ def _kinds_before_their_keys(overrides: Sequence[str]) -> list[str]:
     for override in overrides:
         path = override.partition("=")[0].strip()
         place = len(ordered)
-        if path.endswith(".kind"):
+        if path.split(".")[-1] == "kind":
             choice = path.removesuffix("kind")
             place = next((index for index, other in enumerate(ordered) if other.strip().startswith(choice)), place)
         ordered.insert(place, override)
