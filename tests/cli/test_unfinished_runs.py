@@ -30,7 +30,7 @@ def test_a_run_without_a_model_says_where_it_stands(headwise: Headwise, unfinish
     answer = headwise("translate", "--model", "mine", "--text", "The cat sleeps.")
     assert answer.status == 3
     assert "mine: training is not finished, so there is no model yet: step 4 of 6 is saved" in answer.err
-    assert "`headwise translate --model mine --checkpoint last` uses it as it is" in answer.err
+    assert "`--model mine --checkpoint last` uses it as it is" in answer.err
     assert "go on with `headwise train --run mine --resume`" in answer.err
     chinese = headwise("--lang", "zh", "translate", "--model", "mine", "--text", "The cat sleeps.").err
     assert "训练尚未完成，还没有模型：已保存到第 4 步（共 6 步）" in chinese
@@ -39,6 +39,55 @@ def test_a_run_without_a_model_says_where_it_stands(headwise: Headwise, unfinish
     release_lock(lock)
     shutil.rmtree(unfinished / "checkpoints")
     assert "nothing is saved yet; go on with" in headwise("translate", "--model", "mine", "--text", "a").err
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_place_of_the_model_is_answered_as_the_run_is(headwise: Headwise, unfinished: Path, language: str) -> None:
+    """README speaks of runs/mine/model, which is there when training is finished."""
+    asked = ("--lang", language, "translate", "--text", "a", "--model")
+    assert headwise(*asked, "mine/model") == headwise(*asked, "mine")
+    with_checkpoint = headwise(*asked, "mine/model", "--checkpoint", "last")
+    assert (with_checkpoint.status, with_checkpoint.out) == (0, headwise(*asked, "mine", "--checkpoint", "last").out)
+    assert headwise("doctor", "mine/model").out == headwise("doctor", "mine").out
+    assert unfinished.is_dir()
+
+
+def test_a_command_that_needs_a_finished_run_says_so(headwise: Headwise, unfinished: Path) -> None:
+    for place in ("mine", "mine/model"):
+        asked = (("describe", place), ("export", place, "out"), ("serve", place))
+        for command in asked:
+            answer = headwise(*command)
+            assert (answer.status, "mine: training is not finished" in answer.err) == (3, True), answer.err
+            assert "this command needs a finished run" in answer.err
+            assert "go on with `headwise train --run mine --resume`" in answer.err
+    assert "本命令需要已完成的运行" in headwise("--lang", "zh", "describe", "mine").err
+    assert unfinished.is_dir()
+
+
+def test_a_checkpoint_is_evaluated_as_it_translates(headwise: Headwise, unfinished: Path) -> None:
+    Path("text.en").write_text("The cat sleeps.\nThe dog is old.\n", encoding="utf-8")
+    asked = ("evaluate", "--model", "mine/model", "--source", "text.en", "--reference", "text.en", "--json")
+    refused = headwise(*asked)
+    assert (refused.status, "`--model mine --checkpoint last` uses it as it is" in refused.err) == (3, True)
+    answer = headwise(*asked, "--checkpoint", "last", "--output", "text.de")
+    assert (answer.status, json.loads(answer.out or "{}").get("step")) == (0, 4), answer.err
+    translated = headwise("translate", "--model", "mine", "--checkpoint", "last", "text.en").out
+    assert Path("text.de").read_text(encoding="utf-8") == translated
+    table = headwise(*asked[:-1], "--checkpoint", "last").out
+    assert "weights of step 4: the training is not finished" in table
+    alone = headwise("evaluate", "--hypothesis", "text.en", "--reference", "text.en", "--checkpoint", "last")
+    assert (alone.status, "--checkpoint last was given without --model" in alone.err) == (2, True)
+    assert unfinished.is_dir()
+
+
+def test_a_model_that_does_not_exist_is_not_a_damaged_one(headwise: Headwise, unfinished: Path) -> None:
+    (unfinished.parent / "others" / "en-de").mkdir(parents=True)
+    for given, near in (("others/en-dee", "others/en-de"), ("othres/en-de", "others/en-de")):
+        answer = headwise("translate", "--model", given, "--text", "a")
+        assert f"{given}: does not exist; did you mean {near}? give e.g. runs/demo/model" in answer.err
+        assert f"{given}: does not exist; did you mean {near}?" in headwise("doctor", given).err
+    nothing = headwise("--lang", "zh", "translate", "--model", "xyz", "--text", "a")
+    assert (nothing.status, "xyz: 不存在；请给出例如 runs/demo/model" in nothing.err) == (3, True), nothing.err
 
 
 def test_a_checkpoint_translates_as_its_weights_do(headwise: Headwise, unfinished: Path, tiny_run: Path) -> None:

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headwise.cli.parser import add_computing
-from headwise.cli.paths import Model, ModelOrText, OutputFile, SentenceFile, TextFile
+from headwise.cli.parser import add_checkpoint, add_computing
+from headwise.cli.paths import ExistingRun, ModelOrCheckpoint, ModelOrText, OutputFile, SentenceFile, TextFile
 from headwise.language import say
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise evaluate --hypothesis mine.txt --reference test.de --against theirs.txt",
         ),
     )
-    parser.add_argument("--model", type=Model, metavar="DIR", help=say("a bundle", "模型目录"))
+    parser.add_argument("--model", type=ModelOrCheckpoint, metavar="DIR", help=say("a bundle", "模型目录"))
+    add_checkpoint(parser)
     parser.add_argument(
         "--hypothesis",
         type=SentenceFile,
@@ -75,6 +76,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 def check(arguments: argparse.Namespace) -> None:
     _measurement(arguments).check()
+    if arguments.checkpoint is not None:
+        arguments.model = ExistingRun(arguments.model)  # it may have no model yet
 
 
 def _measurement(arguments: argparse.Namespace) -> "Measurement":
@@ -85,6 +88,7 @@ def _measurement(arguments: argparse.Namespace) -> "Measurement":
     return Measurement(
         reference=Path(arguments.reference),
         **{name: None if path is None else Path(path) for name, path in given.items()},
+        checkpoint=arguments.checkpoint,
         target_language=arguments.target,
         pretokenized=arguments.pretokenized,
         lowercase=arguments.lowercase,

@@ -67,6 +67,18 @@ def add_computing(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_checkpoint(parser: argparse.ArgumentParser) -> None:
+    """Which weights of a run that has no model yet."""
+    parser.add_argument(
+        "--checkpoint",
+        choices=("best", "last"),
+        help=say(
+            "of a run that is not finished: use its best or its last checkpoint",
+            "运行尚未完成时：使用其最好的（best）或最近的（last）检查点",
+        ),
+    )
+
+
 class HelpFormatter(argparse.HelpFormatter):
     """Wraps paragraphs, but leaves indented lines (examples) alone."""
 

@@ -19,12 +19,12 @@ import argparse
 import contextlib
 import errno
 import os
-import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
+from headwise.cli.file_identity import identity, is_same, numbers
 from headwise.errors import UsageError
 from headwise.language import say
 from headwise.storage import refuse_existing, refuse_sealed
@@ -91,11 +91,18 @@ class Model(Input):
     """A bundle, or a run directory with one inside; `recipe` is the one that would make such a model (None: the demo does)."""
 
     recipe: str | None = None
+    takes_checkpoint = False
 
     def locate(self) -> Path | None:
         from headwise.tasks.bundle_directory import find_bundle
 
-        return find_bundle(Path(self), recipe=self.recipe)
+        return find_bundle(Path(self), recipe=self.recipe, takes_checkpoint=self.takes_checkpoint)
+
+
+class ModelOrCheckpoint(Model):
+    """A translator; with the option --checkpoint also a run that is not finished."""
+
+    takes_checkpoint = True
 
 
 class LanguageBundle(Model):
@@ -146,7 +153,9 @@ class ModelOrText(Model):
     """A directory is a model, anything else a file of translations."""
 
     def locate(self) -> Path | None:
-        return super().locate() if Path(self).is_dir() else SentenceFile(self).locate()
+        from headwise.tasks.bundle_directory import is_place_of_model
+
+        return super().locate() if is_place_of_model(Path(self)) else SentenceFile(self).locate()
 
 
 class RecipeName(Input):
@@ -162,7 +171,9 @@ class ModelOrRecipe(Model):
     """A directory is a model, anything else a recipe."""
 
     def locate(self) -> Path | None:
-        return super().locate() if Path(self).is_dir() else RecipeName(self).locate()
+        from headwise.tasks.bundle_directory import is_place_of_model
+
+        return super().locate() if is_place_of_model(Path(self)) else RecipeName(self).locate()
 
 
 class ExistingRun(Input):
@@ -246,12 +257,12 @@ def _each(value: Any) -> Iterator[Input | Output]:
 
 def _check_inputs(option: str, path: Path, inputs: Sequence[tuple[str, Path]]) -> None:
     for other, read in inputs:
-        if _is_same(path, read):
+        if is_same(path, read):
             raise UsageError(
                 f"{option} {path} is the file that {other} reads, and would be written over; give another name",
                 f"{option} {path} 就是 {other} 要读取的文件，写入会将其覆盖；请换一个名字",
             )
-    if path.exists() and _identity(sys.stdin) == _numbers(path.stat()):
+    if path.exists() and identity(sys.stdin) == numbers(path.stat()):
         raise UsageError(
             f"{option} {path} is the file that standard input reads, and would be written over; give another name",
             f"{option} {path} 就是标准输入所读的文件，写入会将其覆盖；请换一个名字",
@@ -269,30 +280,10 @@ def _check_owner(option: str, path: Path) -> None:
 
 def _check_redirection(inputs: Sequence[tuple[str, Path]]) -> None:
     """`headwise … FILE >> FILE` would read what it writes."""
-    written = _identity(sys.stdout)
+    written = identity(sys.stdout)
     for option, path in inputs:
-        if written is not None and written == _numbers(path.stat()):
+        if written is not None and written == numbers(path.stat()):
             raise UsageError(
                 f"standard output is redirected to {path}, which {option} reads; redirect it to another file",
                 f"标准输出被重定向到 {path}，而 {option} 正要读取它；请重定向到别的文件",
             )
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    """The same file or directory under any name."""
-    if one.exists():
-        return one.samefile(other)
-    return os.path.realpath(one) == os.path.realpath(other)
-
-
-def _numbers(status: os.stat_result) -> tuple[int, int]:
-    return status.st_dev, status.st_ino
-
-
-def _identity(stream: TextIO | None) -> tuple[int, int] | None:
-    """Device and inode of a stream that is redirected to or from a file; None for a terminal, a pipe or a stream in memory."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        status = os.fstat(stream.fileno())  # type: ignore[union-attr]
-        if stat.S_ISREG(status.st_mode):
-            return _numbers(status)
-    return None

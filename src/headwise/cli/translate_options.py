@@ -2,8 +2,8 @@
 
 import argparse
 
-from headwise.cli.parser import add_computing, positive
-from headwise.cli.paths import Model, OutputFile, TextFile
+from headwise.cli.parser import add_checkpoint, add_computing, positive
+from headwise.cli.paths import ModelOrCheckpoint, OutputFile, TextFile
 from headwise.language import say
 
 
@@ -42,18 +42,11 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--model",
         required=True,
-        type=Model,
+        type=ModelOrCheckpoint,
         metavar="DIR",
         help=say("a bundle or run, e.g. runs/demo/model", "模型目录或运行目录，例如 runs/demo/model"),
     )
-    parser.add_argument(
-        "--checkpoint",
-        choices=("best", "last"),
-        help=say(
-            "of a run that is not finished: use its best or its last checkpoint",
-            "运行尚未完成时：使用其最好的（best）或最近的（last）检查点",
-        ),
-    )
+    add_checkpoint(parser)
     parser.add_argument(
         "--too-long",
         choices=("split", "empty", "refuse"),

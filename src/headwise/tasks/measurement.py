@@ -8,6 +8,7 @@ from headwise.errors import UsageError
 
 if TYPE_CHECKING:
     from headwise.models.inference import Precision
+    from headwise.tasks.checkpoint_bundle import Which
     from headwise.training.precision import Device
 
 
@@ -18,6 +19,8 @@ class Measurement:
     reference: Path
     source: Path | None = None
     model: Path | None = None
+    checkpoint: "Which | None" = None
+    """Of a run that is not finished: which of its weights."""
     hypothesis: Path | None = None
     against: Path | None = None
     """A second model or hypothesis file: the baseline of a paired test."""
@@ -46,7 +49,13 @@ class Measurement:
 
     def check(self) -> None:
         """Refuse a question that cannot be answered."""
-        for system in (self.system, self.against):
+        measured = self.system
+        if self.checkpoint is not None and self.model is None:
+            raise UsageError(
+                f"--checkpoint {self.checkpoint} was given without --model; give the run: --model runs/mine",
+                f"给出了 --checkpoint {self.checkpoint} 却没有 --model；请给出运行目录：--model runs/mine",
+            )
+        for system in (measured, self.against):
             if system is not None and self.is_model(system) and self.source is None:
                 raise UsageError(
                     f"{system} is a model, so --source is needed: the text it shall translate",

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from headwise.errors import DataError
 from headwise.evaluation.significance import Comparison, compare_systems
 from headwise.evaluation.translation import TranslationScores, build_metrics, score_translations
 from headwise.language import say
 from headwise.storage import write_text
+from headwise.tasks.bundle import load_bundle
+from headwise.tasks.checkpoint_bundle import load_checkpoint_bundle
 from headwise.tasks.files import read_text_lines
 from headwise.tasks.line_translation import read_places, translate_lines
 from headwise.tasks.measurement import Measurement
@@ -24,6 +26,8 @@ class MeasuredScores:
     num_sentences: int
     form: str | None = None
     """In what form the model computed, if there was one."""
+    step: int | None = None
+    """Of the checkpoint, where the weights of an unfinished run were measured."""
     comparisons: tuple[Comparison, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -39,6 +43,8 @@ class MeasuredScores:
         }
         if self.form is not None:
             result["form"] = self.form
+        if self.step is not None:
+            result["step"] = self.step
         if self.comparisons:
             result["comparisons"] = [comparison.as_dict() for comparison in self.comparisons]
         return result
@@ -53,7 +59,10 @@ class MeasuredScores:
         return listed
 
     def remarks(self) -> list[str]:
-        return [
+        unfinished = say(
+            f"weights of step {self.step}: the training is not finished", f"第 {self.step} 步的权重：训练尚未完成"
+        )
+        return [unfinished] * (self.step is not None) + [
             say(
                 f"{one.name}: {one.system:.2f} against {one.baseline:.2f}, difference {one.difference:+.2f}, "
                 f"p = {one.p_value:.3f} ({one.method})",
@@ -73,7 +82,8 @@ def measure(wanted: Measurement) -> MeasuredScores:
             "is empty; give the file of right translations", "是空文件；请给出参考译文文件", file=wanted.reference
         )
     system = wanted.system
-    hypotheses, language, form = _translations(wanted, system)
+    found = _translations(wanted, system)
+    hypotheses, language = found.texts, found.language
     _check_count(hypotheses, references, system, wanted.reference)
     if wanted.output is not None:
         write_text(wanted.output, "".join(f"{line}\n" for line in hypotheses))
@@ -83,26 +93,37 @@ def measure(wanted: Measurement) -> MeasuredScores:
     )
     comparisons: tuple[Comparison, ...] = ()
     if wanted.against is not None:
-        baseline, _, _ = _translations(wanted, wanted.against)
+        baseline = _translations(wanted, wanted.against).texts
         _check_count(baseline, references, wanted.against, wanted.reference)
         comparisons = (
             compare_systems(baseline, hypotheses, references, metric="bleu", metrics=metrics),
             compare_systems(baseline, hypotheses, references, metric="chrf", metrics=metrics),
         )
-    return MeasuredScores(scores, len(references), form, comparisons)
+    return MeasuredScores(scores, len(references), found.form, found.step, comparisons)
 
 
-def _translations(wanted: Measurement, system: Path) -> tuple[list[str], str | None, str | None]:
-    """Texts, their language and the form of the model."""
+class _Translations(NamedTuple):
+    """Texts, their language, and of a model its form and the step of its checkpoint."""
+
+    texts: list[str]
+    language: str | None
+    form: str | None = None
+    step: int | None = None
+
+
+def _translations(wanted: Measurement, system: Path) -> _Translations:
     if not wanted.is_model(system):
         hypotheses = list(read_text_lines(system))
-        return hypotheses, wanted.target_language or guess_language(hypotheses), None
+        return _Translations(hypotheses, wanted.target_language or guess_language(hypotheses))
     assert wanted.source is not None, "checked"
-    translator = Translator.load(system, device=wanted.device, precision=wanted.precision)
+    which = wanted.checkpoint if system == wanted.model else None
+    bundle = load_bundle(system) if which is None else load_checkpoint_bundle(system, which)
+    translator = Translator(bundle, device=wanted.device, precision=wanted.precision)
     decoding = translator.settings(wanted.overrides)
     lines = read_places(wanted.source)
     texts = [line.translation.text for line in translate_lines(translator, lines, decoding)]
-    return texts, wanted.target_language or translator.target_language, translator.form.name
+    language = wanted.target_language or translator.target_language
+    return _Translations(texts, language, translator.form.name, None if which is None else bundle.results["steps"])
 
 
 def guess_language(texts: Sequence[str]) -> str | None:
