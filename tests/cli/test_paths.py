@@ -161,6 +161,10 @@ def test_files_of_a_run_are_not_written_over(headwise: Headwise) -> None:
         assert (answer.status, "belongs to the run in run" in answer.err) == (2, True), answer.err
     directory = headwise(*EVALUATE, "--output", "run")
     assert (directory.status, "is a directory, a file is needed" in directory.err) == (2, True)
+    os.mkfifo("pipe")
+    answer = headwise(*EVALUATE, "--output", "pipe")
+    assert (answer.status, "is a device or a pipe" in answer.err) == (2, True), answer.err
+    assert Path("pipe").is_fifo()
 
 
 def test_redirections_count_as_names() -> None:

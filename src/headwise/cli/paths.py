@@ -214,6 +214,11 @@ class OutputFile(Output):
                 f"{option} {self} is a directory, a file is needed; give the name of a file in it",
                 f"{option} {self} 是目录，这里需要文件；请给出其中的文件名",
             )
+        if Path(self).exists() and not Path(self).is_file():  # it would be replaced, not written to
+            raise UsageError(
+                f"{option} {self} is a device or a pipe, a file is needed; give the name of a file",
+                f"{option} {self} 是设备或管道，这里需要文件；请给出文件名",
+            )
 
 
 class NewOutput(Output):

@@ -26,7 +26,7 @@ from headwise.training.journal import Journal
 from headwise.training.remains import LATEST, damaged_latest, describe_remains, newest_named, require_checkpoints
 from headwise.training.run_lock import release_lock, take_lock
 from headwise.training.run_recipe import FILE as RECIPE
-from headwise.training.run_recipe import Complete, check_recipe, read_run_recipe, sealed_recipe
+from headwise.training.run_recipe import Complete, check_recipe, is_sealed, read_run_recipe, sealed_recipe
 from headwise.training.run_standing import saved_steps
 
 logger = logging.getLogger(__name__)
@@ -188,6 +188,11 @@ def check_directory(path: Path, recipe: Mapping[str, Any], *, resume: bool, comp
         require_checkpoints(path)
     if held and begun:
         check_recipe(read_run_recipe(path / RECIPE, complete), recipe, file=path / RECIPE)
+    elif held and not is_sealed(path / RECIPE):
+        raise UsageError(
+            f"{path / RECIPE} was not written by a run and would be written over; choose a new or empty directory",
+            f"{path / RECIPE} 不是运行写下的文件，会被覆盖；请选择新的或空的目录",
+        )
     elif held:
         _say_begun_anew(path, recipe, complete, resume=resume)
     elif path.is_dir() and any(_is_foreign(child) for child in path.iterdir()):

@@ -53,6 +53,11 @@ def sealed_recipe(recipe: Mapping[str, Any]) -> str:
     return f"{text}{_SEAL}{hashlib.sha256(text.encode()).hexdigest()}\n"
 
 
+def is_sealed(path: Path) -> bool:
+    """Whether a run wrote this file, damaged since or not; a recipe of the user's may have the same name."""
+    return _SEAL.encode() in path.read_bytes()[-1024:]
+
+
 def read_run_recipe(path: Path, complete: Complete | None = None) -> Mapping[str, Any]:
     """The recipe a run began with; damage is a CheckpointError that says where a copy is."""
     try:
