@@ -94,8 +94,8 @@ def test_files_that_are_not_what_they_seem(headwise: Headwise) -> None:
         "one.tsv.de.gz": "give what both names begin with: one.tsv (read are one.tsv.en and one.tsv.de)",
         "text": "text: is one file, but a corpus named like this is two: text.en and text.de;",
         "folder": "folder: is a directory; give what the names of the two files in it begin with, e.g. folder/train",
-        "/": "/: is a directory; give what the names of the two files in it begin with",
-        "'.'": ".: is a directory; give what the names of the two files in it begin with, e.g. ./train",
+        "/": "/: is a directory; give what the names of the two files in it begin with, e.g. /train for /train.en",
+        "'.'": ".: is a directory; give what the names of the two files in it begin with, e.g. train for train.",
         "known:multi30k/raw/train": "bring it with `headwise data fetch multi30k`, or set HEADWISE_DATA",
     }.items():
         answer = train(headwise, f"data.train={corpus}")

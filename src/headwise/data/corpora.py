@@ -157,10 +157,11 @@ def _explain_prefix(prefix: Path, source: str, target: str) -> DataError | None:
             file=prefix,
         )
     if prefix.is_dir():
+        inside = prefix / "train"
         return DataError(
-            f"is a directory; give what the names of the two files in it begin with, e.g. {prefix}/train for {prefix}/train.{source} and "
-            f"{prefix}/train.{target}",
-            f"是目录；请给出其中两个文件共同的前缀，例如 {prefix}/train 对应 {prefix}/train.{source} 与 {prefix}/train.{target}",
+            f"is a directory; give what the names of the two files in it begin with, e.g. {inside} for {inside}.{source} and "
+            f"{inside}.{target}",
+            f"是目录；请给出其中两个文件共同的前缀，例如 {inside} 对应 {inside}.{source} 与 {inside}.{target}",
             file=prefix,
         )
     return None
