@@ -2,7 +2,7 @@ import io
 import logging
 import re
 import sys
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from rich.console import Console
@@ -10,7 +10,8 @@ from rich.console import Console
 from headwise.cli import display
 from headwise.cli.display import TrainingDisplay, print_table
 from headwise.cli.main import _listening
-from headwise.language import clock
+from headwise.language import clock, use_language
+from headwise.tasks.vocabulary_progress import watch_vocabulary
 from headwise.training.progress import Progress
 
 
@@ -117,3 +118,29 @@ def test_a_count_of_known_length_says_what_is_left(monkeypatch: pytest.MonkeyPat
             shown.count("lines", 100 * number, 1000)
     # After 12 s 200 of 1,000 lines are done: 48 s for the other 800.
     assert stream.getvalue().splitlines()[0] == "lines: 200 / 1,000 · left 0:48"
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("en", ["learning the vocabulary: 0 %", "learning the vocabulary: 25 % · left 2:00", "learnt"]),
+        ("zh", ["正在学习词表: 0 %", "正在学习词表: 25 % · 剩余 2:00", "learnt"]),
+    ],
+)
+def test_the_vocabulary_is_told_by_its_share_and_no_line_twice(
+    language: Literal["en", "zh"], expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """40 s pass before the trainer knows how far it is: one line, not four."""
+    stream, now = io.StringIO(), [0.0]
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(display.time, "monotonic", lambda: now[0])
+    use_language(language)
+    with TrainingDisplay() as shown:
+        tell = watch_vocabulary(shown)
+        for seconds in range(40):
+            now[0] = float(seconds)
+            tell(0.0)
+        for now[0] in (40.0, 41.0):
+            tell(0.25)
+        shown.note("learnt")
+    assert stream.getvalue().splitlines() == expected

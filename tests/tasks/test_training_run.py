@@ -28,6 +28,8 @@ class Watcher:
     def count(self, label: str, done: int, total: int | None) -> None:
         self.counts.append((label, done, total))
 
+    def share(self, label: str, done: float) -> None: ...
+
     def training(self, progress: Any) -> None:
         self.steps.append(progress.step)
 

@@ -40,6 +40,8 @@ class Impatient:
 
     def count(self, label: str, done: int, total: int | None) -> None: ...
 
+    def share(self, label: str, done: float) -> None: ...
+
     def training(self, progress: Progress) -> None:
         if progress.step >= 5:
             raise Stop

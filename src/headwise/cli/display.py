@@ -58,6 +58,7 @@ class TrainingDisplay:
         self._live: Live | None = None
         self._last_line = -PLAIN_SECONDS
         self._rate = 0.0
+        self._printed = ""
         self._counted = ""
         self._began = 0.0
         self._held_back = ""
@@ -76,18 +77,31 @@ class TrainingDisplay:
         self.console.print(text, soft_wrap=True)
 
     def count(self, label: str, done: int, total: int | None) -> None:
-        now = time.monotonic()
+        self._begin_count(label)
+        line = f"{label}: {done:,}"
+        if total is not None:
+            line += f" / {total:,}" + self._left(done / total if total else 1.0)
+        self._held_back = line
+        self._show(line, done, total, ended=total is not None and done >= total)
+
+    def share(self, label: str, done: float) -> None:
+        self._begin_count(label)
+        percent = int(100 * done)
+        self._show(f"{label}: {percent} %{self._left(done)}", percent, 100, ended=False)
+
+    def _begin_count(self, label: str) -> None:
         if label != self._counted:
             self._finish_count()
             # What is done within seconds is told once, with its last number.
-            self._counted, self._began, self._last_line = label, now, now
-        line = f"{label}: {done:,}"
-        if total is not None:
-            line += f" / {total:,}"
-            if 0 < done < total and now - self._began >= 1:
-                line += f" · {say('left', '剩余')} {clock((now - self._began) * (total - done) / done)}"
-        self._held_back = line
-        self._show(line, done, total, ended=total is not None and done >= total)
+            self._counted, self._began = label, time.monotonic()
+            self._last_line = self._began
+
+    def _left(self, share: float) -> str:
+        """The time left, from the share that is done."""
+        seconds = time.monotonic() - self._began
+        if seconds < 1 or not 0 < share < 1:
+            return ""
+        return f" · {say('left', '剩余')} {clock(seconds * (1 - share) / share)}"
 
     def _finish_count(self) -> None:
         if self._held_back and not self.console.is_terminal:
@@ -117,8 +131,8 @@ class TrainingDisplay:
     def _show(self, line: str, done: int, total: int | None, *, ended: bool) -> None:
         if not self.console.is_terminal:
             now = time.monotonic()
-            if ended or now - self._last_line >= PLAIN_SECONDS:
-                self._last_line = now
+            if ended or (now - self._last_line >= PLAIN_SECONDS and line != self._printed):
+                self._last_line, self._printed = now, line
                 self._held_back = ""
                 self.console.print(line, soft_wrap=True)
             return
