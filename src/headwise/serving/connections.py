@@ -6,6 +6,7 @@
     a head too large, many tiny chunks          431, 400, closed
     framing that two readers could read in      400, closed: a length beside chunks, chunks in HTTP/1.0, two hosts (RFC 9112, 3.2, 6.1)
     two ways
+    an offer of another protocol (Upgrade)      ignored (`plain_parser.py`); a tunnel (CONNECT): 501, closed
     the client has ended its side               it gets its reply, unless it is gone altogether
 
 The protocol is uvicorn's with the parser httptools; what is here are bounds that no server for Python has. The application gets the
@@ -25,6 +26,7 @@ from uvicorn.server import ServerState
 from headwise.serving.door import HEAD_BYTES
 from headwise.serving.faults import Refusal, reply_to
 from headwise.serving.limits import is_loopback
+from headwise.serving.plain_parser import PlainParser
 from headwise.serving.slots import Slots
 
 HEAD_SECONDS = 10.0
@@ -56,6 +58,8 @@ class Connection(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self.parser: PlainParser = PlainParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self._late: asyncio.TimerHandle | None = None
         self._looking: asyncio.TimerHandle | None = None
         self.address: str | None = None
@@ -144,12 +148,20 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_head = False
+        if self.parser.get_method() == b"CONNECT":
+            self._refuse(
+                "no_tunnel", 501, "this server is no proxy; it takes no CONNECT", "此服务器不是代理；不接受 CONNECT"
+            )
         self._check_framing()
+        if self.parser.is_offered:
+            return
         if len(self.pipeline) >= MAX_PIPELINED:
             self._refuse("too_many", 400, "too many requests at once on one connection", "一个连接上同时请求过多")
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
+        if self.parser.is_offered:
+            return
         super().on_message_complete()
         if not self.is_idle:
             self.slots.work(self)
