@@ -141,6 +141,25 @@ def test_keys_and_rates_are_looked_at_before_the_body(models: dict[str, LoadedMo
     assert ask_without_a_body(app, "/v1/translate", (b"x-api-key", key)) == 429
 
 
+@pytest.mark.parametrize("path", ["/translate", "/detect"])
+def test_bodies_without_a_key_are_read_as_often_as_an_address_may_ask(
+    models: dict[str, LoadedModel], tmp_path: Path, path: str
+) -> None:
+    """Bodies that could not be read to their key were read and parsed at any rate."""
+    file = tmp_path / "keys.txt"
+    key = add_key(file, "mine")
+    body = {"q": "I am.", "source": "en", "target": "de"}
+    with TestClient(create_app(models, ServerSettings(keys=file, rate=3)), base_url="http://127.0.0.1") as client:
+        # A known key in the body is charged for, and its address is not.
+        statuses = [client.post(path, json={**body, "api_key": key}).status_code for _ in range(3)]
+        assert statuses == [200, 200, 200]
+        bad: list[Any] = [{"content": b"{"}, {"json": {"source": "en"}}, {"json": {**body, "api_key": "hw_wrong"}}]
+        headers = {"content-type": "application/json"}
+        assert [client.post(path, headers=headers, **one).status_code for one in bad] == [400, 400, 403]
+        assert client.post(path, content=b"{", headers=headers).status_code == 429
+        assert client.post(path, json={**body, "api_key": key}).status_code == 429
+
+
 def test_without_keys_an_address_has_an_allowance_and_pays_once(models: dict[str, LoadedModel]) -> None:
     app = create_app(models, ServerSettings(rate=3))
     with TestClient(app, base_url="http://127.0.0.1") as client:

@@ -5,8 +5,8 @@
     no keys are asked for                                  one of its address's requests a minute is taken
 
 So whoever is refused is slowed down like everybody else. LibreTranslate's clients put their key into the body and know no other
-place: at their addresses a caller without a key in the headers is let through to there, unless its address has been refused too often. Requests
-without a body are checked by the routes they are for. Tested through the addresses.
+place: at their addresses a caller without a key in the headers is let through to there, and one of its address's requests is taken; it is given
+back when the key in the body is known. So a body that is never read to a key (not JSON, a field missing) is paid for. Requests without a body are checked by the routes they are for. Tested through the addresses.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ from headwise.serving.state import Server
 BEARER = b"bearer "
 KEY_IN_BODY = frozenset({"/translate", "/detect"})
 CHARGED = "headwise.charged"
-"""Whose allowance this request was taken from; each once."""
+"""Whose allowance this request was taken from."""
 
 
 async def require_key(request: Request) -> None:
@@ -36,7 +36,7 @@ def admit(server: Server, request: Request, *, key: str | None = None) -> None:
 def admit_unread(server: Server, scope: Scope) -> None:
     """The same for a request whose body is yet to come."""
     if server.keys and scope["path"] in KEY_IN_BODY and _key_of(scope) is None:
-        server.rate.check(_address_of(scope))
+        _charge(server, scope, _address_of(scope))
     else:
         _admit(server, scope, None)
 
@@ -47,11 +47,20 @@ def _admit(server: Server, scope: Scope, key: str | None) -> None:
         try:
             caller = "key " + server.keys.find(_key_of(scope) or key)
         except Refusal:
-            server.rate.take(caller)
+            _charge(server, scope, caller)
             raise
-    if scope.get(CHARGED) != caller:
-        server.rate.take(caller)
-        scope[CHARGED] = caller
+    _charge(server, scope, caller)
+
+
+def _charge(server: Server, scope: Scope, caller: str) -> None:
+    """One request of a caller; if another was charged for this one, it gets its own back."""
+    before = scope.get(CHARGED)
+    if before == caller:
+        return
+    server.rate.take(caller)
+    if before is not None:
+        server.rate.give_back(before)
+    scope[CHARGED] = caller
 
 
 def _address_of(scope: Scope) -> str:

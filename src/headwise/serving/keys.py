@@ -133,10 +133,10 @@ class RateLimit:
         if tokens < 1:
             raise self._too_fast(tokens)
 
-    def check(self, caller: str) -> None:
-        """The same refusal, and nothing is taken."""
-        if self._rate and (tokens := self._tokens_of(caller)) < 1:
-            raise self._too_fast(tokens)
+    def give_back(self, caller: str) -> None:
+        """One that was taken from a caller who turned out to be another."""
+        if caller in self._buckets:
+            self._buckets[caller] = (min(float(self._rate), self._tokens_of(caller) + 1), self._clock())
 
     def _tokens_of(self, caller: str) -> float:
         """As many as it has now; the caller becomes the last to be forgotten."""
