@@ -31,7 +31,7 @@ FEW, MANY = 100, 6000
 VALUES = (
     "", " ", "-", "--", "=", "x=", "=x", "a.b=c", "0", "-1", "1", "3", "1e999", "nan", "9" * 400, "1,2", "1,,2", "1;2", "x" * 300, "x" * 5000,
     "\0", "a\0b", "a\nb", "\u2028", "\udcff", "世界", "{", "[1", "{kind: x}", "!!python/object/apply:os.system [ls]", "&a [*a]", "*",
-    "~", "~root", "/", "/dev/null", "/proc/self/mem", ".", "..", "../..", "text", "text/x", "links/text", "hard", "latin", "bytes.bin", "table.tsv",
+    "~", "~root", "/", "links/device", "/proc/self/mem", ".", "..", "../..", "text", "text/x", "links/text", "hard", "latin", "bytes.bin", "table.tsv",
     "packed.gz", "notpacked.gz", "missing", "missing/deep/x", "loop", "loop/x", "empty", "model", "run", "run/model", "run/model/new", "run/recipe.yaml",
     "run/model/weights.safetensors", "run/LATEST", "my.yaml", "bad.yaml", "m.arpa", "x.png", "x.svg", "x.html", "x.json", "out", "deep/er/out",
     "pocket", "base", "pockte", "known:", "known:multi30k", "known:multi30k/test", "known:x/y", "en-de", "en", "beam", "size=8", "kind=beam",
@@ -74,6 +74,7 @@ def _scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "empty").mkdir()
     (folder / "links").mkdir()
     (folder / "links" / "text").symlink_to("../text")
+    (folder / "links" / "device").symlink_to("/dev/null")  # a link, so that a mistake of ours replaces no device
     os.link(folder / "text", folder / "hard")
     (folder / "loop").symlink_to("loop")
     return folder
