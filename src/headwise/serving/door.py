@@ -1,5 +1,5 @@
 """What is settled before a request reaches its address: by which name it came, whether the address takes its method,
-who sent it, how large it is, what it holds, how long it takes.
+who sent it, from which site, how large it is, what it holds, how long it takes.
 
 A body is read here, whole and within its bound and its time, so that nothing behind the door ever sees a larger or a half one;
 afterwards the connection is only listened to for the client's leaving. Every reply gets the same cautious headers and is
@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from starlette.routing import Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headwise.serving.addresses import Address, Addresses
+from headwise.serving.addresses import JSON, Address, Addresses
 from headwise.serving.admission import admit_unread
+from headwise.serving.cross_site import refuse_other_sites
 from headwise.serving.faults import Refusal, reply_to
 from headwise.serving.state import Server
 
@@ -131,6 +132,8 @@ class Door:
                 en=f"the body must be JSON; send the header `Content-Type: {' or '.join(known)}`",
                 zh=f"请求体必须是 JSON；请发送 `Content-Type: {' 或 '.join(known)}` 头",
             )
+        if kind != JSON:
+            refuse_other_sites(headers)
         declared = headers.get(b"content-length", b"0")
         if not declared.isdigit() or len(declared) > 12 or int(declared) > self.settings.body_bytes:
             raise self._too_large()

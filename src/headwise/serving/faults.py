@@ -1,6 +1,6 @@
 """Why not: every refusal as JSON, `{"error": {"code", "message", "message_zh"}}`, in one place.
 
-    400 not JSON · 401 no key · 403 wrong key · 404, 405 no such address · 413 body too large · 415 not JSON by its header
+    400 not JSON · 401 no key · 403 wrong key, a form of another site · 404, 405 no such address · 413 body too large · 415 not JSON by its header
     422 a field out of bounds, or a wish that cannot be granted · 429 too fast · 503 full or stopping · 504 too long
 
 A message tells numbers that were sent (a layer, a length) and no text: texts are the sender's own, and screens are others'.
