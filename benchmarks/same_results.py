@@ -148,7 +148,7 @@ def _record_case(case: Case, scratch: Path) -> dict[str, str]:
         trained = _headwise("train", case.recipe, "--run", str(run))  # models that count have no updates
     if trained.returncode:
         return {"refused": trained.stderr.strip().splitlines()[-1]}
-    digests = {"bundle": digest_of_bundle(run / "model")}
+    digests = digests_of_bundle(run / "model")
     for search in case.searches:
         sentences = scratch / "sentences"
         sentences.write_text("".join(f"{line}\n" for line in _SENTENCES), encoding="utf-8")
@@ -158,21 +158,24 @@ def _record_case(case: Case, scratch: Path) -> dict[str, str]:
     return digests
 
 
-def digest_of_bundle(bundle: Path) -> str:
-    """SHA-256 over every tensor and every other file that is not a description of the run."""
+def digests_of_bundle(bundle: Path) -> dict[str, str]:
+    """SHA-256 of every file that is not a description of the run; of weights, that of their tensors."""
+    return {
+        str(file.relative_to(bundle)): _digest(file)
+        for file in sorted(bundle.rglob("*"))
+        if file.is_file() and file.suffix not in (".md", ".yaml") and file.name not in ("MANIFEST.json", "results.json")
+    }
+
+
+def _digest(file: Path) -> str:
+    if file.suffix != ".safetensors":
+        return hashlib.sha256(file.read_bytes()).hexdigest()
     digest = hashlib.sha256()
-    for file in sorted(bundle.rglob("*")):
-        if not file.is_file() or file.suffix in (".md", ".yaml") or file.name in ("MANIFEST.json", "results.json"):
-            continue
-        digest.update(str(file.relative_to(bundle)).encode())
-        if file.suffix != ".safetensors":
-            digest.update(file.read_bytes())
-            continue
-        with safe_open(file, framework="pt") as tensors:
-            for name in sorted(tensors.keys()):
-                tensor = tensors.get_tensor(name).contiguous()
-                digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-                digest.update(tensor.view(-1).numpy().tobytes())
+    with safe_open(file, framework="pt") as tensors:
+        for name in sorted(tensors.keys()):
+            tensor = tensors.get_tensor(name).contiguous()
+            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+            digest.update(tensor.view(-1).numpy().tobytes())
     return digest.hexdigest()
 
 
@@ -181,10 +184,11 @@ def compare(before: Path, after: Path) -> int:
     first, second = json.loads(before.read_text()), json.loads(after.read_text())
     different = 0
     for name in sorted(first.keys() | second.keys()):
-        one, other = first.get(name), second.get(name)
-        if one != other:
-            different += 1
-            print(f"{name}\n  before {one}\n  after  {other}")
+        one, other = first.get(name, {}), second.get(name, {})
+        different += one != other
+        for what in sorted(one.keys() | other.keys()):
+            if one.get(what) != other.get(what):
+                print(f"{name}: {what}\n  before {one.get(what)}\n  after  {other.get(what)}")
     print(f"{len(first.keys() & second.keys())} cases in both files, {different} differ")
     return 1 if different else 0
 

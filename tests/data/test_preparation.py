@@ -5,7 +5,7 @@ import pytest
 from headwise.data.choices import DataSettings
 from headwise.data.preparation import describe_inputs, open_prepared, prepare_data, read_part
 from headwise.errors import CheckpointError, DataError, SettingsError
-from headwise.storage import write_sealed_json
+from headwise.storage import manifest_digest, write_sealed_json
 from headwise.text.choices import SentencePieceSettings
 from tests.text.corpus import chinese, english
 
@@ -124,3 +124,11 @@ def test_the_test_set_decides_about_training_pairs_only_where_leaks_are_dropped(
         ]
         first, second = (describe_inputs(data, TEXT, 1) for data in settings)
         assert (first != second) == dropping
+
+
+def test_words_that_are_kept_to_warn_do_not_make_it_another_vocabulary(corpus: DataSettings, tmp_path: Path) -> None:
+    """A run that began before they were kept must know its data again."""
+    prepared = prepare_data(corpus, TEXT, tmp_path / "data")
+    tokenizers = tmp_path / "data" / "tokenizers"
+    assert prepared.vocabulary == manifest_digest(tokenizers, without=["known_words.json"])
+    assert prepared.vocabulary != manifest_digest(tokenizers)

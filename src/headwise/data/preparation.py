@@ -34,6 +34,7 @@ from headwise.language import say
 from headwise.storage import manifest_digest, publish_directory, read_sealed_json, verify_directory, write_sealed_json
 from headwise.text.choices import SentencePieceSettings, TextSettings, learn_tokenizers
 from headwise.text.han import read_words
+from headwise.text.known_words import FILE as KNOWN_WORDS
 from headwise.text.known_words import KnownWords
 from headwise.text.pair import TokenizerPair, load_tokenizers
 from headwise.text.piece_training import Watch
@@ -131,7 +132,8 @@ def open_prepared(directory: Path) -> PreparedData:
     description = read_description(directory)
     verify_directory(directory / "tokenizers", kind=TOKENIZERS_KIND)
     valid = TokenStore(directory / "valid") if description.valid else None
-    vocabulary = manifest_digest(directory / "tokenizers")
+    # What warns of foreign input is no part of what a run learns from: runs begun without it go on.
+    vocabulary = manifest_digest(directory / "tokenizers", without=[KNOWN_WORDS])
     tokenizers = load_tokenizers(directory / "tokenizers")
     rows = description.source_row, description.target_row
     return PreparedData(tokenizers, TokenStore(directory / "train"), valid, *rows, vocabulary)

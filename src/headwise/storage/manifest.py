@@ -6,7 +6,7 @@ sealed itself (files.py): damage to it is reported as such and not blamed on a f
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,14 @@ def write_manifest(directory: Path, *, kind: str) -> None:
     write_sealed_json(directory / MANIFEST, {"format": FORMAT_VERSION, "kind": kind, "files": files})
 
 
-def manifest_digest(directory: Path) -> str:
-    """What a directory's content is known by: its manifest's seal, or what the seal of an older one would be."""
-    return seal_of(read_json(directory / MANIFEST))
+def manifest_digest(directory: Path, *, without: Collection[str] = ()) -> str:
+    """What a directory's content is known by: its manifest's seal, or what the seal of an older one would be.
+
+    `without` names files that older versions did not write and nothing depends on: the directory counts as theirs.
+    """
+    manifest = read_json(directory / MANIFEST)
+    files = {name: entry for name, entry in manifest["files"].items() if name not in without}
+    return seal_of({**manifest, "files": files})
 
 
 def read_manifest(directory: Path) -> Mapping[str, Any]:
