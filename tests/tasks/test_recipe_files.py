@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from headwise.errors import SettingsError
-from headwise.tasks.recipe_files import find_keys, find_recipe
+from headwise.tasks.recipe_files import find_keys, find_recipe, propose_overrides
 
 
 def test_a_recipe_is_found_by_path_and_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,6 +36,9 @@ def test_a_directory_is_no_recipe(tmp_path: Path) -> None:
 
 
 def test_keys_are_found_in_the_shipped_recipes() -> None:
-    assert find_keys("steps") == ["training.steps"]
-    assert "training.seed" in find_keys("seed")
-    assert find_keys("nothing_of_ours") == []
+    assert find_keys("steps", task="translation") == ["training.steps"]
+    assert "training.seed" in find_keys("seed", task="word_vectors")
+    assert propose_overrides("--seed", "7", task="translation") == ["training.seed=7"]
+    assert find_keys("nothing_of_ours", task="translation") == []
+    assert find_keys("epochs", task="translation") == [], "word vectors alone count in epochs"
+    assert find_keys("epochs", task="word_vectors") == ["training.epochs"]

@@ -170,15 +170,15 @@ def _name_override(leaf: argparse.ArgumentParser, given: Sequence[str], word: st
     """`--steps 20` for `training.steps=20`: the override that was meant, if recipes have such a key."""
     if not any(action.dest == "overrides" for action in leaf._actions):
         return ""
-    from headwise.tasks.recipe_files import find_keys
+    from headwise.tasks.recipe_files import propose_overrides, task_of_recipe
 
     option, _, value = word.partition("=")
     after = list(given[given.index(word) + 1 :])
     value = value or (after[0] if after and not after[0].startswith("-") and "=" not in after[0] else "…")
-    paths = find_keys(option.removeprefix("--").replace("-", "_"))
-    if not paths:
+    overrides = propose_overrides(option, value, task=task_of_recipe(given[1:]))
+    if not overrides:
         return ""
-    meant = say(" or ", " 或 ").join(f"{path}={value}" for path in paths)
+    meant = say(" or ", " 或 ").join(overrides)
     return say(f"; a value of the recipe is changed without dashes: {meant}", f"；修改配方中的值不加横线：{meant}")
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pydantic
 
 from headwise.errors import HeadwiseError
+from headwise.settings.usual_names import find_usual
 
 SHOWN_CHARACTERS = 60
 MAX_DEPTH = 2
@@ -81,7 +82,8 @@ def _describe(kind: SettingsClass, problem: Any) -> Problem:
     context, given = problem.get("ctx", {}), problem.get("input")
     match problem["type"]:
         case "extra_forbidden":
-            return _unknown_key(path, str(parts[-1]), allowed, others)
+            elsewhere = _set_elsewhere(kind, parts, given)
+            return _unknown_key(path, str(parts[-1]), allowed, others, elsewhere)
         case "missing":
             return Problem(f"{path}: is required, but not there", f"{path}：必须给出")
         case "union_tag_invalid":
@@ -113,7 +115,13 @@ def _describe(kind: SettingsClass, problem: Any) -> Problem:
     return Problem(f"{path}: {en}, not {shown}", f"{path}：{zh}，而不是 {shown}")
 
 
-def _unknown_key(path: str, key: str, allowed: Sequence[SettingsClass], others: Sequence[SettingsClass]) -> Problem:
+def _unknown_key(
+    path: str,
+    key: str,
+    allowed: Sequence[SettingsClass],
+    others: Sequence[SettingsClass],
+    set_elsewhere: Sequence[str],
+) -> Problem:
     known = sorted({name for one in allowed for name in one.model_fields})
     owners = [str(_tag(one)) for one in others if key in one.model_fields]
     if owners and len(allowed) == 1:  # right in itself, but of another kind: nearer than any name that looks alike
@@ -123,8 +131,9 @@ def _unknown_key(path: str, key: str, allowed: Sequence[SettingsClass], others: 
             f"{path}：kind: {here} 没有这个键；它属于 kind: {' 或 '.join(owners)}；这里可用：{'、'.join(known)}",
         )
     below = find_below(allowed, key)
-    if below:  # `steps=3` for `training.steps=3`: the right name, not the whole path
-        paths = [".".join((*path.split(".")[:-1], *one)) for one in below]
+    # `steps=3` for `training.steps=3`: the right name, not the whole path
+    paths = [".".join((*path.split(".")[:-1], *one)) for one in below] or set_elsewhere
+    if paths:
         return Problem(
             f"{path}: unknown key; did you mean {' or '.join(paths)}?",
             f"{path}：未知的键；是否想写 {' 或 '.join(paths)}？",
@@ -144,6 +153,27 @@ def _unknown_key(path: str, key: str, allowed: Sequence[SettingsClass], others: 
     return Problem(
         f"{path}: unknown key; known here: {', '.join(known)}", f"{path}：未知的键；这里可用：{'、'.join(known)}"
     )
+
+
+def _set_elsewhere(kind: SettingsClass, parts: Sequence[Any], given: Any) -> list[str]:
+    """Where a key of another toolkit's name is set here (`lr`, `optim.lr`), or one that was written too deep."""
+    inner = given if isinstance(given, Mapping) else {}
+    above = [[*parts[:length], parts[-1]] for length in range(len(parts) - 2, 0, -1)]
+    higher = next((one for one in above if has_path(kind, one)), None)
+    if higher is not None:
+        name = str(inner.get("kind", ""))
+        tag = [name] if name in _kinds_at(kind, higher) else _described_as(kind, higher, name) if name else []
+        return [".".join((*map(str, higher), *(f"kind={one}" for one in tag)))]
+    for word in (*inner, parts[-1]):
+        paths = [path for one in find_usual(str(word)) for path in one.paths if has_path(kind, path.split("."))]
+        if paths:
+            return paths
+    return []
+
+
+def has_path(kind: SettingsClass, parts: Sequence[Any]) -> bool:
+    """Whether there is such a key in the settings, of whatever kinds on the way."""
+    return any(parts[-1] in one.model_fields for one in _types_at(kind, parts[:-1]))
 
 
 def find_below(types: Sequence[SettingsClass], key: str) -> list[tuple[str, ...]]:

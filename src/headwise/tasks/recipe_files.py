@@ -3,15 +3,16 @@
 Nothing here loads torch: a misspelt recipe is answered at once. What a recipe says is checked in `recipe.py`.
 """
 
+import contextlib
 import difflib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import headwise
-from headwise.errors import SettingsError
+from headwise.errors import HeadwiseError, SettingsError
 from headwise.language import say
 from headwise.tasks.arguments import require_path
 
@@ -77,8 +78,8 @@ def read_recipe_text(name: str | Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def find_keys(name: str) -> list[str]:
-    """The dotted paths in the shipped recipes that end in this key, those of most recipes first."""
+def find_keys(name: str, *, task: str) -> list[str]:
+    """The dotted paths in the shipped recipes of a task that end in this key, those of most recipes first."""
     from headwise.settings import read_settings_file
 
     def search(data: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
@@ -88,6 +89,27 @@ def find_keys(name: str) -> list[str]:
             if isinstance(value, Mapping):
                 yield from search(value, (*path, key))
 
-    files = sorted(recipes_directory().glob("*.yaml"))
-    found = Counter(path for file in files for path in search(read_settings_file(file), ()))
+    recipes = [read_settings_file(file) for file in sorted(recipes_directory().glob("*.yaml"))]
+    found = Counter(path for recipe in recipes if recipe.get("task") == task for path in search(recipe, ()))
     return [path for path, _ in found.most_common(MAX_KEYS)]
+
+
+def propose_overrides(option: str, value: str, *, task: str) -> list[str]:
+    """`training.schedule.peak=3` for --lr 3: the changes of a recipe that may be meant by an option of another toolkit's."""
+    from headwise.settings.usual_names import find_usual
+
+    word = option.removeprefix("--").replace("-", "_")
+    usual = [one for one in find_usual(word) if task in one.tasks]
+    if usual:
+        return [f"{path}={value if one.same_value else '…'}" for one in usual for path in one.paths]
+    return [f"{path}={value}" for path in find_keys(word, task=task)]
+
+
+def task_of_recipe(words: Sequence[str]) -> str:
+    """The task of the first recipe among the words of a command; without one a translation."""
+    from headwise.settings import read_settings_file
+
+    for word in words:
+        with contextlib.suppress(HeadwiseError, OSError, ValueError):
+            return str(read_settings_file(find_recipe(word)).get("task", "translation"))
+    return "translation"
