@@ -46,7 +46,7 @@ def test_a_run_is_not_overwritten(tmp_path):
 def test_a_recipe_of_the_users_own_is_not_taken_for_a_runs(tmp_path):
     (tmp_path / "recipe.yaml").write_text("# with much care\ntask: translation\n", encoding="utf-8")
     for resume in (False, True):
-        with pytest.raises(UsageError, match="recipe.yaml was not written by a run|no checkpoint"):
+        with pytest.raises(UsageError, match=r"recipe.yaml was not written by a run|no checkpoint"):
             train_in(tmp_path, resume=resume)
         assert (tmp_path / "recipe.yaml").read_text(encoding="utf-8").startswith("# with much care")
 
