@@ -60,10 +60,11 @@ def test_a_signal_saves_and_resuming_gives_the_same_model(
     assert re.fullmatch(rf"headwise: stopped \({name}\) after step \d+; saved; go on with: headwise train .*", last), (
         said
     )
-    assert shlex.split(last.partition("go on with: headwise ")[2]) == [*WORDS, str(run), "--resume"]
+    go_on = shlex.split(last.partition("go on with: headwise ")[2])
+    assert go_on == ["train", "--run", str(run), "--resume"], "the run keeps its recipe and the changes"
     assert "Traceback" not in said
     assert not (run / "model").exists()
-    assert main([*WORDS, str(run), "--resume"]) == 0
+    assert main(go_on) == 0
     assert digest(run) == digest(whole)
 
 

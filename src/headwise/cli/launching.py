@@ -10,10 +10,11 @@ def is_first_process() -> bool:
     return os.environ.get("RANK", "0") == "0" or "WORLD_SIZE" not in os.environ
 
 
-def command_to_go_on(given: Sequence[str], *, command: str) -> str:
-    """The command that was given, so that it goes on with its run instead of starting anew."""
-    words = [word for word in given if word != "--fresh"]  # of the demo, which goes on by itself
-    if command == "train" and "--resume" not in words:
-        words.append("--resume")
+def command_to_go_on(given: Sequence[str], *, command: str, run: str | None) -> str:
+    """The shortest command that goes on with the run: a run keeps its recipe and what was changed of it."""
+    if command == "train" and run is not None:
+        words = ["train", "--run", run, "--resume", *(word for word in given if word in ("--anyway", "--json"))]
+    else:
+        words = [word for word in given if word != "--fresh"]  # of the demo, which goes on by itself
     launcher = "torchrun … -m -- " if "WORLD_SIZE" in os.environ else ""
     return launcher + shlex.join(["headwise", *words])

@@ -154,7 +154,8 @@ def _run(parsed: argparse.Namespace, given: Sequence[str], names: Mapping[str, s
     except SaidElsewhere as error:
         return error.exit_status
     except TrainingStopped as stop:  # what was asked for, not an error
-        sys.stderr.write(f"headwise: {stop.go_on_with(command_to_go_on(given, command=parsed.command))}\n")
+        go_on = command_to_go_on(given, command=parsed.command, run=getattr(parsed, "run", None))
+        sys.stderr.write(f"headwise: {stop.go_on_with(go_on)}\n")
         return stop.exit_status
     except HeadwiseError as error:
         _complain(str(error))
