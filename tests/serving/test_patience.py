@@ -14,6 +14,7 @@ from fastapi.testclient import TestClient
 from headwise.serving.app import create_app
 from headwise.serving.faults import CaughtBugs
 from headwise.serving.limits import ServerSettings
+from headwise.serving.worker import Worker
 from tests.serving.loops import run_alone
 from tests.serving.slow import slow_models
 
@@ -149,3 +150,18 @@ def test_a_bug_after_the_first_word_ends_the_reply(caplog: pytest.LogCaptureFixt
     assert [message["type"] for message in sent] == ["http.response.start"]
     assert "ValueError" in caplog.text
     assert "what was sent" not in caplog.text
+
+
+def test_a_model_whose_process_is_not_there_yet_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was accepted for a process that stood still while it loaded its model was late after half a minute."""
+    models, _ = slow_models(0.0)
+    app = create_app(models, ServerSettings(queue_seconds=0.1))
+    with TestClient(app, base_url="http://localhost") as client:
+        wait_until_warm(app)
+        with monkeypatch.context() as patched:
+            patched.setattr(Worker, "is_alive", property(lambda self: self.name != "tiny"))
+            reply = client.post("/v1/translate", json=LONG)
+            assert (reply.status_code, reply.json()["error"]["code"]) == (503, "starting")
+            assert int(reply.headers["retry-after"]) >= 1
+            assert client.post("/translate", json={"q": "I am.", "source": "en", "target": "de"}).status_code == 503
+        assert client.post("/v1/translate", json=LONG).status_code == 200

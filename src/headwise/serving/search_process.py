@@ -20,7 +20,7 @@ from headwise.serving.metrics import resident_bytes
 
 BEAT_SECONDS = 1.0
 SILENT_BEATS, BUSY_BEATS = 5, 60
-START_FACTOR = 10
+START_FACTOR = 4
 """As many times longer while it starts: reading weights from a slow disk takes no processor time."""
 
 logger = logging.getLogger(__name__)

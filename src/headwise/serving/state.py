@@ -24,7 +24,7 @@ from headwise.serving.apart import WorkerApart
 from headwise.serving.faults import Refusal
 from headwise.serving.keys import KeyRing, RateLimit, read_keys
 from headwise.serving.limits import ServerSettings
-from headwise.serving.load import Accepted, Load
+from headwise.serving.load import LOOK_SECONDS, Accepted, Load
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.mailbox import Mailbox, settle
 from headwise.serving.metrics import Metrics, resident_bytes
@@ -34,6 +34,9 @@ from headwise.serving.worker import Worker, WorkerDied
 from headwise.tasks.translator import Translator
 
 Result = TypeVar("Result")
+
+START_SECONDS = 5
+"""After so long who came while a model was being loaded is told to come back."""
 
 logger = logging.getLogger(__name__)
 
@@ -181,9 +184,24 @@ class ServerState:
     ) -> tuple[AnyWork, list[Any]]:
         """What `prepare` cut into parts, off the event loop, and their results from the model's worker."""
         async with self.server.place(model):
+            await self._wait_for_worker(model)
             work = await self.tokenize(prepare, is_short=is_short)
             async with self.accept(model, work.parts) as accepted:
                 return work, await self.deliver(model, work.parts, accepted=accepted)
+
+    async def _wait_for_worker(self, model: str) -> None:
+        """Until it can search; while its process is being started nobody knows when that will be."""
+        until = time.monotonic() + self.settings.queue_seconds
+        while not self.server.workers[model].is_alive:
+            if time.monotonic() >= until:
+                raise Refusal(
+                    503,
+                    "starting",
+                    en="the model is being loaded; try again soon",
+                    zh="模型正在载入；请稍后再试",
+                    retry_after=START_SECONDS,
+                )
+            await asyncio.sleep(LOOK_SECONDS)
 
     def accept(
         self, model: str, parts: Sequence[Part], *, streamed: bool = False
