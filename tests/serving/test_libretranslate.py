@@ -87,9 +87,18 @@ def test_a_form_says_what_json_says(client: TestClient) -> None:
     assert client.post("/detect", data={"q": "The dog"}).json() == client.post("/detect", json={"q": "The dog"}).json()
 
 
+@pytest.mark.parametrize("path", ["/translate", "/detect"])
+def test_a_form_may_hold_utf8_as_it_is(client: TestClient, path: str) -> None:
+    """`curl -d 'q=…'` sends the bytes that were typed."""
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    raw = client.post(path, content="q=über 你好&source=en&target=de".encode(), headers=form)
+    assert (raw.status_code, raw.json()) == (200, client.post(path, json={**TEXT, "q": "über 你好"}).json())
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
+        (b"q=\xff&source=en&target=de", "the body is not a form"),
         (b"q=a&source=en", "target is required"),
         (b"q=a&source=en&target=de&alternatives=many", "alternatives must be a whole number"),
         (b"q=%ff&source=en&target=de", "the body is not a form"),

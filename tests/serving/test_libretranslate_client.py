@@ -8,6 +8,8 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 
 from headwise.serving.keys import add_key
+from headwise.tasks.bundle import load_bundle, save_bundle
+from tests.serving.conftest import BUNDLE
 from tests.serving.process import ServerProcess
 
 
@@ -45,3 +47,22 @@ def test_without_a_key_or_with_a_wrong_one_it_is_told(address: tuple[str, str], 
 def test_a_language_that_is_not_there_is_refused(address: tuple[str, str]) -> None:
     with pytest.raises(HTTPError, match="400"):
         LibreTranslateAPI(*address).translate("The dog is old.", "en", "zh-Hans")
+
+
+def test_simplified_chinese_is_asked_for_by_the_clients_own_name(tmp_path: Path) -> None:
+    """A model whose recipe writes `zh`: the client finds `zh-Hans` among the languages and asks for it."""
+    bundle = load_bundle(BUNDLE)
+    recipe = bundle.recipe.model_copy(update={"data": bundle.recipe.data.model_copy(update={"target": "zh"})})
+    parts = {"tokenizers": bundle.tokenizers, "model": bundle.model, "results": bundle.results}
+    save_bundle(tmp_path / "chinese", recipe=recipe, **parts)
+    with ServerProcess(model=f"chinese={tmp_path / 'chinese'}", log=tmp_path / "log") as server:
+        client = LibreTranslateAPI(f"http://127.0.0.1:{server.port}")
+        languages = {one["code"]: one["targets"] for one in client.languages()}
+        assert languages == {"en": ["zh-Hans"], "zh-Hans": []}
+        translated = client.translate("The dog is old.", "en", "zh-Hans")
+        assert translated
+        assert translated == client.translate("The dog is old.", "auto", "zh-Hans")
+        assert translated == client.translate("The dog is old.", "en", "zh")
+        assert client.detect("今天天气很好。") == [{"confidence": 100.0, "language": "zh-Hans"}]
+        with pytest.raises(HTTPError, match="400"):
+            client.translate("The dog is old.", "en", "zh-Hant")

@@ -3,13 +3,14 @@
     400 not JSON · 401 no key · 403 wrong key, a form of another site · 404, 405 no such address · 413 body too large · 415 not JSON by its header
     422 a field out of bounds, or a wish that cannot be granted · 429 too fast · 503 full or stopping · 504 too long
 
-A message tells numbers that were sent (a layer, a length) and no text: texts are the sender's own, and screens are others'.
-One address is the exception: `/v1/vectors` names the word it does not know, at most 100 letters, to whoever asked about it. The log
+A message tells numbers that were sent (a layer, a length), the name of a field that does not exist, and no text: texts are
+the sender's own, and screens are others'. One address is the exception: `/v1/vectors` names the word it does not know, at most 100 letters, to whoever asked about it. The log
 holds neither. Errors of the library (`headwise.errors`) keep the two sentences they were raised with. LibreTranslate's addresses speak its form,
 `{"error": "…"}`. Tested: every status, both languages, no input in any reply.
 """
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -26,6 +27,9 @@ from headwise.settings.problems import REQUIREMENTS
 
 LIBRETRANSLATE = frozenset({"/translate", "/detect", "/languages", "/translate_file", "/suggest"})
 """Addresses of LibreTranslate, whose clients read `{"error": "…"}`."""
+
+_FIELD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}")
+"""What the name of a field looks like."""
 
 logger = logging.getLogger(__name__)
 
@@ -106,35 +110,38 @@ async def _explain_fields(request: Request, error: Exception) -> JSONResponse:
 
 
 def describe_field(problem: Any) -> tuple[str, str]:
-    """Where and what is required, in both languages; never what was given."""
-    where = _place(problem["loc"])
+    """Where and what is required, in both languages; of what was given, no more than the name of an unknown field."""
+    where, where_zh = _place(problem["loc"])
     context = problem.get("ctx", {})
     match problem["type"]:
         case "missing":
-            return f"{where} is required", f"必须给出 {where}"
+            return f"{where} is required", f"必须给出 {where_zh}"
         case kind if kind == EXACTLY_ONE:
             return (
                 f"{where}: give exactly one of text and texts",
-                f"{where}：text 与 texts 必须给出一个，且只能给出一个",
+                f"{where_zh}：text 与 texts 必须给出一个，且只能给出一个",
             )
-        case "extra_forbidden":
+        case "extra_forbidden" if _FIELD_NAME.fullmatch(str(problem["loc"][-1])):
+            return f"there is no field {where} here; see /openapi.json", f"没有 {where_zh} 这个字段；参见 /openapi.json"
+        case "extra_forbidden":  # its name may be a text of the sender's
             return "a field that is not known here was given; see /openapi.json", "给出了未知的字段；参见 /openapi.json"
         case "value_error" if isinstance(context.get("error"), HeadwiseError):
-            return f"{where}: {context['error'].en}", f"{where}：{context['error'].zh}"
+            return f"{where}: {context['error'].en}", f"{where_zh}：{context['error'].zh}"
         case kind if kind in REQUIREMENTS:
             en, zh = REQUIREMENTS[kind]
             given = problem.get("input")
             length = len(given) if kind.endswith(("too_long", "too_short")) and isinstance(given, str | list) else None
             measured, measured_zh = ("", "") if length is None else (f", not {length:,}", f"，而不是 {length:,}")
-            return f"{where} {en.format(**context)}{measured}", f"{where} {zh.format(**context)}{measured_zh}"
+            return f"{where} {en.format(**context)}{measured}", f"{where_zh} {zh.format(**context)}{measured_zh}"
         case _:
-            return f"{where} is not what is needed; see /openapi.json", f"{where} 不符合要求；参见 /openapi.json"
+            return f"{where} is not what is needed; see /openapi.json", f"{where_zh} 不符合要求；参见 /openapi.json"
 
 
-def _place(location: Sequence[Any]) -> str:
-    """`text.3`, without the names of the members of a union."""
+def _place(location: Sequence[Any]) -> tuple[str, str]:
+    """`text.3`, without the names of the members of a union; a fault of no field is one of the body."""
     parts = [str(part) for before, part in pairwise(location) if before not in UNION_FIELDS]
-    return ".".join(parts[:4])[:80] or "the body"
+    path = ".".join(parts[:4])[:80]
+    return (path, path) if path else ("the body", "请求体")
 
 
 async def _explain_status(request: Request, error: Exception) -> JSONResponse:

@@ -2,7 +2,7 @@
 
     body = await read_body(request, LibreBody)          JSON: strict, as described; a form: every value is a text
 
-A field that is given several times becomes a list. What does not fit is explained as for any other body.
+A field that is given several times becomes a list. Values are UTF-8, percent-encoded or as they are: `curl -d q=我们` sends them so. What does not fit is explained as for any other body.
 Tested: both types say the same; bytes that are no UTF-8, too many fields, wrong values.
 """
 
@@ -45,7 +45,7 @@ def describe_body(kind: type[BaseModel]) -> dict[str, Any]:
 def _read_form(raw: bytes) -> dict[str, Any]:
     try:
         fields = parse_qs(
-            raw.decode("ascii"),
+            raw.decode(),
             keep_blank_values=True,
             strict_parsing=bool(raw),
             errors="strict",
@@ -55,7 +55,7 @@ def _read_form(raw: bytes) -> dict[str, Any]:
         raise Refusal(
             400,
             "not_a_form",
-            en=f"the body is not a form; send name=value&name=value, percent-encoded UTF-8, at most {MAX_FIELDS} fields",
-            zh=f"请求体不是表单；请发送 name=value&name=value，以 UTF-8 百分号编码，最多 {MAX_FIELDS} 个字段",
+            en=f"the body is not a form; send name=value&name=value, in UTF-8, at most {MAX_FIELDS} fields",
+            zh=f"请求体不是表单；请发送 name=value&name=value，采用 UTF-8，最多 {MAX_FIELDS} 个字段",
         ) from None
     return {name: values[0] if len(values) == 1 else values for name, values in fields.items()}
