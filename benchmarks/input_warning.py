@@ -2,7 +2,10 @@
 
     python benchmarks/input_warning.py train.en train.de own=test.en news=news.en german=test.de french=test.fr
 
-The first two files are the training pairs, of which 20,000 are drawn as training draws them. Of each other file up to
+    python benchmarks/input_warning.py --detector en own=test.en german=test.de french=test.fr
+
+The first form judges by the words of training pairs, the second, for models without them, by the built-in detector
+(`en`: the language that the model reads). The first two files are the training pairs, of which 20,000 are drawn as training draws them. Of each other file up to
 1,000 lines are drawn and judged; `made-up` is 1,000 lines of made-up words. Files may be .gz. docs/experiments.md has
 what came out.
 """
@@ -10,14 +13,17 @@ what came out.
 import argparse
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from headwise.tasks.files import read_sentences
-from headwise.text.choices import sample_evenly
-from headwise.text.known_words import KnownWords, find_words
+from headwise.tasks.input_warning import InputCheck
+from headwise.text.choices import CharacterSettings, learn_tokenizer, sample_evenly
+from headwise.text.known_words import KnownWords, Reason, find_words
+from headwise.text.pair import TokenizerPair
 
 NUM_PAIRS, NUM_LINES = 20_000, 1_000
+REASONS: tuple[Reason, ...] = ("unknown_words", "target_language", "other_language")
 
 
 def make_words(generator: random.Random) -> str:
@@ -27,29 +33,42 @@ def make_words(generator: random.Random) -> str:
     return " ".join(words).capitalize() + "."
 
 
-def judge(known: KnownWords, name: str, lines: Sequence[str]) -> str:
+def judge(reason_of: Callable[[str], Reason | None], name: str, lines: Sequence[str]) -> str:
     """A row of the table: shares of the lines that have words."""
-    found = [known.judge(line) for line in lines if find_words(line)]
-    reasons = Counter(one.reason for one in found if one is not None)
-    shares = (sum(reasons.values()), reasons["unknown_words"], reasons["target_language"])
+    found = [reason_of(line) for line in lines if find_words(line)]
+    reasons = Counter(found)
+    shares = (len(found) - reasons[None], *(reasons[reason] for reason in REASONS))
     return f"| {name} | {len(found):,} | " + " | ".join(f"{100 * count / len(found):.1f} %" for count in shares) + " |"
+
+
+def compare(source: Path, target: Path) -> Callable[[str], Reason | None]:
+    """By the words of training pairs."""
+    pairs = zip(read_sentences(source), read_sentences(target), strict=True)
+    known = KnownWords.of(sample_evenly(pairs, NUM_PAIRS, seed=1))
+    print(f"{len(known.source.counts):,} and {len(known.target.counts):,} words\n")
+    return lambda line: found.reason if (found := known.judge(line)) is not None else None
+
+
+def detect(language: str) -> Callable[[str], Reason | None]:
+    """By the built-in detector; the tokenizer judges nothing here."""
+    tokenizer = learn_tokenizer(CharacterSettings(), ["a"])
+    check = InputCheck(TokenizerPair(tokenizer, tokenizer, shared=True), source=language, target="")
+    return lambda line: found.code if (found := check.judge_language(line)) is not None else None
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("source", type=Path)
-    parser.add_argument("target", type=Path)
-    parser.add_argument("tests", nargs="*", metavar="NAME=FILE")
+    parser.add_argument("files", nargs="+", metavar="SOURCE TARGET NAME=FILE")
+    parser.add_argument("--detector", metavar="LANGUAGE", help="no training pairs: judge by the built-in detector")
     arguments = parser.parse_args()
-    pairs = zip(read_sentences(arguments.source), read_sentences(arguments.target), strict=True)
-    known = KnownWords.of(sample_evenly(pairs, NUM_PAIRS, seed=1))
-    print(f"{len(known.source.counts):,} and {len(known.target.counts):,} words\n")
-    print("| lines | judged | warned | unknown words | target language |\n|---|---|---|---|---|")
-    for name, file in (test.split("=", 1) for test in arguments.tests):
+    tests = arguments.files if arguments.detector else arguments.files[2:]
+    reason_of = detect(arguments.detector) if arguments.detector else compare(*map(Path, arguments.files[:2]))
+    print("| lines | judged | warned | unknown words | target language | other language |\n|---|---|---|---|---|---|")
+    for name, file in (test.split("=", 1) for test in tests):
         lines = sample_evenly(read_sentences(Path(file)), NUM_LINES, seed=2)
-        print(judge(known, name, lines))
+        print(judge(reason_of, name, lines))
     generator = random.Random(3)
-    print(judge(known, "made-up", [make_words(generator) for _ in range(NUM_LINES)]))
+    print(judge(reason_of, "made-up", [make_words(generator) for _ in range(NUM_LINES)]))
 
 
 if __name__ == "__main__":

@@ -141,8 +141,8 @@ def test_a_text_that_the_model_cannot_read_is_marked(client: TestClient) -> None
     body = {"text": [SENTENCES[0], "今天天气很好。"], "decoding": {"kind": "greedy"}}
     plain, strange = client.post("/v1/translate", json=body).json()["translations"]
     assert plain["warning"] is None
-    assert strange["warning"]["code"] == "unknown_words"
-    assert "characters are outside the vocabulary" in strange["warning"]["message"]
+    assert strange["warning"]["code"] == "other_language"
+    assert "this looks like zh, but the model reads en" in strange["warning"]["message"]
     assert "译文可能毫无意义" in strange["warning"]["message_zh"]
     streamed = client.post("/v1/translate", json={**body, "stream": True}).text
     events = [json.loads(line.removeprefix("data: ")) for line in streamed.splitlines() if '"translation"' in line]

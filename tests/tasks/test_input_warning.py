@@ -7,11 +7,12 @@ import pytest
 from headwise.language import use_language
 from headwise.pocket import sentences
 from headwise.tasks import line_translation
-from headwise.tasks.input_warning import find_strange_ids
+from headwise.tasks.input_warning import InputCheck, find_strange_ids
 from headwise.tasks.line_translation import Line, translate_lines
 from headwise.tasks.translator import Translator
-from headwise.text.choices import SentencePieceSettings, WordSettings, learn_tokenizer
+from headwise.text.choices import CharacterSettings, SentencePieceSettings, WordSettings, learn_tokenizer
 from headwise.text.known_words import FILE
+from headwise.text.pair import TokenizerPair
 
 OLD_BUNDLE = Path(__file__).resolve().parents[1] / "fixtures" / "format-1" / "bundle"
 ENGLISH = [one.text("en") for one in sentences("test", 20)]
@@ -33,10 +34,70 @@ def test_a_new_model_has_the_words_of_its_training_text(translator: Translator, 
     assert "warning" not in translator(ENGLISH[:1])[0].as_dict()
 
 
-def test_an_old_model_knows_its_pieces() -> None:
+def test_an_old_model_knows_languages() -> None:
     old = Translator.load(OLD_BUNDLE)
     assert old.tokenizers.known_words is None
-    assert codes(old, [*ENGLISH, CHINESE]) == [*[None] * len(ENGLISH), "unknown_words"]
+    assert codes(old, [*ENGLISH, CHINESE]) == [*[None] * len(ENGLISH), "other_language"]
+    assert codes(old, GERMAN) == ["target_language"] * len(GERMAN)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "text", "code", "words"),
+    [
+        (
+            "en",
+            "de",
+            "Der Hund schläft heute im Garten.",
+            "target_language",
+            "this looks like de, but the model reads en",
+        ),
+        (
+            "en",
+            "zh",
+            "Der Hund schläft heute im Garten.",
+            "other_language",
+            "this looks like de, but the model reads en",
+        ),
+        ("zh", "en", "The dog sleeps in the garden today.", "target_language", "this looks like en, but the model"),
+        ("zh-Hans", "en_GB", "The dog sleeps in the garden today.", "target_language", "this looks like en_GB, but"),
+        ("zh", "en", "Un homme regarde dans la rue.", "other_language", "this does not look like zh, the language"),
+        ("zh", "en", "今日はとても寒いです。", "other_language", "this looks like ja, but the model reads zh"),
+        ("en", "de", "今天天气很好。", "other_language", "this looks like zh, but the model reads en"),
+        ("en", "de", "Un homme avec un chapeau rouge regarde dans la rue.", "other_language", "does not look like en"),
+        ("en", "de", "xqzzt brlfg wumpf dkjfh.", "other_language", "this does not look like en"),
+        ("en", "de", "Nobody has told me about the new law.", None, ""),
+        ("en", "de", "12 : 4 = 3", None, ""),
+        ("zh", "en", "新增的传给 html.parser.HTMLParser 的 convert_charrefs 参数", None, ""),
+        ("ja", "en", "東京都", None, ""),
+        ("fr", "en", "Un homme regarde dans la rue.", None, ""),  # the detector has no samples of French: it cannot say
+        ("my-dialect", "en", "The dog sleeps.", None, ""),
+    ],
+)
+def test_without_counts_of_words_the_built_in_detector_judges(
+    source: str, target: str, text: str, code: str | None, words: str
+) -> None:
+    tokenizer = learn_tokenizer(CharacterSettings(), [text])  # no character is outside the vocabulary
+    check = InputCheck(TokenizerPair(tokenizer, tokenizer, shared=True), source=source, target=target)
+    found = check(text, tokenizer.encode(text))
+    assert (found and found.code) == code
+    assert words in (found.en if found else "")
+
+
+@pytest.mark.parametrize(
+    ("text", "en", "zh"),
+    [
+        ("Blicket.", "the only word is rare or missing in the en text", "1 个词中有 1 个在"),
+        ("Blicket florps.", "2 of the 2 words are rare", "2 个词中有 2 个在"),
+        ("我", "the only character is rare or missing in the en text", "1 个字中有 1 个在"),
+        ("我们", "2 of the 2 characters are rare", "2 个字中有 2 个在"),
+        ("我们 blicket", "3 of the 3 words or characters are rare", "3 个词或字中有 3 个在"),
+    ],
+)
+def test_what_was_counted_is_named(translator: Translator, text: str, en: str, zh: str) -> None:
+    found = translator.check_input(text, translator.encode(text))
+    assert found is not None
+    assert found.en.startswith(en)
+    assert found.zh.startswith(zh)
 
 
 def test_bytes_and_the_unknown_token_are_strange() -> None:

@@ -51,6 +51,20 @@ def test_confidences_are_ordered_and_leave_room_for_others() -> None:
     assert sum(one.confidence for one in found) < 1.0
 
 
+def test_the_probability_of_one_language_is_that_of_its_words_or_the_share_of_its_script() -> None:
+    detector = LanguageDetector({"en": ["the old dog sleeps"], "de": ["der alte Hund schläft"]})
+    (english, german) = detector.detect("the dog")
+    assert detector.probability_of("the dog", "en") == english.confidence
+    assert detector.probability_of("the dog", "de") == german.confidence
+    assert detector.probability_of("你好 ab", "zh") == 0.5
+    assert detector.probability_of("你好呀 the dog", "zh") == 3 / 9
+    assert detector.probability_of("你好呀 ab", "en") == 0.0, "most letters are of another script"
+    assert (detector.probability_of("漢字とかな", "zh"), detector.probability_of("漢字とかな", "ja")) == (0.0, 1.0)
+    assert detector.probability_of("東京", "ja") == 1.0
+    assert detector.probability_of("le chien", "fr") is None
+    assert detector.probability_of("12 + 3", "en") is None
+
+
 def test_a_very_long_word_is_no_danger() -> None:
     assert LanguageDetector({"en": ["the dog"]}).detect("a" * 1_000_000) == []
 

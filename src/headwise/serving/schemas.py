@@ -189,7 +189,7 @@ class CandidateReply(Reply):
 class WarningReply(Reply):
     """The text is unlike what the model learned to read; its translation may be nonsense."""
 
-    code: Literal["unknown_words", "target_language"]
+    code: Literal["unknown_words", "target_language", "other_language"]
     message: str
     message_zh: str
 

@@ -32,7 +32,8 @@ MAX_WORDS = 20_000
 """Of either side, the most frequent first."""
 ODDS = math.log(100)
 
-Reason = Literal["unknown_words", "target_language"]
+Reason = Literal["unknown_words", "target_language", "other_language"]
+"""The last is for models without counts: `tasks/input_warning.py`."""
 
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W\d_{UNSPACED}]+")
 

@@ -101,16 +101,38 @@ class LanguageDetector:
         share = count / scripts.total()
         if script != LATIN:
             return [Detected(script, share)] if script in SCRIPTS.values() else []
-        words = _words(text)
-        totals = {language: TEMPER * sum(map(model.score, words)) for language, model in self._models.items()}
-        other = TEMPER * sum(map(self._other.score, words))
-        highest = max(other, *totals.values())
-        weights = {language: math.exp(total - highest) for language, total in totals.items()}
-        whole = sum(weights.values()) + math.exp(other - highest)
-        if math.exp(other - highest) == 1.0:
+        posteriors = self._weigh_words(text)
+        if posteriors[None] == max(posteriors.values()):
             return []
-        found = [Detected(language, share * weight / whole) for language, weight in weights.items()]
+        found = [Detected(name, share * value) for name, value in posteriors.items() if name is not None]
         return sorted(found, key=lambda one: -one.confidence)
+
+    def probability_of(self, text: str, language: str) -> float | None:
+        """The probability that a text is in this language, and not in any other; None where that cannot be told.
+
+        Of a language with a script of its own it is the share of the letters in that script: a Chinese text may name
+        many things in Latin letters. Han characters alone may be Japanese.
+        """
+        text = text[:MAX_CHARACTERS]
+        scripts = count_scripts(text)
+        if not scripts:
+            return None
+        if language in SCRIPTS.values():
+            own = scripts[language] + (scripts["zh"] if language == "ja" else 0)
+            return 0.0 if language == "zh" and scripts["ja"] else own / scripts.total()
+        if language not in self._models:
+            return None
+        return self._weigh_words(text)[language] if scripts.most_common(1)[0][0] == LATIN else 0.0
+
+    def _weigh_words(self, text: str) -> dict[str | None, float]:
+        """The posterior of each language with samples, and of any other (None)."""
+        words = _words(text)
+        totals: dict[str | None, float] = {None: TEMPER * sum(map(self._other.score, words))}
+        totals |= {name: TEMPER * sum(map(model.score, words)) for name, model in self._models.items()}
+        highest = max(totals.values())
+        weights = {name: math.exp(total - highest) for name, total in totals.items()}
+        whole = sum(weights.values())
+        return {name: weight / whole for name, weight in weights.items()}
 
 
 def count_scripts(text: str) -> Counter[str]:
