@@ -52,6 +52,25 @@ def test_the_rate_is_of_the_last_seconds_with_work() -> None:
     assert load.seconds == 0
 
 
+def test_time_in_which_the_worker_stands_still_tells_nothing_of_its_speed() -> None:
+    """After a stall of 30 s a word was refused for a minute."""
+    clock, is_moving = Clock(), [True]
+    load = Load(clock=clock, is_moving=lambda: is_moving[0])
+    work = load.take(200)
+    clock.now += 1
+    work.finish(100)
+    assert load.rate == pytest.approx(100)
+    is_moving[0] = False
+    for _ in range(30):
+        clock.now += 1
+        assert load.rate == pytest.approx(100)
+    is_moving[0] = True
+    run_alone(ask(load, 10, deadline=clock.now + 10))
+    clock.now += 1
+    work.finish(100)
+    assert load.rate == pytest.approx(100, rel=0.1)
+
+
 async def ask(load: Load, work: float, *, deadline: float) -> None:
     async with load.accept(work, deadline=deadline, patience=0):
         pass

@@ -64,6 +64,9 @@ class WorkerApart(Worker):
     def is_alive(self) -> bool:
         return super().is_alive and self._process is not None and self._process.is_answering
 
+    def can_move(self) -> bool:
+        return self._process is not None and self._process.is_moving
+
     @property
     def num_waiting(self) -> int:
         return super().num_waiting + self._counted["waiting"] + len(self._unsent)

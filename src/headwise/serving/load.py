@@ -1,7 +1,7 @@
 """How much work a model has accepted, how fast it does it, and whether more can be finished in time.
 
     work of a sentence    its tokens × the hypotheses that are kept (beam size, samples)
-    rate                  work answered ÷ seconds in which there was any, both halved every 3 s: the last seconds count most
+    rate                  work answered ÷ seconds in which there was any and its worker did not stand still, both halved every 3 s: the last seconds count most
     accepted              if (work accepted + its own) ÷ rate ≤ half of the time that is left to the request, or if nothing else is there
 
 A queue that counts requests cannot tell a word from a hundred sentences with a beam of eight: it accepted what it could not
@@ -30,8 +30,11 @@ LOOK_SECONDS = 0.05
 class Load:
     """Of one model. Requests come on the event loop; a worker's thread may tell what is done."""
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(
+        self, *, clock: Callable[[], float] = time.monotonic, is_moving: Callable[[], bool] = lambda: True
+    ) -> None:
+        """`is_moving`: whether whoever does the work can do any; time in which it stands still tells nothing of its speed."""
+        self._clock, self._is_moving = clock, is_moving
         self._lock = threading.Lock()
         self._accepted = 0.0
         self._done = self._busy = 0.0
@@ -90,10 +93,10 @@ class Load:
         )
 
     def _count(self) -> None:
-        """Time goes by; it counts if there was work."""
+        """Time goes by; it counts if there was work and somebody to do it."""
         now = self._clock()
         seconds, self._counted_until = now - self._counted_until, now
-        if self._accepted:
+        if self._accepted and self._is_moving():
             left = 0.5 ** (seconds / HALF_LIFE)
             self._done *= left
             self._busy = self._busy * left + seconds

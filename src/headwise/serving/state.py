@@ -23,6 +23,7 @@ from headwise.errors import HeadwiseError
 from headwise.serving.apart import WorkerApart
 from headwise.serving.faults import Refusal
 from headwise.serving.keys import KeyRing, RateLimit, read_keys
+from headwise.serving.leaving import Leaving
 from headwise.serving.limits import ServerSettings
 from headwise.serving.load import LOOK_SECONDS, Accepted, Load
 from headwise.serving.loaded import LoadedModel
@@ -60,7 +61,7 @@ class Server:
         self.workers: dict[str | None, Worker] = {name: make_worker(one, apart=apart) for name, one in models.items()}
         self.workers[None] = Worker("server")
         self.places = {name: asyncio.Semaphore(settings.queue) for name in self.workers}
-        self.loads = {name: Load() for name in self.workers}
+        self.loads = {name: Load(is_moving=worker.can_move) for name, worker in self.workers.items()}
         self.stream_loads = {name: Load() for name in self.workers}
         """Of streams, whose sentences are computed one by one: their rate is another."""
         self.tokenizing = ThreadPoolExecutor(max_workers=2, thread_name_prefix="headwise-tokenizing")
@@ -243,7 +244,7 @@ class ServerState:
         order.future.add_done_callback(lambda _: mailbox.post(ended))
         late = loop.call_later(order.deadline - time.monotonic(), settle, ended)
         # A stream listens for the client itself, and only one may.
-        left = _Leaving(self.request, lambda: settle(ended)) if watch_client else None
+        left = Leaving(self.request, lambda: settle(ended)) if watch_client else None
         try:
             await ended
             if order.future.done():
@@ -286,24 +287,6 @@ class ServerState:
             en=f"this needs a model of kind {kind}; see /v1/models",
             zh=f"这里需要 {kind} 类的模型；参见 /v1/models",
         )
-
-
-class _Leaving:
-    """Whether the client leaves."""
-
-    def __init__(self, request: Request, settle: Callable[[], None]) -> None:
-        self.has_left = False
-        self._request, self._settle = request, settle
-        self._task = asyncio.ensure_future(self._listen())
-
-    def stop(self) -> None:
-        self._task.cancel()
-
-    async def _listen(self) -> None:
-        while (await self._request.receive())["type"] != "http.disconnect":
-            pass
-        self.has_left = True
-        self._settle()
 
 
 async def state_of(request: Request) -> ServerState:

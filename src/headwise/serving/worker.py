@@ -57,6 +57,10 @@ class Worker:
     def is_alive(self) -> bool:
         return self._thread.is_alive()
 
+    def can_move(self) -> bool:
+        """Whether it can search at this moment."""
+        return True
+
     @property
     def num_waiting(self) -> int:
         return len(self._waiting)
