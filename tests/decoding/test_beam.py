@@ -169,3 +169,5 @@ def test_coverage_needs_attention(fake, spell):
 def test_more_best_than_beams_is_refused():
     with pytest.raises(SettingsError, match=r"num_best \(6\) cannot exceed the beam's size \(5\)"):
         check_settings(BeamSettings, {"num_best": 6})
+    with pytest.raises(SettingsError, match=r"num_best.*1024"):
+        check_settings(BeamSettings, {"num_best": 100_000_000})

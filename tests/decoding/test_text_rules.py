@@ -15,9 +15,10 @@ from headwise.decoding.choices import decode
 from headwise.decoding.constraints import Phrases
 from headwise.decoding.greedy import GreedySettings
 from headwise.decoding.length import NoLength
+from headwise.decoding.needed_tokens import IMPOSSIBLE
 from headwise.decoding.phrases import check_shortest, encode_phrases, rules_of
 from headwise.decoding.sampling import SamplingSettings
-from headwise.decoding.text_rules import IMPOSSIBLE, make_rules
+from headwise.decoding.text_rules import make_rules
 from headwise.errors import UsageError
 from headwise.randomness import numpy_generator
 from headwise.text.characters import learn_characters
@@ -246,8 +247,12 @@ def test_rules_are_bounded():
         make_rules((), [f"a{number}" for number in range(9)], spelling)
     with pytest.raises(UsageError, match="have 24,000 bytes together, which is too much to watch for"):
         make_rules([f"{number:012}" * 2 for number in range(1000)], (), spelling)
-    many = make_rules([f"{number:04}" for number in range(200)], (), spelling)
+    many = make_rules([f"{number:04}" for number in range(500)], [f"b{number}" for number in range(8)], spelling)
     assert many is not None
+    assert many.need.shape[1] == 256
+    assert max(many.moves.size, many.need.size) < 1_000_000, (
+        "no table of states for every set of phrases and every token"
+    )
     assert many.read(learn("en", "bpe").encode("in 0137 B.C.")) == IMPOSSIBLE
 
 

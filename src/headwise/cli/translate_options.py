@@ -108,8 +108,9 @@ def _add_wishes(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="PHRASE",
         help=say(
-            "a word or phrase that must occur in the translation, as typed; searches by beam",
-            "译文中必须原样出现的词语；使用束搜索",
+            "a word or phrase that must occur in the translation, as typed: as whole words (the mü of müde does not count), or "
+            "anywhere in a script without spaces; at most 8; searches by beam",
+            "译文中必须原样出现的词语：按完整的词计（müde 中的 mü 不算），中文等不用空格的文字出现即算；最多 8 个；使用束搜索",
         ),
     )
     parser.add_argument(

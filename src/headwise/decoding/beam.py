@@ -41,13 +41,15 @@ from headwise.decoding.stepping import (
 from headwise.decoding.tracing import Tracer
 from headwise.errors import SettingsError, UsageError
 
+MAX_SIZE = 1024
+
 
 class BeamSettings(SearchSettings):
     plans: ClassVar[bool] = True
     kind: Literal["beam"] = "beam"
-    size: int = Field(default=5, ge=1, le=1024)
+    size: int = Field(default=5, ge=1, le=MAX_SIZE)
     """Hypotheses kept at every step."""
-    num_best: int = Field(default=1, ge=1)
+    num_best: int = Field(default=1, ge=1, le=MAX_SIZE)
     """Hypotheses returned, best first."""
     length_penalty: LengthPenalty = AverageLength()
     coverage_penalty: float = Field(default=0.0, ge=0)

@@ -26,11 +26,12 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from headwise.decoding.length import LengthLimit
+from headwise.decoding.needed_tokens import IMPOSSIBLE
 from headwise.decoding.stepping import EOS, PAD, UNKNOWN
-from headwise.decoding.text_rules import IMPOSSIBLE, TextRules
+from headwise.decoding.text_rules import TextRules
 from headwise.errors import SettingsError, UsageError
 from headwise.settings import Settings
-from headwise.text.occurrence import occurs, single_spaced
+from headwise.text.occurrence import NOT_WATCHED, occurs, single_spaced
 
 MINUS_INFINITY = float("-inf")
 MAX_LENGTH = 65_536
@@ -99,6 +100,12 @@ def check_wishes(settings: SearchSettings) -> None:
             raise SettingsError(
                 f"the forbidden or required phrase {phrase!r} is empty; give at least one character",
                 f"禁用或必需短语 {phrase!r} 为空；请至少给出一个字符",
+            )
+        for character in sorted(NOT_WATCHED.keys() & set(phrase)):
+            en, zh = NOT_WATCHED[character]
+            raise SettingsError(
+                f"the forbidden or required phrase {phrase!r} holds U+{ord(character):04X}, {en}; leave that character out",
+                f"禁用或必需短语 {phrase!r} 含有 U+{ord(character):04X}，{zh}；请去掉该字符",
             )
     for phrase in settings.required:
         refuse_contradiction(phrase, settings.forbidden, name=("required phrase", "必需短语"))

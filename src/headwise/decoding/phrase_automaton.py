@@ -1,13 +1,16 @@
 """Phrases as one automaton over text: it reads the symbols of a text one by one and says where a phrase is complete.
 
-A state holds, for every phrase, how many of its bytes the end of the text matches (as Knuth, Morris & Pratt 1977 and
-Aho & Corasick 1975 do), and of what kind the last character was. What counts as an occurrence is `text/occurrence.py`:
-a phrase that begins with a word character is not begun after another one, and a phrase that ends with one is complete
-only when something else follows, or nothing:
+What counts as an occurrence is `text/occurrence.py`: a phrase that begins with a word character is not begun after another
+one, and a phrase that ends with one is complete only when something else follows, or nothing:
 
     "cat" in   c → a → t → "alogue"     dropped: a longer word
                        t → " ", "." …   complete
                        t → the end      complete
+
+A state is the kind of the last character and a chain of matches, the longest first: how many bytes of which phrase the end of
+the text matches. What follows the longest match in the chain is its failure link (Aho & Corasick 1975): how the rest of the
+chain reads a symbol was found before, so a state costs a few steps however long its chain is, and phrases of n bytes make
+some n states.
 
 A space in a required phrase is one space. In a forbidden phrase it is white space of any kind and length, also where byte
 pieces spell it: two spaces do not save it. The kind of a character that byte pieces spell is not known: it never makes a
@@ -15,20 +18,27 @@ required phrase complete and never saves a forbidden one.
 Tested against `occurs` on random texts, cut into pieces and bytes at random.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headwise.text.occurrence import is_space, is_word_character, single_spaced
-from headwise.text.spelling import NO_WORD, NOT_KNOWN, NUM_SYMBOLS, SPACE, WORD
+from headwise.text.spelling import NO_WORD, NOT_KNOWN, NUM_SYMBOLS, OTHER_SPACE, SPACE, WORD
 
 LONG_SPACES = frozenset(chr(code).encode() for code in range(0x80, 0x3001) if is_space(chr(code)))
 """White space of several bytes; what has one byte is the symbol of a space."""
 SPACES = LONG_SPACES | {bytes([SPACE])}
 SPACE_BEGINNINGS = frozenset(space[:length] for space in LONG_SPACES for length in range(1, len(space)))
-SPACE_BYTES = frozenset(byte for space in SPACES for byte in space)
+SPACE_PARTS = {
+    begun: frozenset(space[len(begun)] for space in LONG_SPACES if space.startswith(begun) and space != begun)
+    for begun in (b"", *SPACE_BEGINNINGS)
+}
+"""Bytes that go on with a space of several bytes."""
+
+MAX_STEPS_OF_STATE = 64
+"""A bound on the work: chains and steps of chains for each state there may be."""
 
 Item = tuple[int, int, bytes]
 """Number of the phrase, how many of its bytes were read, and what was read of a space of several bytes."""
@@ -65,94 +75,136 @@ class PhraseAutomaton:
     """[state]: bits of the phrases that are complete if the text ends here."""
 
 
-@dataclass(frozen=True)
-class _State:
-    kind: int
-    items: frozenset[Item]
+def build_automaton(
+    phrases: Sequence[Phrase], *, max_states: int, symbols: Collection[int] = range(NUM_SYMBOLS)
+) -> PhraseAutomaton | None:
+    """Of all phrases together, for texts of these symbols; None if that takes more than `max_states` states."""
+    return _Builder(phrases, frozenset(symbols)).build(max_states)
 
 
-Beginnings = dict[int, list[tuple[int, Phrase]]]
-"""Phrases with their numbers, by their first byte."""
+def kind_of(symbol: int) -> int:
+    """Of the character a symbol belongs to."""
+    return NO_WORD if symbol == OTHER_SPACE else symbol >> 8
 
 
-def build_automaton(phrases: Sequence[Phrase], *, max_states: int) -> PhraseAutomaton | None:
-    """Of all phrases together; None if that takes more than `max_states` states."""
-    numbers = {_State(NO_WORD, frozenset()): 0}
-    moves: list[NDArray[np.int32]] = []
-    found: list[NDArray[np.int32]] = []
-    waiting = list(numbers)
-    beginnings: Beginnings = {}
-    for number, phrase in enumerate(phrases):
-        beginnings.setdefault(phrase.content[0], []).append((number, phrase))
-    for state in waiting:
-        moves.append(np.empty(NUM_SYMBOLS, dtype=np.int32))
-        found.append(np.empty(NUM_SYMBOLS, dtype=np.int32))
-        watched = _watched_bytes(state, phrases) | set(beginnings)
-        for kind in (NO_WORD, WORD, NOT_KNOWN):
-            for byte in (-1, *watched):
-                where = (
-                    slice(256 * kind, 256 * (kind + 1)) if byte < 0 else slice(byte + 256 * kind, byte + 256 * kind + 1)
-                )
-                after, bits = _read(state, byte, kind, phrases, beginnings)
-                if after not in numbers:
-                    numbers[after] = len(numbers)
-                    waiting.append(after)
-                moves[-1][where], found[-1][where] = numbers[after], bits
-        if len(numbers) > max_states:
-            return None
-    at_end = [
-        sum({phrases[i].bit for i, place, _ in state.items if place == len(phrases[i].content)}) for state in numbers
-    ]
-    return PhraseAutomaton(np.stack(moves), np.stack(found), np.array(at_end, dtype=np.int32))
+class _Builder:
+    """Chains are numbered as they are found; chain 0 is empty."""
 
+    def __init__(self, phrases: Sequence[Phrase], symbols: frozenset[int]) -> None:
+        self.phrases, self.symbols = phrases, symbols
+        self.beginnings: dict[int, list[tuple[int, Phrase]]] = {}
+        for number, phrase in enumerate(phrases):
+            self.beginnings.setdefault(phrase.content[0], []).append((number, phrase))
+        begin_word = {phrase.is_required for phrase in phrases if phrase.begins_word}
+        self.kinds = (NO_WORD, WORD if begin_word else NO_WORD, NOT_KNOWN if True in begin_word else NO_WORD)
+        """Kinds that no phrase tells from another are one."""
+        self.chains: list[tuple[Item, int]] = [((-1, 0, b""), 0)]
+        self.watched: list[frozenset[int]] = [frozenset()]
+        """Of each chain: the symbols that it does not read as an empty one does."""
+        self.pending: list[tuple[int, int]] = [(0, 0)]
+        """Of each chain: the bits of forbidden and of required phrases that only need the end of a word."""
+        self.numbers: dict[tuple[Item, int], int] = {}
+        self.known: dict[tuple[int, int, int], tuple[int, int]] = {}
+        self.states: dict[tuple[int, int], int] = {}
+        self.waiting: list[tuple[int, int]] = []
 
-def _watched_bytes(state: _State, phrases: Sequence[Phrase]) -> set[int]:
-    """Bytes that this state does not treat like all others."""
-    watched = {SPACE}
-    for number, place, _ in state.items:
-        content = phrases[number].content
-        watched |= set(content[place : place + 1])
-        if SPACE in content[max(0, place - 1) : place + 1]:
-            watched |= SPACE_BYTES
-    return watched
+    def build(self, max_states: int) -> PhraseAutomaton | None:
+        self._number_of(NO_WORD, 0)
+        kinds = np.array([kind_of(symbol) for symbol in range(NUM_SYMBOLS)])
+        empty = {kind: self._read_beginnings(kind) for kind in set(self.kinds)}
+        moves: list[NDArray[np.int32]] = []
+        found: list[NDArray[np.int32]] = []
+        for kind, chain in self.waiting:
+            moves.append(empty[kind][0].copy())
+            found.append(empty[kind][1].copy())
+            for symbol in self.watched[chain]:
+                after, bits = self._read(kind, chain, symbol)
+                moves[-1][symbol], found[-1][symbol] = self._number_of(kind_of(symbol), after), bits
+            forbidden, required = self.pending[chain]
+            found[-1] |= forbidden * (kinds != WORD) | required * (kinds == NO_WORD)
+            if len(self.states) > max_states or len(self.chains) + len(self.known) > MAX_STEPS_OF_STATE * max_states:
+                return None
+        at_end = [sum(self.pending[chain]) for _, chain in self.waiting]
+        return PhraseAutomaton(np.stack(moves), np.stack(found), np.array(at_end, dtype=np.int32))
 
+    def _number_of(self, kind: int, chain: int) -> int:
+        state = self.kinds[kind], chain
+        if state not in self.states:
+            self.states[state] = len(self.states)
+            self.waiting.append(state)
+        return self.states[state]
 
-def _read(state: _State, byte: int, kind: int, phrases: Sequence[Phrase], beginnings: Beginnings) -> tuple[_State, int]:
-    """The state after one symbol, and the bits of the phrases it completes."""
-    items: set[Item] = set()
-    bits = 0
-    is_other_space = byte == SPACE and kind == NOT_KNOWN
-    kind = NO_WORD if is_other_space else kind
-    for number, place, begun in state.items:
-        phrase = phrases[number]
+    def _read_beginnings(self, kind: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """What a state without matches does at each symbol."""
+        moves, found = np.zeros((2, NUM_SYMBOLS), dtype=np.int32)
+        for symbol in range(NUM_SYMBOLS):
+            chain, found[symbol] = self._read(kind, 0, symbol) if symbol in self.symbols else (0, 0)
+            moves[symbol] = self._number_of(kind_of(symbol), chain)
+        return moves, found
+
+    def _read(self, kind: int, chain: int, symbol: int) -> tuple[int, int]:
+        """The chain after one symbol, and the bits of the phrases that end with it."""
+        passed = []
+        while chain and (kind, chain, symbol) not in self.known:
+            passed.append(chain)
+            chain = self.chains[chain][1]
+        if (kind, chain, symbol) not in self.known:
+            begun = [
+                (number, 1, b"")
+                for number, phrase in self.beginnings.get(symbol & 255, ())
+                if not (phrase.begins_word and phrase.is_inside_word(kind))
+            ]
+            self.known[kind, chain, symbol] = self._put(begun, 0, 0)
+        after, bits = self.known[kind, chain, symbol]
+        for longer in reversed(passed):
+            after, bits = self._put(list(self._go_on(self.chains[longer][0], symbol)), after, bits)
+            self.known[kind, longer, symbol] = after, bits
+        return after, bits
+
+    def _put(self, items: Sequence[Item], chain: int, bits: int) -> tuple[int, int]:
+        """Items before a chain; those that are complete leave their bits."""
+        for item in reversed(items):
+            phrase = self.phrases[item[0]]
+            is_complete = item[1] == len(phrase.content)
+            if is_complete and not phrase.ends_word:
+                bits |= phrase.bit
+                continue
+            if (item, chain) not in self.numbers:
+                self.numbers[item, chain] = len(self.chains)
+                forbidden, required = self.pending[chain]
+                bit = phrase.bit * is_complete
+                self.pending.append((forbidden, required | bit) if phrase.is_required else (forbidden | bit, required))
+                self.watched.append(self.watched[chain] | self._watched_by(item))
+                self.chains.append((item, chain))
+            chain = self.numbers[item, chain]
+        return chain, bits
+
+    def _watched_by(self, item: Item) -> frozenset[int]:
+        number, place, begun = item
+        content, is_required = self.phrases[number].content, self.phrases[number].is_required
+        if place == len(content):
+            return frozenset()
+        watched = {content[place] + 256 * kind for kind in (NO_WORD, WORD, NOT_KNOWN)}
+        if not is_required and SPACE in content[max(0, place - 1) : place + 1]:
+            watched |= {SPACE, OTHER_SPACE, *(byte + 256 * NOT_KNOWN for byte in SPACE_PARTS[begun])}
+        return frozenset(watched) & self.symbols
+
+    def _go_on(self, item: Item, symbol: int) -> Iterator[Item]:
+        """Where a phrase that was begun is after one more symbol; nowhere if it does not fit."""
+        number, place, begun = item
+        phrase, byte = self.phrases[number], symbol & 255
         if place == len(phrase.content):
-            bits |= 0 if phrase.is_inside_word(kind) else phrase.bit
-        else:
-            byte_here = -1 if is_other_space and phrase.is_required else byte
-            items.update(_go_on(number, phrase, place, begun=begun, byte=byte_here))
-    for number, phrase in beginnings.get(byte, ()):
-        if not (phrase.begins_word and phrase.is_inside_word(state.kind)):
-            items.add((number, 1, b""))
-    for item in list(items):
-        phrase = phrases[item[0]]
-        if item[1] == len(phrase.content) and not phrase.ends_word:
-            bits |= phrase.bit
-            items.remove(item)
-    return _State(kind, frozenset(items)), bits
-
-
-def _go_on(number: int, phrase: Phrase, place: int, *, begun: bytes, byte: int) -> Iterable[Item]:
-    """Where a phrase that was begun is after one more byte; nowhere if the byte does not fit."""
-    expects_space, follows_space = phrase.content[place] == SPACE, phrase.content[place - 1] == SPACE
-    if phrase.is_required:
-        if byte == phrase.content[place]:
+            return
+        expected = phrase.content[place]
+        if phrase.is_required:
+            if byte == expected and symbol != OTHER_SPACE:
+                yield number, place + 1, b""
+            return
+        if expected == SPACE or phrase.content[place - 1] == SPACE:
+            space = begun + bytes([byte])
+            if space in SPACES:
+                yield number, place + (expected == SPACE), b""
+            elif space in SPACE_BEGINNINGS and symbol >> 8 == NOT_KNOWN:
+                yield number, place, space
+        if not begun and byte == expected != SPACE:
             yield number, place + 1, b""
-        return
-    if (expects_space or follows_space) and byte >= 0:
-        space = begun + bytes([byte])
-        if space in SPACES:
-            yield number, place + expects_space, b""
-        elif space in SPACE_BEGINNINGS:
-            yield number, place, space
-    if not begun and not expects_space and byte == phrase.content[place]:
-        yield number, place + 1, b""

@@ -1,7 +1,7 @@
 """The phrases of the settings, made ready for one tokenizer: a prefix becomes tokens, the others become rules of the text.
 
 What the tokenizer cannot write is refused here: an unknown token in a prefix would print a mark for "unknown", a required phrase
-would never appear, and a forbidden one is a spelling mistake. Rules are kept, because several batches ask for the same ones.
+would never appear, and a forbidden one is a spelling mistake. Rules and refusals are kept, because several batches ask for the same ones.
 Tested: phrases outside word, character and piece vocabularies; a lowercasing vocabulary.
 """
 
@@ -38,19 +38,33 @@ def check_shortest(settings: SearchSettings, tokenizer: Tokenizer) -> None:
     check_phrases(encode_phrases(settings, tokenizer), limit=limit_for(settings.max_length, 1))
 
 
-@lru_cache(KEPT_RULES)
 def rules_of(tokenizer: Tokenizer, forbidden: tuple[str, ...], required: tuple[str, ...]) -> TextRules | None:
     """The rules of these phrases for a tokenizer; the same object for the same phrases."""
-    if not forbidden and not required:
-        return None
+    rules = _rules_or_refusal(tokenizer, forbidden, required) if forbidden or required else None
+    if isinstance(rules, UsageError):
+        raise UsageError(rules.en, rules.zh)
+    return rules
+
+
+@lru_cache(KEPT_RULES)
+def _rules_or_refusal(
+    tokenizer: Tokenizer, forbidden: tuple[str, ...], required: tuple[str, ...]
+) -> TextRules | UsageError | None:
+    """A refusal is kept as well: who asks again is told at once."""
     spelling = spelling_of(tokenizer)
-    for name, phrases in ((("required phrase", "必需短语"), required), (("forbidden phrase", "禁用短语"), forbidden)):
-        for phrase in phrases:
-            tokens = tokenizer.encode(phrase)
-            written = tokenizer.decode(tokens)
-            if not (occurs(phrase, written) or can_be_written(phrase, spelling)):
-                raise _outside_vocabulary(name, phrase, reads_as=written)
-    return make_rules(forbidden, required, spelling)
+    try:
+        rules = make_rules(forbidden, required, spelling)
+        for name, phrases in (
+            (("required phrase", "必需短语"), required),
+            (("forbidden phrase", "禁用短语"), forbidden),
+        ):
+            for phrase in phrases:
+                written = tokenizer.decode(tokenizer.encode(phrase))
+                if not (occurs(phrase, written) or can_be_written(phrase, spelling)):
+                    raise _outside_vocabulary(name, phrase, reads_as=written)
+    except UsageError as error:
+        return UsageError(error.en, error.zh)
+    return rules
 
 
 @lru_cache(KEPT_SPELLINGS)

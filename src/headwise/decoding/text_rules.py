@@ -8,7 +8,8 @@ it. A state is a state of that automaton together with the set of required phras
 a token w may follow a state if it writes no forbidden phrase and need(state after w) ≤ the tokens that are left; the end may
 follow if need(state) = 0. That one number is the whole rule: forbidden phrases, required phrases, overlaps between them (counted
 once, since the shortest way is taken), and what no output can meet (need is infinite). Tokens with the same effect in every
-state are one class, so the tables are small. Tested against `occurs` over decoded text, and against exhaustive search.
+state are one class, so the tables are small (`token_effects.py`), and what was written of the required phrases is kept beside
+them: the table of needs alone has a row for every set of phrases (`needed_tokens.py`). Tested against `occurs` over decoded text, and against exhaustive search.
 """
 
 from collections.abc import Sequence
@@ -19,20 +20,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headwise.decoding.needed_tokens import IMPOSSIBLE, count_needed
 from headwise.decoding.phrase_automaton import Phrase, PhraseAutomaton, build_automaton
 from headwise.decoding.stepping import EOS
+from headwise.decoding.token_effects import MAX_ENTRIES, read_vocabulary
 from headwise.errors import UsageError
 from headwise.text.occurrence import single_spaced
 from headwise.text.spelling import Spelling
 
-IMPOSSIBLE = 32_767
 MAX_REQUIRED = 8
-MAX_BYTES = 2048
+MAX_BYTES = 4096
 """Of all phrases together."""
-MAX_STATES = 4096
-MAX_ENTRIES = 1 << 22
-"""Of a table [state, class of tokens]."""
-CHUNK = 4096
+MAX_STATES = 8192
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,48 +41,59 @@ class TextRules:
     forbidden: tuple[str, ...]
     required: tuple[str, ...]
     classes: NDArray[np.int64]
-    """[token]: its class."""
-    moves: NDArray[np.int32]
+    """[token]: its class; the end of a sentence is the last one."""
+    moves: NDArray[np.int16]
     """[state, class]: the next state."""
+    found: NDArray[np.uint8]
+    """[state, class]: bits of the required phrases that such a token completes."""
     need: NDArray[np.int16]
-    """[state]: the fewest tokens until the text may end; IMPOSSIBLE if it never may."""
-    need_after: NDArray[np.int16]
-    """[state, class]: the need after such a token; IMPOSSIBLE if it may not be written."""
+    """[state, set of required phrases]: the fewest tokens until the text may end; IMPOSSIBLE if it never may."""
     _on_devices: dict[torch.device, "RuleTables"] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, tokens: Sequence[int]) -> int:
         """How many tokens are needed after these; IMPOSSIBLE if they may not be written."""
-        state, need = 0, int(self.need[0])
+        state, written = 0, 0
         for token in tokens:
-            need = int(self.need_after[state, self.classes[token]])
-            if need == IMPOSSIBLE:
-                return need
-            state = int(self.moves[state, self.classes[token]])
-        return need
+            column = self.classes[token]
+            written |= int(self.found[state, column])
+            state = int(self.moves[state, column])
+        return int(self.need[state, written])
 
     def on(self, device: torch.device) -> "RuleTables":
         """The tables as tensors; made once for each device."""
         if device not in self._on_devices:
-            tables = (self.classes, self.moves, self.need, self.need_after)
-            self._on_devices[device] = RuleTables(*(torch.from_numpy(table).to(device) for table in tables))
+            tables = (self.classes, self.moves, self.found, self.need.reshape(-1))
+            on_device = (torch.from_numpy(table).to(device) for table in tables)
+            self._on_devices[device] = RuleTables(self.need.shape[1], *on_device)
         return self._on_devices[device]
 
 
 @dataclass(frozen=True)
 class RuleTables:
-    """`TextRules` where the search computes."""
+    """`TextRules` where the search computes. A state here is one of theirs times `num_sets`, plus the set that was written."""
 
+    num_sets: int
     classes: Tensor
     moves: Tensor
+    found: Tensor
     need: Tensor
-    need_after: Tensor
 
     def after(self, states: Tensor) -> Tensor:
-        """[row, vocab]: the need after every token."""
-        return self.need_after[states].index_select(1, self.classes)
+        """[row, vocab]: the need after every token. The end may follow where nothing is needed."""
+        need = self.need[self._next(states, slice(None))]
+        need[:, -1] = torch.where(self.need[states] == 0, 0, IMPOSSIBLE)
+        return need.index_select(1, self.classes)
 
     def move(self, states: Tensor, tokens: Tensor) -> Tensor:
-        return self.moves[states, self.classes[tokens]].long()
+        return self._next(states, self.classes[tokens])
+
+    def _next(self, states: Tensor, classes: Tensor | slice) -> Tensor:
+        row, written = states // self.num_sets, states % self.num_sets
+        after = self.moves[row, classes].long()
+        if self.num_sets == 1:
+            return after
+        written = written[:, None] if isinstance(classes, slice) else written
+        return after * self.num_sets + (written | self.found[row, classes].long())
 
 
 def make_rules(forbidden: Sequence[str], required: Sequence[str], spelling: Spelling) -> TextRules | None:
@@ -99,97 +109,44 @@ def make_rules(forbidden: Sequence[str], required: Sequence[str], spelling: Spel
     all_required = (1 << len(wanted)) - 1
     phrases = [Phrase.of(text, bit=1 << number, is_required=True) for number, text in enumerate(wanted)]
     phrases += [Phrase.of(text, bit=all_required + 1, is_required=False) for text in unwanted]
-    if sum(len(phrase.content) for phrase in phrases) > MAX_BYTES:
-        raise _too_many(phrases)
-    automaton = build_automaton(phrases, max_states=MAX_STATES)
-    if automaton is None:
-        raise _too_many(phrases)
-    classes, moves, found = read_vocabulary(automaton, spelling)
-    if moves.size << len(wanted) > MAX_ENTRIES:
-        raise _too_many(phrases)
-    need, need_after, moves = _count_needed(automaton.at_end, moves, found, all_required)
-    return TextRules(unwanted, wanted, *_add_end(classes, moves, need, need_after))
+    automaton = _build(phrases, spelling)
+    effects = read_vocabulary(automaton, spelling, all_required=all_required)
+    if effects is None:
+        raise _too_many(phrases, MAX_ENTRIES, ("states with kinds of tokens", "种状态与词元的组合"))
+    need = count_needed(automaton.at_end, effects, all_required)
+    effects.classes[EOS] = effects.moves.shape[1]
+    stay = np.arange(len(effects.moves), dtype=np.int16)[:, None]
+    moves, found = np.hstack([effects.moves, stay]), np.hstack([effects.found, np.zeros_like(stay, dtype=np.uint8)])
+    return TextRules(unwanted, wanted, effects.classes, moves, found, need)
 
 
 def can_be_written(phrase: str, spelling: Spelling) -> bool:
-    """Whether some sequence of tokens holds the phrase; of a phrase that is too long to watch for nobody can say."""
-    wanted = Phrase.of(phrase, bit=1, is_required=True)
-    automaton = build_automaton([wanted], max_states=MAX_STATES) if len(wanted.content) <= MAX_BYTES else None
-    if automaton is None:
+    """Whether some sequence of tokens holds the phrase."""
+    automaton = _build([Phrase.of(phrase, bit=1, is_required=True)], spelling)
+    effects = read_vocabulary(automaton, spelling, all_required=1)
+    if effects is None:
         return True
-    _, moves, found = read_vocabulary(automaton, spelling)
-    reached = np.array([0])
-    while len(more := np.union1d(reached, moves[reached])) > len(reached):
-        reached = more
-    return bool(found[reached].any() or automaton.at_end[reached].any())
+    return bool(count_needed(automaton.at_end, effects, 1)[0, 0] < IMPOSSIBLE)
 
 
-def _too_many(phrases: Sequence[Phrase]) -> UsageError:
+def _build(phrases: Sequence[Phrase], spelling: Spelling) -> PhraseAutomaton:
+    """Of phrases that are not too many: what cannot be built is refused before much was done."""
     length = sum(len(phrase.content) for phrase in phrases)
+    if length > MAX_BYTES:
+        raise UsageError(
+            f"the {len(phrases)} forbidden and required phrases have {length:,} bytes together, which is too much to watch for: "
+            f"at most {MAX_BYTES:,} are possible; give fewer or shorter ones",
+            f"{len(phrases)} 个禁用与必需短语共 {length:,} 字节，超出可处理的范围（最多 {MAX_BYTES:,} 字节）；请减少或缩短",
+        )
+    automaton = build_automaton(phrases, max_states=MAX_STATES, symbols=spelling.alphabet)
+    if automaton is None:
+        raise _too_many(phrases, MAX_STATES, ("states", "种状态"))
+    return automaton
+
+
+def _too_many(phrases: Sequence[Phrase], limit: int, of_what: tuple[str, str]) -> UsageError:
     return UsageError(
-        f"the {len(phrases)} forbidden and required phrases have {length:,} bytes together, which is too much to watch for; "
-        "give fewer or shorter ones",
-        f"{len(phrases)} 个禁用与必需短语共 {length:,} 字节，超出可处理的范围；请减少或缩短",
+        f"watching for these {len(phrases)} forbidden and required phrases takes more than {limit:,} {of_what[0]}; give "
+        "fewer or shorter ones, above all of those that hold many spaces or repeat themselves",
+        f"监视这 {len(phrases)} 个禁用与必需短语需要超过 {limit:,} {of_what[1]}；请减少或缩短，尤其是含许多空格或自身重复的短语",
     )
-
-
-def read_vocabulary(
-    automaton: PhraseAutomaton, spelling: Spelling
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """The class of every token; state and complete phrases after each class of tokens, [state, class]."""
-    numbers: dict[bytes, int] = {}
-    columns: list[NDArray[np.int32]] = []
-    classes = np.empty(len(spelling), dtype=np.int64)
-    for begin in range(0, len(spelling), CHUNK):
-        effects = _read_tokens(automaton, spelling, np.arange(begin, min(begin + CHUNK, len(spelling))))
-        for token, effect in enumerate(effects, start=begin):
-            name = effect.tobytes()
-            if name not in numbers:
-                numbers[name] = len(columns)
-                columns.append(effect)
-            classes[token] = numbers[name]
-    table = np.stack(columns, axis=-1)
-    return classes, table[0], table[1]
-
-
-def _read_tokens(automaton: PhraseAutomaton, spelling: Spelling, tokens: NDArray[np.int64]) -> NDArray[np.int32]:
-    """[token, 2, state]: the state after each token and the phrases complete in it, from every state."""
-    num_states = len(automaton.moves)
-    effects = np.zeros((len(tokens), 2, num_states), dtype=np.int32)
-    effects[:, 0] = np.arange(num_states)
-    first, lengths = spelling.first[tokens], spelling.first[tokens + 1] - spelling.first[tokens]
-    for place in range(int(lengths.max(initial=0))):
-        here = np.flatnonzero(lengths > place)
-        symbols = spelling.symbols[first[here] + place][:, None]
-        states = effects[here, 0]
-        effects[here, 1] |= automaton.found[states, symbols]
-        effects[here, 0] = automaton.moves[states, symbols]
-    return effects
-
-
-def _count_needed(
-    at_end: NDArray[np.int32], moves: NDArray[np.int32], found: NDArray[np.int32], all_required: int
-) -> tuple[NDArray[np.int16], NDArray[np.int16], NDArray[np.int32]]:
-    """Need, need after each class, and next state, for states with the phrases written so far: the last bits of a state."""
-    written = np.arange(all_required + 1)
-    may_end = ((written | at_end[:, None]) & all_required == all_required) & (at_end[:, None] <= all_required)
-    need = np.where(may_end, 0, IMPOSSIBLE).reshape(-1)
-    after = moves[:, None, :] * np.int32(len(written)) + (written[:, None] | (found[:, None, :] & all_required))
-    after = after.reshape(-1, moves.shape[1]).astype(np.int32)
-    banned = np.repeat(found > all_required, len(written), axis=0)
-    while True:
-        need_after = np.where(banned, IMPOSSIBLE, need[after])
-        shorter = np.minimum(need, np.minimum(need_after.min(axis=1) + 1, IMPOSSIBLE))
-        if (shorter == need).all():
-            return need.astype(np.int16), need_after.astype(np.int16), after
-        need = shorter
-
-
-def _add_end(
-    classes: NDArray[np.int64], moves: NDArray[np.int32], need: NDArray[np.int16], need_after: NDArray[np.int16]
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int16], NDArray[np.int16]]:
-    """The end of the sentence is a class of its own: it may follow where nothing is needed."""
-    classes[EOS] = moves.shape[1]
-    stay = np.arange(len(moves), dtype=np.int32)[:, None]
-    end = np.where(need == 0, 0, IMPOSSIBLE).astype(np.int16)[:, None]
-    return classes, np.hstack([moves, stay]), need, np.hstack([need_after, end])

@@ -174,7 +174,8 @@ class TranslateBody(TextsBody):
         description="words or phrases that occur in no translated sentence; whole words, in scripts without spaces any occurrence",
     )
     require: Phrases = Field(
-        default=[], description="words or phrases that occur in every translated sentence; needs decoding of kind beam"
+        default=[],
+        description="words or phrases that occur in every translated sentence, counted in the same way; needs decoding of kind beam",
     )
     split: bool = Field(default=True, description="translate sentence by sentence; false: each text is one sentence")
     stream: bool = Field(default=False, description="server-sent events while the translation grows")

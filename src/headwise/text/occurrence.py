@@ -12,7 +12,15 @@ may stand after it. Letters, digits, marks and "_" are word characters, except t
 
 import unicodedata
 
+from headwise.text.tokenizer import ESCAPE, WORD_START
 from headwise.text.word_bounds import is_unspaced
+
+NOT_WATCHED = {
+    WORD_START: ("which pieces write for a space", "词元用它表示空格"),
+    ESCAPE: ("which pieces write before other characters", "词元用它作转义"),
+    "\ufffd": ("which is shown for bytes that are no character", "它用来显示不成字符的字节"),
+}
+"""Characters whose place in a text is not known from the tokens alone, and why."""
 
 # A model with byte pieces may write any byte; a translation is one line that a terminal can be trusted with.
 _CONTROL_TO_SPACE = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029], " ")

@@ -25,12 +25,11 @@ from headwise.storage import write_bytes, write_json
 from headwise.text.han import BOUNDARY
 from headwise.text.piece_bounds import MAX_PIECES, is_bounded
 from headwise.text.piece_training import PieceTrainingError, Watch, train_pieces
-from headwise.text.tokenizer import BOS, EOS, NUM_SPECIAL, PAD, UNKNOWN, UNKNOWN_TEXT, WORD_START
+from headwise.text.tokenizer import BOS, EOS, ESCAPE, NUM_SPECIAL, PAD, UNKNOWN, UNKNOWN_TEXT, WORD_START
 
 MODEL_FILE = "pieces.model"
 DESCRIPTION_FILE = "pieces.json"
 MAX_MODEL_BYTES = 32 << 20
-_ESCAPE = "\uf8fe"
 _SMALL_BATCH = 32
 _MAX_WORDS, _MAX_WORD_LENGTH = 1 << 17, 64
 """Words whose ids are remembered: at most some 30 MB."""
@@ -38,13 +37,13 @@ _ENCODING_ERRORS = (RuntimeError, TypeError, UnicodeError)  # what sentencepiece
 
 
 def _escape(text: str) -> str:
-    if WORD_START in text or _ESCAPE in text:
-        return text.replace(_ESCAPE, _ESCAPE + "0").replace(WORD_START, _ESCAPE + "1")
+    if WORD_START in text or ESCAPE in text:
+        return text.replace(ESCAPE, ESCAPE + "0").replace(WORD_START, ESCAPE + "1")
     return text
 
 
 def _unescape(text: str) -> str:
-    return text.replace(_ESCAPE + "1", WORD_START).replace(_ESCAPE + "0", _ESCAPE) if _ESCAPE in text else text
+    return text.replace(ESCAPE + "1", WORD_START).replace(ESCAPE + "0", ESCAPE) if ESCAPE in text else text
 
 
 class PieceTokenizer:

@@ -10,7 +10,7 @@ All white space but the space itself is one symbol, OTHER_SPACE. Tested through 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,11 @@ class Spelling:
         rows = [known.setdefault(surface, read_symbols(surface)) for surface in surfaces]
         symbols = np.array([symbol for row in rows for symbol in row], dtype=np.int16)
         return Spelling(symbols, np.cumsum([0, *map(len, rows)]))
+
+    @cached_property
+    def alphabet(self) -> frozenset[int]:
+        """The symbols that occur."""
+        return frozenset(np.unique(self.symbols).tolist())
 
     def __len__(self) -> int:
         return len(self.first) - 1

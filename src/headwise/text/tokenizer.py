@@ -21,6 +21,8 @@ UNKNOWN = 3
 NUM_SPECIAL = 4
 SPECIAL_PIECES = ("<pad>", "<s>", "</s>", "<unk>")
 WORD_START = "▁"
+ESCAPE = "\uf8fe"
+"""Where the text itself holds WORD_START or this character, pieces write this one and a digit."""
 UNKNOWN_TEXT = "⁇"
 """What an unknown token becomes in decoded text: visible, so that nobody takes a hole for a translation."""
 
