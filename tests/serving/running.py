@@ -26,6 +26,8 @@ class Running:
     def __init__(self, models: dict[str, LoadedModel]) -> None:
         settings = ServerSettings(port=0, deadline_seconds=0.5)
         app = create_app(models, settings)
+        self.holds_back = threading.Event()
+        """While it is set, nothing that was asked for slowly is answered."""
         self.state: Server = app.state.server
 
         async def endless() -> HeldResponse:
@@ -35,6 +37,8 @@ class Running:
 
         async def slow() -> str:
             await asyncio.sleep(0.3)
+            while self.holds_back.is_set():
+                await asyncio.sleep(0.01)
             return "done"
 
         async def watched(request: Request) -> None:

@@ -100,6 +100,7 @@ def test_half_sent_bodies_do_not_shut_others_out(running: Running) -> None:
 
 def test_when_all_are_being_answered_the_newcomer_is_told_when_to_return(running: Running) -> None:
     asked = b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    running.holds_back.set()
     others = [running.connect(sent=asked) for _ in range(7)]
     until = time.monotonic() + 10
     while len(running.server.server_state.tasks) < 7 and time.monotonic() < until:
@@ -108,6 +109,7 @@ def test_when_all_are_being_answered_the_newcomer_is_told_when_to_return(running
         found = read_all(connection).lower()
     assert found.startswith(b"http/1.1 503 ")
     assert b"retry-after: 1" in found
+    running.holds_back.clear()
     for one in others:
         assert one.recv(4096).startswith(b"HTTP/1.1 200 ")
         one.close()

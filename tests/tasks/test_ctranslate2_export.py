@@ -21,7 +21,7 @@ from headwise.models.choices import build_model
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.steppers import make_stepper
 from headwise.randomness import torch_generator
-from headwise.storage import verify_directory
+from headwise.storage import verify_directory, write_manifest
 from headwise.tasks import ctranslate2_check, ctranslate2_network
 from headwise.tasks.bundle import Bundle, save_bundle
 from headwise.tasks.ctranslate2_export import KIND, QUANTIZATIONS, Exported, export_translator
@@ -234,6 +234,7 @@ def test_what_else_stands_in_the_way(bundle: Path, tmp_path: Path, monkeypatch: 
         export_model(bundle, tmp_path / "out.arpa", quantization="int8")
     other = Path(shutil.copytree(bundle, tmp_path / "other"))
     (other / "recipe.yaml").write_text("task: language_modeling\n", encoding="utf-8")
+    write_manifest(other, kind="bundle")
     with pytest.raises(CheckpointError, match=r"n-grams go to model.arpa\), a translator is needed"):
         export_model(other, tmp_path / "out")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

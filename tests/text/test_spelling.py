@@ -45,7 +45,8 @@ def test_surfaces_put_together_are_the_text(kind, data):
     joined = b"".join(surfaces[number] for number in ids).decode("utf-8", "surrogateescape")
     joined = "".join("\ufffd" if "\udc80" <= letter <= "\udcff" else letter for letter in joined)
     decoded = tokenizer.decode(ids)
-    assert decoded in (joined, joined.removeprefix(" "))
+    # sentencepiece leaves out the space at the beginning of a text, and all of them where it normalises white space.
+    assert decoded in (joined, joined.removeprefix(" "), joined.lstrip(" ") if "nfkc" in kind else joined)
 
 
 def test_symbols_by_hand():

@@ -201,7 +201,9 @@ class Output(str):
         if not above.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(self))
         if not Path(self).exists() and not os.access(above, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+            is_read_only = bool(os.statvfs(above).f_flag & os.ST_RDONLY)
+            reason = errno.EROFS if is_read_only else errno.EACCES
+            raise OSError(reason, os.strerror(reason), str(self))
 
 
 class OutputFile(Output):
