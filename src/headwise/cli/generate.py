@@ -41,7 +41,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("--greedy", action="store_true", help=say("always the likeliest", "总取最可能的词元"))
     parser.add_argument(
-        "--temperature", type=float, default=1.0, metavar="T", help=say("below 1: bolder choices", "小于 1：更集中")
+        "--temperature",
+        type=float,
+        default=1.0,
+        metavar="T",
+        help=say(
+            "below 1: likelier words more often; above 1: more variety", "小于 1：更常选可能的词；大于 1：更多变化"
+        ),
     )
     parser.add_argument(
         "--top-k", type=int, default=0, metavar="K", help=say("of the K best only", "只从最可能的 K 个中抽取")
