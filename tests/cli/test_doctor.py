@@ -249,7 +249,7 @@ def test_this_machine(headwise: Headwise) -> None:
 def test_what_is_no_directory(headwise: Headwise) -> None:
     assert headwise("doctor", "none").status == 3
     said = headwise("--lang", "zh", "doctor", "none")
-    assert (said.status, "none: 不是目录；请给出运行目录，例如 runs/demo" in said.err) == (3, True)
+    assert (said.status, "none: 不存在；请给出运行目录，例如 runs/demo" in said.err) == (3, True)
 
 
 def test_no_message_was_left_out(reached: set[tuple[str, int]]) -> None:

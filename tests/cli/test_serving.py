@@ -29,7 +29,7 @@ def test_what_cannot_be_served_is_said_before_it_begins(headwise: Headwise, tmp_
     assert "no keys were given" in public.err
     missing = headwise("serve", tmp_path / "nothing")
     assert missing.status == 3
-    assert "is not a model" in missing.err
+    assert "does not exist" in missing.err
     twice = headwise("serve", BUNDLE, BUNDLE)
     assert twice.status == 2
     assert "two models are called 'bundle'" in twice.err

@@ -139,7 +139,7 @@ def test_one_line_too_long_does_not_lose_the_others(headwise: Headwise, tiny_run
 
 def test_a_wrong_model_is_told_before_a_wrong_text(headwise: Headwise) -> None:
     answer = headwise("translate", "--model", "runs/nope", "x")
-    assert (answer.status, "runs/nope: is not a model" in answer.err) == (3, True)
+    assert (answer.status, "runs/nope: does not exist" in answer.err) == (3, True)
 
 
 class Terminal(StringIO):
