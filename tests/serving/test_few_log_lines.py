@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from headwise.serving.few_log_lines import LINES, FewLines, limit_log_lines
+from headwise.serving.few_log_lines import LINES, FewLines, few_log_lines
 
 
 def test_the_same_line_is_written_ten_times_a_minute() -> None:
@@ -29,12 +29,11 @@ def test_the_same_line_is_written_ten_times_a_minute() -> None:
 
 def test_it_holds_for_the_loggers_of_a_server(caplog: pytest.LogCaptureFixture) -> None:
     logger = logging.getLogger("headwise.test_few_log_lines")
-    before = {name: list(logging.getLogger(name).filters) for name in list(logging.root.manager.loggerDict)}
-    try:
-        limit_log_lines()
+    with few_log_lines():
         for number in range(50):
             logger.error("line %d", number)
-    finally:
-        for name, filters in before.items():
-            logging.getLogger(name).filters = filters
     assert len(caplog.records) == LINES
+    # What is logged after the server has ended is not its own.
+    for number in range(50):
+        logger.error("line %d", number)
+    assert len(caplog.records) == LINES + 50

@@ -97,7 +97,7 @@ def test_a_model_that_was_moved_aside_is_not_called_unfinished(run: Path) -> Non
 
 def test_what_is_no_run(tmp_path: Path) -> None:
     assert [finding.text for finding in examine_run(tmp_path)] == ["holds no run"]
-    with pytest.raises(CheckpointError, match="is not a directory; give a run directory such as runs/demo"):
+    with pytest.raises(CheckpointError, match="does not exist; give a run directory such as runs/demo"):
         examine_run(tmp_path / "none")
 
 

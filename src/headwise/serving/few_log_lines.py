@@ -6,7 +6,8 @@ that is written. Tested: by hand-worked times.
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 LINES, SECONDS = 10, 60.0
 MAX_KINDS = 256
@@ -32,9 +33,15 @@ class FewLines(logging.Filter):
         return count < LINES
 
 
-def limit_log_lines() -> None:
-    """For every logger that a server writes to; a filter of a logger is not asked about what its children write."""
+@contextmanager
+def few_log_lines() -> Iterator[None]:
+    """For every logger that a server writes to, while it runs; a filter of a logger is not asked about what its children write."""
     few = FewLines()
-    for name in list(logging.root.manager.loggerDict):
-        if name.split(".")[0] in LOGGERS:
-            logging.getLogger(name).addFilter(few)
+    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in LOGGERS]
+    for name in names:
+        logging.getLogger(name).addFilter(few)
+    try:
+        yield
+    finally:
+        for name in names:
+            logging.getLogger(name).removeFilter(few)

@@ -26,7 +26,7 @@ from headwise.language import say
 from headwise.serving.app import create_app
 from headwise.serving.connections import Connection
 from headwise.serving.exposure import check_exposure
-from headwise.serving.few_log_lines import limit_log_lines
+from headwise.serving.few_log_lines import few_log_lines
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.open_files import ACCEPTED_AT_ONCE, allowed_connections
@@ -119,9 +119,9 @@ def serve(
         opened(f"http://{address}:{port}/")
     # What was loaded stays: looking through all of it for garbage held up the event loop for 150 ms, every few hundred requests.
     gc.freeze()
-    limit_log_lines()
     try:
-        DrainingServer(config, app.state.server).run(sockets=[listening])
+        with few_log_lines():
+            DrainingServer(config, app.state.server).run(sockets=[listening])
     finally:
         gc.unfreeze()
     if app.state.server.failure is not None:
