@@ -83,6 +83,13 @@ def test_a_model_without_attention_says_so(tmp_path: Path, capsys: pytest.Captur
     assert "alignment" not in line
 
 
+def test_a_search_that_needs_attention_is_refused_before_training(tmp_path: Path) -> None:
+    search = "decoding={kind: beam, size: 2, coverage_penalty: 0.5}"
+    with pytest.raises(UsageError, match="coverage_penalty needs attention, and the model has none"):
+        train_recurrent(tmp_path / "run", search, attention="none")
+    assert not list(tmp_path.glob("run/checkpoints/step-*"))
+
+
 def test_a_resumed_run_is_the_uninterrupted_one(run: Path, tmp_path: Path) -> None:
     train_recurrent(tmp_path / "run", "training.steps=4")
     recipe = recurrent_recipe()

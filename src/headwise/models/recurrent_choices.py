@@ -95,6 +95,11 @@ class RecurrentTranslatorSettings(Settings):
     """Add a learned bias to the logits."""
 
 
+def attends(model: Settings) -> bool:
+    """Whether a translator of these settings has attention: only a recurrent one need not."""
+    return not (isinstance(model, RecurrentTranslatorSettings) and isinstance(model.attention, NoAttention))
+
+
 def build_recurrent(
     settings: RecurrentTranslatorSettings, *, source_size: int, target_size: int
 ) -> RecurrentTranslator:

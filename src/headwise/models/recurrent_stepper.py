@@ -29,16 +29,21 @@ class StepperState:
     attention: Float[Tensor, "hypothesis source"] | None = None
 
 
+def explain_missing_attention() -> UsageError:
+    """Why a model without attention cannot say which source words were looked at."""
+    return UsageError(
+        "coverage_penalty needs attention, and the model has none (model.attention.kind=none); set coverage_penalty=0, or "
+        "use a model with attention",
+        "coverage_penalty 需要注意力，而该模型没有（model.attention.kind=none）；请设 coverage_penalty=0，或换用有注意力的模型",
+    )
+
+
 class RecurrentStepper:
     """A stepper around a trained model; with `attending`, the weights of each step are kept."""
 
     def __init__(self, model: RecurrentTranslator, *, attending: bool = False) -> None:
         if attending and not model.has_attention:
-            raise UsageError(
-                "coverage_penalty needs attention, and the model has none (model.attention.kind=none); set coverage_penalty=0, or "
-                "use a model with attention",
-                "coverage_penalty 需要注意力，而该模型没有（model.attention.kind=none）；请设 coverage_penalty=0，或换用有注意力的模型",
-            )
+            raise explain_missing_attention()
         self.model = model.eval()
         self.attending = attending
 

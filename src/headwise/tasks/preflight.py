@@ -24,10 +24,13 @@ from headwise.data.choices import corpus_name
 from headwise.data.preparation import PreparedData, read_part
 from headwise.data.shards import TokenStore
 from headwise.data.splitting import Part
+from headwise.decoding.beam import BeamSettings
 from headwise.decoding.phrases import check_shortest
 from headwise.errors import DataError, UsageError, is_out_of_memory
 from headwise.language import say
 from headwise.models.limits import check_rows, source_limits
+from headwise.models.recurrent_choices import attends
+from headwise.models.recurrent_stepper import explain_missing_attention
 from headwise.planning.available import available_memory
 from headwise.planning.hardware import GIB, GLIBC_HEAP
 from headwise.planning.predicting import MemoryParts
@@ -187,8 +190,11 @@ def check_lengths(recipe: Recipe, prepared: PreparedData) -> None:
 
 
 def check_decoding(recipe: Recipe, prepared: PreparedData) -> None:
-    """Phrases of the recipe that its own tokenizer cannot write, or not within `max_length`: the search is the last thing a run does."""
+    """Refuse a search that the recipe's own tokenizer or model makes impossible: it is the last thing a run does."""
     check_shortest(recipe.decoding, prepared.tokenizers.target)
+    penalty = recipe.decoding.coverage_penalty if isinstance(recipe.decoding, BeamSettings) else 0.0
+    if penalty > 0 and not attends(recipe.model):
+        raise explain_missing_attention()
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ from headwise.decoding.stepping import Stepper
 from headwise.decoding.windows import decode_stream
 from headwise.errors import UsageError
 from headwise.models.inference import Form, Precision, choose_form, exchange
-from headwise.models.recurrent_choices import NoAttention, RecurrentTranslatorSettings
+from headwise.models.recurrent_choices import attends
 from headwise.models.steppers import make_stepper
 from headwise.settings import Settings, apply_overrides, check_settings
 from headwise.tasks.bundle import Bundle, load_bundle
@@ -197,8 +197,7 @@ class Translator:
     @property
     def attends(self) -> bool:
         """Whether it has attention that alignments and pictures can be read from; a recurrent one need not."""
-        model = self.recipe.model
-        return not (isinstance(model, RecurrentTranslatorSettings) and isinstance(model.attention, NoAttention))
+        return attends(self.recipe.model)
 
     def encode(self, text: str) -> list[int]:
         """Its tokens, without their end; of white space none."""
