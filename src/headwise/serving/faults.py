@@ -10,7 +10,6 @@ holds neither. Errors of the library (`headwise.errors`) keep the two sentences 
 """
 
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -28,8 +27,6 @@ from headwise.settings.problems import REQUIREMENTS
 LIBRETRANSLATE = frozenset({"/translate", "/detect", "/languages", "/translate_file", "/suggest"})
 """Addresses of LibreTranslate, whose clients read `{"error": "…"}`."""
 
-_FIELD_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}")
-"""What the name of a field looks like."""
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +107,7 @@ async def _explain_fields(request: Request, error: Exception) -> JSONResponse:
 
 
 def describe_field(problem: Any) -> tuple[str, str]:
-    """Where and what is required, in both languages; of what was given, no more than the name of an unknown field."""
+    """Where and what is required, in both languages; nothing of what was given."""
     where, where_zh = _place(problem["loc"])
     context = problem.get("ctx", {})
     match problem["type"]:
@@ -121,9 +118,7 @@ def describe_field(problem: Any) -> tuple[str, str]:
                 f"{where}: give exactly one of text and texts",
                 f"{where_zh}：text 与 texts 必须给出一个，且只能给出一个",
             )
-        case "extra_forbidden" if _FIELD_NAME.fullmatch(str(problem["loc"][-1])):
-            return f"there is no field {where} here; see /openapi.json", f"没有 {where_zh} 这个字段；参见 /openapi.json"
-        case "extra_forbidden":  # its name may be a text of the sender's
+        case "extra_forbidden":  # its name may be a text of the sender's, and does not come back
             return "a field that is not known here was given; see /openapi.json", "给出了未知的字段；参见 /openapi.json"
         case "value_error" if isinstance(context.get("error"), HeadwiseError):
             return f"{where}: {context['error'].en}", f"{where_zh}：{context['error'].zh}"
