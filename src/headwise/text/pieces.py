@@ -7,8 +7,8 @@ vocabulary becomes its UTF-8 bytes. With identity normalisation the text comes b
 
     decode(encode(x)) == x      for every clean line, spaces at the ends and runs of spaces included
 
-The sentencepiece format writes a space as "▁", so a "▁" in the text itself is escaped here by two characters of a
-private area, which escape themselves. Tested against: that law on generated text, sentencepiece's own ids.
+The sentencepiece format writes a space as "▁", so a "▁" in the text itself is escaped (`tokenizer.py`) by a
+character of a private area, which escapes itself, and a digit. Tested against: that law on generated text, sentencepiece's own ids.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from headwise.storage import write_bytes, write_json
 from headwise.text.han import BOUNDARY
 from headwise.text.piece_bounds import MAX_PIECES, is_bounded
 from headwise.text.piece_training import PieceTrainingError, Watch, train_pieces
-from headwise.text.tokenizer import BOS, EOS, ESCAPE, NUM_SPECIAL, PAD, UNKNOWN, UNKNOWN_TEXT, WORD_START
+from headwise.text.tokenizer import BOS, EOS, NUM_SPECIAL, PAD, UNKNOWN, UNKNOWN_TEXT, WORD_START, escape, unescape
 
 MODEL_FILE = "pieces.model"
 DESCRIPTION_FILE = "pieces.json"
@@ -34,16 +34,6 @@ _SMALL_BATCH = 32
 _MAX_WORDS, _MAX_WORD_LENGTH = 1 << 17, 64
 """Words whose ids are remembered: at most some 30 MB."""
 _ENCODING_ERRORS = (RuntimeError, TypeError, UnicodeError)  # what sentencepiece's binding makes of bad Unicode
-
-
-def _escape(text: str) -> str:
-    if WORD_START in text or ESCAPE in text:
-        return text.replace(ESCAPE, ESCAPE + "0").replace(WORD_START, ESCAPE + "1")
-    return text
-
-
-def _unescape(text: str) -> str:
-    return text.replace(ESCAPE + "1", WORD_START).replace(ESCAPE + "0", ESCAPE) if ESCAPE in text else text
 
 
 class PieceTokenizer:
@@ -60,14 +50,14 @@ class PieceTokenizer:
 
     def encode(self, text: str) -> list[int]:
         try:
-            return list(self._processor.encode(_escape(text)))
+            return list(self._processor.encode(escape(text)))
         except _ENCODING_ERRORS:
             _require_unicode([text])
             raise
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         try:
-            escaped = [_escape(text) for text in texts]
+            escaped = [escape(text) for text in texts]
             if self._words_are_apart:
                 return [self._encode_words(text) for text in escaped]
             if len(escaped) < _SMALL_BATCH:  # starting sentencepiece's threads takes longer than a few sentences
@@ -105,7 +95,7 @@ class PieceTokenizer:
                 "use the tokenizer the ids were made with",
                 f"编号 {max(known) if max(known) >= self.size else min(known)} 不在大小为 {self.size} 的词表内；请使用生成这些编号的分词器",
             )
-        return _unescape(self._processor.decode(known))
+        return unescape(self._processor.decode(known))
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._processor.id_to_piece(int(number)) for number in ids]
@@ -119,7 +109,7 @@ class PieceTokenizer:
             if model.is_unknown(number)
             else bytes([int(piece[3:-1], 16)])
             if model.is_byte(number)
-            else _unescape(piece.replace(WORD_START, " ")).encode()
+            else piece.replace(WORD_START, " ").encode()
             for number, piece in enumerate(self.pieces(range(self.size)))
         ]
 
@@ -174,7 +164,7 @@ def learn_pieces(
         "unk_surface": UNKNOWN_TEXT,
         **bounded,
     }
-    given = [_escape(line) if mark is None else mark(_escape(line)) for line in weigh_lines(list(lines))]
+    given = [escape(line) if mark is None else mark(escape(line)) for line in weigh_lines(list(lines))]
     try:
         model = train_pieces(given, options, watch=watch)
     except PieceTrainingError as error:
