@@ -133,6 +133,12 @@ def test_pairs(headwise: Headwise, run: Path, tmp_path: Path) -> None:
         json.loads(headwise("score", "--model", run, "--pairs", tmp_path / "pairs.tsv", "--json").out)["accuracy"] == 1
     )
     assert headwise("score", "--model", run, "--pairs", tmp_path / "pairs.tsv", "a").status == 2
+    (tmp_path / "unknown.tsv").write_text("zebra yaks\tyaks zebra it\n", encoding="utf-8")
+    told = headwise("score", "--model", run, "--pairs", tmp_path / "unknown.tsv")
+    assert (told.status, "%" in told.out) == (0, False)
+    assert told.out.startswith(
+        "no verdict on 1 pair: most words of a sentence are unknown to this model; it gives every"
+    )
 
 
 def test_arpa(headwise: Headwise, run: Path, tmp_path: Path) -> None:

@@ -144,6 +144,17 @@ def test_pairs(run: Path, tmp_path: Path) -> None:
     path.write_text("dog the sleeps\tthe dog sleeps\nthe cat\tthe cat\nthe dog eats\teats dog the\n", encoding="utf-8")
     result = score_pairs(model, path)
     assert (result.num_pairs, result.num_right, result.num_equal, result.accuracy) == (2, 1, 1, 0.5)
+    path.write_text("zebra yaks\tyaks zebra it\ndog the sleeps\tthe dog sleeps\n", encoding="utf-8")
+    result = score_pairs(model, path)
+    assert (result.num_pairs, result.num_right, result.num_unknown, result.accuracy) == (1, 1, 1, 1.0)
+    path.write_text("zebra yaks\tyaks\n", encoding="utf-8")
+    assert score_pairs(model, path).as_dict() == {
+        "accuracy": None,
+        "pairs": 0,
+        "right": 0,
+        "equal_left_out": 0,
+        "unknown_left_out": 1,
+    }
     path.write_text("the cat\tthe cat\n", encoding="utf-8")
     with pytest.raises(DataError, match="has no pair of two different sentences"):
         score_pairs(model, path)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from headwise.tasks.language_answers import SentenceScore, Verdict
     from headwise.tasks.language_model import LanguageModel
+    from headwise.tasks.spelling import PairScores
 
 BLOCK = 256
 """Lines of a file that are scored at once; what is typed is answered line by line."""
@@ -107,11 +108,10 @@ def _sentence(scores: "Sequence[SentenceScore]", verdict: "Verdict") -> str:
         return say(
             "no verdict: most words of "
             + " and of ".join(score.text for score in scores if score.is_mostly_unknown)
-            + " are unknown to this model, which gives every unknown word the same probability; compare sentences of "
-            "words it has seen, or train it on more text",
+            + f" are unknown to this model; {_why_no_verdict()}",
             "无法判断："
             + "、".join(f"“{score.text}”" for score in scores if score.is_mostly_unknown)
-            + " 中的词大多不在模型的词表里，而模型给每个未知词同样的概率；请比较由它见过的词组成的句子，或用更多文本训练",
+            + f" 中的词大多不在模型的词表里；{_why_no_verdict()}",
         )
     if verdict.best is None:
         tied = say(" and ", " 与 ").join(score.text for score in scores if score.total == max(totals))
@@ -120,6 +120,13 @@ def _sentence(scores: "Sequence[SentenceScore]", verdict: "Verdict") -> str:
     times = f" ({_rounded(math.exp(margin))} ×)" if margin < 700 else ""
     best = scores[verdict.best].text
     return say(f"more natural: {best}{times}", f"更自然：{best}{times}")
+
+
+def _why_no_verdict() -> str:
+    return say(
+        "it gives every unknown word the same probability. Compare sentences of words it has seen, or train it on more text",
+        "模型给每个未知词同样的概率。请比较由它见过的词组成的句子，或用更多文本训练",
+    )
 
 
 def _rounded(value: float) -> str:
@@ -205,12 +212,29 @@ def _pairs(model: "LanguageModel", arguments: argparse.Namespace) -> int:
     if arguments.json:
         sys.stdout.write(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) + "\n")
     else:
-        sys.stdout.write(
+        sys.stdout.write(_pairs_sentence(result) + "\n")
+    return 0
+
+
+def _pairs_sentence(result: "PairScores") -> str:
+    """How many pairs were decided rightly, and why others were not decided."""
+    sentences = []
+    if result.accuracy is not None:
+        sentences.append(
             say(
                 f"the right sentence is likelier in {result.num_right:,} of {result.num_pairs:,} pairs: "
-                f"{100 * result.accuracy:.1f} % ({result.num_equal:,} pairs of equal sentences left out)\n",
+                f"{100 * result.accuracy:.1f} % ({result.num_equal:,} pairs of equal sentences left out)",
                 f"{result.num_pairs:,} 对中有 {result.num_right:,} 对正句更可能：{100 * result.accuracy:.1f}%"
-                f"（另有 {result.num_equal:,} 对两句相同，未计）\n",
+                f"（另有 {result.num_equal:,} 对两句相同，未计）",
             )
         )
-    return 0
+    if result.num_unknown:
+        pairs = "pair" if result.num_unknown == 1 else "pairs"
+        sentences.append(
+            say(
+                f"no verdict on {result.num_unknown:,} {pairs}: most words of a sentence are unknown to this model; "
+                f"{_why_no_verdict()}",
+                f"有 {result.num_unknown:,} 对无法判断：句中的词大多不在模型的词表里；{_why_no_verdict()}",
+            )
+        )
+    return "\n".join(sentences)
