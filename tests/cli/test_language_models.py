@@ -79,6 +79,12 @@ def test_files_and_standard_input(
     assert json.loads(headwise("predict", "--model", run, "--json").out)["predictions"][0]["text"] == "sleeps"
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"a cat\n"), isatty=lambda: False))
     assert json.loads(headwise("score", "--model", run, "--json").out)["text"] == "a cat"
+    for words in (["score"], ["score", "--file", "-"], ["predict"]):
+        bad = SimpleNamespace(buffer=io.BytesIO(b"the cat\nthe\nb\xffd\n"), isatty=lambda: False)
+        monkeypatch.setattr("sys.stdin", bad)
+        answer = headwise(*words, "--model", run)
+        assert (answer.status, answer.out) == (3, "")
+        assert "standard input:3: byte 13 (0xff) is not UTF-8" in answer.err
     (tmp_path / "long.txt").write_text("x" * (1 << 20), encoding="utf-8")
     assert headwise("score", "--model", run, "--file", tmp_path / "long.txt").status == 3
 

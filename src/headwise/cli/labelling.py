@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from headwise.cli.paths import Input, LabelModel, SentenceFile
+from headwise.cli.paths import STANDARD_INPUT, Input, LabelModel, SentenceStream
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -26,7 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model", required=True, type=LabelModel, metavar="DIR", help=say("a bundle or run", "模型目录或运行目录")
     )
     parser.add_argument(
-        "--file", type=SentenceFile, metavar="FILE", help=say("read texts here, one a line", "从文件读取，每行一条")
+        "--file",
+        type=SentenceStream,
+        default=STANDARD_INPUT,
+        metavar="FILE",
+        help=say("read texts here, one a line (-: standard input)", "从文件读取，每行一条（- 表示标准输入）"),
     )
     parser.add_argument(
         "--measure",
@@ -45,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    if sum((bool(arguments.texts), arguments.file is not None, arguments.measure is not None)) > 1:
+    if sum((bool(arguments.texts), not arguments.file.is_standard_input, arguments.measure is not None)) > 1:
         raise UsageError(
             "texts, --file and --measure exclude each other; give one of them",
             "文本、--file 与 --measure 不能同时使用；请只给其一",
@@ -102,7 +106,7 @@ def _lines(arguments: argparse.Namespace) -> Iterator[str]:
 
     if arguments.texts:
         return iter(arguments.texts)
-    return read_sentences(arguments.file, keep_blank=True)
+    return read_sentences(arguments.file.path, keep_blank=True)
 
 
 def _show_scores(scores: "LabelScores", *, as_json: bool) -> None:

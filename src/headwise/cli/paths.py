@@ -6,7 +6,8 @@
 `check_paths` looks at every option of a command before anything heavy is loaded:
 
 - What must be there is there: a missing model, recipe or text is told at once, not after torch was loaded.
-- A text can be read to its end, so that no answers are printed before a bad line is found.
+- A text can be read to its end, so that no answers are printed before a bad line is found. One that is read once may also be
+  a pipe or standard input (`-`), of which the lines are looked at when they are read (tasks/files.py).
 - No output is a file that the command reads, by whatever name: relative path, symbolic link, hard link or redirection.
 - No output lies inside a model or checkpoint, whose files are sealed by checksums, or replaces a file that a run lives by.
 
@@ -29,6 +30,8 @@ from headwise.errors import UsageError
 from headwise.language import say
 from headwise.storage import refuse_existing, refuse_sealed
 
+STANDARD_INPUT = "-"
+"""The name of standard input on a command line, and the default of what is read once."""
 RUN_FILES = ("recipe.yaml", "log.jsonl", "LATEST")
 """What a run directory cannot do without; its other files are sealed or can be made again."""
 
@@ -58,6 +61,11 @@ class InputFile(Input):
 
             find_corpus(self.removeprefix("known:"))
             return None
+        if self == STANDARD_INPUT:
+            raise UsageError(
+                "- is standard input, a file that can be read again is needed here; save it to a file and give its name",
+                "- 表示标准输入，而这里需要可以重复读取的文件；请先存成文件，再给出文件名",
+            )
         from headwise.data.lines import find_text_file
 
         return find_text_file(Path(self))
@@ -85,6 +93,34 @@ class SentenceFile(InputFile):
         for _ in () if path is None else read_text_lines(path):
             pass
         return path
+
+
+class ReadOnce(InputFile):
+    """Of a text: it may be standard input or a pipe, because it is read once, from beginning to end."""
+
+    @property
+    def path(self) -> Path | None:
+        """What is opened; None for standard input."""
+        return None if self.is_standard_input else Path(self)
+
+    @property
+    def is_standard_input(self) -> bool:
+        return self == STANDARD_INPUT
+
+    @property
+    def can_be_read_again(self) -> bool:
+        return not self.is_standard_input and not Path(self).is_fifo()
+
+    def locate(self) -> Path | None:
+        return super().locate() if self.can_be_read_again else self.path
+
+
+class TextStream(ReadOnce, TextFile):
+    """A text that is read once; of which every line can be decoded."""
+
+
+class SentenceStream(ReadOnce, SentenceFile):
+    """A text that is read once; of which every line can be decoded and is short enough to be held in memory."""
 
 
 class Model(Input):
@@ -253,7 +289,8 @@ def check_paths(parsed: argparse.Namespace, names: Mapping[str, str]) -> None:
             one.check(option)
             _check_owner(option, Path(one))
             _check_inputs(option, Path(one), inputs)
-    _check_redirection(inputs)
+    reads_input = any(isinstance(one, ReadOnce) and one.is_standard_input for _, one in given)
+    _check_redirection(inputs, reads_input=reads_input)
 
 
 def _each(value: Any) -> Iterator[Input | Output]:
@@ -285,9 +322,14 @@ def _check_owner(option: str, path: Path) -> None:
         )
 
 
-def _check_redirection(inputs: Sequence[tuple[str, Path]]) -> None:
-    """`headwise … FILE >> FILE` would read what it writes."""
+def _check_redirection(inputs: Sequence[tuple[str, Path]], *, reads_input: bool) -> None:
+    """`headwise … FILE >> FILE` and `headwise … < FILE >> FILE` would read what they write."""
     written = identity(sys.stdout)
+    if reads_input and written is not None and written == identity(sys.stdin):
+        raise UsageError(
+            "standard output is redirected to the file that standard input reads; redirect it to another file",
+            "标准输出被重定向到标准输入所读的文件；请重定向到别的文件",
+        )
     for option, path in inputs:
         if written is not None and written == numbers(path.stat()):
             raise UsageError(

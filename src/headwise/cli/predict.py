@@ -6,7 +6,7 @@ import math
 import sys
 
 from headwise.cli.parser import positive
-from headwise.cli.paths import LanguageModelPath, SentenceFile
+from headwise.cli.paths import STANDARD_INPUT, LanguageModelPath, SentenceStream
 from headwise.cli.score import headings
 from headwise.errors import UsageError
 from headwise.language import say
@@ -47,7 +47,11 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("a bundle, run or ARPA file", "模型目录、运行目录或 ARPA 文件"),
     )
     parser.add_argument(
-        "--file", type=SentenceFile, metavar="FILE", help=say("beginnings, one a line", "开头，每行一个")
+        "--file",
+        type=SentenceStream,
+        default=STANDARD_INPUT,
+        metavar="FILE",
+        help=say("beginnings, one a line (-: standard input)", "开头，每行一个（- 表示标准输入）"),
     )
     parser.add_argument("--top", type=positive, default=5, metavar="K", help=say("how many", "给出几个"))
     parser.add_argument(
@@ -64,7 +68,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    if arguments.beginnings and arguments.file is not None:
+    if arguments.beginnings and not arguments.file.is_standard_input:
         raise UsageError(
             "beginnings and --file exclude each other; give one of them", "开头与 --file 不能同时使用；请只给其一"
         )
@@ -76,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     from headwise.tasks.gap_filling import load_predictor
 
     model = load_predictor(arguments.model)
-    for beginning in arguments.beginnings or read_sentences(arguments.file, keep_blank=True):
+    for beginning in arguments.beginnings or read_sentences(arguments.file.path, keep_blank=True):
         predictions = model.predict(beginning, count=arguments.top, length=arguments.length)
         if arguments.json:
             found = {"beginning": beginning, "predictions": [one.as_dict() for one in predictions]}

@@ -7,7 +7,7 @@ import sys
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from headwise.cli.paths import LanguageModelPath, SentenceFile, TextFile
+from headwise.cli.paths import STANDARD_INPUT, LanguageModelPath, SentenceStream, TextFile
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -49,7 +49,11 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("a bundle, run or ARPA file", "模型目录、运行目录或 ARPA 文件"),
     )
     parser.add_argument(
-        "--file", type=SentenceFile, metavar="FILE", help=say("sentences, one a line", "句子，每行一句")
+        "--file",
+        type=SentenceStream,
+        default=STANDARD_INPUT,
+        metavar="FILE",
+        help=say("sentences, one a line (-: standard input)", "句子，每行一句（- 表示标准输入）"),
     )
     parser.add_argument(
         "--pairs",
@@ -67,7 +71,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    if sum((bool(arguments.sentences), arguments.file is not None, arguments.pairs is not None)) > 1:
+    if sum((bool(arguments.sentences), not arguments.file.is_standard_input, arguments.pairs is not None)) > 1:
         raise UsageError(
             "sentences, --file and --pairs exclude each other; give one of them",
             "句子、--file 与 --pairs 不能同时使用；请只给其一",
@@ -182,7 +186,7 @@ def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
     from headwise.tasks.language_model import check_sentences
 
     if arguments.summary:
-        given = check_sentences(arguments.sentences) or read_sentences(arguments.file)
+        given = check_sentences(arguments.sentences) or read_sentences(arguments.file.path)
         result = model.score_text(given)
         if arguments.json:
             sys.stdout.write(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) + "\n")
@@ -195,8 +199,9 @@ def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
                 )
             )
         return 0
-    lines = read_every_sentence(arguments.file)
-    while block := list(islice(lines, 1 if arguments.file is None else BLOCK)):
+    is_typed = arguments.file.is_standard_input and sys.stdin.isatty()
+    lines = read_every_sentence(arguments.file.path)
+    while block := list(islice(lines, 1 if is_typed else BLOCK)):
         for score in model.score(block):
             if arguments.json:
                 sys.stdout.write(json.dumps(score.as_dict(), ensure_ascii=False) + "\n")

@@ -36,7 +36,7 @@ def check(arguments: argparse.Namespace) -> None:
         )
     if arguments.checkpoint is not None:
         arguments.model = ExistingRun(arguments.model)  # it may have no model yet
-    if arguments.text and arguments.file is not None:
+    if arguments.text and not arguments.file.is_standard_input:
         raise UsageError(
             f"--text and the file {arguments.file} were both given; give one of them",
             f"同时给出了 --text 与文件 {arguments.file}；请只给其一",
@@ -45,7 +45,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 def _asks(arguments: argparse.Namespace) -> bool:
     """Whether sentences are typed at a prompt."""
-    return arguments.file is None and not arguments.text and sys.stdin.isatty()
+    return arguments.file.is_standard_input and not arguments.text and sys.stdin.isatty()
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -110,7 +110,7 @@ def _lines(arguments: argparse.Namespace) -> "Iterable[Line]":
 
     if arguments.text:
         return [Line(text, "--text", number) for number, text in enumerate(arguments.text, start=1)]
-    return read_places(None if arguments.file is None else Path(arguments.file))
+    return read_places(arguments.file.path, once=True)
 
 
 class _Progress:
@@ -118,7 +118,8 @@ class _Progress:
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._file = arguments.file
-        self._is_shown = arguments.file is not None and sys.stderr.isatty() and not sys.stdout.isatty()
+        is_known = not arguments.text and self._file.can_be_read_again
+        self._is_shown = is_known and sys.stderr.isatty() and not sys.stdout.isatty()
         self._display: TrainingDisplay | None = None
 
     def __enter__(self) -> Self:
