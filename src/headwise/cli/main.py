@@ -21,7 +21,7 @@ from typing import Any
 from headwise import __version__
 from headwise.cli.launching import command_to_go_on, is_first_process
 from headwise.cli.parser import Parser, find_leaf, name_options, parse
-from headwise.cli.paths import check_paths
+from headwise.cli.path_checks import check_paths
 from headwise.cli.standard_error import forgive_standard_error
 from headwise.errors import HeadwiseError, SaidElsewhere, TrainingStopped
 from headwise.language import say, use_language
