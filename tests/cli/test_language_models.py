@@ -35,7 +35,7 @@ def test_training_by_a_recipe_file(headwise: Headwise, tmp_path: Path) -> None:
     assert headwise("train", recipe, "--check").status == 0
     said = headwise("train", recipe, "--run", tmp_path / "run", "model.order=2")
     assert said.status == 0
-    assert "test perplexity" in said.out
+    assert "test set, perplexity" in said.out
     assert "headwise predict --model" in said.out
     assert headwise("train", recipe, "--run", tmp_path / "run").status == 2
     refused = headwise("train", recipe, "--run", tmp_path / "other", "model.order=0")

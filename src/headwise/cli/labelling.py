@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from headwise.cli.paths import STANDARD_INPUT, Input, LabelModel, SentenceStream
+from headwise.cli.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -93,11 +94,12 @@ def _tell_cut(cut: "CutTexts") -> None:
     if not cut.num_texts:
         return
     count, read, there = cut.num_texts, cut.num_read, cut.num_tokens
-    sys.stderr.write(
+    write_line(
         say(
-            f"{count:,} text(s) are longer than this model reads (data.row_tokens): of the longest the first {read:,} of {there:,} tokens\n",
-            f"有 {count:,} 条文本超出模型所读的长度（data.row_tokens）：其中最长的只读了 {there:,} 个词元中的前 {read:,} 个\n",
-        )
+            f"{count:,} text(s) are longer than this model reads (data.row_tokens): of the longest the first {read:,} of {there:,} tokens",
+            f"有 {count:,} 条文本超出模型所读的长度（data.row_tokens）：其中最长的只读了 {there:,} 个词元中的前 {read:,} 个",
+        ),
+        sys.stderr,
     )
 
 
@@ -110,7 +112,7 @@ def _lines(arguments: argparse.Namespace) -> Iterator[str]:
 
 
 def _show_scores(scores: "LabelScores", *, as_json: bool) -> None:
-    from headwise.cli.display import print_table
+    from headwise.cli.tables import print_table
 
     if as_json:
         found = scores.as_dict() | {"cut_texts": scores.cut.num_texts}

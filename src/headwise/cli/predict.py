@@ -8,6 +8,7 @@ import sys
 from headwise.cli.parser import positive
 from headwise.cli.paths import STANDARD_INPUT, LanguageModelPath, SentenceStream
 from headwise.cli.score import headings
+from headwise.cli.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -75,7 +76,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.cli.display import print_table
+    from headwise.cli.tables import print_table
     from headwise.tasks.files import read_sentences
     from headwise.tasks.gap_filling import load_predictor
 
@@ -91,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
                 "nothing can follow: this model keeps no probability for what it has not seen after these words; train with a smoothing",
                 "没有可能的后续：该模型没有为这些词之后未见过的留出概率；请用平滑训练",
             )
-            sys.stdout.write(f"{beginning}\n{nothing}\n")
+            write_line(f"{beginning}\n{nothing}")
             continue
         rows = [
             (one.label, f"{math.exp(one.log_probability):.4f}", f"{one.log_probability:.3f}") for one in predictions

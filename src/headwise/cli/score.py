@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from headwise.cli.paths import STANDARD_INPUT, LanguageModelPath, SentenceStream, TextFile
+from headwise.cli.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -101,7 +102,7 @@ def _compare(model: "LanguageModel", arguments: argparse.Namespace) -> int:
     for score in scores:
         _show(score, sums_to_one=model.sums_to_one)
     if len(scores) > 1:
-        sys.stdout.write(_sentence(scores, verdict) + "\n")
+        write_line(_sentence(scores, verdict))
     return 0
 
 
@@ -140,7 +141,7 @@ def _rounded(value: float) -> str:
 
 
 def _show(score: "SentenceScore", *, sums_to_one: bool) -> None:
-    from headwise.cli.display import print_table
+    from headwise.cli.tables import print_table
 
     rows = [
         (
@@ -151,27 +152,21 @@ def _show(score: "SentenceScore", *, sums_to_one: bool) -> None:
         for one in score.tokens
     ]
     print_table((say("token", "词元"), *headings(sums_to_one=sums_to_one)), rows, title=score.text)
-    sys.stdout.write(
-        say(
-            f"total {score.total:.3f}, perplexity {score.perplexity:.2f}",
-            f"总计 {score.total:.3f}，困惑度 {score.perplexity:.2f}",
-        )
+    total = say(
+        f"total {score.total:.3f}, perplexity {score.perplexity:.2f}",
+        f"总计 {score.total:.3f}，困惑度 {score.perplexity:.2f}",
     )
     if score.total == -math.inf:
-        sys.stdout.write(
-            say(
-                "; impossible to this model, which keeps no probability for what it has not seen: a smoothing would",
-                "；对该模型而言不可能：它没有为未见过的留出概率，平滑可以做到",
-            )
+        total += say(
+            "; impossible to this model, which gives no probability to what it has not seen; train one with a smoothing",
+            "；该模型不给未见过的内容留概率，因此认为此句不可能；请训练带平滑的模型",
         )
     elif score.num_unknown:
-        sys.stdout.write(
-            say(
-                f"; {score.num_unknown} unknown (⁇): the model gives them the probability of <unk>",
-                f"；未知 {score.num_unknown} 个（⁇）：模型给它们 <unk> 的概率",
-            )
+        total += say(
+            f"; {score.num_unknown} unknown (⁇): the model gives them the probability of <unk>",
+            f"；未知 {score.num_unknown} 个（⁇）：模型给它们 <unk> 的概率",
         )
-    sys.stdout.write("\n\n")
+    write_line(total + "\n")
 
 
 def headings(*, sums_to_one: bool) -> tuple[str, str]:
@@ -191,11 +186,11 @@ def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
         if arguments.json:
             sys.stdout.write(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) + "\n")
         else:
-            sys.stdout.write(
+            write_line(
                 say(
                     f"perplexity {result.perplexity:.2f} over {result.num_predictions:,} predictions, {result.num_unknown:,} of "
-                    "unknown words\n",
-                    f"困惑度 {result.perplexity:.2f}，共 {result.num_predictions:,} 次预测，其中未知词 {result.num_unknown:,} 次\n",
+                    "unknown words",
+                    f"困惑度 {result.perplexity:.2f}，共 {result.num_predictions:,} 次预测，其中未知词 {result.num_unknown:,} 次",
                 )
             )
         return 0
@@ -217,7 +212,7 @@ def _pairs(model: "LanguageModel", arguments: argparse.Namespace) -> int:
     if arguments.json:
         sys.stdout.write(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) + "\n")
     else:
-        sys.stdout.write(_pairs_sentence(result) + "\n")
+        write_line(_pairs_sentence(result))
     return 0
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from headwise.cli.paths import ExistingRun
 from headwise.cli.translate_options import add_parser
+from headwise.cli.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -96,11 +97,12 @@ def _load(arguments: argparse.Namespace) -> "Translator":
     else:
         bundle = load_checkpoint_bundle(Path(arguments.model), arguments.checkpoint)
         step = bundle.results["steps"]
-        sys.stderr.write(
+        write_line(
             say(
-                f"{arguments.model}: weights of step {step:,} of {bundle.recipe.training.steps:,}\n",
-                f"{arguments.model}：第 {step:,} 步的权重（共 {bundle.recipe.training.steps:,} 步）\n",
-            )
+                f"{arguments.model}: weights of step {step:,} of {bundle.recipe.training.steps:,}",
+                f"{arguments.model}：第 {step:,} 步的权重（共 {bundle.recipe.training.steps:,} 步）",
+            ),
+            sys.stderr,
         )
     return Translator(bundle, device=arguments.device, precision=arguments.precision)
 
@@ -165,7 +167,7 @@ class _Looking:
 
         title = say("Attention", "注意力") + f" · {' → '.join(self.languages)}"
         write_attention(self.traces, self.path, title=title)
-        sys.stderr.write(say(f"attention: {self.path}\n", f"注意力：{self.path}\n"))
+        write_line(say(f"attention: {self.path}", f"注意力：{self.path}"), sys.stderr)
 
 
 def _changes(arguments: argparse.Namespace, *, kind: str) -> list[str]:
@@ -205,8 +207,9 @@ def converse(translator: "Translator", decoding: "DecodingSettings | None" = Non
 
     pair = f"{translator.source_language} → {translator.target_language}"
     form = translator.form.label
-    sys.stderr.write(
-        say(f"{pair}. Type a sentence; an empty line ends. ({form})\n", f"{pair}。输入句子，空行结束。（{form}）\n")
+    write_line(
+        say(f"{pair}. Type a sentence; an empty line ends. ({form})", f"{pair}。输入句子，空行结束。（{form}）"),
+        sys.stderr,
     )
     number = 0
     while True:

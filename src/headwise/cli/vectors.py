@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
                 ]
                 sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
             else:
-                from headwise.cli.display import print_table
+                from headwise.cli.tables import print_table
 
                 headings = (say("list", "列表"), say("score", "分数"), say("used", "用到"), say("of", "总数"))
                 print_table(headings, [(one.name, f"{one.value:.1f}", str(one.used), str(one.total)) for one in scores])

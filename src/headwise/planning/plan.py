@@ -220,7 +220,7 @@ class Plan:
     def _scaling_table(self) -> Table:
         shared = say("the recipe's batch shared by all", "全体分担配方的一批")
         rows: Rows = [
-            (shared, str(self.refusal)) if self.together is None else self._scaling_row(shared, self.together),
+            (shared, *["–"] * 7) if self.together is None else self._scaling_row(shared, self.together),
             self._scaling_row(say("the recipe's batch on each", "每个设备各一批"), self.each),
         ]
         head = (

@@ -24,6 +24,7 @@ from headwise.storage import MANIFEST, publish_directory, read_json, read_manife
 from headwise.tasks.arguments import require_path
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.recipe import Recipe, write_recipe
+from headwise.tasks.result_rows import card_lines
 from headwise.text.choices import TokenizerPair, load_fitting_tokenizers
 from headwise.weights import check_shapes, load_weights, save_weights
 
@@ -130,16 +131,6 @@ def check_listed(manifest: Mapping[str, Any], path: Path) -> None:
             )
 
 
-def _card_lines(name: str, value: Any) -> list[str]:
-    """A plain result is one line; a scored set (valid, test) one for each metric, with its signature."""
-    if not isinstance(value, Mapping):
-        return [
-            f"{name.replace('_', ' ')}: {value:,}" if isinstance(value, int) else f"{name.replace('_', ' ')}: {value}"
-        ]
-    scores = [one for one in value.values() if isinstance(one, Mapping)]
-    return [f"{name} {one['name']}: {one['value']:.2f} (`{one['signature']}`)" for one in scores]
-
-
 def _describe_layers(recipe: Recipe) -> str:
     match recipe.model:
         case EncoderDecoderSettings(encoder=encoder, decoder=decoder):
@@ -151,13 +142,12 @@ def _describe_layers(recipe: Recipe) -> str:
 def model_card(recipe: Recipe, results: Mapping[str, Any]) -> str:
     """A README for the bundle: what it is, what it was trained on, what it scores, how to use it."""
     source, target = recipe.data.source, recipe.data.target
-    scores = "\n".join(f"- {line}" for name, value in results.items() for line in _card_lines(name, value))
     return f"""# Translator {source} → {target}
 
 Made by headwise {headwise.__version__}. Model: {recipe.model.kind}, width {recipe.model.dim}, {_describe_layers(recipe)}. The whole recipe is in `recipe.yaml`.
 
 ## Results
-{scores or "- none recorded"}
+{card_lines(results)}
 
 ## Use
 ```python

@@ -21,6 +21,7 @@ from headwise.tasks.bundle import KIND, check_listed, explain_task
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.recipe import AnyRecipe, write_recipe
+from headwise.tasks.result_rows import card_lines
 from headwise.text.choices import TokenizerPair, load_fitting_tokenizers
 from headwise.text.tokenizer import Tokenizer
 from headwise.weights import check_shapes, load_weights, save_weights
@@ -94,7 +95,6 @@ def load_label_bundle(directory: Path) -> LabelBundle:
 
 
 def _model_card(recipe: AnyRecipe, labels: tuple[str, ...], results: Mapping[str, Any]) -> str:
-    scores = "\n".join(f"- {name.replace('_', ' ')}: {_plain(value)}" for name, value in results.items())
     classes = f" Classes: {', '.join(labels)}." if labels else ""
     return f"""# {recipe.task.replace("_", " ").capitalize()}
 
@@ -102,14 +102,8 @@ Made by headwise {headwise.__version__}. Model: {recipe.model.kind}, width {geta
 is in `recipe.yaml`.
 
 ## Results
-{scores or "- none recorded"}
+{card_lines(results)}
 
 ## Limits
 It knows what its training text taught it, and was measured only on the data named above.
 """
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_plain(one)}" for name, one in value.items() if not isinstance(one, list))
-    return f"{value:,}" if isinstance(value, int | float) else str(value)

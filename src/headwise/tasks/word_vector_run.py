@@ -36,6 +36,7 @@ from headwise.tasks.bundle import WORD_VECTORS
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.recipe import write_recipe
+from headwise.tasks.result_rows import card_lines
 from headwise.tasks.training_cost import TrainingCost
 from headwise.tasks.word_vector_recipe import WordVectorRecipe
 from headwise.tasks.word_vectors import WordProgress, learn_word_vectors, read_text
@@ -208,12 +209,11 @@ def load_word_vectors(directory: str | Path) -> WordVectorBundle:
 
 def _card(space: VectorSpace, recipe: WordVectorRecipe | None, results: Mapping[str, Any]) -> str:
     made = "Imported" if recipe is None else f"Trained ({recipe.model.kind}, {recipe.model.output.kind})"
-    lines = "\n".join(f"- {name.replace('_', ' ')}: {value:,}" for name, value in results.items())
     return f"""# Word vectors
 
 {made} with headwise {headwise.__version__}: {len(space.words):,} words of {space.dim} numbers.
 
-{lines}
+{card_lines(results)}
 
 ```bash
 headwise nearest king --model DIR
