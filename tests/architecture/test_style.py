@@ -212,6 +212,7 @@ JUDGES = """
     text/pair.py
     text/vector_files.py models/ngram/arpa.py tasks/bundle.py tasks/bundle_directory.py tasks/files.py tasks/named_files.py
     tasks/recipe.py serving/door.py serving/keys.py serving/connections.py serving/addresses.py serving/forms.py cli/paths.py
+    cli/path_checks.py
 """
 
 
