@@ -9,7 +9,7 @@ import pytest
 from headwise.cli.tables import column_widths, print_columns, print_table
 from headwise.cli.wrapping import text_width
 
-HEADINGS = ("result", "value", "measured by")
+HEADINGS = ("result", "value", "details")
 ROWS = [
     ("test set, BLEU", "99.58", "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"),
     ("测试集 chrF2", "99.84", "其中未知词两个"),
@@ -35,16 +35,27 @@ def test_a_table_fits_and_breaks_no_word(columns: int, monkeypatch: pytest.Monke
     said = show(columns, monkeypatch)
     assert "│" in said
     assert max(map(text_width, said.splitlines())) <= columns
-    for word in ("smooth:exp|", "version:2.6.0", "measured", "BLEU", "99.58"):
+    for word in ("smooth:exp|", "version:2.6.0", "details", "BLEU", "99.58"):
         assert word in said
 
 
 def test_a_table_without_room_becomes_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
     said = show(32, monkeypatch)
     assert "│" not in said
-    assert "test set, BLEU\n  value: 99.58\n  measured by: nrefs:1|" in said
+    assert "test set, BLEU\n  value: 99.58\n  details: nrefs:1|" in said
     assert "number format\n  value: fp32\n测试集" not in said, "an empty cell has no line"
     assert max(map(text_width, said.splitlines())) <= 32
+
+
+def test_numbers_stand_on_the_right_and_sentences_on_the_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = Terminal()
+    monkeypatch.setattr(sys, "stdout", said)
+    monkeypatch.setenv("COLUMNS", "80")
+    print_table(
+        ("a", "b", "c"), [("x", "5 MiB", "22 predictions, 0 of them unknown"), ("y", "131,891 MiB (fits)", "7 labels")]
+    )
+    assert "│ x │              5 MiB │ 22 predictions, 0 of them unknown │" in said.getvalue()
+    assert "│ y │ 131,891 MiB (fits) │ 7 labels                          │" in said.getvalue()
 
 
 def test_headings_are_broken_before_cells() -> None:

@@ -188,7 +188,7 @@ def print_scores(result: "MeasuredScores") -> None:
 
 
 def print_summary(summary: "RunSummary") -> None:
-    print_table((say("result", "结果"), say("value", "值"), say("measured by", "说明")), result_rows(summary.results))
+    print_table((say("result", "结果"), say("value", "值"), say("details", "说明")), result_rows(summary.results))
     for note in summary.notes:
         write_line(f"{say('note', '注意')}{say(': ', '：')}{note}")
     if summary.model is not None:

@@ -122,9 +122,11 @@ def _sentence(scores: "Sequence[SentenceScore]", verdict: "Verdict") -> str:
         tied = say(" and ", " 与 ").join(score.text for score in scores if score.total == max(totals))
         return say(f"equally natural: {tied}", f"同样自然：{tied}")
     margin = totals[verdict.best] - sorted(totals)[-2]
-    times = f" ({_rounded(math.exp(margin))} ×)" if margin < 700 else ""
     best = scores[verdict.best].text
-    return say(f"more natural: {best}{times}", f"更自然：{best}{times}")
+    if margin >= 700:
+        return say(f"more natural: {best}", f"更自然：{best}")
+    times = _rounded(math.exp(margin))
+    return say(f"more natural: {best} ({times} times as likely)", f"更自然：{best}（可能性是其次的 {times} 倍）")
 
 
 def _why_no_verdict() -> str:
@@ -188,7 +190,7 @@ def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
         else:
             write_line(
                 say(
-                    f"perplexity {result.perplexity:.2f} over {result.num_predictions:,} predictions, {result.num_unknown:,} of "
+                    f"perplexity {result.perplexity:.2f} over {result.num_predictions:,} predictions, {result.num_unknown:,} of them "
                     "unknown words",
                     f"困惑度 {result.perplexity:.2f}，共 {result.num_predictions:,} 次预测，其中未知词 {result.num_unknown:,} 次",
                 )

@@ -12,7 +12,7 @@ from headwise.cli.wrapping import longest_part, pad, terminal_width, text_width,
 from headwise.language import say
 
 FIGURE = re.compile(r"$|[-+−–±<≤(]?\s?\d|–$")
-"""A cell that stands on the right of its column: a number, with or without its unit; nothing; a dash."""
+"""How a cell begins that stands on the right of its column."""
 Rows = Sequence[Sequence[str]]
 
 
@@ -57,16 +57,22 @@ def _print_boxed(headings: Sequence[str], rows: Rows, widths: Sequence[int]) -> 
     from rich.table import Table
 
     console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False, width=terminal_width())
-    # A row of several lines is told from the next by a rule between them.
-    is_broken = any(text_width(cell) > width for row in rows for cell, width in zip(row, widths, strict=True))
-    table = Table(box=HEAVY_HEAD, show_lines=is_broken)
+    # Where most rows take several lines, rules between them tell one from the next.
+    broken = [row for row in rows if any(text_width(cell) > width for cell, width in zip(row, widths, strict=True))]
+    table = Table(box=HEAVY_HEAD, show_lines=2 * len(broken) > len(rows))
     for number, heading in enumerate(headings):
-        is_figure = number > 0 and all(FIGURE.match(row[number]) for row in rows)
+        is_figure = number > 0 and all(_is_figure(row[number]) for row in rows)
         shown = "\n".join(wrap(heading, widths[number]))
         table.add_column(shown, justify="right" if is_figure else "left", width=widths[number], no_wrap=True)
     for row in rows:
         table.add_row(*("\n".join(wrap(cell, width)) for cell, width in zip(row, widths, strict=True)))
     console.print(table)
+
+
+def _is_figure(cell: str) -> bool:
+    """A number with or without a unit and a remark in brackets, nothing, or a dash; not a sentence that begins with a number."""
+    words = re.findall(r"[^\W\d_]+", re.sub(r"\(.*\)", "", cell))
+    return FIGURE.match(cell) is not None and len(words) <= 1
 
 
 def _print_list(headings: Sequence[str], rows: Rows) -> None:
