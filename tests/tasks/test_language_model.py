@@ -17,6 +17,7 @@ from headwise.tasks.language_model import LanguageModel, check_sentences, cut_ga
 from headwise.tasks.recipe import AnyRecipe, load_translation_recipe, recipe_from
 from headwise.tasks.running import check_run, train
 from headwise.tasks.spelling import score_pairs
+from headwise.tasks.word_vector_run import load_word_vectors
 from headwise.weights import read_tensors, write_tensors
 
 TEXT = ["the dog sleeps", "the cat sleeps", "the dog eats", "a cat eats the fish", "the fish sleeps"] * 3
@@ -207,6 +208,10 @@ def test_a_word_twice_is_enough(tmp_path: Path) -> None:
 
 
 def test_models_of_another_task_are_refused(run: Path) -> None:
+    with pytest.raises(
+        CheckpointError, match="is a language model, a model of word vectors is needed; use `headwise predict`"
+    ):
+        load_word_vectors(run)
     with pytest.raises(CheckpointError, match="is a language model, a translator is needed"):
         load_bundle(run)
     with pytest.raises(SettingsError, match="the recipe's task is language_modeling"):

@@ -61,10 +61,11 @@ def save_bundle(
 def load_bundle(directory: Path | str) -> Bundle:
     """A verified bundle, on the CPU and ready to translate."""
     path = find_bundle(require_path(directory, "directory", "runs/demo/model"))
+    task = task_of(path)
+    if task in COMMANDS and task != "translation":
+        raise explain_task(task, "a translator", "翻译模型", "pocket", path)
     check_listed(verify_directory(path, kind=KIND), path)
     data = read_settings_file(path / "recipe.yaml")
-    if data.get("task") in COMMANDS and data.get("task") != "translation":
-        raise explain_task(data.get("task"), "a translator", "翻译模型", "pocket", path)
     recipe = check_settings(Recipe, data, file=path / "recipe.yaml")
     tokenizers = load_fitting_tokenizers(path / "tokenizer", recipe.text)
     sizes = {"source_size": tokenizers.source.size, "target_size": tokenizers.target.size}

@@ -17,7 +17,7 @@ from headwise.errors import CheckpointError
 from headwise.models.labeller import Labeller, Pooling, build_labeller
 from headwise.settings import check_settings, read_settings_file
 from headwise.storage import publish_directory, read_json, verify_directory
-from headwise.tasks.bundle import KIND, check_listed, explain_task
+from headwise.tasks.bundle import KIND, check_listed, explain_task, task_of
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.recipe import AnyRecipe, write_recipe
@@ -73,11 +73,12 @@ def save_encoder_bundle(
 def load_label_bundle(directory: Path) -> LabelBundle:
     """A verified labeller, on the CPU and ready to answer."""
     path = find_bundle(directory, recipe="sst2")
+    task = task_of(path)
+    if task not in LABEL_TASKS:
+        raise explain_task(task, "a classifier or tagger", "分类或标注模型", "sst2", path)
     manifest = verify_directory(path, kind=KIND)
     check_listed(manifest, path)
     data = read_settings_file(path / "recipe.yaml")
-    if data.get("task") not in LABEL_TASKS:
-        raise explain_task(data.get("task"), "a classifier or tagger", "分类或标注模型", "sst2", path)
     recipe = check_settings(LabelRecipe, data, file=path / "recipe.yaml")
     tokenizer = load_fitting_tokenizers(path / "tokenizer", recipe.text).source
     labels = read_json(path / LABELS) if LABELS in manifest["files"] else None

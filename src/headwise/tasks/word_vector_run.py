@@ -27,12 +27,14 @@ from headwise.storage import (
     INCOMPLETE,
     publish_directory,
     read_json,
+    read_manifest,
     verify_directory,
     write_json,
     write_text,
 )
 from headwise.tasks.arguments import require_path
-from headwise.tasks.bundle import WORD_VECTORS
+from headwise.tasks.bundle import KIND as BUNDLE
+from headwise.tasks.bundle import WORD_VECTORS, explain_task, task_of
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.recipe import write_recipe
@@ -181,6 +183,8 @@ def save_word_vectors(
 def load_word_vectors(directory: str | Path) -> WordVectorBundle:
     """A verified bundle: the directory itself, or a run with one inside."""
     path = find_bundle(require_path(directory, "directory", "runs/words/model"), recipe="word-vectors")
+    if read_manifest(path)["kind"] == BUNDLE:
+        raise explain_task(task_of(path), "a model of word vectors", "词向量模型", "word-vectors", path)
     manifest = verify_directory(path, kind=WORD_VECTORS)
     tensors = read_tensors(path / VECTORS)
     entries = read_json(path / WORDS, max_bytes=MAX_WORDS_BYTES, max_items=2 * MAX_WORDS)
