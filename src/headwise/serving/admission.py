@@ -15,7 +15,7 @@ from fastapi import Request
 from starlette.types import Scope
 
 from headwise.serving.faults import Refusal
-from headwise.serving.state import Server
+from headwise.serving.server import Server
 
 BEARER = b"bearer "
 KEY_IN_BODY = frozenset({"/translate", "/detect"})

@@ -11,6 +11,7 @@ before it has read its model, is told (503). Tested: a real process, killed, lef
 import asyncio
 import json
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from time import monotonic
@@ -22,6 +23,7 @@ from headwise.child_processes import child_command
 from headwise.decoding.choices import DecodingSettings
 from headwise.errors import HeadwiseError
 from headwise.serving.held_files import HeldFiles
+from headwise.serving.load import Load
 from headwise.serving.orders import Order, Part
 from headwise.serving.search import Search, Sentence, write_down
 from headwise.serving.search_process import SearchProcess, start_process
@@ -48,6 +50,7 @@ class WorkerApart(Worker):
         words = str(held.bundle), precision, str(torch.get_num_threads()), held.manifest, json.dumps(held.descriptors)
         self._command = child_command("headwise.serving.searcher", *words)
         self._process: SearchProcess | None = None
+        self._apart = Load()
         self._orders: dict[int, Order] = {}
         self._unsent: dict[int, None] = {}
         """Orders that wait for room in the pipe, oldest first."""
@@ -64,8 +67,16 @@ class WorkerApart(Worker):
     def is_alive(self) -> bool:
         return super().is_alive and self._process is not None and self._process.is_answering
 
-    def can_move(self) -> bool:
-        return self._process is not None and self._process.is_moving
+    def is_ready_for(self, parts: Sequence[Part]) -> bool:
+        return self.is_alive if travels(parts) else super().is_alive
+
+    def load_of(self, parts: Sequence[Part]) -> Load:
+        """The process and the thread work beside each other."""
+        return self._apart if travels(parts) else self.load
+
+    @property
+    def seconds(self) -> float:
+        return max(self.load.seconds, self._apart.seconds)
 
     @property
     def num_waiting(self) -> int:
@@ -102,7 +113,7 @@ class WorkerApart(Worker):
             await self._ended.wait()
 
     def put(self, order: Order) -> None:
-        if not order.parts or not all(_can_travel(part) for part in order.parts):
+        if not travels(order.parts):
             super().put(order)
         elif self._is_closed or self._num_stillborn:
             order.fail(WorkerDied())
@@ -130,6 +141,7 @@ class WorkerApart(Worker):
         return {
             "order": number,
             "seconds": order.deadline - monotonic(),
+            "rank": order.rank - monotonic(),
             "settings": write_settings(search.settings),
             "sentences": [[one.ids, one.prefix, one.number] for one in sentences],
         }
@@ -159,7 +171,7 @@ class WorkerApart(Worker):
             return
         if "found" in frame:
             found = [write_down(self._translator, *one[:3], is_whole=one[3]) for one in frame["found"]]
-            order.deliver(order.parts[frame["place"]], tuple(found))
+            order.deliver(order.parts[frame["place"]], tuple(found), seconds=frame["seconds"])
         elif "error" in frame:
             order.fail(HeadwiseError(*frame["error"]))
         else:
@@ -198,9 +210,9 @@ class WorkerApart(Worker):
             self.bury()
 
 
-def _can_travel(part: Part) -> bool:
+def travels(parts: Sequence[Part]) -> bool:
     """Sentences do; functions and what is watched step by step stay here."""
-    return type(part.run) is Search and part.run.watch is None
+    return bool(parts) and all(type(part.run) is Search and part.run.watch is None for part in parts)
 
 
 @lru_cache(256)
