@@ -82,16 +82,13 @@ def test_from_a_recipe_to_the_commands(
     assert np.array_equal(loaded.space.vectors, made.space.vectors)
     assert loaded.recipe == settings
     assert loaded.counts is not None
-    with pytest.raises(
-        CheckpointError, match=r"have no probabilities.*a language model is needed; use `headwise nearest`"
+    for load, reason in (
+        (LanguageModel.load, "have no probabilities.*a language model"),
+        (load_bundle, "a translator"),
+        (load_label_bundle, "a classifier or tagger"),
     ):
-        LanguageModel.load(tmp_path / "run")
-    with pytest.raises(
-        CheckpointError, match="'word_vectors', a translator is needed; use `headwise nearest` with this one"
-    ):
-        load_bundle(tmp_path / "run")
-    with pytest.raises(CheckpointError, match="a classifier or tagger is needed; use `headwise nearest` with this one"):
-        load_label_bundle(tmp_path / "run")
+        with pytest.raises(CheckpointError, match=f"{reason} is needed; use `headwise nearest` with this one"):
+            load(tmp_path / "run")
     with pytest.raises(UsageError, match="exists already; word vectors are trained in one go"):
         train_word_vectors(settings, run=tmp_path / "run")
 
