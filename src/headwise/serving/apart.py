@@ -3,9 +3,9 @@
 The model's thread and the event loop are both Python: with a small model each waited for the other at every step. Here sentences go
 through a pipe to `searcher.py` and translations come back; the rest (traces, streams) stays with the thread of `worker.py`, and its
 copy of the weights. Queue, deadline and leaving are as before: who leaves is told to the process, which drops the row at its
-next step. A process that dies, or hangs and is killed
-(`search_process.py`), is started again and given what it had once more; whoever has seen two die, and everybody if one dies
-before it has read its model, is told (503). Tested: a real process, killed, left, closed.
+next step. A process that dies, or hangs and is killed (`search_process.py`), is started again and given what it had once more; whoever has seen two die, everybody if one dies
+before it has read its model, and whoever has spent half their time waiting for one to begin, is told (503).
+Tested: a real process, killed, stopped, left, closed.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ import torch
 from headwise.child_processes import child_command
 from headwise.decoding.choices import DecodingSettings
 from headwise.errors import HeadwiseError
+from headwise.serving.faults import Refusal
 from headwise.serving.held_files import HeldFiles
 from headwise.serving.load import Load
 from headwise.serving.orders import Order, Part
@@ -33,6 +34,8 @@ from headwise.tasks.translator import Translator
 AGAIN_SECONDS = 1.0
 """Between the death of a process and the birth of the next; twice as long after each that could not begin."""
 MAX_DOUBLINGS = 5
+START_SECONDS = 5
+"""After so long who came while a model was being loaded is told to come back."""
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +126,24 @@ class WorkerApart(Worker):
             self._orders[number] = order
             order.on_leave = lambda: self._leave(number)
             self._unsent[number] = None
+            self._bound_wait(number)
             self.on_room()
+
+    @property
+    def _has_begun(self) -> bool:
+        return self._process is not None and self._process.has_begun
+
+    def _bound_wait(self, number: int) -> None:
+        """Half of the time an order has left is for a process to begin; the other half is for the client to ask elsewhere."""
+        if not self._has_begun:
+            seconds = (self._orders[number].deadline - monotonic()) / 2
+            asyncio.get_running_loop().call_later(seconds, self._give_up_waiting, number)
+
+    def _give_up_waiting(self, number: int) -> None:
+        if number in self._orders and not self._has_begun:
+            order = self._orders[number]
+            self._leave(number)
+            order.fail(still_loading())
 
     def on_room(self) -> None:
         """Send what waits, while the pipe takes it and there is a process."""
@@ -192,6 +212,8 @@ class WorkerApart(Worker):
         self._orders = {} if give_up else {n: order for n, order in waiting.items() if n not in self._second_try}
         self._second_try = set(self._orders)
         self._unsent = dict.fromkeys(self._orders)
+        for number in self._orders:
+            self._bound_wait(number)
         for number in waiting.keys() - self._orders.keys():
             waiting[number].fail(
                 WorkerDied("the process that searches has ended; if it could say why, it did so above")
@@ -208,6 +230,12 @@ class WorkerApart(Worker):
             await self.open()
         except OSError:  # no memory or no files left, for the moment
             self.bury()
+
+
+def still_loading() -> Refusal:
+    """For whoever cannot wait until a model has been read."""
+    en, zh = "the model is being loaded; try again soon", "模型正在载入；请稍后再试"
+    return Refusal(503, "starting", en=en, zh=zh, retry_after=START_SECONDS)
 
 
 def travels(parts: Sequence[Part]) -> bool:

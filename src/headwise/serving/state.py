@@ -17,6 +17,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 
 from fastapi import Depends, Request
 
+from headwise.serving.apart import still_loading
 from headwise.serving.faults import Refusal
 from headwise.serving.leaving import Leaving
 from headwise.serving.load import LOOK_SECONDS, Accepted
@@ -27,9 +28,6 @@ from headwise.serving.server import Server
 from headwise.serving.worker import Worker, WorkerDied
 
 Result = TypeVar("Result")
-
-START_SECONDS = 5
-"""After so long who came while a model was being loaded is told to come back."""
 
 
 class Work(Protocol):
@@ -121,13 +119,7 @@ class ServerState:
         """Until it can begin; while its process is being started nobody knows when that will be."""
         while not worker.is_ready_for(parts):
             if time.monotonic() >= self.patience:
-                raise Refusal(
-                    503,
-                    "starting",
-                    en="the model is being loaded; try again soon",
-                    zh="模型正在载入；请稍后再试",
-                    retry_after=START_SECONDS,
-                )
+                raise still_loading()
             await asyncio.sleep(LOOK_SECONDS)
 
     async def deliver(
