@@ -34,7 +34,7 @@ from headwise.serving.slots import Slots
 
 HEAD_SECONDS = 10.0
 LINGER_SECONDS = 2.0
-"""A client that is still sending when it is refused gets so long to read why."""
+"""A client that is refused gets so long to send what it began and to read why."""
 GONE_SECONDS = 0.1
 """How often a client that has ended its side is looked for."""
 MAX_CHUNKS = 4_096
@@ -96,6 +96,7 @@ class Connection(HttpToolsProtocol):
             self.address = self.client[0]
         if not self.slots.enter(self):
             self.app = refuse_surplus
+            self.loop.call_later(LINGER_SECONDS, transport.close)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
