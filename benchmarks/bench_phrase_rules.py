@@ -44,7 +44,9 @@ def build_making(spelling: Spelling, forbidden: Sequence[str], required: Sequenc
     return run
 
 
-def build_translating(translator: Translator, settings: GreedySettings | BeamSettings, texts: Sequence[str]) -> Run:
+def build_translating(
+    translator: Translator, settings: GreedySettings | BeamSettings, texts: Sequence[str]
+) -> Run:
     def run() -> float:
         translator(texts, settings)
         return float(len(texts))
@@ -63,16 +65,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     spelling = Spelling.of(translator.tokenizers.target.surfaces())
     sets = {f"{count} forbidden": (words[:count], ()) for count in (10, 50, 200)}
     sets["20 forbidden, 8 required"] = (words[:20], REQUIRED)
-    making = [Contender(name, partial(build_making, spelling, *phrases)) for name, phrases in sets.items()]
+    making = [
+        Contender(name, partial(build_making, spelling, *phrases)) for name, phrases in sets.items()
+    ]
     bench.compare("making the rules", making, unit="set", baseline="10 forbidden")
     texts = [sentence.text("en") for sentence in sentences("test", num_texts)]
-    for name, plain in (("greedy", GreedySettings(max_length=20)), ("beam 4", BeamSettings(size=4, max_length=20))):
+    for name, plain in (
+        ("greedy", GreedySettings(max_length=20)),
+        ("beam 4", BeamSettings(size=4, max_length=20)),
+    ):
         ruled = plain.model_copy(update={"forbidden": words[:10]})
         contenders = [
             Contender("without rules", partial(build_translating, translator, plain, texts)),
             Contender("10 forbidden", partial(build_translating, translator, ruled, texts)),
         ]
-        bench.compare(f"{name}, {num_texts} sentences", contenders, unit="sentence", baseline="without rules")
+        bench.compare(
+            f"{name}, {num_texts} sentences", contenders, unit="sentence", baseline="without rules"
+        )
     bench.save()
 
 

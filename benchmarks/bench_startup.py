@@ -47,7 +47,9 @@ def make_bundle(directory: Path, size: Size) -> Path:
         },
     )
     examples = list(sentences("train", 2000))
-    tokenizers = learn_tokenizers(recipe.text, (s.text("en") for s in examples), (s.text("de") for s in examples))
+    tokenizers = learn_tokenizers(
+        recipe.text, (s.text("en") for s in examples), (s.text("de") for s in examples)
+    )
     model = build_model(
         recipe.model,
         source_size=tokenizers.source.size,
@@ -106,13 +108,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
             ("headwise --version", ["-m", "headwise", "--version"], bare),
             ("headwise --help", ["-m", "headwise", "--help"], bare),
             ("import torch", ["-c", "import torch"], with_torch),
-            ("translate a sentence", ["-m", "headwise", "translate", "--model", str(bundle)], with_torch),
+            (
+                "translate a sentence",
+                ["-m", "headwise", "translate", "--model", str(bundle)],
+                with_torch,
+            ),
         ]
         contenders = [
-            Contender(name, partial(build_run, command, given=SENTENCE, num_runs=options.runs), floor)
+            Contender(
+                name, partial(build_run, command, given=SENTENCE, num_runs=options.runs), floor
+            )
             for name, command, floor in commands
         ]
-        bench.compare("start-up of a process", contenders, unit="run", baseline=commands[0][0], processes=True)
+        bench.compare(
+            "start-up of a process", contenders, unit="run", baseline=commands[0][0], processes=True
+        )
     bench.save()
 
 

@@ -50,9 +50,13 @@ TOKENS = 4096
 GPU = torch.device("cuda")
 
 
-def train(supply: list[PackedBatch], compilation: Compilation, *, accumulation: int = 1) -> list[torch.Tensor]:
+def train(
+    supply: list[PackedBatch], compilation: Compilation, *, accumulation: int = 1
+) -> list[torch.Tensor]:
     """The weights after eight updates."""
-    settings = TrainingSettings.model_validate({"batch_tokens": TOKENS, "precision": "bf16", "compile": "on"})
+    settings = TrainingSettings.model_validate(
+        {"batch_tokens": TOKENS, "precision": "bf16", "compile": "on"}
+    )
     task = TranslationTask(build_ours(SIZE).to(GPU).train(accumulation == 1), 0.1)
     updater = Updater(task, settings, device=GPU, compilation=compilation)
     for step in range(1, 9):
@@ -75,7 +79,9 @@ def check_capture(supply: list[PackedBatch]) -> tuple[bool, str]:
         control, difference = count_different(first, again), count_different(first, recorded)
         good &= difference == 0 or control > 0
         name = f"{'compiled' if enabled else 'plain'} × {accumulation}"
-        numbers.append(f"{name}: {difference} tensors differ from the recorded run, {control} from a second plain one")
+        numbers.append(
+            f"{name}: {difference} tensors differ from the recorded run, {control} from a second plain one"
+        )
     return good, "; ".join(numbers)
 
 
@@ -109,7 +115,12 @@ def check_unrecorded(supply: list[PackedBatch]) -> tuple[bool, str]:
 def check_flex(supply: list[PackedBatch]) -> tuple[bool, str]:
     worst, kernels = (
         0.0,
-        (WindowAttention(16, 8), WindowAttention(40, 3), LongformerAttention(64), BigBirdAttention(16)),
+        (
+            WindowAttention(16, 8),
+            WindowAttention(40, 3),
+            LongformerAttention(64),
+            BigBirdAttention(16),
+        ),
     )
     for kernel, length, packed in itertools.product(kernels, (100, 300, 777, 1024), (False, True)):
         run = (torch.arange(length, device=GPU) // 67 + 1).expand(2, length)
@@ -118,8 +129,13 @@ def check_flex(supply: list[PackedBatch]) -> tuple[bool, str]:
         outputs = [replace(kernel, form=form)(*views, mask) for form in ("flex", "chunked")]
         slope = torch.randn_like(outputs[0])
         found = [(output, *torch.autograd.grad(output, views, slope)) for output in outputs]
-        worst = max(worst, *(float((a - b).detach().abs().max()) for a, b in zip(*found, strict=True)))
-    return worst < 1e-2, f"largest difference {worst:.1e} of outputs and gradients, four lengths, packed and not"
+        worst = max(
+            worst, *(float((a - b).detach().abs().max()) for a, b in zip(*found, strict=True))
+        )
+    return (
+        worst < 1e-2,
+        f"largest difference {worst:.1e} of outputs and gradients, four lengths, packed and not",
+    )
 
 
 def check_wide(supply: list[PackedBatch]) -> tuple[bool, str]:
@@ -137,7 +153,9 @@ def check_wide(supply: list[PackedBatch]) -> tuple[bool, str]:
             with torch.autocast(GPU.type, dtype=torch.bfloat16):
                 near = gradients_of(way, x, slope, mask)
             for key, value in exact.items():
-                found[f"{settings.kind} {name} {key}"] = float((near[key].double() - value).norm() / value.norm())
+                found[f"{settings.kind} {name} {key}"] = float(
+                    (near[key].double() - value).norm() / value.norm()
+                )
     worst = sorted(found, key=found.__getitem__, reverse=True)[:4]
     return found[worst[0]] < 0.03, ", ".join(f"{name} {found[name]:.1e}" for name in worst)
 
@@ -148,7 +166,11 @@ def gradients_of(
     """Of the input and of every weight but biases of keys, whose gradient is nothing but rounding."""
     x = x.clone().requires_grad_()
     module = getattr(layer, "_orig_mod", layer)
-    named = {name: weight for name, weight in module.named_parameters() if not name.endswith("key_value.bias")}
+    named = {
+        name: weight
+        for name, weight in module.named_parameters()
+        if not name.endswith("key_value.bias")
+    }
     output = layer(x, x, mask)
     slopes = torch.autograd.grad(output, [x, *named.values()], slope.to(output.dtype))
     return dict(zip(["input", *named], slopes, strict=True))
@@ -167,7 +189,9 @@ def check_compiled(supply: list[PackedBatch]) -> tuple[bool, str]:
 
 
 def check_linear_relu(supply: list[PackedBatch]) -> tuple[bool, str]:
-    x, weight, bias = (torch.randn(*shape, device=GPU) for shape in ((5000, 256), (1000, 256), (1000,)))
+    x, weight, bias = (
+        torch.randn(*shape, device=GPU) for shape in ((5000, 256), (1000, 256), (1000,))
+    )
     slope = torch.randn(5000, 1000, device=GPU)
     tensors = [tensor.bfloat16().requires_grad_() for tensor in (x, weight, bias)]
     exact = [tensor.detach().double().requires_grad_() for tensor in tensors]
@@ -193,7 +217,10 @@ def main() -> int:
         "linear_relu": check_linear_relu,
     }
     if unknown := set(sys.argv[1:]) - set(checks):
-        print(f"no such check: {', '.join(sorted(unknown))}; there are {', '.join(checks)}", file=sys.stderr)
+        print(
+            f"no such check: {', '.join(sorted(unknown))}; there are {', '.join(checks)}",
+            file=sys.stderr,
+        )
         return 2
     failed = 0
     for name in sys.argv[1:] or checks:

@@ -19,14 +19,19 @@ def main() -> None:
         request = json.loads(line)
         kind = request["type"]
         if kind not in translators:
-            translators[kind] = ctranslate2.Translator(f"{directory}/{kind}", compute_type=kind, intra_threads=threads)
+            translators[kind] = ctranslate2.Translator(
+                f"{directory}/{kind}", compute_type=kind, intra_threads=threads
+            )
         results = translators[kind].translate_batch(
             [list(map(str, source)) for source in request["sources"]],
             beam_size=request["beam"],
             max_decoding_length=request["new_tokens"],
             max_batch_size=0,
         )
-        print(json.dumps([[int(token) for token in result.hypotheses[0]] for result in results]), flush=True)
+        print(
+            json.dumps([[int(token) for token in result.hypotheses[0]] for result in results]),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

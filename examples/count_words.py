@@ -14,7 +14,9 @@ for order in (1, 2, 3):
     counts = count_ngrams(stream, order=order, vocabulary=tokenizer.size)
     for smoothing in (AddK(), KneserNey()):
         model = LanguageModel(tokenizer, NgramModel(estimate(counts, smoothing)))
-        valid = model.score_text(sentence.text("en") for sentence in sentences("valid", 200, seed=0))
+        valid = model.score_text(
+            sentence.text("en") for sentence in sentences("valid", 200, seed=0)
+        )
         print(f"order {order}, {smoothing.kind}: perplexity {valid.perplexity:.1f}")
 
 right, wrong = model.score(["The dog is old.", "Dog the old. is"])

@@ -22,4 +22,8 @@ recipe = WordVectorRecipe(
 stream = read_words(sentences, min_count=1)
 space = VectorSpace(stream.words, learn_word_vectors(stream, recipe).inputs.numpy())
 for word in ("dog", "saw"):
-    print(word, "is near", *(f"{near.word} {near.cosine:.2f}" for near in space.nearest(word, num_words=4)))
+    print(
+        word,
+        "is near",
+        *(f"{near.word} {near.cosine:.2f}" for near in space.nearest(word, num_words=4)),
+    )

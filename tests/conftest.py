@@ -13,7 +13,8 @@ from typing import Any
 from jaxtyping import install_import_hook
 
 install_import_hook(
-    ["headwise.attention", "headwise.positions", "headwise.blocks", "headwise.models"], "beartype.beartype"
+    ["headwise.attention", "headwise.positions", "headwise.blocks", "headwise.models"],
+    "beartype.beartype",
 )
 
 import pytest  # noqa: E402
@@ -49,7 +50,9 @@ def generator(request: pytest.FixtureRequest) -> torch.Generator:
 
 
 @pytest.fixture(autouse=True)
-def _settled_surroundings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _settled_surroundings(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     """Layers of torch draw their first weights from the global seed; messages follow the locale. Both are fixed."""
     torch.manual_seed(seed_from(request.node.nodeid))
     monkeypatch.setenv("LC_ALL", "C.UTF-8")

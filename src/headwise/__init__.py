@@ -13,7 +13,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Labeller", "LanguageModel", "Recipe", "Translation", "Translator", "__version__", "load_recipe", "train"]
+__all__ = [
+    "Labeller",
+    "LanguageModel",
+    "Recipe",
+    "Translation",
+    "Translator",
+    "__version__",
+    "load_recipe",
+    "train",
+]
 
 if TYPE_CHECKING:
     from headwise.tasks.labeller import Labeller
@@ -36,5 +45,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'headwise' has no attribute {name!r}; it offers {', '.join(__all__)}")
+        raise AttributeError(
+            f"module 'headwise' has no attribute {name!r}; it offers {', '.join(__all__)}"
+        )
     return getattr(import_module(f"headwise.tasks.{_HOMES[name]}"), name)

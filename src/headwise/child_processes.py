@@ -32,7 +32,15 @@ _lock = threading.Lock()
 
 def child_command(module: str, *arguments: str) -> list[str]:
     """The command that runs a module of ours as a program, in the Python that runs now."""
-    return [sys.executable, "-P", "-m", "headwise.child_processes", str(_open_lifeline()), module, *arguments]
+    return [
+        sys.executable,
+        "-P",
+        "-m",
+        "headwise.child_processes",
+        str(_open_lifeline()),
+        module,
+        *arguments,
+    ]
 
 
 def child_options(*, files: Sequence[int] = ()) -> dict[str, Any]:
@@ -40,14 +48,21 @@ def child_options(*, files: Sequence[int] = ()) -> dict[str, Any]:
 
     A session of its own: Ctrl-C in the terminal reaches the parent alone, which decides what its children do.
     """
-    return {"env": _environment(), "pass_fds": (_open_lifeline(), *files), "start_new_session": True}
+    return {
+        "env": _environment(),
+        "pass_fds": (_open_lifeline(), *files),
+        "start_new_session": True,
+    }
 
 
 def _environment() -> dict[str, str]:
     """Ours, with the package that runs now, installed or not, first; and without the working directory."""
     package = str(Path(__file__).resolve().parents[1])
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    return os.environ | {"PYTHONPATH": os.pathsep.join([package, *filter(None, given)]), "PYTHONUTF8": "1"}
+    return os.environ | {
+        "PYTHONPATH": os.pathsep.join([package, *filter(None, given)]),
+        "PYTHONUTF8": "1",
+    }
 
 
 def _open_lifeline() -> int:
@@ -78,7 +93,9 @@ def main(arguments: Sequence[str]) -> None:
     """The beginning of a child: watch the parent, then be the module that was asked for."""
     lifeline, module, *rest = arguments
     os.set_inheritable(int(lifeline), False)  # noqa: FBT003 - as the library has it
-    threading.Thread(target=_end_with_parent, args=[int(lifeline)], name="headwise-parent", daemon=True).start()
+    threading.Thread(
+        target=_end_with_parent, args=[int(lifeline)], name="headwise-parent", daemon=True
+    ).start()
     sys.argv = [module, *rest]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

@@ -94,7 +94,10 @@ def run_demo(pair: str, *, run: Path | str, fresh: bool, quick: bool, events: Ev
     overrides = [f"data.source={source}", f"data.target={target}"]
     recipe = load_translation_recipe("pocket", overrides)
     if quick:
-        short = [f"training.steps={max(1, recipe.training.steps // 10)}", "training.schedule.warmup=20"]
+        short = [
+            f"training.steps={max(1, recipe.training.steps // 10)}",
+            "training.schedule.warmup=20",
+        ]
         recipe = load_translation_recipe("pocket", [*overrides, *short])
     held = (directory / "recipe.yaml").exists()
     if fresh and held:
@@ -160,9 +163,14 @@ def _remove_run(directory: Path) -> None:
 
 def _show(translator: Translator, directory: Path, events: Events) -> DemoResult:
     events.note(say("measuring on sentences it never saw …", "在未见过的句子上评测……"))
-    labels = {"test": say("test sentences", "测试句"), "unseen": say("unseen combinations", "未见组合")}
+    labels = {
+        "test": say("test sentences", "测试句"),
+        "unseen": say("unseen combinations", "未见组合"),
+    }
     test, unseen = (
-        measure_pocket(translator, split, count=NUM_TEST_SENTENCES, progress=partial(events.count, label))
+        measure_pocket(
+            translator, split, count=NUM_TEST_SENTENCES, progress=partial(events.count, label)
+        )
         for split, label in labels.items()
     )
     alignment = measure_alignment(translator, count=NUM_ALIGNED_SENTENCES)[0]
@@ -175,7 +183,9 @@ def _show(translator: Translator, directory: Path, events: Events) -> DemoResult
         test,
         unseen,
         alignment,
-        scale_alignment(translator.source_language, translator.target_language, count=NUM_ALIGNED_SENTENCES),
+        scale_alignment(
+            translator.source_language, translator.target_language, count=NUM_ALIGNED_SENTENCES
+        ),
         show_translations(translator),
         pictures,
     )
@@ -202,7 +212,9 @@ def draw_pictures(translator: Translator, directory: Path) -> tuple[Path, ...]:
     texts = [one.text(source) for one in NOTES_EXAMPLES]
     texts += [sentence("test", number).text(source) for number in SHOWN_TEST_SENTENCES]
     traces = [trace_translation(translator, text) for text in texts]
-    paths = [directory / name for name in ("cross-attention.png", "self-attention.png", "heads.png")]
+    paths = [
+        directory / name for name in ("cross-attention.png", "self-attention.png", "heads.png")
+    ]
     draw_heat_map(traces[0], paths[0], kind="cross")
     draw_heat_map(traces[0], paths[1], kind="encoder_self")
     draw_grid(traces[0], paths[2], kind="cross")

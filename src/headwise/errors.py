@@ -9,7 +9,9 @@ from pathlib import Path
 
 from headwise.language import say
 
-_MEMORY = re.compile(r"can't allocate memory|not enough memory|out of memory|bad_alloc|Cannot allocate memory")
+_MEMORY = re.compile(
+    r"can't allocate memory|not enough memory|out of memory|bad_alloc|Cannot allocate memory"
+)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -22,12 +24,20 @@ class HeadwiseError(Exception):
 
     exit_status = 1
 
-    def __init__(self, en: str, zh: str, *, file: Path | str | None = None, line: int | None = None) -> None:
+    def __init__(
+        self, en: str, zh: str, *, file: Path | str | None = None, line: int | None = None
+    ) -> None:
         self.en, self.zh, self.file, self.line = en, zh, file, line
         super().__init__(en)
 
     def __str__(self) -> str:
-        place = "" if self.file is None else f"{self.file}: " if self.line is None else f"{self.file}:{self.line}: "
+        place = (
+            ""
+            if self.file is None
+            else f"{self.file}: "
+            if self.line is None
+            else f"{self.file}:{self.line}: "
+        )
         return place + say(self.en, self.zh)
 
 

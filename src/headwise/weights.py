@@ -67,21 +67,32 @@ def check_shapes(module: nn.Module, path: Path) -> None:
             found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 - no mapping
     except (OSError, SafetensorError) as error:
         raise _damaged(path, error) from error
-    differences = [name for name in sorted(expected.keys() | found.keys()) if expected.get(name) != found.get(name)]
+    differences = [
+        name
+        for name in sorted(expected.keys() | found.keys())
+        if expected.get(name) != found.get(name)
+    ]
     if differences:
-        raise _unfit(path, [f"{name}: {found.get(name)} instead of {expected.get(name)}" for name in differences])
+        raise _unfit(
+            path,
+            [f"{name}: {found.get(name)} instead of {expected.get(name)}" for name in differences],
+        )
 
 
 def write_tensors(path: Path, tensors: Weights) -> None:
     path.touch()
     permissions = path.stat().st_mode
     try:
-        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path)
+        save_file(
+            {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path
+        )
     except SafetensorError as error:
         # safetensors hides the system's error in a text; a full disk must be known as one.
         number = errno.ENOSPC if "os error 28" in str(error) else errno.EIO
         raise OSError(number, os.strerror(number), str(path)) from error
-    path.chmod(permissions)  # safetensors lets nobody but the owner read; a model may be shared like any other file
+    path.chmod(
+        permissions
+    )  # safetensors lets nobody but the owner read; a model may be shared like any other file
 
 
 def read_tensors(path: Path, *, lowest: float = -sys.float_info.max) -> dict[str, Tensor]:
@@ -122,7 +133,11 @@ def _is_finite(tensor: Tensor, lowest: float) -> bool:
 def _check_header(path: Path) -> None:
     with path.open("rb") as file:
         header_bytes = int.from_bytes(file.read(8), "little")
-        header = file.read(header_bytes) if header_bytes <= min(MAX_HEADER_BYTES, path.stat().st_size) else b""
+        header = (
+            file.read(header_bytes)
+            if header_bytes <= min(MAX_HEADER_BYTES, path.stat().st_size)
+            else b""
+        )
     # Commas bound what the parser will make: each tensor, number of a shape and remark takes one.
     if not header.startswith(b"{") or header.count(b",") > MAX_HEADER_ENTRIES:
         raise CheckpointError(
@@ -137,12 +152,16 @@ def _damaged(path: Path, error: Exception) -> CheckpointError:
     if isinstance(error, OSError):
         en, zh = f"cannot be read ({error.strerror})", f"无法读取（{error.strerror}）"
     return CheckpointError(
-        f"{en}; use another copy or an earlier checkpoint", f"{zh}；请用其他副本或更早的检查点", file=path
+        f"{en}; use another copy or an earlier checkpoint",
+        f"{zh}；请用其他副本或更早的检查点",
+        file=path,
     )
 
 
 def _unfit(path: Path | str | None, differences: list[str]) -> CheckpointError:
-    listed = "; ".join(differences[:12]) + (f"; and {len(differences) - 12} more" if len(differences) > 12 else "")
+    listed = "; ".join(differences[:12]) + (
+        f"; and {len(differences) - 12} more" if len(differences) > 12 else ""
+    )
     return CheckpointError(
         f"does not fit this model ({listed}); use the recipe it was trained with",
         f"与此模型不符（{listed}）；请使用训练时的配方",

@@ -53,16 +53,23 @@ def test_equals_transformers_given_its_random_blocks() -> None:
     peer = BigBirdBlockSparseAttention(config, seed=7).double().train()
     found: list[list[np.ndarray]] = []
     draw = peer._bigbird_block_rand_mask_with_head
-    peer._bigbird_block_rand_mask_with_head = lambda **given: found.append(draw(**given)) or found[-1]
+    peer._bigbird_block_rand_mask_with_head = lambda **given: (
+        found.append(draw(**given)) or found[-1]
+    )
     for number, parameter in enumerate(peer.parameters()):
         parameter.data.normal_(0, 0.3, generator=torch_generator("bigbird", number))
-    x = torch.randn(BATCH, TIME, HEADS * HEAD_DIM, generator=torch_generator("x"), dtype=torch.float64)
+    x = torch.randn(
+        BATCH, TIME, HEADS * HEAD_DIM, generator=torch_generator("x"), dtype=torch.float64
+    )
     real = torch.arange(TIME) < torch.tensor([[TIME], [TIME - 7]])
-    blocked, band, rows, columns = BigBirdModel.create_masks_for_block_sparse_attn(real.double(), BLOCK)
+    blocked, band, rows, columns = BigBirdModel.create_masks_for_block_sparse_attn(
+        real.double(), BLOCK
+    )
     with own_state_of_numpy():
         expected = peer(x, band, rows, columns, blocked, blocked)[0]
     q, k, v = (
-        layer(x).unflatten(-1, (HEADS, HEAD_DIM)).transpose(1, 2) for layer in (peer.query, peer.key, peer.value)
+        layer(x).unflatten(-1, (HEADS, HEAD_DIM)).transpose(1, 2)
+        for layer in (peer.query, peer.key, peer.value)
     )
     for head, middle in enumerate(found[0]):
         nothing = (-1,) * RANDOM  # the first and the last block look everywhere anyway
@@ -79,7 +86,9 @@ def test_equals_transformers_given_its_random_blocks() -> None:
 def test_random_blocks_are_new_ones_and_as_many_as_there_are(count: int) -> None:
     kernel = BigBirdAttention(num_random_blocks=3)
     block = torch.arange(count)
-    for number, row in enumerate(kernel.random_blocks(block, torch.full_like(block, count)).tolist()):
+    for number, row in enumerate(
+        kernel.random_blocks(block, torch.full_like(block, count)).tolist()
+    ):
         chosen = [one for one in row if one >= 0]
         others = {one for one in range(1, count - 1) if abs(one - number) > 1}
         assert set(chosen) <= others
@@ -90,7 +99,9 @@ def test_random_blocks_are_spread_evenly_and_always_the_same() -> None:
     kernel, count = BigBirdAttention(num_random_blocks=3), 1023
     block = torch.arange(count)
     chosen = kernel.random_blocks(block, torch.full_like(block, count))
-    assert chosen.equal(BigBirdAttention(num_random_blocks=3).random_blocks(block, torch.full_like(block, count)))
+    assert chosen.equal(
+        BigBirdAttention(num_random_blocks=3).random_blocks(block, torch.full_like(block, count))
+    )
     thirds = torch.histc(chosen.float(), bins=10, min=0, max=count) / chosen.numel()
     assert (thirds - 0.1).abs().max() < 0.03
     hits = torch.bincount(chosen.flatten(), minlength=count)
@@ -101,7 +112,10 @@ def test_random_blocks_are_spread_evenly_and_always_the_same() -> None:
 def test_only_an_encoder_has_it(role: str) -> None:
     with pytest.raises(SettingsError, match=r"kind=bigbird.*kind=fused there"):
         build_attention(BigBird(), dim=6, num_heads=2, dropout_rate=0.0, role=role)  # type: ignore[arg-type]
-    assert build_attention(BigBird(), dim=6, num_heads=2, dropout_rate=0.0, role="encoder").kernel == BigBirdAttention()
+    assert (
+        build_attention(BigBird(), dim=6, num_heads=2, dropout_rate=0.0, role="encoder").kernel
+        == BigBirdAttention()
+    )
 
 
 def test_random_blocks_are_the_same_in_the_whole_numbers_of_a_gpu() -> None:

@@ -17,7 +17,9 @@ def make(role: str = "encoder", **settings) -> MultiHeadAttention:
 
 
 def kernel_only(layer: MultiHeadAttention, length: int, *, is_causal: bool = False) -> int:
-    linear = sum(2 * part.weight.numel() for part in layer.modules() if isinstance(part, torch.nn.Linear))
+    linear = sum(
+        2 * part.weight.numel() for part in layer.modules() if isinstance(part, torch.nn.Linear)
+    )
     return count_products(layer, length, is_causal=is_causal) - length * linear
 
 
@@ -50,7 +52,10 @@ def test_a_window_fetches_blocks() -> None:
     # Blocks of 16 queries; 10 before and 10 after them reach into ceil(20 / 16) + 1 = 3 blocks of keys. 100 tokens are 7 blocks.
     assert kernel_only(make(kind="window", left=10, right=10), 100) == 7 * 4 * 16 * 48 * DIM
     # Causally only the 10 before: two blocks.
-    assert kernel_only(make("decoder", kind="window", left=10, right=10), 100, is_causal=True) == 7 * 4 * 16 * 32 * DIM
+    assert (
+        kernel_only(make("decoder", kind="window", left=10, right=10), 100, is_causal=True)
+        == 7 * 4 * 16 * 32 * DIM
+    )
     # Rows no longer than that are looked at whole.
     assert kernel_only(make(kind="window", left=10, right=10), 32) == 4 * 32 * 32 * DIM
 
@@ -60,7 +65,9 @@ def test_longformer_also_pays_for_global_tokens() -> None:
     # and one may reach into it from before, filled up to 24. The second set of projections is linear and counted apart.
     near, far = 7 * 4 * 16 * (48 + 8) * DIM, 7 * 4 * 24 * 16 * DIM
     assert kernel_only(make(kind="longformer", width=20), 100) == near + far
-    assert kernel_only(make(kind="longformer", width=20, num_global=0), 100) == 7 * 4 * 16 * 48 * DIM
+    assert (
+        kernel_only(make(kind="longformer", width=20, num_global=0), 100) == 7 * 4 * 16 * 48 * DIM
+    )
 
 
 def test_bigbird_also_pays_for_global_and_random_blocks() -> None:
@@ -95,7 +102,9 @@ def test_reformer_hashes_and_looks_into_three_blocks_in_every_round() -> None:
     looking = 2 * 20 * 4 * 5 * 15 * DIM
     assert kernel_only(layer, 100) == hashing + looking
     causal = kernel_only(
-        make("decoder", kind="reformer", num_buckets=8, num_rounds=2, bucket_size=5), 100, is_causal=True
+        make("decoder", kind="reformer", num_buckets=8, num_rounds=2, bucket_size=5),
+        100,
+        is_causal=True,
     )
     assert causal == hashing + looking * 2 // 3
 

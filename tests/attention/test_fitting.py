@@ -31,22 +31,39 @@ def test_what_fits_is_built_and_the_rest_refused(kernel: str) -> None:
             build(kernel, position)
             continue
         with pytest.raises(
-            UsageError, match=f"position.kind={position} (adds|marks) .* attention.kind={kernel} cannot take; use"
+            UsageError,
+            match=f"position.kind={position} (adds|marks) .* attention.kind={kernel} cannot take; use",
         ):
             build(kernel, position)
 
 
 def test_exchanged_scores_are_told_to_be_left_as_they_are() -> None:
     attention = {"kind": "full", "score": {"kind": "additive"}}
-    data = {"dim": 8, "encoder": {"layers": 1, "heads": 2, "attention": attention}, "position": {"kind": "relative"}}
+    data = {
+        "dim": 8,
+        "encoder": {"layers": 1, "heads": 2, "attention": attention},
+        "position": {"kind": "relative"},
+    }
     settings = check_settings(EncoderDecoderSettings, data)
-    with pytest.raises(UsageError, match=r"leave attention\.score and attention\.weights as they are by default"):
+    with pytest.raises(
+        UsageError, match=r"leave attention\.score and attention\.weights as they are by default"
+    ):
         build_model(settings, source_size=11, target_size=11, generator=None)
 
 
 def test_a_refusal_names_every_kernel_that_takes_it() -> None:
     """The kernels in the message are those that can be built in an encoder, neither more nor fewer."""
-    kinds = ("full", "fused", "window", "longformer", "bigbird", "linear", "performer", "linformer", "reformer")
+    kinds = (
+        "full",
+        "fused",
+        "window",
+        "longformer",
+        "bigbird",
+        "linear",
+        "performer",
+        "linformer",
+        "reformer",
+    )
     for position, refused_by in (
         ("alibi", "linear"),
         ("t5", "linformer"),

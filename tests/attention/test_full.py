@@ -26,13 +26,18 @@ def test_two_keys_worked_by_hand() -> None:
 
 def test_equals_torch(generator: torch.Generator) -> None:
     q, k, v = (torch.randn(2, 3, 5, 7, generator=generator) for _ in range(3))
-    torch.testing.assert_close(FullAttention()(q, k, v, Mask()), F.scaled_dot_product_attention(q, k, v))
+    torch.testing.assert_close(
+        FullAttention()(q, k, v, Mask()), F.scaled_dot_product_attention(q, k, v)
+    )
     expected = F.scaled_dot_product_attention(q, k, v, is_causal=True)
     torch.testing.assert_close(FullAttention()(q, k, v, causal()), expected)
 
 
 def test_weights_sum_to_one_or_to_zero(generator: torch.Generator) -> None:
-    q, k = torch.randn(2, 3, 5, 7, generator=generator), torch.randn(2, 3, 11, 7, generator=generator)
+    q, k = (
+        torch.randn(2, 3, 5, 7, generator=generator),
+        torch.randn(2, 3, 11, 7, generator=generator),
+    )
     allowed = torch.rand(2, 1, 5, 11, generator=generator) < 0.3
     allowed[1, 0, 2] = False
     weights = attention_weights(q, k, explicit(allowed))
@@ -46,7 +51,9 @@ def test_softmax_is_that_of_the_visible_keys_alone(generator: torch.Generator) -
     visible = torch.tensor([0, 2, 3, 6])
     allowed = torch.zeros(1, 1, 1, 7, dtype=torch.bool)
     allowed[..., visible] = True
-    torch.testing.assert_close(masked_softmax(scores, allowed)[..., visible], scores[..., visible].softmax(-1))
+    torch.testing.assert_close(
+        masked_softmax(scores, allowed)[..., visible], scores[..., visible].softmax(-1)
+    )
     assert masked_softmax(scores, None).equal(scores.softmax(-1))
 
 

@@ -21,7 +21,9 @@ def test_structure_the_kernel_knows_builds_no_table() -> None:
 
 def test_a_plain_causal_mask_takes_torchs_causal_path(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    monkeypatch.setattr(F, "scaled_dot_product_attention", lambda q, k, v, **options: calls.append(options) or q)
+    monkeypatch.setattr(
+        F, "scaled_dot_product_attention", lambda q, k, v, **options: calls.append(options) or q
+    )
     q = torch.zeros(1, 1, 3, 5)
     FusedAttention()(q, q, q, causal())
     FusedAttention()(q, q, q, everything())

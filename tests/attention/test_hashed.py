@@ -52,7 +52,10 @@ def test_buckets_are_those_of_transformers() -> None:
 @pytest.mark.parametrize("mask", [Mask(), causal()])
 def test_gradients_hold_away_from_the_borders_of_buckets(mask: Mask) -> None:
     kernel = HashedAttention(5, num_buckets=2, num_rounds=2, window=2)
-    q, v = (torch.randn(1, 1, 7, 5, generator=torch_generator(name), dtype=torch.float64) for name in "qv")
+    q, v = (
+        torch.randn(1, 1, 7, 5, generator=torch_generator(name), dtype=torch.float64)
+        for name in "qv"
+    )
     leaves = [q.requires_grad_(), v.requires_grad_()]
     assert torch.autograd.gradcheck(lambda q, v: kernel(q, q, v, mask), leaves)
 
@@ -68,21 +71,28 @@ def test_rounds_join_to_one_softmax_over_all_keys_met() -> None:
 
 def test_more_buckets_than_tokens_leave_everyone_to_himself() -> None:
     q, v = (torch.randn(1, 1, 3, 64, generator=torch_generator(name)) for name in "qv")
-    assert torch.allclose(HashedAttention(64, num_buckets=4096, num_rounds=1, window=2)(q, q, v, Mask()), v)
+    assert torch.allclose(
+        HashedAttention(64, num_buckets=4096, num_rounds=1, window=2)(q, q, v, Mask()), v
+    )
 
 
 def test_a_bucket_size_beyond_the_row_costs_no_more_than_the_row() -> None:
     """65,536 places to either side would be four billion scores a block."""
     q, v = (torch.randn(1, 1, 31, 8, generator=torch_generator(name)) for name in "qv")
     outputs = [
-        HashedAttention(8, num_buckets=2, num_rounds=2, window=window)(q, q, v, Mask()) for window in (31, 65536)
+        HashedAttention(8, num_buckets=2, num_rounds=2, window=window)(q, q, v, Mask())
+        for window in (31, 65536)
     ]
     torch.testing.assert_close(*outputs)
 
 
 def test_in_a_decoder_steps_equal_the_whole() -> None:
     layer = build_attention(
-        Reformer(num_buckets=2, num_rounds=2, bucket_size=3), dim=12, num_heads=3, dropout_rate=0.0, role="decoder"
+        Reformer(num_buckets=2, num_rounds=2, bucket_size=3),
+        dim=12,
+        num_heads=3,
+        dropout_rate=0.0,
+        role="decoder",
     )
     x = torch.randn(2, 13, 12, generator=torch_generator("decoder"))
     cache = layer.make_cache(max_length=13, num_rows=2, like=x)
@@ -105,4 +115,6 @@ def test_long_keys_are_cut_to_length_one_in_float16_too() -> None:
     kernel = HashedAttention(16, num_buckets=2, num_rounds=2, window=13)
     precise = kernel(q.double(), q.double(), v.double(), Mask())
     torch.testing.assert_close(kernel(q, q, v, Mask()).double(), precise, atol=2e-3, rtol=2e-3)
-    torch.testing.assert_close((kernel.weights(q, q, Mask()) @ v).double(), precise, atol=2e-3, rtol=2e-3)
+    torch.testing.assert_close(
+        (kernel.weights(q, q, Mask()) @ v).double(), precise, atol=2e-3, rtol=2e-3
+    )

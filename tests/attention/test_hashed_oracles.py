@@ -25,7 +25,8 @@ def _draw(*shape: int, name: str) -> Tensor:
 
 def _bucket(vector: Sequence[float], rotation: Sequence[Sequence[float]]) -> int:
     turned = [
-        sum(x * row[column] for x, row in zip(vector, rotation, strict=True)) for column in range(len(rotation[0]))
+        sum(x * row[column] for x, row in zip(vector, rotation, strict=True))
+        for column in range(len(rotation[0]))
     ]
     both = turned + [-number for number in turned]
     return both.index(max(both))
@@ -47,8 +48,14 @@ def _attend_by_loops(
         bucket = [_bucket(vector, rotation) for vector in q]
         rounds.append([])
         for i in everyone:
-            likes = [j for j in everyone if sentence[j] == sentence[i] != 0 and bucket[j] == bucket[i]]
-            near = likes[max(0, likes.index(i) - window) : likes.index(i) + window + 1] if likes else []
+            likes = [
+                j for j in everyone if sentence[j] == sentence[i] != 0 and bucket[j] == bucket[i]
+            ]
+            near = (
+                likes[max(0, likes.index(i) - window) : likes.index(i) + window + 1]
+                if likes
+                else []
+            )
             rounds[-1].append([j for j in near if j <= i or not is_causal])
     outputs = []
     for i in everyone:
@@ -61,12 +68,21 @@ def _attend_by_loops(
             power = {}
             for j in met:
                 length = math.sqrt(sum(x * x for x in q[j]))
-                score = -1e5 if j == i else sum(a * b for a, b in zip(q[i], q[j], strict=True)) / length / root
+                score = (
+                    -1e5
+                    if j == i
+                    else sum(a * b for a, b in zip(q[i], q[j], strict=True)) / length / root
+                )
                 power[j] = score - math.log(sum(j in other[i] for other in rounds))
             most = max(power.values())
             sums.append(most + math.log(sum(math.exp(one - most) for one in power.values())))
             shares = {j: math.exp(one - sums[-1]) for j, one in power.items()}
-            mixtures.append([sum(share * v[j][column] for j, share in shares.items()) for column in range(len(v[0]))])
+            mixtures.append(
+                [
+                    sum(share * v[j][column] for j, share in shares.items())
+                    for column in range(len(v[0]))
+                ]
+            )
         whole = max(sums) + math.log(sum(math.exp(one - max(sums)) for one in sums))
         parts = [math.exp(one - whole) for one in sums]
         outputs.append(
@@ -83,14 +99,18 @@ ONE, PACKED = [1] * 31, [1] * 11 + [2] + [3] * 15 + [0] * 4
 
 @pytest.mark.parametrize("sentence", [ONE, PACKED], ids=["one", "packed"])
 @pytest.mark.parametrize("is_causal", [False, True])
-@pytest.mark.parametrize(("num_buckets", "num_rounds", "window"), [(2, 1, 3), (4, 5, 2), (6, 3, 40), (64, 2, 1)])
+@pytest.mark.parametrize(
+    ("num_buckets", "num_rounds", "window"), [(2, 1, 3), (4, 5, 2), (6, 3, 40), (64, 2, 1)]
+)
 def test_outputs_are_those_of_the_equations(
     num_buckets: int, num_rounds: int, window: int, is_causal: bool, sentence: list[int]
 ) -> None:
     q, v = (_draw(1, 2, 31, 5, name=name) for name in "qv")
     kernel = HashedAttention(5, num_buckets=num_buckets, num_rounds=num_rounds, window=window)
     numbers = torch.tensor([sentence])
-    mask = (causal() if is_causal else Mask()) & (segments(numbers, numbers) if sentence is PACKED else Mask())
+    mask = (causal() if is_causal else Mask()) & (
+        segments(numbers, numbers) if sentence is PACKED else Mask()
+    )
     output = kernel(q, q, v, mask)
     for head in range(2):
         expected = _attend_by_loops(
@@ -101,10 +121,14 @@ def test_outputs_are_those_of_the_equations(
             window=window,
             is_causal=is_causal,
         )
-        assert torch.allclose(output[0, head], torch.tensor(expected, dtype=torch.float64), atol=1e-5)
+        assert torch.allclose(
+            output[0, head], torch.tensor(expected, dtype=torch.float64), atol=1e-5
+        )
 
 
-def _ask_peer(qk: Tensor, v: Tensor, *, num_buckets: int, num_rounds: int, is_causal: bool) -> tuple[Tensor, Tensor]:
+def _ask_peer(
+    qk: Tensor, v: Tensor, *, num_buckets: int, num_rounds: int, is_causal: bool
+) -> tuple[Tensor, Tensor]:
     """One sentence's output for each head, and the directions that were drawn: two chunks, however many buckets."""
     peer = LSHAttention(
         bucket_size=qk.shape[1] // 2,
@@ -117,7 +141,9 @@ def _ask_peer(qk: Tensor, v: Tensor, *, num_buckets: int, num_rounds: int, is_ca
     peer.hash_vectors = lambda _, vectors, **options: hash_into_two(num_buckets, vectors, **options)
     with torch.random.fork_rng():
         torch.manual_seed(5)
-        rotations = torch.randn(1, qk.shape[2], num_rounds, num_buckets // 2, dtype=qk.dtype)[0].transpose(0, 1)
+        rotations = torch.randn(1, qk.shape[2], num_rounds, num_buckets // 2, dtype=qk.dtype)[
+            0
+        ].transpose(0, 1)
         torch.manual_seed(5)
         output = peer(qk, v)[0]
     return output, rotations
@@ -136,14 +162,19 @@ def test_outputs_and_gradients_are_those_of_reformer_pytorch(
         torch.randperm(18, generator=torch_generator("second")),
     )
     sentences = [
-        torch.cat([part, -part], dim=1)[:, one] for part, one in zip((half[:, :13], half[:, 13:]), order, strict=True)
+        torch.cat([part, -part], dim=1)[:, one]
+        for part, one in zip((half[:, :13], half[:, 13:]), order, strict=True)
     ]
     q = torch.cat([*sentences, _draw(3, 5, 7, name="filling")], dim=1).requires_grad_()
     numbers = torch.tensor([[1] * 26 + [2] * 18 + [0] * 5])
     theirs = []
     for start, end in ((0, 26), (26, 44)):
         output, rotations = _ask_peer(
-            q[:, start:end], v[:, start:end], num_buckets=num_buckets, num_rounds=num_rounds, is_causal=is_causal
+            q[:, start:end],
+            v[:, start:end],
+            num_buckets=num_buckets,
+            num_rounds=num_rounds,
+            is_causal=is_causal,
         )
         kernel.rotations.copy_(rotations)
         theirs.append(output)

@@ -29,7 +29,10 @@ def ours(num_global: int) -> MultiHeadAttention:
 
 def theirs(module: MultiHeadAttention) -> LongformerSelfAttention:
     config = LongformerConfig(
-        hidden_size=DIM, num_attention_heads=HEADS, attention_window=[WINDOW], attention_probs_dropout_prob=0.0
+        hidden_size=DIM,
+        num_attention_heads=HEADS,
+        attention_window=[WINDOW],
+        attention_probs_dropout_prob=0.0,
     )
     peer = LongformerSelfAttention(config, layer_id=0).double().eval()
     pairs = [("query", module.query), ("key", module.key_value), ("value", module.key_value)]
@@ -82,7 +85,10 @@ def test_the_tapped_map_gives_the_output() -> None:
     with tap_attention({"here": module}) as maps:
         output = module(x, x, segments(numbers, numbers))
     assert isinstance(module, LongformerMultiHead)
-    values = [module._split(layer(x).chunk(2, -1)[1]) for layer in (module.key_value, module.global_key_value)]
+    values = [
+        module._split(layer(x).chunk(2, -1)[1])
+        for layer in (module.key_value, module.global_key_value)
+    ]
     near, far = (module._merge(maps["here"] @ v) for v in values)
     wide = torch.zeros(TIME, dtype=torch.bool)
     wide[[0, 31, 32, 43]] = True
@@ -94,21 +100,33 @@ def test_weights_of_its_own_are_initialised() -> None:
     initialize(layers, torch_generator("start"))
     attention = layers["attention"]
     assert 0 < attention.query.weight.abs().max() < (3 / (2 * DIM)) ** 0.5 + 1e-6
-    for own, other in ((attention.query, attention.global_query), (attention.key_value, attention.global_key_value)):
+    for own, other in (
+        (attention.query, attention.global_query),
+        (attention.key_value, attention.global_key_value),
+    ):
         assert torch.equal(own.weight, other.weight)
         assert own.weight is not other.weight
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(ValidationError, match=r"set attention\.num_global=0 or attention\.dilation=1"):
+    with pytest.raises(
+        ValidationError, match=r"set attention\.num_global=0 or attention\.dilation=1"
+    ):
         Longformer(dilation=2)
-    for role, place in (("decoder", "model.decoder.attention"), ("cross", "model.decoder.cross_attention")):
+    for role, place in (
+        ("decoder", "model.decoder.attention"),
+        ("cross", "model.decoder.cross_attention"),
+    ):
         with pytest.raises(SettingsError, match=f"{place}.*kind=fused there"):
             build_attention(Longformer(), dim=6, num_heads=2, dropout_rate=0.0, role=role)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("length", "width"), [(7, 4), (16, 4), (13, 16), (97, 512), (17, 4), (131, 512)])
-def test_packed_sentences_are_as_alone_in_rows_shorter_than_a_block(length: int, width: int) -> None:
+@pytest.mark.parametrize(
+    ("length", "width"), [(7, 4), (16, 4), (13, 16), (97, 512), (17, 4), (131, 512)]
+)
+def test_packed_sentences_are_as_alone_in_rows_shorter_than_a_block(
+    length: int, width: int
+) -> None:
     layer = LongformerMultiHead(6, 2, LongformerAttention(width, 2)).double()
     x = torch.randn(2, length, 6, generator=torch_generator("short", length), dtype=torch.float64)
     numbers = (torch.arange(length) >= length // 3).long().expand(2, -1) + 1
@@ -123,7 +141,9 @@ def test_a_decoder_has_it_without_global_tokens(position: str | None) -> None:
     """Every third of the tokens before: all at once is what it is step by step, and a later word changes nothing before it."""
     settings = Longformer(width=4, num_global=0, dilation=3)
     relation = None if position is None else AlibiRelation(2)
-    layer = build_attention(settings, dim=6, num_heads=2, dropout_rate=0.0, role="decoder", relation=relation)
+    layer = build_attention(
+        settings, dim=6, num_heads=2, dropout_rate=0.0, role="decoder", relation=relation
+    )
     x = torch.randn(2, 17, 6, generator=torch_generator("words"))
     whole = layer(x, x, causal())
     cache = layer.make_cache(max_length=17, num_rows=2, like=x)
@@ -134,17 +154,27 @@ def test_a_decoder_has_it_without_global_tokens(position: str | None) -> None:
 
 
 def test_with_global_tokens_a_decoder_is_refused_with_both_ways_out() -> None:
-    with pytest.raises(SettingsError, match=r"kind=window or kind=fused there, or attention\.num_global=0"):
+    with pytest.raises(
+        SettingsError, match=r"kind=window or kind=fused there, or attention\.num_global=0"
+    ):
         build_attention(Longformer(), dim=6, num_heads=2, dropout_rate=0.0, role="decoder")
 
 
 def far_gradients(dtype: torch.dtype, *, upstream_of_padding: float) -> tuple[torch.Tensor, ...]:
     """Gradients of what only global queries use; values and what flows back have a mean, as they do in a trained model."""
     lengths = torch.tensor([[13, 8, 17, 10], [21, 9, 7, 11]])
-    numbers = torch.stack([torch.repeat_interleave(torch.tensor([1, 2, 3, 0]), row) for row in lengths])
-    near = [torch.randn(2, HEADS, 48, 16, generator=torch_generator("near", name)).to(dtype) for name in "qkv"]
+    numbers = torch.stack(
+        [torch.repeat_interleave(torch.tensor([1, 2, 3, 0]), row) for row in lengths]
+    )
+    near = [
+        torch.randn(2, HEADS, 48, 16, generator=torch_generator("near", name)).to(dtype)
+        for name in "qkv"
+    ]
     far = [torch.randn(2, HEADS, 48, 16, generator=torch_generator("far", name)) for name in "qkv"]
-    far = [part.add(3.0 * (name == "v")).to(dtype).requires_grad_() for part, name in zip(far, "qkv", strict=True)]
+    far = [
+        part.add(3.0 * (name == "v")).to(dtype).requires_grad_()
+        for part, name in zip(far, "qkv", strict=True)
+    ]
     upstream = torch.randn(2, HEADS, 48, 16, generator=torch_generator("upstream")) + 1
     upstream = torch.where(numbers[:, None, :, None] == 0, upstream_of_padding, upstream)
     mask = segments(numbers, numbers).ignoring_blind()
@@ -160,20 +190,27 @@ def test_rounding_does_not_push_the_keys_of_a_global_query_one_way() -> None:
 
 
 def test_queries_that_see_nothing_have_finite_gradients() -> None:
-    with_slope, without = (far_gradients(torch.float32, upstream_of_padding=slope) for slope in (100.0, 0.0))
+    with_slope, without = (
+        far_gradients(torch.float32, upstream_of_padding=slope) for slope in (100.0, 0.0)
+    )
     for found, expected in zip(with_slope, without, strict=True):
         torch.testing.assert_close(found, expected)
 
 
 def test_queries_that_stand_elsewhere_are_refused_with_the_reason() -> None:
     x = torch.zeros(1, 1, 7, 3)
-    with pytest.raises(MaskError, match=r"queries stand 2 places from their keys, .* use causal\(\) without an offset"):
+    with pytest.raises(
+        MaskError,
+        match=r"queries stand 2 places from their keys, .* use causal\(\) without an offset",
+    ):
         LongformerAttention(4, 0, dilation=2)(x, x, x, causal(2))
 
 
 def test_fetched_keys_and_global_queries_come_in_eights() -> None:
     """Tables of odd width are padded by the compiler on CUDA, and were learnt from less well there in bfloat16."""
     numbers = torch.arange(48).expand(2, -1) // 13 + 1
-    plan = LongformerAttention(window=8, num_global=3).plan(segments(numbers, numbers), 48, 48, torch.device("cpu"))
+    plan = LongformerAttention(window=8, num_global=3).plan(
+        segments(numbers, numbers), 48, 48, torch.device("cpu")
+    )
     assert plan.wide is not None
     assert plan.layout.key.shape[-1] % 8 == plan.wide.target.shape[-1] % 8 == 0

@@ -33,13 +33,20 @@ def test_carry_sums_the_run_before(monkeypatch: pytest.MonkeyPatch, group: int) 
 @pytest.mark.parametrize("offset", [None, 0, 3, -2])
 def test_long_packed_rows_equal_the_table(chunk: int, offset: int | None) -> None:
     generator = torch_generator("products", chunk, str(offset))
-    a, b, v = (torch.randn(2, 3, 61, size, generator=generator, dtype=torch.float64) for size in (5, 5, 7))
+    a, b, v = (
+        torch.randn(2, 3, 61, size, generator=generator, dtype=torch.float64) for size in (5, 5, 7)
+    )
     own = torch.stack([_runs(23, 1, 2, 31, 4), _runs(1, 1, 50, 9)])
     own[:, -3:] = 0
     other = torch.stack([_runs(10, 30, 1, 19, 1), _runs(20, 20, 2, 19)])
     real = torch.rand(2, 61, generator=generator) < 0.8
     order = Mask() if offset is None else causal(offset)
-    for parts in (segments(own, own), segments(other, own), padding(real), segments(own, own) & segments(other, other)):
+    for parts in (
+        segments(own, own),
+        segments(other, own),
+        padding(real),
+        segments(own, own) & segments(other, other),
+    ):
         mask = order & parts & padding(real)
         lined = lay_on_line(mask, 61, 61, kind="linear")
         table = mask.dense(61, 61, a.device)
@@ -62,6 +69,13 @@ def test_no_operation_makes_a_table_of_all_pairs() -> None:
     a, b, v = (torch.randn(1, 1, 4096, 4, requires_grad=True) for _ in range(3))
     run = _runs(1000, 2096, 1000)[None]
     with Watch():
-        for mask in (causal(), segments(run, run), causal() & segments(run, run), segments(run.clone(), run)):
-            masked_products(a, b, v, lay_on_line(mask, 4096, 4096, kind="linear"), chunk=8).sum().backward()
+        for mask in (
+            causal(),
+            segments(run, run),
+            causal() & segments(run, run),
+            segments(run.clone(), run),
+        ):
+            masked_products(
+                a, b, v, lay_on_line(mask, 4096, 4096, kind="linear"), chunk=8
+            ).sum().backward()
     assert largest <= 4096 * 8 * 8

@@ -14,12 +14,19 @@ from headwise.attention.full import FullAttention
 from headwise.attention.linear import attend_by_features
 from headwise.attention.lines import lay_on_line
 from headwise.attention.masks import Mask, causal
-from headwise.attention.performer import Estimate, PerformerAttention, draw_features, key_features, query_features
+from headwise.attention.performer import (
+    Estimate,
+    PerformerAttention,
+    draw_features,
+    key_features,
+    query_features,
+)
 from headwise.randomness import torch_generator
 
 
 @pytest.mark.skipif(
-    sys.version_info >= (3, 12), reason="performer-pytorch needs distutils, which Python 3.12 has no more"
+    sys.version_info >= (3, 12),
+    reason="performer-pytorch needs distutils, which Python 3.12 has no more",
 )
 def test_equals_performer_pytorch_with_its_features() -> None:
     """Its added 10⁻⁴ is set to nothing: with it a result depends on all keys of the row."""
@@ -27,9 +34,13 @@ def test_equals_performer_pytorch_with_its_features() -> None:
         warnings.simplefilter("ignore")
         peer = importlib.import_module("performer_pytorch.performer_pytorch")
     generator = torch_generator("performer-pytorch")
-    q, k, v = (torch.randn(2, 3, 29, 16, generator=generator, dtype=torch.float64) for _ in range(3))
+    q, k, v = (
+        torch.randn(2, 3, 29, 16, generator=generator, dtype=torch.float64) for _ in range(3)
+    )
     rows = draw_features(53, 16, generator).double()
-    theirs = [peer.softmax_kernel(x, projection_matrix=rows, is_query=x is q, eps=0.0) for x in (q, k)]
+    theirs = [
+        peer.softmax_kernel(x, projection_matrix=rows, is_query=x is q, eps=0.0) for x in (q, k)
+    ]
     ours = query_features(q, rows, epsilon=0.0), key_features(k, rows, epsilon=0.0)
     output = attend_by_features(*ours, v, lay_on_line(Mask(), 29, 29, kind="performer"))
     assert torch.allclose(output, peer.linear_attention(*theirs, v), atol=1e-9)
@@ -41,7 +52,9 @@ def test_rows_are_orthogonal_in_blocks_and_long_as_gaussian_vectors() -> None:
         products = block @ block.T
         assert torch.allclose(products, torch.diag(products.diagonal()), atol=1e-4)
     assert draw_features(7, 5, torch_generator("odd")).shape == (7, 5)
-    lengths = torch.cat([draw_features(96, 32, torch_generator("many", i)).square().sum(1) for i in range(50)])
+    lengths = torch.cat(
+        [draw_features(96, 32, torch_generator("many", i)).square().sum(1) for i in range(50)]
+    )
     assert lengths.mean().item() == pytest.approx(32, rel=0.02)
     assert lengths.var().item() == pytest.approx(64, rel=0.15)
 
@@ -61,7 +74,9 @@ def _error(rows_of: object, num_draws: int = 24) -> float:
 
 
 def test_four_times_the_features_make_at_most_half_the_error() -> None:
-    errors = [_error(lambda generator, m=m: draw_features(m, 32, generator)) for m in (16, 64, 256, 1024)]
+    errors = [
+        _error(lambda generator, m=m: draw_features(m, 32, generator)) for m in (16, 64, 256, 1024)
+    ]
     assert all(fewer >= 1.8 * more for fewer, more in itertools.pairwise(errors)), errors
 
 
@@ -69,7 +84,9 @@ def test_orthogonal_features_beat_independent_ones() -> None:
     def independent(generator: torch.Generator) -> Tensor:
         return torch.randn(64, 32, generator=generator)
 
-    assert _error(lambda generator: draw_features(64, 32, generator), 96) < 0.97 * _error(independent, 96)
+    assert _error(lambda generator: draw_features(64, 32, generator), 96) < 0.97 * _error(
+        independent, 96
+    )
 
 
 def test_positive_features_beat_sines_and_cosines() -> None:
@@ -89,14 +106,18 @@ def test_positive_features_beat_sines_and_cosines() -> None:
     assert errors[0] < errors[1]
 
 
-def _errors(estimate: Estimate, scale: float, *, head_dim: int, length: int, num_features: int) -> tuple[float, float]:
+def _errors(
+    estimate: Estimate, scale: float, *, head_dim: int, length: int, num_features: int
+) -> tuple[float, float]:
     """Mean squared error of an estimate, and of the plain mean of the values, relative to the exact output."""
     generator = torch_generator("errors", length)
     q, k, v = (torch.randn(1, 1, length, head_dim, generator=generator) for _ in range(3))
     exact = FullAttention()(scale * q, scale * k, v, Mask())
     kernel = PerformerAttention(head_dim, num_features, estimate=estimate)
     outputs = kernel(scale * q, scale * k, v, Mask()), v.mean(2, keepdim=True)
-    ours, mean = (float((output - exact).square().mean() / exact.square().mean()) for output in outputs)
+    ours, mean = (
+        float((output - exact).square().mean() / exact.square().mean()) for output in outputs
+    )
     return ours, mean
 
 
@@ -120,7 +141,9 @@ def test_four_times_the_features_make_at_most_half_the_bounded_error() -> None:
 def test_the_unbiased_estimate_is_right_in_the_mean_and_its_variance_is_as_counted() -> None:
     """Of exp(q · k), relative to it: mean 1, variance exp(|q + k|²) − 1 for one independent row."""
     generator = torch_generator("variance")
-    q, k = (0.6 * torch.randn(1, 1, 1, 5, generator=generator, dtype=torch.float64) for _ in range(2))
+    q, k = (
+        0.6 * torch.randn(1, 1, 1, 5, generator=generator, dtype=torch.float64) for _ in range(2)
+    )
     rows = torch.randn(400_000, 5, generator=generator, dtype=torch.float64)
     exponents = [key_features(x, rows, epsilon=0.0) for x in (q, k)]
     scaled_q, scaled_k = (x / 5**0.25 for x in (q, k))
@@ -133,7 +156,9 @@ def test_the_unbiased_estimate_is_right_in_the_mean_and_its_variance_is_as_count
 
 def test_what_a_model_learns_with_is_what_serves_it() -> None:
     """Unless it is asked for: a model that was taught one draw and is used with another loses more than the estimate does."""
-    layer = build_attention(Performer(num_features=16), dim=12, num_heads=3, dropout_rate=0.0, role="encoder")
+    layer = build_attention(
+        Performer(num_features=16), dim=12, num_heads=3, dropout_rate=0.0, role="encoder"
+    )
     x = torch.randn(2, 11, 12, generator=torch_generator("same"))
     assert isinstance(layer.kernel, PerformerAttention)
     layer.kernel.before_step(1, key="5/encoder.0")
@@ -142,7 +167,9 @@ def test_what_a_model_learns_with_is_what_serves_it() -> None:
 
 def test_a_recipe_means_the_published_estimate() -> None:
     """Also one that was saved when there was no other."""
-    saved = Performer.model_validate({"kind": "performer", "num_features": 16, "redraw_every": 1000})
+    saved = Performer.model_validate(
+        {"kind": "performer", "num_features": 16, "redraw_every": 1000}
+    )
     assert (saved.estimate, saved.redraw_every) == ("unbiased", 1000)
     assert (Performer().estimate, Performer().redraw_every) == ("unbiased", 0)
 
@@ -173,7 +200,9 @@ def test_draws_follow_from_the_step_alone_and_serve_training_only() -> None:
 def test_long_vectors_stay_finite(estimate: Estimate) -> None:
     kernel = PerformerAttention(64, 32, estimate=estimate)
     for size in (30.0, 1e4):
-        q, k, v = (size * torch.randn(1, 1, 9, 64, generator=torch_generator("long")) for _ in range(3))
+        q, k, v = (
+            size * torch.randn(1, 1, 9, 64, generator=torch_generator("long")) for _ in range(3)
+        )
         assert kernel(q, k, v, causal()).isfinite().all()
 
 

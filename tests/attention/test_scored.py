@@ -52,14 +52,24 @@ def test_the_paper_s_parts_are_the_reference(generator: torch.Generator) -> None
     )
 
 
-@pytest.mark.parametrize("normalizer", [Softmax(), Sparsemax(), Entmax(), Hard(), Hard("gumbel")], ids=str)
+@pytest.mark.parametrize(
+    "normalizer", [Softmax(), Sparsemax(), Entmax(), Hard(), Hard("gumbel")], ids=str
+)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_the_largest_numbers_and_empty_rows_give_no_nan(normalizer: Normalizer, dtype: torch.dtype) -> None:
+def test_the_largest_numbers_and_empty_rows_give_no_nan(
+    normalizer: Normalizer, dtype: torch.dtype
+) -> None:
     largest = torch.finfo(dtype).max
-    q = torch.tensor([[[[largest, -largest], [0.0, 0.0], [1.0, 1.0]]]], dtype=dtype).requires_grad_()
-    k = torch.tensor([[[[largest, largest], [-largest, largest], [0.0, 1.0]]]], dtype=dtype).requires_grad_()
+    q = torch.tensor(
+        [[[[largest, -largest], [0.0, 0.0], [1.0, 1.0]]]], dtype=dtype
+    ).requires_grad_()
+    k = torch.tensor(
+        [[[[largest, largest], [-largest, largest], [0.0, 1.0]]]], dtype=dtype
+    ).requires_grad_()
     v = torch.eye(3, dtype=dtype)[None, None].requires_grad_()
-    table = torch.tensor([[True, True, True], [True, False, True], [False, False, False]])[None, None]
+    table = torch.tensor([[True, True, True], [True, False, True], [False, False, False]])[
+        None, None
+    ]
     for mask in (Mask(), explicit(table)):
         output = ScoredAttention(dot_scores, normalizer)(q, k, v, mask, training=True)
         assert output.isfinite().all()

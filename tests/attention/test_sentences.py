@@ -25,30 +25,51 @@ def test_runs_of_equal_numbers() -> None:
 def test_without_segments_a_row_is_one_sentence() -> None:
     for mask, rows in ((Mask(), "whole"), (padding(torch.tensor([[True, False, True]])), "padded")):
         found = find_sentences(mask, 3, torch.device("cpu"), kind="bigbird")
-        assert (found.start.tolist(), found.end.tolist(), found.rows) == ([[0, 0, 0]], [[3, 3, 3]], rows)
+        assert (found.start.tolist(), found.end.tolist(), found.rows) == (
+            [[0, 0, 0]],
+            [[3, 3, 3]],
+            rows,
+        )
 
 
 def test_the_sentence_of_a_padded_row_goes_from_its_first_real_token_to_its_last() -> None:
     real = torch.tensor([[0, 0, 1, 0, 1], [1, 1, 1, 0, 0], [0, 0, 0, 0, 0]]).bool()
     once_more = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1], [1, 1, 1, 1, 1]]).bool()
-    found = find_sentences(padding(real) & padding(once_more), 5, torch.device("cpu"), kind="bigbird")
+    found = find_sentences(
+        padding(real) & padding(once_more), 5, torch.device("cpu"), kind="bigbird"
+    )
     assert found.start.tolist() == [[2] * 5, [0] * 5, [0] * 5]
     assert found.end.tolist() == [[5] * 5, [2] * 5, [5] * 5]
-    assert found.is_inside.tolist() == [[False] * 2 + [True] * 3, [True] * 2 + [False] * 3, [True] * 5]
+    assert found.is_inside.tolist() == [
+        [False] * 2 + [True] * 3,
+        [True] * 2 + [False] * 3,
+        [True] * 5,
+    ]
     numbers = torch.tensor([[1, 1, 2, 2, 2]]).expand(3, -1)
-    both = find_sentences(padding(real) & segments(numbers, numbers), 5, torch.device("cpu"), kind="bigbird")
+    both = find_sentences(
+        padding(real) & segments(numbers, numbers), 5, torch.device("cpu"), kind="bigbird"
+    )
     assert (both.rows, both.end.tolist()[0]) == ("packed", [2, 2, 5, 5, 5])
 
 
 def test_a_sentence_in_two_pieces_is_refused() -> None:
     whole = torch.tensor([[1, 1, 1, 2, 0, 0]])
-    for numbers in ([[1, 0, 2, 2, 0, 3]], [[3, 3, 1, 0, 0, 2]]):  # filling anywhere and any order of numbers are fine
-        find_sentences(segments(torch.tensor(numbers), torch.tensor(numbers)), 6, torch.device("cpu"), kind="bigbird")
+    for numbers in (
+        [[1, 0, 2, 2, 0, 3]],
+        [[3, 3, 1, 0, 0, 2]],
+    ):  # filling anywhere and any order of numbers are fine
+        find_sentences(
+            segments(torch.tensor(numbers), torch.tensor(numbers)),
+            6,
+            torch.device("cpu"),
+            kind="bigbird",
+        )
     for numbers in ([[1, 1, 2, 2, 1, 0]], [[1, 0, 1, 2, 2, 2]]):
         broken = segments(torch.tensor(numbers), torch.tensor(numbers))
         for mask in (broken, broken & segments(torch.ones_like(whole), torch.ones_like(whole))):
             with pytest.raises(
-                MaskError, match=r"kind=bigbird .* comes back after another one \(row 0\).*window or fused"
+                MaskError,
+                match=r"kind=bigbird .* comes back after another one \(row 0\).*window or fused",
             ):
                 find_sentences(mask, 6, torch.device("cpu"), kind="bigbird")
 
@@ -63,7 +84,9 @@ def test_several_divisions_are_one_finer_division() -> None:
     same = torch.stack([one[:, :, None] == one[:, None] for one in numbers]).all(0)
     assert torch.equal(sentence[:, :, None] == sentence[:, None], same)
     # Counted from 0 without a gap, sorted by the first, then by the second, then by the third.
-    assert [row.unique().tolist() for row in run] == [list(range(int(row.max()) + 1)) for row in run]
+    assert [row.unique().tolist() for row in run] == [
+        list(range(int(row.max()) + 1)) for row in run
+    ]
     key = 9 * first + 3 * second + third
     assert torch.equal(sentence[:, :, None] < sentence[:, None], key[:, :, None] < key[:, None])
 
@@ -97,11 +120,18 @@ def test_joined_segments_of_large_numbers_do_not_leak(kernel: Kernel) -> None:
     q, v = torch.randn(2, 1, 1, 8, 5, generator=torch.Generator().manual_seed(3)).double()
     if isinstance(kernel, torch.nn.Module):
         kernel.double()
-    one, other = (torch.tensor([numbers]) for numbers in ([1] * 4 + [2] * 4, [(1 << 20) + 1] * 4 + [1] * 4))
+    one, other = (
+        torch.tensor([numbers]) for numbers in ([1] * 4 + [2] * 4, [(1 << 20) + 1] * 4 + [1] * 4)
+    )
     changed_q, changed_v = q.clone(), v.clone()
     changed_q[:, :, 4:], changed_v[:, :, 4:] = 3.0, 100.0
-    for cross in (False, True):  # places of their own for queries and keys where the tables are not the same ones
-        mask = segments(one, one.clone() if cross else one) & segments(other, other.clone() if cross else other)
+    for cross in (
+        False,
+        True,
+    ):  # places of their own for queries and keys where the tables are not the same ones
+        mask = segments(one, one.clone() if cross else one) & segments(
+            other, other.clone() if cross else other
+        )
         if cross and isinstance(kernel, HashedAttention):
             continue
         before = kernel(q, q, v, mask)

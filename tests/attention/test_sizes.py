@@ -25,7 +25,10 @@ hashed = partial(HashedAttention, 8)
 @pytest.mark.parametrize(
     ("build", "said"),
     [
-        (lambda: LongformerAttention(0), "LongformerAttention was given window=0; an even number from 2 to"),
+        (
+            lambda: LongformerAttention(0),
+            "LongformerAttention was given window=0; an even number from 2 to",
+        ),
         (lambda: LongformerAttention(3), "window=3; an even number"),
         (lambda: LongformerAttention(-2), "window=-2"),
         (lambda: LongformerAttention(4, -1), "num_global=-1; a whole number from 0 to"),
@@ -36,7 +39,10 @@ hashed = partial(HashedAttention, 8)
             "dilation=3 beside num_global=1.*build it with num_global=0 or dilation=1",
         ),
         (lambda: WindowAttention(4, 4, block=0), "WindowAttention was given block=0"),
-        (lambda: WindowAttention(-1, 2), "WindowAttention was given left=-1; a whole number from 0 to"),
+        (
+            lambda: WindowAttention(-1, 2),
+            "WindowAttention was given left=-1; a whole number from 0 to",
+        ),
         (lambda: WindowAttention(3, -1), "right=-1; a whole number from 0 to"),
         (lambda: BigBirdAttention(0), "BigBirdAttention was given block=0"),
         (lambda: BigBirdAttention(2, 0), "num_window_blocks=0"),
@@ -50,9 +56,15 @@ hashed = partial(HashedAttention, 8)
             lambda: LinformerAttention(9, 4),
             "rank=9 for max_length=4.*build it with rank=4 or less, or a larger max_length",
         ),
-        (lambda: hashed(num_buckets=0, num_rounds=1, window=2), "num_buckets=0; an even number from 2 to"),
+        (
+            lambda: hashed(num_buckets=0, num_rounds=1, window=2),
+            "num_buckets=0; an even number from 2 to",
+        ),
         (lambda: hashed(num_buckets=3, num_rounds=1, window=2), "num_buckets=3; an even number"),
-        (lambda: hashed(num_buckets=2, num_rounds=0, window=2), "num_rounds=0; a whole number from 1 to 1,024"),
+        (
+            lambda: hashed(num_buckets=2, num_rounds=0, window=2),
+            "num_rounds=0; a whole number from 1 to 1,024",
+        ),
         (lambda: hashed(num_buckets=2, num_rounds=1, window=0), "window=0"),
     ],
 )
@@ -63,7 +75,10 @@ def test_nonsense_is_refused_where_it_is_given(build: Callable[[], object], said
 
 @pytest.mark.parametrize("given", [1.5, "a", torch.ones(2)], ids=repr)
 def test_what_is_no_whole_number_is_no_size(given: object) -> None:
-    with pytest.raises(UsageError, match=r"WindowAttention was given left=.*; a whole number from 0 to 1,073,741,824"):
+    with pytest.raises(
+        UsageError,
+        match=r"WindowAttention was given left=.*; a whole number from 0 to 1,073,741,824",
+    ):
         check_sizes("WindowAttention", Size("left", given, least=0))
     check_sizes("WindowAttention", Size("left", np.int64(3)), Size("block", None))
 

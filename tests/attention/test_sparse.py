@@ -39,7 +39,9 @@ def masks() -> dict[str, Mask]:
     return {
         "all": Mask(),
         "packed": own,
-        "padded": padding((torch.arange(TIME) >= PADDED[:, :1]) & (torch.arange(TIME) < PADDED[:, 1:])),
+        "padded": padding(
+            (torch.arange(TIME) >= PADDED[:, :1]) & (torch.arange(TIME) < PADDED[:, 1:])
+        ),
         "explicit": own & explicit(torch.rand(1, HEADS, TIME, TIME, generator=generator) < 0.8),
     }
 
@@ -48,7 +50,11 @@ def sentences_of_rows(name: str) -> list[list[tuple[int, int]]]:
     """The beginnings and lengths of the sentences of every row."""
     if name == "padded":
         return [[(begin, end - begin)] for begin, end in PADDED.tolist()]
-    lengths = [[length for _, length in row] for row in ROWS] if name in ("packed", "explicit") else [[TIME]] * BATCH
+    lengths = (
+        [[length for _, length in row] for row in ROWS]
+        if name in ("packed", "explicit")
+        else [[TIME]] * BATCH
+    )
     return [[(sum(row[:number]), length) for number, length in enumerate(row)] for row in lengths]
 
 
@@ -71,7 +77,9 @@ KERNELS = {
     ),
     "bigbird": (
         lambda form: BigBirdAttention(4, num_random_blocks=2, form=form),
-        lambda length, **filling: bigbird_table(length, BigBirdAttention(4, num_random_blocks=2), **filling),
+        lambda length, **filling: bigbird_table(
+            length, BigBirdAttention(4, num_random_blocks=2), **filling
+        ),
     ),
     "bigbird, other numbers": (
         lambda form: BigBirdAttention(3, 5, 5, 1, form=form),
@@ -98,7 +106,10 @@ def whole_table(kind: str, mask: str) -> Tensor:
 def results(kernel: object, mask: Mask, bias: object) -> tuple[Tensor, ...]:
     generator = torch_generator("sparse")
     shape = (BATCH, HEADS, TIME, HEAD_DIM)
-    leaves = [torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_() for _ in range(3)]
+    leaves = [
+        torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
+        for _ in range(3)
+    ]
     output = kernel(*leaves, mask, bias=bias)  # type: ignore[operator]
     return output, *torch.autograd.grad(output.square().sum(), leaves)
 
@@ -108,7 +119,10 @@ def results(kernel: object, mask: Mask, bias: object) -> tuple[Tensor, ...]:
 def test_equals_full_attention_under_the_pattern(kind: str, mask: str) -> None:
     kernel = KERNELS[kind][0]("chunked")
     seen = masks()[mask]
-    for bias in (None, DistanceBias(torch.randn(HEADS, 9, generator=torch_generator("bias")).double(), -4)):
+    for bias in (
+        None,
+        DistanceBias(torch.randn(HEADS, 9, generator=torch_generator("bias")).double(), -4),
+    ):
         expected = results(FullAttention(), seen & explicit(whole_table(kind, mask)), bias)
         for given, wanted in zip(results(kernel, seen, bias), expected, strict=True):
             assert torch.allclose(given, wanted, atol=1e-10)
@@ -116,13 +130,19 @@ def test_equals_full_attention_under_the_pattern(kind: str, mask: str) -> None:
 
 @pytest.mark.parametrize("mask", masks())
 @pytest.mark.parametrize("kind", KERNELS)
-def test_the_fused_form_computes_the_same_pairs(kind: str, mask: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fused_form_computes_the_same_pairs(
+    kind: str, mask: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """torch's uncompiled form looks at no tiles, which are checked by themselves below, and has no gradients on a CPU."""
     monkeypatch.setattr(flex_attention, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True)
     seen = masks()[mask]
     bias = DistanceBias(torch.randn(HEADS, 9, generator=torch_generator("bias")).double(), -4)
-    q, k, v = torch.randn(3, BATCH, HEADS, TIME, HEAD_DIM, generator=torch_generator("flex"), dtype=torch.float64)
-    flex, chunked = (KERNELS[kind][0](form)(q, k, v, seen, bias=bias) for form in ("flex", "chunked"))
+    q, k, v = torch.randn(
+        3, BATCH, HEADS, TIME, HEAD_DIM, generator=torch_generator("flex"), dtype=torch.float64
+    )
+    flex, chunked = (
+        KERNELS[kind][0](form)(q, k, v, seen, bias=bias) for form in ("flex", "chunked")
+    )
     assert torch.allclose(flex, chunked, atol=1e-10)
 
 
@@ -156,7 +176,9 @@ def test_every_pair_lies_in_a_tile_and_few_tiles_hold_none(
         visible = seen.dense(TIME, TIME, pairs.device)
         assert visible is not None
         pairs = pairs & visible[:, 0]
-    assert (cut(pairs).all(4).all(2) | ~whole).all(), "a tile that is not asked about holds hidden pairs"
+    assert (cut(pairs).all(4).all(2) | ~whole).all(), (
+        "a tile that is not asked about holds hidden pairs"
+    )
     assert whole.any() or (kind, mask) != ("bigbird", "all")
     if part.plan.wide is not None:
         pairs = pairs & ~part.plan.wide.is_wide[:, :, None]  # these look elsewhere
@@ -169,14 +191,22 @@ def test_every_pair_lies_in_a_tile_and_few_tiles_hold_none(
 @pytest.mark.parametrize("kind", ["window", "longformer", "bigbird"])
 def test_the_work_grows_with_the_length(kind: str, form: Form) -> None:
     """Eight times the tokens, eight times the pairs or tiles: nothing is dense behind the name."""
-    kernels = {"window": WindowAttention(99, 99), "longformer": LongformerAttention(200), "bigbird": BigBirdAttention()}
+    kernels = {
+        "window": WindowAttention(99, 99),
+        "longformer": LongformerAttention(200),
+        "bigbird": BigBirdAttention(),
+    }
     kernel: SparseAttention = replace(kernels[kind], form=form)
     work = []
     for length in (4096, 32768):
         own = segments(*[torch.ones(1, length, dtype=torch.int64)] * 2)
         (part,) = kernel.prepare(own, length, length, torch.device("cpu")).parts
         near, far = part.near, part.far  # type: ignore[attr-defined]
-        tiles = 0 if form == "chunked" else int((near.tiles.kv_num_blocks + near.tiles.full_kv_num_blocks).sum())
+        tiles = (
+            0
+            if form == "chunked"
+            else int((near.tiles.kv_num_blocks + near.tiles.full_kv_num_blocks).sum())
+        )
         work.append((tiles * 128**2 or near.numel()) + (0 if far is None else far.numel()))
     assert work[1] <= 9 * work[0]
 
@@ -184,7 +214,9 @@ def test_the_work_grows_with_the_length(kind: str, form: Form) -> None:
 @pytest.mark.parametrize("kind", KERNELS)
 def test_the_map_gives_the_output(kind: str) -> None:
     kernel, mask = KERNELS[kind][0]("auto"), masks()["explicit"]
-    q, k, v = torch.randn(3, BATCH, HEADS, TIME, HEAD_DIM, generator=torch_generator("map"), dtype=torch.float64)
+    q, k, v = torch.randn(
+        3, BATCH, HEADS, TIME, HEAD_DIM, generator=torch_generator("map"), dtype=torch.float64
+    )
     weights = kernel.weights(q, k, kernel.prepare(mask, TIME, TIME, q.device))
     assert torch.allclose(weights @ v, kernel(q, k, v, mask))
     assert weights[~whole_table(kind, "explicit").expand_as(weights)].eq(0).all()
@@ -212,16 +244,22 @@ def test_two_sequences_and_hidden_futures_are_refused(kind: str) -> None:
     ],
     ids=str,
 )
-def test_a_pattern_larger_than_the_row_is_full_attention_and_costs_no_more(kernel: SparseAttention) -> None:
+def test_a_pattern_larger_than_the_row_is_full_attention_and_costs_no_more(
+    kernel: SparseAttention,
+) -> None:
     """Blocks and tokens that are not there are not laid out: a billion of them would be a billion columns."""
-    q, k, v = (torch.randn(BATCH, HEADS, TIME, HEAD_DIM, generator=torch_generator(name)) for name in "qkv")
+    q, k, v = (
+        torch.randn(BATCH, HEADS, TIME, HEAD_DIM, generator=torch_generator(name)) for name in "qkv"
+    )
     for name in ("all", "packed"):
         mask = masks()[name]
         torch.testing.assert_close(kernel(q, k, v, mask), FullAttention()(q, k, v, mask))
 
 
 def test_dilation_beyond_the_row_leaves_everyone_to_himself() -> None:
-    q, k, v = (torch.randn(BATCH, HEADS, TIME, HEAD_DIM, generator=torch_generator(name)) for name in "qkv")
+    q, k, v = (
+        torch.randn(BATCH, HEADS, TIME, HEAD_DIM, generator=torch_generator(name)) for name in "qkv"
+    )
     kernel = LongformerAttention(8, num_global=0, dilation=10**9)
     torch.testing.assert_close(kernel(q, k, v, Mask()), v)
 
@@ -231,8 +269,12 @@ def test_gradients_of_the_fused_form_on_a_cpu_are_refused_with_the_form_that_has
 ) -> None:
     monkeypatch.setattr(flex_attention, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True)
     q = torch.randn(1, 1, 7, 16, generator=torch_generator("slope"), requires_grad=True)
-    with pytest.raises(UsageError, match=r'form="flex" was asked for gradients on a CPU.*use form="chunked"'):
+    with pytest.raises(
+        UsageError, match=r'form="flex" was asked for gradients on a CPU.*use form="chunked"'
+    ):
         WindowAttention(3, 2, form="flex")(q, q, q, Mask())
     with torch.no_grad():
-        flex, chunked = (WindowAttention(3, 2, form=form)(q, q, q, Mask()) for form in ("flex", "chunked"))
+        flex, chunked = (
+            WindowAttention(3, 2, form=form)(q, q, q, Mask()) for form in ("flex", "chunked")
+        )
     torch.testing.assert_close(flex, chunked)

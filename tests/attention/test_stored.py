@@ -15,7 +15,9 @@ BATCH, HEADS, QUERIES, KEYS, HEAD_DIM, VALUE_DIM = 2, 3, 5, 7, 11, 13
 
 
 def draw(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    return torch.randn(shape, generator=torch_generator("stored", *shape), dtype=torch.float64).to(dtype)
+    return torch.randn(shape, generator=torch_generator("stored", *shape), dtype=torch.float64).to(
+        dtype
+    )
 
 
 def inputs(dtype: torch.dtype) -> list[Tensor]:
@@ -32,13 +34,18 @@ def visible_table() -> Tensor:
 @pytest.mark.parametrize("hidden", [False, True])
 def test_derivatives_equal_finite_differences(hidden: bool) -> None:
     table = visible_table() if hidden else None
-    assert torch.autograd.gradcheck(lambda q, k, v: attend_storing_weights(q, k, v, table), inputs(torch.float64))
+    assert torch.autograd.gradcheck(
+        lambda q, k, v: attend_storing_weights(q, k, v, table), inputs(torch.float64)
+    )
 
 
 def test_it_is_full_attention() -> None:
     table = visible_table()
     results = []
-    for attend in (lambda *x: attend_storing_weights(*x, table), lambda *x: FullAttention()(*x, explicit(table))):
+    for attend in (
+        lambda *x: attend_storing_weights(*x, table),
+        lambda *x: FullAttention()(*x, explicit(table)),
+    ):
         leaves = inputs(torch.float64)
         output = attend(*leaves)
         results.append([output, *torch.autograd.grad(output.square().sum(), leaves)])
@@ -55,7 +62,9 @@ def compare_with_full(mask: Mask) -> None:
     precise = [leaf.detach().double().requires_grad_() for leaf in leaves]
     expected = FullAttention()(*precise, mask)
     wanted = torch.autograd.grad(expected.sum(), precise)
-    for given, exact in zip((output, *torch.autograd.grad(output.sum(), leaves)), (expected, *wanted), strict=True):
+    for given, exact in zip(
+        (output, *torch.autograd.grad(output.sum(), leaves)), (expected, *wanted), strict=True
+    ):
         assert (given.double() - exact).norm() <= 0.02 * exact.norm()
 
 
@@ -76,7 +85,9 @@ def test_training_in_bf16_on_a_cpu_is_handed_over(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("reason", ["fp32", "no gradient", "bias", "dropout", "long"])
-def test_everything_else_stays_with_the_fused_kernel(monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
+def test_everything_else_stays_with_the_fused_kernel(
+    monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
     def never(*_: object) -> Tensor:
         raise AssertionError(reason)
 
@@ -101,4 +112,7 @@ def test_only_the_weights_are_stored_beside_the_inputs() -> None:
         FusedAttention()(*leaves, causal(2))
     numbers = [x for x in kept if x.dtype != torch.bool]
     assert {x.dtype for x in numbers} == {torch.bfloat16}
-    assert sum(x.numel() for x in numbers) == sum(x.numel() for x in leaves) + BATCH * HEADS * QUERIES * KEYS
+    assert (
+        sum(x.numel() for x in numbers)
+        == sum(x.numel() for x in leaves) + BATCH * HEADS * QUERIES * KEYS
+    )

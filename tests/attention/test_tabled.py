@@ -14,7 +14,9 @@ def split(x: torch.Tensor) -> torch.Tensor:
     return x.unflatten(-1, (HEADS, -1)).transpose(0, 1)[None]
 
 
-def test_each_row_reads_the_slots_its_table_names_and_its_own_new_one(generator: torch.Generator) -> None:
+def test_each_row_reads_the_slots_its_table_names_and_its_own_new_one(
+    generator: torch.Generator,
+) -> None:
     def draw(*shape: int) -> torch.Tensor:
         return torch.randn(*shape, generator=generator)
 
@@ -23,17 +25,25 @@ def test_each_row_reads_the_slots_its_table_names_and_its_own_new_one(generator:
         keys[time:], values[time:] = torch.nan, torch.nan  # what was never written must not matter
         q, k, v = draw(ROWS, DIM), draw(ROWS, DIM), draw(ROWS, DIM)
         table = torch.randint(0, ROWS, (ROOM, ROWS), generator=generator, dtype=torch.int32)
-        found = attend_through_table(q, (k, v), keys, values, table=table, time=torch.tensor([time]), num_heads=HEADS)
+        found = attend_through_table(
+            q, (k, v), keys, values, table=table, time=torch.tensor([time]), num_heads=HEADS
+        )
         for row in range(ROWS):
-            past = [(keys[t, table[t, row]], values[t, table[t, row]]) for t in range(time)] + [(k[row], v[row])]
+            past = [(keys[t, table[t, row]], values[t, table[t, row]]) for t in range(time)] + [
+                (k[row], v[row])
+            ]
             seen_keys, seen_values = (torch.stack(column) for column in zip(*past, strict=True))
-            expected = FullAttention()(split(q[row : row + 1]), split(seen_keys), split(seen_values), Mask())
+            expected = FullAttention()(
+                split(q[row : row + 1]), split(seen_keys), split(seen_values), Mask()
+            )
             torch.testing.assert_close(found[row], expected.flatten())
         assert torch.equal(keys[time], k)
         assert torch.equal(values[time], v)
 
 
-def test_the_rows_of_a_sentence_read_its_source_and_no_further_than_it_goes(generator: torch.Generator) -> None:
+def test_the_rows_of_a_sentence_read_its_source_and_no_further_than_it_goes(
+    generator: torch.Generator,
+) -> None:
     kept = torch.randn(4, 7, 2 * DIM, generator=generator)
     sentence, length, width = torch.tensor([3, 1]), torch.tensor([2, 7]), 3
     kept[3, 2:] = torch.nan

@@ -24,7 +24,10 @@ def draw(*shape: int) -> Tensor:
 
 def triple() -> list[Tensor]:
     generator = torch_generator("window", "qkv")
-    return [torch.randn(BATCH, HEADS, TIME, HEAD_DIM, generator=generator, dtype=torch.float64) for _ in range(3)]
+    return [
+        torch.randn(BATCH, HEADS, TIME, HEAD_DIM, generator=generator, dtype=torch.float64)
+        for _ in range(3)
+    ]
 
 
 def packed() -> Mask:
@@ -33,11 +36,15 @@ def packed() -> Mask:
 
 
 @pytest.mark.parametrize(
-    "mask", [Mask(), causal(), packed(), causal() & packed()], ids=["all", "causal", "packed", "both"]
+    "mask",
+    [Mask(), causal(), packed(), causal() & packed()],
+    ids=["all", "causal", "packed", "both"],
 )
 @pytest.mark.parametrize(("left", "right"), [(7, 3), (0, 11), (13, 0), (40, 41)])
 @pytest.mark.parametrize("block", [1, 4, 7, 16])
-def test_equals_full_attention_under_a_window_mask(mask: Mask, left: int, right: int, block: int) -> None:
+def test_equals_full_attention_under_a_window_mask(
+    mask: Mask, left: int, right: int, block: int
+) -> None:
     bias = DistanceBias(draw(HEADS, 9), -4)
     results = []
     for kernel, seen in (
@@ -74,16 +81,24 @@ def test_the_memory_of_a_step_does_not_grow_and_biases_follow() -> None:
     q, k, v = triple()
     kernel = WindowAttention(3, 9)
     assert isinstance(kernel, Stepping)
-    cache = kernel.make_cache(max_length=TIME, num_rows=BATCH, num_heads=HEADS, head_dim=HEAD_DIM, like=q)
+    cache = kernel.make_cache(
+        max_length=TIME, num_rows=BATCH, num_heads=HEADS, head_dim=HEAD_DIM, like=q
+    )
     assert isinstance(cache, WindowCache)
     assert cache.store.shape[1] == 8
     bias, dense = DistanceBias(draw(HEADS, 9), -7), draw(BATCH, HEADS, TIME, TIME)
     for given in (bias, dense):
         whole = kernel(q, k, v, causal(), bias=given)
-        cache = kernel.make_cache(max_length=TIME, num_rows=BATCH, num_heads=HEADS, head_dim=HEAD_DIM, like=q)
+        cache = kernel.make_cache(
+            max_length=TIME, num_rows=BATCH, num_heads=HEADS, head_dim=HEAD_DIM, like=q
+        )
         for time in range(TIME):
             now = slice(time, time + 1)
-            one = DistanceBias(bias.table, -7, offset=time) if given is bias else dense[:, :, now, : time + 1]
+            one = (
+                DistanceBias(bias.table, -7, offset=time)
+                if given is bias
+                else dense[:, :, now, : time + 1]
+            )
             output = kernel.step(q[:, :, now], k[:, :, now], v[:, :, now], cache, bias=one)
             assert torch.allclose(output, whole[:, :, now])
 
@@ -110,8 +125,12 @@ def test_a_decoder_that_sees_only_itself_is_refused() -> None:
 def test_what_is_in_sight_is_never_forgotten(kernel: WindowAttention | LongformerAttention) -> None:
     """A cache that is shorter than the window ends with a word, as that of full attention does."""
     q, k, v = triple()
-    cache = kernel.make_cache(max_length=5, num_rows=BATCH, num_heads=HEADS, head_dim=HEAD_DIM, like=q)
+    cache = kernel.make_cache(
+        max_length=5, num_rows=BATCH, num_heads=HEADS, head_dim=HEAD_DIM, like=q
+    )
     for time in range(5):
         kernel.step(*(x[:, :, time : time + 1] for x in (q, k, v)), cache)
-    with pytest.raises(UsageError, match="room for 5 positions and 6 are needed; start with a larger max_length"):
+    with pytest.raises(
+        UsageError, match="room for 5 positions and 6 are needed; start with a larger max_length"
+    ):
         kernel.step(*(x[:, :, 5:6] for x in (q, k, v)), cache)

@@ -12,7 +12,9 @@ from headwise.blocks.packed_linear import PackedLinear, round_rows
 from headwise.blocks.trial import MakeLinear, quantized_engine, refusal_of
 from headwise.errors import UsageError
 
-PACKED, PACKED_BF16 = (partial(PackedLinear, dtype=dtype) for dtype in (torch.float32, torch.bfloat16))
+PACKED, PACKED_BF16 = (
+    partial(PackedLinear, dtype=dtype) for dtype in (torch.float32, torch.bfloat16)
+)
 
 
 def needs(make: MakeLinear) -> pytest.MarkDecorator:
@@ -48,9 +50,15 @@ def test_rows_are_filled_up_to_few_numbers_and_nobody_sees_it(generator: torch.G
     x = torch.randn(4_099, 37, generator=generator)
     with torch.no_grad():
         for num_rows in (0, 1, 7, 8, 9, 63, 65, 131, 1_025, 4_097):
-            torch.testing.assert_close(packed(x[:num_rows]), linear(x[:num_rows]), atol=1e-5, rtol=1e-5)
+            torch.testing.assert_close(
+                packed(x[:num_rows]), linear(x[:num_rows]), atol=1e-5, rtol=1e-5
+            )
     assert len({round_rows(number) for number in range(1, 8_192)}) < 90
-    assert all(number <= round_rows(number) <= 1.5 * number for number in range(1, 8_192) if number not in (9, 10))
+    assert all(
+        number <= round_rows(number) <= 1.5 * number
+        for number in range(1, 8_192)
+        if number not in (9, 10)
+    )
 
 
 @needs(PACKED_BF16)
@@ -58,7 +66,10 @@ def test_bf16_is_the_product_of_rounded_numbers(generator: torch.Generator) -> N
     linear, x = make(generator)
     packed = PACKED_BF16(linear.weight, linear.bias)
     with torch.no_grad():
-        exact = x.bfloat16().double() @ linear.weight.bfloat16().double().T + linear.bias.bfloat16().double()
+        exact = (
+            x.bfloat16().double() @ linear.weight.bfloat16().double().T
+            + linear.bias.bfloat16().double()
+        )
         found = packed(x)
         assert found.dtype == torch.float32
         torch.testing.assert_close(found, exact.bfloat16().float(), atol=1e-6, rtol=2**-7)
@@ -75,7 +86,9 @@ def test_int8_is_within_half_a_step_of_each_factor(
         # x is off by at most one step (7 bits where VNNI is missing), w by half a step: the error of the sum is bounded.
         step_x = 2 * x.abs().max() / 127
         step_w = linear.weight.abs().amax(1) / 127
-        bound = step_x * linear.weight.abs().sum(1) + 0.5 * step_w * (x.abs() + step_x).sum(-1, keepdim=True)
+        bound = step_x * linear.weight.abs().sum(1) + 0.5 * step_w * (x.abs() + step_x).sum(
+            -1, keepdim=True
+        )
         assert ((found - exact).abs() <= bound).all()
         assert (found - exact).norm() / exact.norm() < 0.02
 
@@ -107,16 +120,22 @@ def test_fp16_rounds_the_weights_and_nothing_else(generator: torch.Generator) ->
     linear, x = make(generator)
     with torch.no_grad():
         exact = x.double() @ linear.weight.half().double().T + linear.bias.double()
-        torch.testing.assert_close(HalfLinear(linear.weight, linear.bias)(x), exact.float(), atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(
+            HalfLinear(linear.weight, linear.bias)(x), exact.float(), atol=1e-5, rtol=1e-5
+        )
 
 
 def test_a_weight_beyond_fp16_is_refused(generator: torch.Generator) -> None:
-    with pytest.raises(UsageError, match="exceeds 65,504, the greatest number of fp16; use --precision fp32"):
+    with pytest.raises(
+        UsageError, match="exceeds 65,504, the greatest number of fp16; use --precision fp32"
+    ):
         HalfLinear(torch.full((2, 3), 65_600.0), None)
 
 
 @pytest.mark.parametrize("engine", torch.backends.quantized.supported_engines)
-def test_the_engine_of_the_process_is_left_as_it_was(engine: str, generator: torch.Generator) -> None:
+def test_the_engine_of_the_process_is_left_as_it_was(
+    engine: str, generator: torch.Generator
+) -> None:
     linear, _ = make(generator)
     with quantized_engine(engine):
         for form in INT8:
@@ -132,6 +151,9 @@ def test_a_missing_operator_is_a_reason_not_a_crash() -> None:
 
 
 def test_wrong_products_are_a_reason() -> None:
-    assert refusal_of(lambda weight, bias: nn.Linear(32, 48), tolerance=0.5) == "its products are wrong here"
+    assert (
+        refusal_of(lambda weight, bias: nn.Linear(32, 48), tolerance=0.5)
+        == "its products are wrong here"
+    )
     assert refusal_of(IntegerLinear, tolerance=0.5) is None
     assert refusal_of(IntegerLinear, tolerance=1e-4) == "its products are wrong here"

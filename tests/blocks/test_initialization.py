@@ -12,7 +12,12 @@ from headwise.blocks.recurrent_cells import RecurrentStack
 from headwise.models.choices import EncoderDecoderSettings, build_model
 from headwise.models.elmo import ElmoEncoder
 from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
-from headwise.models.sentence_encoder import ElmoRung, RecurrentRung, WordRung, build_sentence_encoder
+from headwise.models.sentence_encoder import (
+    ElmoRung,
+    RecurrentRung,
+    WordRung,
+    build_sentence_encoder,
+)
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
 
@@ -25,16 +30,26 @@ VARIANTS = {
         "encoder": {"attention": {"kind": "full", "score": {"kind": "bilinear"}}},
         "decoder": {
             "attention": {"kind": "full", "score": {"kind": "gaussian"}},
-            "cross_attention": {"kind": "full", "score": {"kind": "concat"}, "window": {"kind": "local_p"}},
+            "cross_attention": {
+                "kind": "full",
+                "score": {"kind": "concat"},
+                "window": {"kind": "local_p"},
+            },
         },
     },
-    "learned": {"position": {"kind": "learned", "max_length": 53}, "embedding": {"tied": "none"}, "output_bias": True},
+    "learned": {
+        "position": {"kind": "learned", "max_length": 53},
+        "embedding": {"tied": "none"},
+        "output_bias": True,
+    },
     "t5": {"position": {"kind": "t5"}},
     "relative": {"position": {"kind": "relative"}} | dict.fromkeys(("encoder", "decoder"), FULL),
     "transformer_xl": {"position": {"kind": "transformer_xl"}},
     "continuous": {"position": {"kind": "continuous"}},
     "reformer": {"encoder": {"layers": 1, "heads": 4, "attention": {"kind": "reformer"}}},
-    "linformer": {"encoder": {"layers": 1, "heads": 4, "attention": {"kind": "linformer", "rank": 67}}},
+    "linformer": {
+        "encoder": {"layers": 1, "heads": 4, "attention": {"kind": "linformer", "rank": 67}}
+    },
 }
 
 
@@ -43,7 +58,9 @@ def make(variant: str, key: str = "weights") -> nn.Module:
     data = {"dim": DIM, "feed_forward": {"kind": "relu", "hidden": HIDDEN}} | VARIANTS[variant]
     data |= {part: stack | data.get(part, {}) for part in ("encoder", "decoder")}
     settings = check_settings(EncoderDecoderSettings, data)
-    return build_model(settings, source_size=VOCAB, target_size=VOCAB, generator=torch_generator(key))
+    return build_model(
+        settings, source_size=VOCAB, target_size=VOCAB, generator=torch_generator(key)
+    )
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -72,7 +89,9 @@ def test_every_rule_is_used() -> None:
 
 
 def test_a_parameter_without_a_rule_is_our_bug() -> None:
-    with pytest.raises(AssertionError, match=r"no initialisation rule for the parameter 'stranger\.thing'"):
+    with pytest.raises(
+        AssertionError, match=r"no initialisation rule for the parameter 'stranger\.thing'"
+    ):
         rule_for("stranger.thing")
 
 
@@ -88,7 +107,14 @@ def expected_deviation(name: str) -> float:
         return 67**-0.5  # the rank
     if name.endswith(("distance_keys", "distance_values")):
         return (DIM // 4) ** -0.5
-    if name.endswith(("query.weight", "self_attention.value.weight", "key_value.weight", "relation.distance.weight")):
+    if name.endswith(
+        (
+            "query.weight",
+            "self_attention.value.weight",
+            "key_value.weight",
+            "relation.distance.weight",
+        )
+    ):
         return math.sqrt(2 / (DIM + DIM)) / math.sqrt(2)
     if name.endswith("output.weight"):
         return math.sqrt(2 / (DIM + DIM))

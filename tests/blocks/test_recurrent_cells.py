@@ -4,14 +4,23 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from headwise.blocks.recurrent_cells import CELLS, FUSED, CellKind, RecurrentLayer, RecurrentStack, turn_around
+from headwise.blocks.recurrent_cells import (
+    CELLS,
+    FUSED,
+    CellKind,
+    RecurrentLayer,
+    RecurrentStack,
+    turn_around,
+)
 
 BATCH, TIME, INPUT, DIM = 3, 7, 5, 11
 KINDS: tuple[CellKind, ...] = ("rnn", "lstm", "gru")
 
 
 def _normal(*shape: int, seed: int = 0) -> Tensor:
-    return torch.empty(*shape, dtype=torch.float64).normal_(generator=torch.Generator().manual_seed(seed))
+    return torch.empty(*shape, dtype=torch.float64).normal_(
+        generator=torch.Generator().manual_seed(seed)
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -32,9 +41,15 @@ def test_layers_equal_torchs_with_copied_weights(kind: CellKind, written_out: bo
         if model is peer:
             hidden = state[0] if kind == "lstm" else state
             states = list(hidden) + (list(state[1]) if kind == "lstm" else [])
-            gradients = [getattr(peer, f"{name}_l{n}").grad for n in (0, 1) for name in ("weight_ih", "weight_hh")]
+            gradients = [
+                getattr(peer, f"{name}_l{n}").grad
+                for n in (0, 1)
+                for name in ("weight_ih", "weight_hh")
+            ]
         else:
-            states = [part[0] for part in state] + ([part[1] for part in state] if kind == "lstm" else [])
+            states = [part[0] for part in state] + (
+                [part[1] for part in state] if kind == "lstm" else []
+            )
             gradients = [
                 getattr(stack.layers[n].weights, f"{name}_l0").grad
                 for n in (0, 1)
@@ -94,9 +109,13 @@ def test_gates_by_hand() -> None:
     h, c = CELLS["lstm"](given, (torch.zeros(1, 1), torch.tensor([[0.5]])), zeros, torch.zeros(4))
     assert c.item() == 0.5
     assert h.item() == pytest.approx(torch.tensor(0.5).tanh().item())
-    (halved,) = CELLS["gru"](torch.zeros(1, 3), (torch.tensor([[0.8]]),), torch.zeros(3, 1), torch.zeros(3))
+    (halved,) = CELLS["gru"](
+        torch.zeros(1, 3), (torch.tensor([[0.8]]),), torch.zeros(3, 1), torch.zeros(3)
+    )
     assert halved.item() == pytest.approx(0.4)
-    (plain,) = CELLS["rnn"](torch.tensor([[0.3]]), (torch.tensor([[2.0]]),), torch.tensor([[0.5]]), torch.zeros(1))
+    (plain,) = CELLS["rnn"](
+        torch.tensor([[0.3]]), (torch.tensor([[2.0]]),), torch.tensor([[0.5]]), torch.zeros(1)
+    )
     assert plain.item() == pytest.approx(torch.tensor(1.3).tanh().item())
 
 

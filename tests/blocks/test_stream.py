@@ -36,8 +36,12 @@ def test_a_projection_is_its_parts(kind: type[LayerNorm], generator: torch.Gener
 
 @pytest.mark.parametrize("place", ["before", "after"])
 @pytest.mark.parametrize("kind", [LayerNorm, RMSNorm])
-def test_a_stream_is_a_stack_of_residual_connections(kind: type[LayerNorm], place, generator: torch.Generator) -> None:
-    residuals = [Residual(make_norm(kind, generator), place=place, dropout_rate=0.0) for _ in range(3)]
+def test_a_stream_is_a_stack_of_residual_connections(
+    kind: type[LayerNorm], place, generator: torch.Generator
+) -> None:
+    residuals = [
+        Residual(make_norm(kind, generator), place=place, dropout_rate=0.0) for _ in range(3)
+    ]
     layers = [(nn.Linear(DIM, HIDDEN), nn.Linear(HIDDEN, DIM)) for _ in range(3)]
     last, output = make_norm(kind, generator), nn.Linear(DIM, 7)
     expected = x = torch.randn(ROWS, DIM, generator=generator)
@@ -48,7 +52,9 @@ def test_a_stream_is_a_stack_of_residual_connections(kind: type[LayerNorm], plac
             return narrow(widen(normed).relu())
 
         expected = residual(expected[:, None], think)[:, 0]
-        hidden = stream.read(widen.weight, widen.bias, norm=norm_before(residual), activation=F.relu)
+        hidden = stream.read(
+            widen.weight, widen.bias, norm=norm_before(residual), activation=F.relu
+        )
         stream.add(hidden, narrow.weight, narrow.bias, residual=residual)
     final = last if place == "before" else None
     found = stream.read(output.weight, output.bias, norm=final)

@@ -17,7 +17,9 @@ from headwise.tasks.pocket_test import AlignmentScale, HeadAlignment, PocketScor
 def say_demo(pair: str, capsys: pytest.CaptureFixture[str]) -> str:
     source, target = pair.split("-")
     languages: Any = SimpleNamespace(source_language=source, target_language=target)
-    scored = score_translations(["a cat sat there"], ["a cat sat there"], language="en", num_resamples=0)
+    scored = score_translations(
+        ["a cat sat there"], ["a cat sat there"], language="en", num_resamples=0
+    )
     share = pronouns_word_for_word(list(sentences("test", 200)), source, target)
     print_demo(
         DemoResult(
@@ -49,7 +51,10 @@ def test_numbers_have_scales_and_the_next_step_is_another(
 ) -> None:
     said = say_demo(pair, capsys)
     assert "error rate 0.250 (decoder layer 2, the mean of its heads)" in said
-    assert "linking straight across gives 0.750; the best possible with one link for each word is 0.125" in said
+    assert (
+        "linking straight across gives 0.750; the best possible with one link for each word is 0.125"
+        in said
+    )
     assert f"headwise demo --pair {other} --run runs/demo-{other} " in said
     assert f"--pair {pair} --run" not in said
     assert f"headwise train pocket --run runs/deeper{languages} model.encoder.layers=4" in said

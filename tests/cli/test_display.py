@@ -28,7 +28,9 @@ def progress(step: int, **changes: Any) -> Progress:
     return Progress(**{**values, **changes})
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(None, "–"), (5, "0:05"), (65.4, "1:05"), (7384, "2:03:04")])
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(None, "–"), (5, "0:05"), (65.4, "1:05"), (7384, "2:03:04")]
+)
 def test_a_clock_is_readable(seconds: float | None, text: str) -> None:
     assert clock(seconds) == text
 
@@ -56,7 +58,10 @@ def test_the_last_validation_stands_in_the_line(monkeypatch: pytest.MonkeyPatch)
     metrics = {"loss": 2.5, "perplexity": 9.0123, "bleu": 12.34, "chrf": 45.67}
     with TrainingDisplay() as shown:
         shown.training(progress(10, phase="finished", metrics=metrics))
-    assert "valid loss 2.500 · valid perplexity 9.012 · valid BLEU 12.3 · valid chrF 45.7 · 4,321" in stream.getvalue()
+    assert (
+        "valid loss 2.500 · valid perplexity 9.012 · valid BLEU 12.3 · valid chrF 45.7 · 4,321"
+        in stream.getvalue()
+    )
 
 
 def test_on_a_terminal_a_notice_stands_above_the_live_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +128,10 @@ def test_a_count_of_known_length_says_what_is_left(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("language", "expected"),
     [
-        ("en", ["learning the vocabulary: 0 %", "learning the vocabulary: 25 % · left 2:00", "learnt"]),
+        (
+            "en",
+            ["learning the vocabulary: 0 %", "learning the vocabulary: 25 % · left 2:00", "learnt"],
+        ),
         ("zh", ["正在学习词表: 0 %", "正在学习词表: 25 % · 剩余 2:00", "learnt"]),
     ],
 )

@@ -15,7 +15,13 @@ ZIP = "https://example.org/all.zip#all/text.txt"
 
 
 def known(url: str, change: Change | None = None) -> KnownFile:
-    return KnownFile("made/text.txt.gz", hashlib.sha256(TEXT.encode()).hexdigest(), len(TEXT.encode()), url, change)
+    return KnownFile(
+        "made/text.txt.gz",
+        hashlib.sha256(TEXT.encode()).hexdigest(),
+        len(TEXT.encode()),
+        url,
+        change,
+    )
 
 
 def zipped(content: bytes, member: str = "all/text.txt") -> bytes:
@@ -36,7 +42,9 @@ def zipped(content: bytes, member: str = "all/text.txt") -> bytes:
     ],
     ids=["as it is", "an empty line", "latin-1", "zip", "zip of latin-1"],
 )
-def test_what_publishers_send_becomes_the_text(file: KnownFile, arrived: bytes, tmp_path: Path) -> None:
+def test_what_publishers_send_becomes_the_text(
+    file: KnownFile, arrived: bytes, tmp_path: Path
+) -> None:
     path = tmp_path / file.path
     receive(io.BytesIO(arrived), path, file, progress=None, is_original=True)
     assert gzip.decompress(path.read_bytes()).decode() == TEXT
@@ -44,8 +52,16 @@ def test_what_publishers_send_becomes_the_text(file: KnownFile, arrived: bytes, 
     assert gzip.decompress(path.read_bytes()).decode() == TEXT, "a mirror has it as it is"
 
 
-@pytest.mark.parametrize("arrived", [b"no zip", zipped(TEXT.encode(), "other.txt"), zipped(TEXT.encode())[:40]])
+@pytest.mark.parametrize(
+    "arrived", [b"no zip", zipped(TEXT.encode(), "other.txt"), zipped(TEXT.encode())[:40]]
+)
 def test_a_zip_that_is_none_leaves_nothing(arrived: bytes, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not the published file"):
-        receive(io.BytesIO(arrived), tmp_path / "made/text.txt.gz", known(ZIP), progress=None, is_original=True)
+        receive(
+            io.BytesIO(arrived),
+            tmp_path / "made/text.txt.gz",
+            known(ZIP),
+            progress=None,
+            is_original=True,
+        )
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

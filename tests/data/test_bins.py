@@ -11,7 +11,9 @@ from headwise.data.bins import pack_rows
 from .made import draw_lengths
 
 
-def check(row: np.ndarray, source: np.ndarray, target: np.ndarray, source_row: int, target_row: int) -> None:
+def check(
+    row: np.ndarray, source: np.ndarray, target: np.ndarray, source_row: int, target_row: int
+) -> None:
     """Each pair has one row, rows are numbered without gaps, none is empty or overfull."""
     assert (np.bincount(row) > 0).all()
     assert row.min() == 0
@@ -25,7 +27,9 @@ def check(row: np.ndarray, source: np.ndarray, target: np.ndarray, source_row: i
     st.integers(23, 53),
 )
 @settings(max_examples=60, deadline=None)
-def test_every_pair_has_a_row_that_holds_it(pairs: list[tuple[int, int]], source_row: int, target_row: int) -> None:
+def test_every_pair_has_a_row_that_holds_it(
+    pairs: list[tuple[int, int]], source_row: int, target_row: int
+) -> None:
     source, target = np.array(pairs).T
     row = pack_rows(source, target, source_row=source_row, target_row=target_row)
     check(row, source, target, source_row, target_row)

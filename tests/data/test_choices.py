@@ -20,7 +20,9 @@ from .made import write_lines
 
 
 def settings(**changes) -> DataSettings:
-    return check_settings(DataSettings, {"source": "en", "target": "de", "train": "corpus/train", **changes})
+    return check_settings(
+        DataSettings, {"source": "en", "target": "de", "train": "corpus/train", **changes}
+    )
 
 
 @pytest.mark.parametrize(
@@ -33,10 +35,16 @@ def settings(**changes) -> DataSettings:
         ("pocket:train", PocketCorpus(split="train")),
         ("pocket:valid:50", PocketCorpus(split="valid", count=50)),
         ({"path": "corpus/train", "weight": 2}, FilesCorpus(path=Path("corpus/train"), weight=2.0)),
-        ({"path": "x.txt", "columns": {"en": 1, "de": 0}}, TsvCorpus(path=Path("x.txt"), columns={"en": 1, "de": 0})),
+        (
+            {"path": "x.txt", "columns": {"en": 1, "de": 0}},
+            TsvCorpus(path=Path("x.txt"), columns={"en": 1, "de": 0}),
+        ),
         ({"path": "known:ptb", "limit": 5}, KnownCorpus(name="ptb", limit=5)),
         ({"name": "ptb"}, KnownCorpus(name="ptb")),
-        ({"kind": "pocket", "split": "train", "count": 7, "seed": 1}, PocketCorpus(count=7, seed=1)),
+        (
+            {"kind": "pocket", "split": "train", "count": 7, "seed": 1},
+            PocketCorpus(count=7, seed=1),
+        ),
     ],
 )
 def test_short_and_long_forms(short, expected) -> None:
@@ -46,7 +54,8 @@ def test_short_and_long_forms(short, expected) -> None:
 
 def test_a_resolved_recipe_reads_the_same() -> None:
     first = settings(
-        train=["known:ptb", {"path": "a.tsv", "split": {"by": "en", "part": "train"}}], valid="pocket:valid"
+        train=["known:ptb", {"path": "a.tsv", "split": {"by": "en", "part": "train"}}],
+        valid="pocket:valid",
     )
     assert check_settings(DataSettings, first.model_dump(mode="json")) == first
 
@@ -56,7 +65,10 @@ def test_a_resolved_recipe_reads_the_same() -> None:
     [
         ({"train": []}, "data|train: .*at least 1"),
         ({"target": "en"}, "source and target are both 'en'"),
-        ({"train": {"path": "a", "split": {"by": "fr", "part": "train"}}}, "split.by is 'fr'; it must be 'en' or 'de'"),
+        (
+            {"train": {"path": "a", "split": {"by": "fr", "part": "train"}}},
+            "split.by is 'fr'; it must be 'en' or 'de'",
+        ),
         ({"row_tokens": 100}, "multiple of 8"),
         ({"train": {"path": "a", "wieght": 2}}, "wieght"),
         ({"train": {"kind": "folder"}}, "no kind 'folder'; choose one of"),
@@ -80,12 +92,21 @@ def test_reading_each_kind(tmp_path: Path) -> None:
     files, tsv = settings(
         train=[
             str(tmp_path / "a"),
-            {"path": str(tmp_path / "b.tsv"), "columns": {"en": 1, "de": 0}, "keep": [{"column": 2, "values": ["y"]}]},
+            {
+                "path": str(tmp_path / "b.tsv"),
+                "columns": {"en": 1, "de": 0},
+                "keep": [{"column": 2, "values": ["y"]}],
+            },
         ]
     ).train
-    pairs = [p[:2] for corpus in (files, tsv) for p in read_corpus(corpus, source="en", target="de")]
+    pairs = [
+        p[:2] for corpus in (files, tsv) for p in read_corpus(corpus, source="en", target="de")
+    ]
     assert pairs == [("one", "eins"), ("two", "zwei"), ("four", "vier")]
-    assert [p[:2] for p in read_corpus(files, source="de", target="en")] == [("eins", "one"), ("zwei", "two")]
+    assert [p[:2] for p in read_corpus(files, source="de", target="en")] == [
+        ("eins", "one"),
+        ("zwei", "two"),
+    ]
     assert corpus_name(tsv) == str(tmp_path / "b.tsv")
     assert corpus_files(files, source="en", target="de") == [tmp_path / "a.en", tmp_path / "a.de"]
     limited = files.model_copy(update={"limit": 1})
@@ -100,7 +121,10 @@ def test_parts_of_two_corpora_share_no_sentence(tmp_path: Path) -> None:
     for part in ("train", "valid", "test"):
         corpora = settings(
             train=[
-                {"path": str(tmp_path / name), "split": {"by": "en", "part": part, "valid": 10, "test": 20}}
+                {
+                    "path": str(tmp_path / name),
+                    "split": {"by": "en", "part": part, "valid": 10, "test": 20},
+                }
                 for name in ("a.tsv", "b.tsv")
             ]
         ).train
@@ -119,4 +143,7 @@ def test_the_built_in_grammar() -> None:
     pairs = list(read_corpus(corpus, source="en", target="zh"))
     assert [pair.line for pair in pairs] == [1, 2, 3, 4, 5]
     assert all(pair.source.isascii() and not pair.target.isascii() for pair in pairs)
-    assert (corpus_name(corpus), corpus_files(corpus, source="en", target="zh")) == ("pocket:valid", [])
+    assert (corpus_name(corpus), corpus_files(corpus, source="en", target="zh")) == (
+        "pocket:valid",
+        [],
+    )

@@ -13,7 +13,10 @@ def columns(source: int = 0, target: int = 1, keep=None) -> Columns:
 
 
 def test_pairs_carry_their_place(tmp_path: Path) -> None:
-    left, right = write_lines(tmp_path / "a.en", ["one", "two"]), write_lines(tmp_path / "a.de", ["eins", "zwei"])
+    left, right = (
+        write_lines(tmp_path / "a.en", ["one", "two"]),
+        write_lines(tmp_path / "a.de", ["eins", "zwei"]),
+    )
     pairs = list(read_parallel(left, right))
     assert [(p.source, p.target, p.line) for p in pairs] == [("one", "eins", 1), ("two", "zwei", 2)]
     assert pairs[0].file == str(left)
@@ -22,7 +25,9 @@ def test_pairs_carry_their_place(tmp_path: Path) -> None:
 def test_unequal_line_counts_give_both_and_a_place_to_look(tmp_path: Path) -> None:
     left = write_lines(tmp_path / "a.en", ["word"] * 11)
     right = write_lines(tmp_path / "a.de", ["Wort"] * 4 + [""] + ["Wort"] * 8)
-    with pytest.raises(DataError, match=r"has 11 lines, a\.de has 13; .* look at line 5 first") as caught:
+    with pytest.raises(
+        DataError, match=r"has 11 lines, a\.de has 13; .* look at line 5 first"
+    ) as caught:
         list(read_parallel(left, right))
     assert caught.value.line == 5
     with pytest.raises(DataError, match=r"has 13 lines, a\.en has 11"):
@@ -44,12 +49,17 @@ def test_long_lines_keep_the_sides_in_step(tmp_path: Path) -> None:
     left = write_lines(tmp_path / "a.en", ["one", "x" * 100_000, "three"])
     right = write_lines(tmp_path / "a.de", ["eins", "zwei", "drei"])
     pairs = list(read_parallel(left, right))
-    assert [(p.source, p.problem) for p in pairs] == [("one", None), ("", "long_line"), ("three", None)]
+    assert [(p.source, p.problem) for p in pairs] == [
+        ("one", None),
+        ("", "long_line"),
+        ("three", None),
+    ]
 
 
 def test_tsv_columns_and_rows(tmp_path: Path) -> None:
     path = write_lines(
-        tmp_path / "a.tsv", ["eng\tHans\thello\t你好", "eng\tHant\thello\t妳好", "eng", "eng\tHans\tcat\t猫\tmore"]
+        tmp_path / "a.tsv",
+        ["eng\tHans\thello\t你好", "eng\tHant\thello\t妳好", "eng", "eng\tHans\tcat\t猫\tmore"],
     )
     chosen = columns(3, 2, {1: frozenset({"Hans"})})
     pairs = list(read_tsv(path, chosen))
@@ -64,7 +74,9 @@ def test_tsv_columns_and_rows(tmp_path: Path) -> None:
 
 def test_one_column_is_no_tsv(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.tsv", ["hello", "world"])
-    with pytest.raises(DataError, match=r"has 1 column\(s\) separated by tabs, 2 are needed") as caught:
+    with pytest.raises(
+        DataError, match=r"has 1 column\(s\) separated by tabs, 2 are needed"
+    ) as caught:
         list(read_tsv(path, columns()))
     assert caught.value.line == 1
 
@@ -72,4 +84,7 @@ def test_one_column_is_no_tsv(tmp_path: Path) -> None:
 def test_files_are_found_packed_or_plain(tmp_path: Path) -> None:
     write_lines(tmp_path / "a.b.en", ["x"])
     write_lines(tmp_path / "a.b.de.gz", ["x"])
-    assert [path.name for path in find_parallel(tmp_path / "a.b", "en", "de")] == ["a.b.en", "a.b.de.gz"]
+    assert [path.name for path in find_parallel(tmp_path / "a.b", "en", "de")] == [
+        "a.b.en",
+        "a.b.de.gz",
+    ]

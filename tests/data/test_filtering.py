@@ -84,7 +84,10 @@ def test_the_report_counts_and_shows_places() -> None:
         report.drop("empty", pair("left", "x" * 1000))
     assert report.dropped == {"empty": 5}
     assert len(report.examples["empty"]) == 3
-    assert "read 9 pairs, kept 4\n  5 dropped: one side is empty\n    file:7: 'left' | 'xxx" in report.describe()
+    assert (
+        "read 9 pairs, kept 4\n  5 dropped: one side is empty\n    file:7: 'left' | 'xxx"
+        in report.describe()
+    )
     assert report.to_json()["examples"]["empty"][0]["line"] == 7
     use_language("zh")
     assert "去除 5 对：一侧为空" in report.describe()

@@ -30,7 +30,11 @@ class MadeCorpus(KnownCorpusEntry):
 
     @property
     def files(self) -> tuple[KnownFile, ...]:
-        return (KnownFile("made/pairs.tsv.gz", hashlib.sha256(TEXT.encode()).hexdigest(), len(TEXT), self.url),)
+        return (
+            KnownFile(
+                "made/pairs.tsv.gz", hashlib.sha256(TEXT.encode()).hexdigest(), len(TEXT), self.url
+            ),
+        )
 
 
 PARTS = {"made/pairs": KnownPartEntry("made/pairs.tsv.gz", ("en", "de"), {"en": 0, "de": 1})}
@@ -56,8 +60,12 @@ def answer(monkeypatch: pytest.MonkeyPatch, content: bytes | Exception) -> list[
     return asked
 
 
-@pytest.mark.parametrize("content", [TEXT.encode(), gzip.compress(TEXT.encode(), 1)], ids=["plain", "packed"])
-def test_fetching_publishes_the_checked_text(content: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "content", [TEXT.encode(), gzip.compress(TEXT.encode(), 1)], ids=["plain", "packed"]
+)
+def test_fetching_publishes_the_checked_text(
+    content: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     asked, progress = answer(monkeypatch, content), []
     assert [state.state for state in check_corpus("made")] == ["missing"]
     paths = fetch_corpus("made", progress=lambda *step: progress.append(step))
@@ -75,19 +83,26 @@ def test_fetching_publishes_the_checked_text(content: bytes, monkeypatch: pytest
         (TEXT.replace("hello", "hullo").encode(), "not the published file"),
         (gzip.compress(TEXT.encode())[:-9], "not the published file"),
         (TEXT.encode() * 100, "more than the expected 12,000 bytes"),
-        (urllib.error.URLError("no route"), r"cannot be fetched from https://example\.org/pairs\.tsv .*no route"),
+        (
+            urllib.error.URLError("no route"),
+            r"cannot be fetched from https://example\.org/pairs\.tsv .*no route",
+        ),
         (TimeoutError("slow"), "check the network"),
     ],
     ids=["other", "cut", "large", "unreachable", "slow"],
 )
-def test_a_failed_fetch_leaves_nothing(content, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_failed_fetch_leaves_nothing(
+    content, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     answer(monkeypatch, content)
     with pytest.raises(DataError, match=message):
         fetch_corpus("made")
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_a_mirror_is_used_before_the_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_mirror_is_used_before_the_network(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     asked = answer(monkeypatch, ConnectionError("not to be asked"))
     (tmp_path / "data/made").mkdir(parents=True)
     (tmp_path / "data/made/pairs.tsv.gz").write_bytes(gzip.compress(TEXT.encode()))
@@ -101,7 +116,9 @@ def test_a_corpus_without_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known, "CORPORA", (dataclasses.replace(MADE, url=None),))
     with pytest.raises(DataError, match="has no address it can be fetched from: made here"):
         fetch_corpus("made")
-    with pytest.raises(DataError, match="has no address it can be fetched from: made here; make or copy") as missing:
+    with pytest.raises(
+        DataError, match="has no address it can be fetched from: made here; make or copy"
+    ) as missing:
         find_known("made/pairs", languages=("en", "de"))
     assert "data fetch" not in str(missing.value), "what cannot be fetched is not advised"
     (data_directory() / "made").mkdir(parents=True)
@@ -111,8 +128,12 @@ def test_a_corpus_without_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_text_made_of_many_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known, "CORPORA", (dataclasses.replace(MADE, url="https://example.org/*/train.data.txt"),))
-    monkeypatch.setattr(known, "join_senses", lambda read, address: read(address.replace("*", "bank")))
+    monkeypatch.setattr(
+        known, "CORPORA", (dataclasses.replace(MADE, url="https://example.org/*/train.data.txt"),)
+    )
+    monkeypatch.setattr(
+        known, "join_senses", lambda read, address: read(address.replace("*", "bank"))
+    )
     asked = answer(monkeypatch, TEXT.encode())
     assert gzip.decompress(fetch_corpus("made")[0].read_bytes()).decode() == TEXT
     assert asked == ["https://example.org/bank/train.data.txt"]
@@ -122,7 +143,9 @@ def test_a_part_and_a_file_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     answer(monkeypatch, TEXT.encode())
     assert fetch_corpus("made/pairs") == [data_directory() / "made/pairs.tsv.gz"]
     assert find_known_file("made/pairs.tsv.gz") == data_directory() / "made/pairs.tsv.gz"
-    with pytest.raises(UsageError, match=r"has no file 'made/other'; choose one of: known:made/pairs\.tsv\.gz"):
+    with pytest.raises(
+        UsageError, match=r"has no file 'made/other'; choose one of: known:made/pairs\.tsv\.gz"
+    ):
         find_known_file("made/other")
     with pytest.raises(UsageError, match="has no part 'made/other'"):
         fetch_corpus("made/other")
@@ -136,7 +159,9 @@ def test_finding_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert find_known("made/pairs", languages=("de", "en")).columns == {"en": 0, "de": 1}
     with pytest.raises(UsageError, match="has en, de, not fr"):
         find_known("made/pairs", languages=("en", "fr"))
-    with pytest.raises(UsageError, match="has no part 'made/other'; choose one of: known:made/pairs"):
+    with pytest.raises(
+        UsageError, match="has no part 'made/other'; choose one of: known:made/pairs"
+    ):
         find_known("made/other", languages=("en", "de"))
     with pytest.raises(UsageError, match="no known corpus is called 'mode'"):
         find_corpus("mode")
@@ -170,12 +195,15 @@ def test_the_table_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
         for name, part in corpus.parts.items():
             assert name.startswith(corpus.name + "/")
             is_one = part.columns or part.form != "parallel"
-            wanted = [part.file] if is_one else [f"{part.file}.{code}.gz" for code in part.languages]
+            wanted = (
+                [part.file] if is_one else [f"{part.file}.{code}.gz" for code in part.languages]
+            )
             assert set(wanted) <= set(paths)
 
 
 @pytest.mark.parametrize(
-    "address", ["http://example.org/x", "ftp://example.org/x", "file:///etc/hostname", "HTTPS:x", ""]
+    "address",
+    ["http://example.org/x", "ftp://example.org/x", "file:///etc/hostname", "HTTPS:x", ""],
 )
 def test_only_https_is_fetched_from(address: str) -> None:
     with pytest.raises(DataError, match="is not an https address, and only those are fetched from"):
@@ -193,7 +221,9 @@ def test_a_server_may_not_lead_away_from_https() -> None:
 
 
 def test_the_nearest_name_of_a_corpus_is_proposed() -> None:
-    with pytest.raises(UsageError, match=r"'maed'; did you mean 'made'\? choose one of made") as caught:
+    with pytest.raises(
+        UsageError, match=r"'maed'; did you mean 'made'\? choose one of made"
+    ) as caught:
         find_corpus("maed")
     assert "是否想写 'made'？可选：made" in caught.value.zh
     with pytest.raises(UsageError, match="'qqq'; choose one of"):

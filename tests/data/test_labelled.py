@@ -24,7 +24,10 @@ def _write(folder: Path, name: str, text: str) -> str:
 
 
 def _read(given: Any, shape: str) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    return [(one.words, one.labels) for one in read_labelled(parse_labels(given), language="en", shape=shape)]  # type: ignore[arg-type]
+    return [
+        (one.words, one.labels)
+        for one in read_labelled(parse_labels(given), language="en", shape=shape)
+    ]  # type: ignore[arg-type]
 
 
 def test_one_label_a_text(tmp_path: Path) -> None:
@@ -34,10 +37,14 @@ def test_one_label_a_text(tmp_path: Path) -> None:
     assert _read({"path": headed, "header": True}, "one") == wanted
     turned = _write(tmp_path, "b.tsv", "1\ta film\n0\tdull, dull\n")
     assert _read({"path": turned, "text_column": 1, "label_column": 0}, "one") == wanted
-    assert _read(_write(tmp_path, "c.csv", 'text,label\na film,1\n"dull, dull",0\n'), "one") == wanted
+    assert (
+        _read(_write(tmp_path, "c.csv", 'text,label\na film,1\n"dull, dull",0\n'), "one") == wanted
+    )
     leading = _write(tmp_path, "d.txt", "1:x a film\n0:y dull, dull\n")
     assert _read({"path": leading, "kind": "leading", "coarse": True}, "one") == wanted
-    assert _read({"path": leading, "kind": "leading", "limit": 1}, "one") == [(("a film",), ("1:x",))]
+    assert _read({"path": leading, "kind": "leading", "limit": 1}, "one") == [
+        (("a film",), ("1:x",))
+    ]
 
 
 def test_a_tag_for_each_word(tmp_path: Path) -> None:
@@ -59,7 +66,13 @@ def test_a_tag_for_each_word(tmp_path: Path) -> None:
     ("name", "text", "extra", "shape", "message"),
     [
         ("a.tsv", "", {}, "one", "empty"),
-        ("a.tsv", "good\t1\nno label\n", {}, "one", r"a\.tsv:2: the line has 1 column\(s\), column 1"),
+        (
+            "a.tsv",
+            "good\t1\nno label\n",
+            {},
+            "one",
+            r"a\.tsv:2: the line has 1 column\(s\), column 1",
+        ),
         ("a.tsv", "good\t1\n\t0\n", {}, "one", r"a\.tsv:2: the text is empty"),
         ("a.tsv", "good\t \n", {}, "one", r"a\.tsv:1: the label is empty"),
         ("a.csv", 'text,label\n"a\nb",1\nc\n', {}, "one", r"a\.csv:4: the line has 1 column"),
@@ -80,11 +93,19 @@ def test_a_tag_for_each_word(tmp_path: Path) -> None:
             "each",
             r"a\.txt:2: has 1 column\(s\), a word, a tab and its tag",
         ),
-        ("a.txt", "I\tPRON\nsaw\t\n", {"kind": "columns"}, "each", r"a\.txt:2: a word or its tag is empty"),
+        (
+            "a.txt",
+            "I\tPRON\nsaw\t\n",
+            {"kind": "columns"},
+            "each",
+            r"a\.txt:2: a word or its tag is empty",
+        ),
         ("a.txt", "I/PRON saw\n", {"kind": "slashed"}, "each", r"a\.txt:1: 'saw' has no tag"),
     ],
 )
-def test_mistakes_have_a_place(tmp_path: Path, name: str, text: str, extra: Any, shape: str, message: str) -> None:
+def test_mistakes_have_a_place(
+    tmp_path: Path, name: str, text: str, extra: Any, shape: str, message: str
+) -> None:
     path = _write(tmp_path, name, text)
     with pytest.raises(DataError, match=message):
         _read({"path": path, **extra}, shape)
@@ -92,7 +113,11 @@ def test_mistakes_have_a_place(tmp_path: Path, name: str, text: str, extra: Any,
 
 def test_tags_that_do_not_match_their_words(tmp_path: Path) -> None:
     words = _write(tmp_path, "w.txt", "I saw it\nsaws\n")
-    given = {"path": words, "kind": "aligned", "tags_path": _write(tmp_path, "t.txt", "PRON VERB PRON\nNOUN NOUN\n")}
+    given = {
+        "path": words,
+        "kind": "aligned",
+        "tags_path": _write(tmp_path, "t.txt", "PRON VERB PRON\nNOUN NOUN\n"),
+    }
     with pytest.raises(DataError, match=r"t\.txt:2: has 2 tags for the 1 words of w\.txt"):
         _read(given, "each")
     _write(tmp_path, "t.txt", "PRON VERB PRON\n")
@@ -101,10 +126,13 @@ def test_tags_that_do_not_match_their_words(tmp_path: Path) -> None:
 
 
 def test_the_other_shape_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="has a tag for each word, one label a text is needed; set task=tagging"):
+    with pytest.raises(
+        UsageError, match="has a tag for each word, one label a text is needed; set task=tagging"
+    ):
         _read(_write(tmp_path, "a.conllu", CONLLU), "one")
     with pytest.raises(
-        UsageError, match="has one label a text, a tag for each word is needed; set task=classification"
+        UsageError,
+        match="has one label a text, a tag for each word is needed; set task=classification",
     ):
         _read(_write(tmp_path, "a.tsv", "a\t1\n"), "each")
 
@@ -114,17 +142,23 @@ def test_a_name_that_does_not_tell_its_form() -> None:
         check_settings(LabelDataSettings, {"language": "en", "train": "my/data.txt"})
     split = {"by": "de", "part": "train"}
     with pytest.raises(SettingsError, match=r"split\.by is 'de'; the text is 'en'"):
-        check_settings(LabelDataSettings, {"language": "en", "train": {"path": "a.tsv", "split": split}})
+        check_settings(
+            LabelDataSettings, {"language": "en", "train": {"path": "a.tsv", "split": split}}
+        )
 
 
 def test_a_corpus_without_labels() -> None:
-    with pytest.raises(UsageError, match="known:ptb/train has no labels; choose one of: known:people-daily"):
+    with pytest.raises(
+        UsageError, match="known:ptb/train has no labels; choose one of: known:people-daily"
+    ):
         _read("known:ptb/train", "one")
 
 
 def test_a_published_corpus_with_a_row_without_text(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("label,review\n1,好\n0,\n0,差\n", encoding="utf-8")
-    found = read_comma_table(tmp_path / "a.csv", text_column=1, label_column=0, header=True, skip_empty=True)
+    found = read_comma_table(
+        tmp_path / "a.csv", text_column=1, label_column=0, header=True, skip_empty=True
+    )
     assert [(one.words, one.labels) for one in found] == [(("好",), ("1",)), (("差",), ("0",))]
     with pytest.raises(DataError, match=r"a\.csv:3: the text is empty"):
         list(read_comma_table(tmp_path / "a.csv", text_column=1, label_column=0, header=True))

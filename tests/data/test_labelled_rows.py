@@ -17,7 +17,10 @@ def _store() -> LabelledTokens:
     total = int(LENGTHS.sum())
     offsets = np.concatenate([[0], np.cumsum(LENGTHS)])
     return LabelledTokens(
-        np.arange(4, 4 + total), np.arange(total) % 3, offsets, np.arange(2 * total).reshape(total, 2)
+        np.arange(4, 4 + total),
+        np.arange(total) % 3,
+        offsets,
+        np.arange(2 * total).reshape(total, 2),
     )
 
 
@@ -65,7 +68,9 @@ def test_processes_put_together_are_one() -> None:
     shares = [list(islice(_rows(Share(number, 2, 2)).stream(None), 6)) for number in range(2)]
     for update in range(6):
         together = torch.cat([share[update][0].tokens for share in shares])
-        assert torch.equal(together, torch.cat([batch.tokens for batch, _ in alone[2 * update : 2 * update + 2]]))
+        assert torch.equal(
+            together, torch.cat([batch.tokens for batch, _ in alone[2 * update : 2 * update + 2]])
+        )
 
 
 def test_a_cursor_of_something_else() -> None:

@@ -23,8 +23,18 @@ def test_either_side_leaks_and_punctuation_does_not_hide_it() -> None:
 
 
 def test_preparation_leaves_them_out_and_reports_them(tmp_path: Path) -> None:
-    train = [("one", "eins"), ("two", "zwei"), ("three", "drei"), ("TWO!", "doch zwei"), ("four", "Eins.")]
-    for name, pairs in (("train", train), ("valid", [("two", "beide")]), ("test", [("eight", "eins")])):
+    train = [
+        ("one", "eins"),
+        ("two", "zwei"),
+        ("three", "drei"),
+        ("TWO!", "doch zwei"),
+        ("four", "Eins."),
+    ]
+    for name, pairs in (
+        ("train", train),
+        ("valid", [("two", "beide")]),
+        ("test", [("eight", "eins")]),
+    ):
         for code, side in (("en", 0), ("de", 1)):
             text = "".join(f"{one[side]}\n" for one in pairs)
             (tmp_path / f"{name}.{code}").write_text(text, encoding="utf-8")

@@ -12,7 +12,9 @@ from headwise.data.lines import MAX_LINE_BYTES, find_text_file, read_lines
 from headwise.errors import DataError
 
 OPENERS = {"": open, ".gz": gzip.open, ".xz": lzma.open}
-TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\n\r\ufeff"), max_size=20)
+TEXT = st.text(
+    st.characters(exclude_categories=("Cs",), exclude_characters="\n\r\ufeff"), max_size=20
+)
 
 
 def write(path: Path, content: bytes) -> Path:
@@ -21,37 +23,62 @@ def write(path: Path, content: bytes) -> Path:
     return path
 
 
-@given(lines=st.lists(TEXT), suffix=st.sampled_from(["", ".gz", ".xz"]), end=st.sampled_from(["\n", "\r\n"]))
+@given(
+    lines=st.lists(TEXT),
+    suffix=st.sampled_from(["", ".gz", ".xz"]),
+    end=st.sampled_from(["\n", "\r\n"]),
+)
 @settings(max_examples=60, deadline=None)
-def test_lines_come_back(lines: list[str], suffix: str, end: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_lines_come_back(
+    lines: list[str], suffix: str, end: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     path = tmp_path_factory.mktemp("lines") / f"text{suffix}"
     assert list(read_lines(write(path, "".join(line + end for line in lines).encode()))) == lines
 
 
 def test_only_line_feeds_end_lines(tmp_path: Path) -> None:
     content = "\ufeffa\u2028b\x0bc\x85d\r\ne\rf\nlast"
-    assert list(read_lines(write(tmp_path / "t", content.encode()))) == ["a\u2028b\x0bc\x85d", "e\rf", "last"]
+    assert list(read_lines(write(tmp_path / "t", content.encode()))) == [
+        "a\u2028b\x0bc\x85d",
+        "e\rf",
+        "last",
+    ]
     assert list(read_lines(write(tmp_path / "t", b"\n" * 1009))) == [""] * 1009
 
 
 def test_an_endless_line_is_counted_without_being_held(tmp_path: Path) -> None:
     path = write(
-        tmp_path / "t", b"a\n" + b"x" * (20 << 20) + b"\nb\n" + b"y" * MAX_LINE_BYTES + b"\n" + b"z" * (1 << 20)
+        tmp_path / "t",
+        b"a\n" + b"x" * (20 << 20) + b"\nb\n" + b"y" * MAX_LINE_BYTES + b"\n" + b"z" * (1 << 20),
     )
     tracemalloc.start()
     lines = list(read_lines(path))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert [line if line is None else len(line) for line in lines] == [1, None, 1, MAX_LINE_BYTES, None]
+    assert [line if line is None else len(line) for line in lines] == [
+        1,
+        None,
+        1,
+        MAX_LINE_BYTES,
+        None,
+    ]
     assert peak < 6 << 20
 
 
 @pytest.mark.parametrize(
     ("content", "line", "message"),
     [
-        ("ok\ncafé au lait\n".encode("latin-1"), 2, r"byte 6 \(0xe9\) is not UTF-8; the file looks like ISO-8859-1"),
+        (
+            "ok\ncafé au lait\n".encode("latin-1"),
+            2,
+            r"byte 6 \(0xe9\) is not UTF-8; the file looks like ISO-8859-1",
+        ),
         ("我们在这里\n".encode("gb18030"), 1, "looks like GB18030"),
-        ("hello\n".encode("utf-16"), 1, "looks like UTF-16; convert it, e.g. iconv -f UTF-16 -t UTF-8"),
+        (
+            "hello\n".encode("utf-16"),
+            1,
+            "looks like UTF-16; convert it, e.g. iconv -f UTF-16 -t UTF-8",
+        ),
         (b"a\n\xed\xa0\x80\n", 2, "byte 2"),
         (b"long\n" * 3 + b"cut \xe4\xbd", 4, "byte 19"),
     ],
@@ -66,7 +93,11 @@ def test_other_encodings_are_named(content: bytes, line: int, message: str, tmp_
 def test_damaged_archives(suffix: str, tmp_path: Path) -> None:
     path = write(tmp_path / f"t{suffix}", b"".join(b"line %d\n" % n for n in range(5000)))
     whole = path.read_bytes()
-    for damaged in (whole[: len(whole) // 2], whole[:20] + b"\xff\x00\xff" + whole[23:], b"no archive"):
+    for damaged in (
+        whole[: len(whole) // 2],
+        whole[:20] + b"\xff\x00\xff" + whole[23:],
+        b"no archive",
+    ):
         path.write_bytes(damaged)
         with pytest.raises(DataError, match="damaged or cut short"):
             list(read_lines(path))
@@ -86,7 +117,9 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
         find_text_file(Path("a\0b"))
 
 
-def test_no_permission_as_the_system_reports_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_permission_as_the_system_reports_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 

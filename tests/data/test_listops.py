@@ -5,7 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headwise.data.listops import CLOSE, FIRST_DIGIT, FIRST_OPERATOR, MAX_DEPTH, OPERATORS, PAD, ListOps, generate
+from headwise.data.listops import (
+    CLOSE,
+    FIRST_DIGIT,
+    FIRST_OPERATOR,
+    MAX_DEPTH,
+    OPERATORS,
+    PAD,
+    ListOps,
+    generate,
+)
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +39,17 @@ def evaluate(tokens: list[int]) -> tuple[int, int]:
             arguments = sorted(stack.pop())
             assert 2 <= len(arguments) <= 10
             half = len(arguments) // 2
-            middle = arguments[half] if len(arguments) % 2 else (arguments[half - 1] + arguments[half]) / 2
-            results = {"MIN": arguments[0], "MAX": arguments[-1], "MED": int(middle), "SM": sum(arguments) % 10}
+            middle = (
+                arguments[half]
+                if len(arguments) % 2
+                else (arguments[half - 1] + arguments[half]) / 2
+            )
+            results = {
+                "MIN": arguments[0],
+                "MAX": arguments[-1],
+                "MED": int(middle),
+                "SM": sum(arguments) % 10,
+            }
             stack[-1].append(results[operators.pop()])
     assert len(stack) == 1
     assert len(stack[0]) == 1
@@ -55,7 +73,9 @@ def test_lengths_and_differences(sample: ListOps) -> None:
     lengths = np.diff(sample.offsets)
     assert lengths.min() > 500
     assert lengths.max() < 2000
-    assert len({sample.expression(number).tobytes() for number in range(len(sample))}) == len(sample)
+    assert len({sample.expression(number).tobytes() for number in range(len(sample))}) == len(
+        sample
+    )
 
 
 def test_the_same_key_gives_the_same_expressions(sample: ListOps, tmp_path: Path) -> None:
@@ -86,6 +106,8 @@ def test_short_ones_are_as_a_recursive_generator_makes_them() -> None:
     trees = [tree for tree in (grow(1) for _ in range(5000)) if 3 < len(tree) < 40]
     ours = generate(1500, seed=1, part="short", min_length=3, max_length=40)
     theirs = [len(tree) for tree in trees]
-    assert np.diff(ours.offsets).mean() == pytest.approx(np.mean(theirs), abs=4 * np.std(theirs) / len(theirs) ** 0.5)
+    assert np.diff(ours.offsets).mean() == pytest.approx(
+        np.mean(theirs), abs=4 * np.std(theirs) / len(theirs) ** 0.5
+    )
     shares = np.bincount([evaluate(tree)[0] for tree in trees], minlength=10) / len(trees)
     assert np.bincount(ours.values, minlength=10) / len(ours) == pytest.approx(shares, abs=0.06)

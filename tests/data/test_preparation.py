@@ -37,14 +37,30 @@ def corpus(tmp_path: Path) -> DataSettings:
 
 def test_what_is_stored_is_what_was_kept(corpus: DataSettings, tmp_path: Path) -> None:
     stages = []
-    prepared = prepare_data(corpus, TEXT, tmp_path / "data", progress=lambda *stage: stages.append(stage))
+    prepared = prepare_data(
+        corpus, TEXT, tmp_path / "data", progress=lambda *stage: stages.append(stage)
+    )
     report = prepared.train.details["report"]
     assert (report["read"], report["kept"]) == (407, len(prepared.train))
-    expected = ("duplicate", "identical", "empty", "control_characters", "long_line", "max_tokens", "max_ratio")
+    expected = (
+        "duplicate",
+        "identical",
+        "empty",
+        "control_characters",
+        "long_line",
+        "max_tokens",
+        "max_ratio",
+    )
     assert report["dropped"] == dict.fromkeys(expected, 1)
-    texts = [prepared.tokenizers.source.decode(prepared.train.source(i).tolist()) for i in range(len(prepared.train))]
+    texts = [
+        prepared.tokenizers.source.decode(prepared.train.source(i).tolist())
+        for i in range(len(prepared.train))
+    ]
     assert texts == english()
-    targets = [prepared.tokenizers.target.decode(prepared.train.target(i).tolist()) for i in range(len(prepared.train))]
+    targets = [
+        prepared.tokenizers.target.decode(prepared.train.target(i).tolist())
+        for i in range(len(prepared.train))
+    ]
     assert targets == chinese()
     assert len(prepared.valid) == 10
     assert stages == [("train", 407), ("valid", 10)]
@@ -52,15 +68,21 @@ def test_what_is_stored_is_what_was_kept(corpus: DataSettings, tmp_path: Path) -
     assert prepared.target_row == 128
 
 
-def test_the_same_again_is_opened_and_a_change_is_made_anew(corpus: DataSettings, tmp_path: Path) -> None:
+def test_the_same_again_is_opened_and_a_change_is_made_anew(
+    corpus: DataSettings, tmp_path: Path
+) -> None:
     first = prepare_data(corpus, TEXT, tmp_path / "data")
     stages = []
-    again = prepare_data(corpus, TEXT, tmp_path / "data", progress=lambda *stage: stages.append(stage))
+    again = prepare_data(
+        corpus, TEXT, tmp_path / "data", progress=lambda *stage: stages.append(stage)
+    )
     assert not stages
     assert again.fingerprint == first.fingerprint
     path = tmp_path / "train.en"
     path.write_text(path.read_text().replace("cat", "cow"))
-    changed = prepare_data(corpus, TEXT, tmp_path / "data", progress=lambda *stage: stages.append(stage))
+    changed = prepare_data(
+        corpus, TEXT, tmp_path / "data", progress=lambda *stage: stages.append(stage)
+    )
     assert stages
     assert changed.fingerprint != first.fingerprint
 
@@ -72,19 +94,25 @@ def test_damage_is_repaired_by_preparing_again(corpus: DataSettings, tmp_path: P
         open_prepared(tmp_path / "data")
     assert prepare_data(corpus, TEXT, tmp_path / "data").fingerprint == first.fingerprint
     (tmp_path / "data/prepared.json").write_text('{"valid": false}')
-    with pytest.raises(CheckpointError, match=r"a required entry is missing.; prepare the data again"):
+    with pytest.raises(
+        CheckpointError, match=r"a required entry is missing.; prepare the data again"
+    ):
         open_prepared(tmp_path / "data")
     write_sealed_json(
-        tmp_path / "data/prepared.json", {"inputs": "", "source_row": "x", "target_row": 1, "valid": True}
+        tmp_path / "data/prepared.json",
+        {"inputs": "", "source_row": "x", "target_row": 1, "valid": True},
     )
     with pytest.raises(CheckpointError, match=r"an entry is not a number.; prepare the data again"):
         open_prepared(tmp_path / "data")
 
 
 def test_nothing_left_shows_the_report(corpus: DataSettings, tmp_path: Path) -> None:
-    strict = corpus.model_copy(update={"filter": corpus.filter.model_copy(update={"max_tokens": 1})})
+    strict = corpus.model_copy(
+        update={"filter": corpus.filter.model_copy(update={"max_tokens": 1})}
+    )
     with pytest.raises(
-        DataError, match=r"no pair of data\.train is left after filtering; (.|\n)*read 407 pairs, kept 0"
+        DataError,
+        match=r"no pair of data\.train is left after filtering; (.|\n)*read 407 pairs, kept 0",
     ):
         prepare_data(strict, TEXT, tmp_path / "data")
     assert not (tmp_path / "data/train").exists()
@@ -112,13 +140,20 @@ def test_texts_of_a_part(corpus: DataSettings) -> None:
 def test_the_test_set_decides_about_training_pairs_only_where_leaks_are_dropped(
     corpus: DataSettings, tmp_path: Path
 ) -> None:
-    for name, lines in (("one", (english()[7], chinese()[7])), ("two", (english()[11], chinese()[11]))):
+    for name, lines in (
+        ("one", (english()[7], chinese()[7])),
+        ("two", (english()[11], chinese()[11])),
+    ):
         write_lines(tmp_path / f"{name}.en", [lines[0]])
         write_lines(tmp_path / f"{name}.zh", [lines[1]])
     for dropping in (False, True):
         settings = [
             DataSettings.model_validate(
-                {**corpus.model_dump(), "test": str(tmp_path / name), "filter": {"drop_leaked": dropping}}
+                {
+                    **corpus.model_dump(),
+                    "test": str(tmp_path / name),
+                    "filter": {"drop_leaked": dropping},
+                }
             )
             for name in ("one", "two")
         ]
@@ -126,7 +161,9 @@ def test_the_test_set_decides_about_training_pairs_only_where_leaks_are_dropped(
         assert (first != second) == dropping
 
 
-def test_words_that_are_kept_to_warn_do_not_make_it_another_vocabulary(corpus: DataSettings, tmp_path: Path) -> None:
+def test_words_that_are_kept_to_warn_do_not_make_it_another_vocabulary(
+    corpus: DataSettings, tmp_path: Path
+) -> None:
     """A run that began before they were kept must know its data again."""
     prepared = prepare_data(corpus, TEXT, tmp_path / "data")
     tokenizers = tmp_path / "data" / "tokenizers"

@@ -14,13 +14,19 @@ def taken_apart(rows: list[tuple[str, str, str]]) -> dict[str, bytes]:
         own = [row for row in rows if row[0] == word]
         names = sorted({sense for _, sense, _ in own})
         folder = f"https://example.org/{word}/"
-        files[folder + "classes_map.txt"] = json.dumps({str(n): name for n, name in enumerate(names)}).encode()
-        files[folder + "train.gold.txt"] = "\n".join(str(names.index(sense)) for _, sense, _ in own).encode()
+        files[folder + "classes_map.txt"] = json.dumps(
+            {str(n): name for n, name in enumerate(names)}
+        ).encode()
+        files[folder + "train.gold.txt"] = "\n".join(
+            str(names.index(sense)) for _, sense, _ in own
+        ).encode()
         files[folder + "train.data.txt"] = "".join(f"{line}\n" for _, _, line in own).encode()
     return files
 
 
-ROWS = [(word, f"{word}_{n % 2}", f"{n}\tsaw \u2028 the {word} .") for word in WORDS for n in range(3)]
+ROWS = [
+    (word, f"{word}_{n % 2}", f"{n}\tsaw \u2028 the {word} .") for word in WORDS for n in range(3)
+]
 
 
 def test_the_table_comes_back() -> None:
@@ -29,7 +35,8 @@ def test_the_table_comes_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content"), [("train.gold.txt", b"0"), ("train.gold.txt", b"0\n1\n7"), ("classes_map.txt", b"no names")]
+    ("name", "content"),
+    [("train.gold.txt", b"0"), ("train.gold.txt", b"0\n1\n7"), ("classes_map.txt", b"no names")],
 )
 def test_folders_that_do_not_fit_give_no_table(name: str, content: bytes) -> None:
     files = {**taken_apart(ROWS), f"https://example.org/bank/{name}": content}

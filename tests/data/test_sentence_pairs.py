@@ -14,7 +14,9 @@ LENGTHS = np.random.default_rng(7).integers(2, 6, size=41)
 
 def _lines() -> LabelledTokens:
     """Line n is <s> and copies of 4 + n."""
-    tokens = np.concatenate([[1, *[4 + number] * (length - 1)] for number, length in enumerate(LENGTHS)])
+    tokens = np.concatenate(
+        [[1, *[4 + number] * (length - 1)] for number, length in enumerate(LENGTHS)]
+    )
     return LabelledTokens(tokens, np.zeros_like(tokens), np.concatenate([[0], np.cumsum(LENGTHS)]))
 
 
@@ -31,7 +33,10 @@ def test_one_half_follows_and_nothing_follows_itself() -> None:
         assert abs(sum(pair.kind == NEXT for pair in pairs) - 500) < 60
     assert draw_pairs(2003, seed=3, epoch=0) != draw_pairs(2003, seed=3, epoch=2)
     others = {
-        pair.second for epoch in range(60) for pair in draw_pairs(3, seed=1, epoch=2 * epoch) if pair.kind == OTHER
+        pair.second
+        for epoch in range(60)
+        for pair in draw_pairs(3, seed=1, epoch=2 * epoch)
+        if pair.kind == OTHER
     }
     assert others == {2}, "of three lines one is left"
 

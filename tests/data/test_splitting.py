@@ -11,7 +11,9 @@ def split(**changes) -> SplitSettings:
 
 
 def test_parts_have_the_sizes_asked_for() -> None:
-    counts = collections.Counter(part_of(f"sentence {n}", split(valid=3, test=2, of=20)) for n in range(20_000))
+    counts = collections.Counter(
+        part_of(f"sentence {n}", split(valid=3, test=2, of=20)) for n in range(20_000)
+    )
     assert abs(counts["valid"] - 3000) < 5 * 3000**0.5
     assert abs(counts["test"] - 2000) < 5 * 2000**0.5
 
@@ -20,7 +22,11 @@ def test_a_sentence_stays_in_its_part_however_it_is_written() -> None:
     for number in range(200):
         parts = {
             part_of(text, split(valid=30, test=30))
-            for text in (f"It's number {number}.", f"its NUMBER {number}", f"  It’s  number “{number}”!")
+            for text in (
+                f"It's number {number}.",
+                f"its NUMBER {number}",
+                f"  It’s  number “{number}”!",
+            )
         }
         assert len(parts) == 1
 

@@ -7,7 +7,14 @@ import torch
 
 from headwise.data.packing import unpack_pairs
 from headwise.data.shards import as_ragged
-from headwise.data.text_rows import LineStore, PackedLines, PaddedLines, StreamWindows, cut_lines, join_lines
+from headwise.data.text_rows import (
+    LineStore,
+    PackedLines,
+    PaddedLines,
+    StreamWindows,
+    cut_lines,
+    join_lines,
+)
 from headwise.text.tokenizer import EOS
 
 LINES = [[10 * line + place + 4 for place in range(line % 7 + 1)] for line in range(41)]
@@ -42,7 +49,9 @@ def test_packed_and_padded_lines_come_once_an_epoch() -> None:
 
 def test_carried_windows_laid_end_to_end_are_the_text() -> None:
     text = join_lines(as_ragged(LINES))
-    windows = StreamWindows.of(text, batch_tokens=15, length=5, carried=True, seed=1, fingerprint="text")
+    windows = StreamWindows.of(
+        text, batch_tokens=15, length=5, carried=True, seed=1, fingerprint="text"
+    )
     batches = [batch for batch, after in islice(windows.stream(None), 40) if after["epoch"] == 0]
     rows = torch.cat([batch.tokens for batch in batches], dim=1).numpy()
     joined = rows.reshape(-1)
@@ -65,7 +74,9 @@ def test_resumed_is_uninterrupted() -> None:
     sources = [
         PaddedLines(as_ragged(LINES), 24, 1, "text"),
         *(
-            StreamWindows.of(text, batch_tokens=15, length=5, carried=carried, seed=1, fingerprint="text")
+            StreamWindows.of(
+                text, batch_tokens=15, length=5, carried=carried, seed=1, fingerprint="text"
+            )
             for carried in (True, False)
         ),
     ]

@@ -20,7 +20,9 @@ def test_files_columns_and_the_grammar(tmp_path: Path) -> None:
     (tmp_path / "b.tsv").write_text("x\teins\ny\tzwei\n", encoding="utf-8")
     assert _read(str(tmp_path / "a.txt")) == ["one", "two"]
     assert _read(str(tmp_path / "a.txt"), keep_empty=True) == ["one", "", "two"]
-    assert _read([str(tmp_path / "a.txt"), {"path": str(tmp_path / "b.tsv"), "column": 1, "limit": 1}]) == [
+    assert _read(
+        [str(tmp_path / "a.txt"), {"path": str(tmp_path / "b.tsv"), "column": 1, "limit": 1}]
+    ) == [
         "one",
         "two",
         "eins",
@@ -51,7 +53,9 @@ def test_known_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _read("known:ptb/train") == ["no it <unk>"]
     assert _read("known:people-daily-199801/train", "zh") == ["中央电台说"]
     assert _read({"name": "people-daily-199801/train", "spaced": True}, "zh") == ["中央 电台 说"]
-    data = check_settings(TextDataSettings, {"language": "zh", "train": "known:people-daily-199801/train"})
+    data = check_settings(
+        TextDataSettings, {"language": "zh", "train": "known:people-daily-199801/train"}
+    )
     assert list(read_texts(data, "train", in_words=True)) == ["中央 电台 说"]
     joined = {"name": "people-daily-199801/train", "spaced": False}
     data = check_settings(TextDataSettings, {"language": "zh", "train": joined})

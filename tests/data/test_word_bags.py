@@ -19,7 +19,9 @@ def cut(batch: int, window: int = WINDOW) -> Bags:
 
 def true_pairs(window: int) -> set[tuple[int, int]]:
     """(centre, context) as places in the text, by the other cutter."""
-    windows = WindowCutter(window=window, share=SHARE).cut(IDS, SENTENCES, generator=np.random.default_rng(11))
+    windows = WindowCutter(window=window, share=SHARE).cut(
+        IDS, SENTENCES, generator=np.random.default_rng(11)
+    )
     return {
         (block * SHARE + centre, block * SHARE + context - window)
         for block, centre, context in torch.nonzero(windows.pairs).tolist()
@@ -33,9 +35,13 @@ def test_a_centre_and_a_place_see_the_pairs_of_the_windows(batch: int, window: i
     num_batches, size = bags.centres.shape
     assert size % SHARE == 0
     assert size <= max(batch, SHARE)
-    assert num_batches * (size - SHARE) < len(IDS) <= num_batches * size  # less than a block of filling a batch
+    assert (
+        num_batches * (size - SHARE) < len(IDS) <= num_batches * size
+    )  # less than a block of filling a batch
     num_near = [sum(centre == first for first, _ in pairs) for centre in range(num_batches * size)]
-    words, averaging = (part.view(num_batches, size, bags.near) for part in (bags.words, bags.averaging))
+    words, averaging = (
+        part.view(num_batches, size, bags.near) for part in (bags.words, bags.averaging)
+    )
     for batch_number, centre, near in torch.nonzero(averaging).tolist():
         place = batch_number * size + centre
         assert (place, place + near - window) in pairs
@@ -48,7 +54,9 @@ def test_a_centre_and_a_place_see_the_pairs_of_the_windows(batch: int, window: i
     watchers = bags.watchers.view(-1, bags.near)
     found = []
     for batch_number, place, near in torch.nonzero(spreading).tolist():
-        found.append((batch_number * size + int(watchers[place, near]), batch_number * size + place - window))
+        found.append(
+            (batch_number * size + int(watchers[place, near]), batch_number * size + place - window)
+        )
         assert spreading[batch_number, place, near] == 1
         assert bags.places[batch_number, place] == IDS[found[-1][1]]
     assert sorted(found) == sorted(pairs)

@@ -15,10 +15,14 @@ def test_against_a_counter_and_a_comprehension() -> None:
     sentences = list(in_words(LINES, lowercase=True))
     stream = read_words(sentences, min_count=2)
     counts = Counter(word for sentence in sentences for word in sentence)
-    expected = sorted((word for word in counts if counts[word] >= 2), key=lambda word: (-counts[word], word))
+    expected = sorted(
+        (word for word in counts if counts[word] >= 2), key=lambda word: (-counts[word], word)
+    )
     assert list(stream.words) == expected
     assert stream.counts.tolist() == [counts[word] for word in expected]
-    kept = [[expected.index(word) for word in sentence if word in expected] for sentence in sentences]
+    kept = [
+        [expected.index(word) for word in sentence if word in expected] for sentence in sentences
+    ]
     assert stream.ids.tolist() == [number for sentence in kept for number in sentence]
     assert stream.ends.tolist() == np.cumsum([len(sentence) for sentence in kept]).tolist()
     numbers = [number for number, sentence in enumerate(kept) for _ in sentence]
@@ -28,7 +32,10 @@ def test_against_a_counter_and_a_comprehension() -> None:
 
 def test_case_and_at_most_so_many_words() -> None:
     assert "The" in read_words(in_words(LINES, lowercase=False), min_count=1).words
-    assert read_words(in_words(LINES, lowercase=True), min_count=1, max_words=2).words == ("the", "a")
+    assert read_words(in_words(LINES, lowercase=True), min_count=1, max_words=2).words == (
+        "the",
+        "a",
+    )
 
 
 def test_characters_leave_spaces_out() -> None:

@@ -21,7 +21,9 @@ def test_negatives_follow_the_three_quarter_power() -> None:
     drawn = sampler.draw((700, 1000), np.random.default_rng(3)).numpy()
     expected = counts**0.75 / (counts**0.75).sum() * drawn.size
     seen = np.bincount(drawn.ravel(), minlength=len(counts))
-    assert ((seen - expected) ** 2 / expected).sum() < 27.9  # chi-squared with 6 degrees: exceeded once in 10,000
+    assert (
+        (seen - expected) ** 2 / expected
+    ).sum() < 27.9  # chi-squared with 6 degrees: exceeded once in 10,000
 
 
 def test_alias_columns_add_up_to_the_distribution_exactly() -> None:
@@ -36,15 +38,21 @@ def test_windows_against_the_double_loop() -> None:
     ids = rng.integers(0, 97, 61).astype(np.int32)
     sentences = np.repeat([0, 1, 2, 5], [13, 1, 30, 17]).astype(np.int32)
     window, share = 3, 8
-    windows = WindowCutter(window=window, share=share).cut(ids, sentences, generator=np.random.default_rng(11))
-    radius = np.random.default_rng(11).integers(1, window + 1, (8, share, 1), dtype=np.int16).ravel()
+    windows = WindowCutter(window=window, share=share).cut(
+        ids, sentences, generator=np.random.default_rng(11)
+    )
+    radius = (
+        np.random.default_rng(11).integers(1, window + 1, (8, share, 1), dtype=np.int16).ravel()
+    )
     expected = sorted(
         (centre, context)
         for centre in range(61)
         for context in range(max(0, centre - radius[centre]), min(61, centre + radius[centre] + 1))
         if context != centre and sentences[centre] == sentences[context]
     )
-    blocks, centres, contexts = (axis.tolist() for axis in torch.nonzero(windows.pairs, as_tuple=True))
+    blocks, centres, contexts = (
+        axis.tolist() for axis in torch.nonzero(windows.pairs, as_tuple=True)
+    )
     found = sorted(
         (block * share + centre, block * share + context - window)
         for block, centre, context in zip(blocks, centres, contexts, strict=True)

@@ -23,10 +23,25 @@ LIMITS = LengthLimits(61, 47)
 
 def made_pairs() -> list[Pair]:
     """Good pairs and one of every defect; a lone carriage return and a line separator stay inside their lines."""
-    both = [*zip(english()[:97], chinese()[:97], strict=True), ("", "空"), ("same", "same"), ("a\x00", "b")]
-    both += [("  spaced \u2028 out ", "外\r面"), ("x" * 2001, "长"), ("a", "猫" * 46), ("y" * 62, "长"), *both[:5]]
+    both = [
+        *zip(english()[:97], chinese()[:97], strict=True),
+        ("", "空"),
+        ("same", "same"),
+        ("a\x00", "b"),
+    ]
+    both += [
+        ("  spaced \u2028 out ", "外\r面"),
+        ("x" * 2001, "长"),
+        ("a", "猫" * 46),
+        ("y" * 62, "长"),
+        *both[:5],
+    ]
     pairs = [Pair(source, target, "file", line) for line, (source, target) in enumerate(both, 1)]
-    return [*pairs, Pair("one column", "", "file", 1000, "missing_column"), Pair("", "", "file", 1001, "long_line")]
+    return [
+        *pairs,
+        Pair("one column", "", "file", 1000, "missing_column"),
+        Pair("", "", "file", 1001, "long_line"),
+    ]
 
 
 @pytest.fixture
@@ -48,7 +63,9 @@ def held_out() -> HeldOut:
 def test_one_pair_at_a_time_gives_the_same(tokenizers: TokenizerPair) -> None:
     pairs, settings = made_pairs(), FilterSettings()
     gate, seen, expected = Gate(drop_duplicates=True), set(), []
-    source, target = gate.admit(pairs, BlockEncoder(tokenizers, settings, LIMITS, held_out())(pairs))
+    source, target = gate.admit(
+        pairs, BlockEncoder(tokenizers, settings, LIMITS, held_out())(pairs)
+    )
     for pair in pairs:
         reason, clean = check_text(pair, settings)
         if reason is not None or clean[:2] in seen:
@@ -56,18 +73,36 @@ def test_one_pair_at_a_time_gives_the_same(tokenizers: TokenizerPair) -> None:
         seen.add(clean[:2])
         ids = [tokenizers.source.encode(clean.source), tokenizers.target.encode(clean.target)]
         lengths = [len(side) for side in ids]
-        if check_lengths(*lengths, limits=LIMITS, max_ratio=settings.max_ratio) is None and not held_out().holds(clean):
+        if check_lengths(
+            *lengths, limits=LIMITS, max_ratio=settings.max_ratio
+        ) is None and not held_out().holds(clean):
             expected.append(ids)
-    assert [[s.tolist(), t.tolist()] for s, t in zip(source.split(), target.split(), strict=True)] == expected
+    assert [
+        [s.tolist(), t.tolist()] for s, t in zip(source.split(), target.split(), strict=True)
+    ] == expected
     assert gate.report.read == len(pairs) == gate.report.kept + sum(gate.report.dropped.values())
-    names = {"empty", "identical", "control_characters", "max_characters", "max_tokens", "max_ratio", "duplicate"}
-    assert set(gate.report.dropped) == names | {"leaked", "missing_column", "long_line"} == set(NAMES.values())
+    names = {
+        "empty",
+        "identical",
+        "control_characters",
+        "max_characters",
+        "max_tokens",
+        "max_ratio",
+        "duplicate",
+    }
+    assert (
+        set(gate.report.dropped)
+        == names | {"leaked", "missing_column", "long_line"}
+        == set(NAMES.values())
+    )
 
 
 def test_other_processes_give_the_same(tokenizers: TokenizerPair, tmp_path: Path) -> None:
     encoder = BlockEncoder(tokenizers, FilterSettings(), LIMITS, held_out())
     pairs = made_pairs()
-    found = encode_blocks(encoder, cut(pairs, 7), tokenizers=tmp_path / "tokenizers", num_processes=2, alone=1)
+    found = encode_blocks(
+        encoder, cut(pairs, 7), tokenizers=tmp_path / "tokenizers", num_processes=2, alone=1
+    )
     blocks = list(found)
     assert [pair for block, _ in blocks for pair in block] == pairs
     for block, encoded in blocks:
@@ -92,7 +127,9 @@ def test_a_worker_that_is_killed_is_named(
         return started[-1]
 
     monkeypatch.setattr(workers.subprocess, "Popen", remember)
-    found = encode_blocks(encoder, cut(made_pairs(), 3), tokenizers=tmp_path / "tokenizers", num_processes=2, alone=0)
+    found = encode_blocks(
+        encoder, cut(made_pairs(), 3), tokenizers=tmp_path / "tokenizers", num_processes=2, alone=0
+    )
     next(found)
     for process in started:
         os.kill(process.pid, signal.SIGKILL)

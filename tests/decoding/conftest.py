@@ -28,7 +28,9 @@ class Rows:
 class FakeStepper:
     """A model given by a function of (source, prefix); keeps the contract of steppers and checks that searches do."""
 
-    def __init__(self, next_log_probabilities: NextLogProbabilities, dtype: torch.dtype = torch.float64) -> None:
+    def __init__(
+        self, next_log_probabilities: NextLogProbabilities, dtype: torch.dtype = torch.float64
+    ) -> None:
         self.next_log_probabilities, self.dtype = next_log_probabilities, dtype
         self.num_reorders, self.row_counts, self.num_steps = 0, [], 0
 
@@ -48,19 +50,29 @@ class FakeStepper:
             prefixes: tuple[tuple[int, ...], ...] = state.prefixes
             self._started = True
         else:
-            prefixes = tuple((*prefix, token) for prefix, token in zip(state.prefixes, fed, strict=True))
+            prefixes = tuple(
+                (*prefix, token) for prefix, token in zip(state.prefixes, fed, strict=True)
+            )
         assert all(len(prefix) < self.max_length for prefix in prefixes)
         self.num_steps += 1
         self.row_counts.append(len(fed))
-        rows = [self.next_log_probabilities(*row) for row in zip(state.sources, prefixes, strict=True)]
-        return torch.tensor(np.array(rows), dtype=self.dtype), Rows(state.sources, prefixes, state.width)
+        rows = [
+            self.next_log_probabilities(*row) for row in zip(state.sources, prefixes, strict=True)
+        ]
+        return torch.tensor(np.array(rows), dtype=self.dtype), Rows(
+            state.sources, prefixes, state.width
+        )
 
     def reorder(self, state: Rows, index: Tensor) -> Rows:
         self.num_reorders += 1
         groups = (index.view(-1, state.width) // state.width).tolist()
         assert all(len(set(group)) == 1 for group in groups), "a group mixes sentences"
         order = index.tolist()
-        return Rows(tuple(state.sources[i] for i in order), tuple(state.prefixes[i] for i in order), state.width)
+        return Rows(
+            tuple(state.sources[i] for i in order),
+            tuple(state.prefixes[i] for i in order),
+            state.width,
+        )
 
 
 def character(token: int) -> str:
@@ -76,21 +88,29 @@ def phrases_of_tokens(
     vocab: int = 11,
 ) -> Phrases:
     """Rules for a vocabulary of single characters: a phrase is then a sequence of tokens."""
-    spelling = Spelling.of([b"", b"", b"", *(character(token).encode() for token in range(3, vocab))])
-    unwanted, wanted = (["".join(map(character, phrase)) for phrase in phrases] for phrases in (forbidden, required))
+    spelling = Spelling.of(
+        [b"", b"", b"", *(character(token).encode() for token in range(3, vocab))]
+    )
+    unwanted, wanted = (
+        ["".join(map(character, phrase)) for phrase in phrases] for phrases in (forbidden, required)
+    )
     return Phrases(prefix, make_rules(unwanted, wanted, spelling))
 
 
 def spell(source: tuple[int, ...], prefix: tuple[int, ...], *, vocab: int = 29) -> list[float]:
     """A model that copies its source token by token (probability 0.9), then ends."""
     expected = (*source, 2)[min(len(prefix), len(source))]
-    return np.log([0.9 if token == expected else 0.1 / (vocab - 1) for token in range(vocab)]).tolist()
+    return np.log(
+        [0.9 if token == expected else 0.1 / (vocab - 1) for token in range(vocab)]
+    ).tolist()
 
 
 _memory: dict[tuple, np.ndarray] = {}
 
 
-def improvise(source: tuple[int, ...], prefix: tuple[int, ...], *, vocab: int = 11, end: float = 1.0) -> np.ndarray:
+def improvise(
+    source: tuple[int, ...], prefix: tuple[int, ...], *, vocab: int = 11, end: float = 1.0
+) -> np.ndarray:
     """A model with fixed random preferences for every (source, last two tokens, position)."""
     key = (source, prefix[-2:], len(prefix), vocab, end)
     if key not in _memory:

@@ -39,12 +39,18 @@ def test_beam_of_two_finds_what_greed_misses(fake):
 
 
 def test_spells_every_source(fake, spell, sources):
-    for source, result in zip(sources, decode(fake(spell), sources, BeamSettings(size=3)), strict=True):
+    for source, result in zip(
+        sources, decode(fake(spell), sources, BeamSettings(size=3)), strict=True
+    ):
         assert result.best.tokens == source
-        assert result.best.token_log_probabilities == pytest.approx([np.log(0.9)] * (len(source) + 1))
+        assert result.best.token_log_probabilities == pytest.approx(
+            [np.log(0.9)] * (len(source) + 1)
+        )
 
 
-@pytest.mark.parametrize("penalty", [{"kind": "none"}, {"kind": "average", "alpha": 0.7}, {"kind": "wu", "alpha": 0.9}])
+@pytest.mark.parametrize(
+    "penalty", [{"kind": "none"}, {"kind": "average", "alpha": 0.7}, {"kind": "wu", "alpha": 0.9}]
+)
 def test_a_beam_as_wide_as_the_tree_is_exhaustive(fake, improvise, penalty):
     vocab, limit = 6, 4
 
@@ -63,16 +69,22 @@ def test_a_beam_as_wide_as_the_tree_is_exhaustive(fake, improvise, penalty):
             total = sum(model((7,), whole[:i])[token] for i, token in enumerate(whole))
             every[tokens] = score(total, len(whole))
     best = sorted(every, key=lambda tokens: -every[tokens])[:10]
-    settings = BeamSettings(size=90, num_best=10, max_length=limit, length_penalty=penalty, stop="proven")
+    settings = BeamSettings(
+        size=90, num_best=10, max_length=limit, length_penalty=penalty, stop="proven"
+    )
     found = decode(fake(model), [(7,)], settings)[0].hypotheses
     assert [hypothesis.tokens for hypothesis in found] == best
-    assert [hypothesis.score for hypothesis in found] == pytest.approx([every[tokens] for tokens in best])
+    assert [hypothesis.score for hypothesis in found] == pytest.approx(
+        [every[tokens] for tokens in best]
+    )
     assert [hypothesis.finished for hypothesis in found] == [len(tokens) < limit for tokens in best]
 
 
 @pytest.mark.parametrize("stop", ["likely", "filled", "proven"])
 def test_batch_changes_nothing_and_finished_sentences_leave(fake, improvise, sources, stop):
-    settings = BeamSettings(size=4, num_best=4, stop=stop, max_length={"factor": 2.0, "extra": 5, "limit": 17})
+    settings = BeamSettings(
+        size=4, num_best=4, stop=stop, max_length={"factor": 2.0, "extra": 5, "limit": 17}
+    )
     together = fake(improvise)
     results = decode(together, sources, settings)
     assert results == [decode(fake(improvise), [source], settings)[0] for source in sources]
@@ -81,9 +93,13 @@ def test_batch_changes_nothing_and_finished_sentences_leave(fake, improvise, sou
 
 
 def test_scores_are_the_sums_they_claim(fake, improvise, sources):
-    settings = BeamSettings(size=5, num_best=5, max_length=7, length_penalty={"kind": "wu", "alpha": 0.6})
+    settings = BeamSettings(
+        size=5, num_best=5, max_length=7, length_penalty={"kind": "wu", "alpha": 0.6}
+    )
     for source, result in zip(sources, decode(fake(improvise), sources, settings), strict=True):
-        assert [h.score for h in result.hypotheses] == sorted((h.score for h in result.hypotheses), reverse=True)
+        assert [h.score for h in result.hypotheses] == sorted(
+            (h.score for h in result.hypotheses), reverse=True
+        )
         assert len({h.tokens for h in result.hypotheses}) == len(result.hypotheses)
         for found in result.hypotheses:
             whole = (*found.tokens, 2) if found.finished else found.tokens
@@ -141,9 +157,16 @@ def _make_attending(fake):
         """Two ways to translate the two-token source (5, 6): by 7 7, which looks twice at 5, or by 7 8, which looks at each."""
 
         def attention(self, state):
-            looks = {(): [0.9, 0.1, 0.0], (7,): [0.5, 0.5, 0.0], (7, 7): [0.9, 0.1, 0.0], (7, 8): [0.1, 0.9, 0.0]}
+            looks = {
+                (): [0.9, 0.1, 0.0],
+                (7,): [0.5, 0.5, 0.0],
+                (7, 7): [0.9, 0.1, 0.0],
+                (7, 8): [0.1, 0.9, 0.0],
+            }
             nothing = [0.0, 0.0, 1.0]
-            return torch.tensor([looks.get(prefix, nothing) for prefix in state.prefixes], dtype=torch.float64)
+            return torch.tensor(
+                [looks.get(prefix, nothing) for prefix in state.prefixes], dtype=torch.float64
+            )
 
     def model(source, prefix):
         tree = {(): {7: 1.0}, (7,): {7: 0.55, 8: 0.45}}
@@ -154,7 +177,9 @@ def _make_attending(fake):
 
 def test_coverage_penalty_prefers_the_hypothesis_that_translates_everything(fake):
     plain = decode(_make_attending(fake), [(5, 6)], BeamSettings(size=2))[0].best
-    covered = decode(_make_attending(fake), [(5, 6)], BeamSettings(size=2, coverage_penalty=1.0))[0].best
+    covered = decode(_make_attending(fake), [(5, 6)], BeamSettings(size=2, coverage_penalty=1.0))[
+        0
+    ].best
     assert plain.tokens == (7, 7)
     assert covered.tokens == (7, 8)
     # attention received by the two source tokens: 0.9 + 0.5 + 0.1 and 0.1 + 0.5 + 0.9, both above one: no penalty
@@ -162,7 +187,9 @@ def test_coverage_penalty_prefers_the_hypothesis_that_translates_everything(fake
 
 
 def test_coverage_needs_attention(fake, spell):
-    with pytest.raises(UsageError, match=r"does not show its attention; set decoding.coverage_penalty=0"):
+    with pytest.raises(
+        UsageError, match=r"does not show its attention; set decoding.coverage_penalty=0"
+    ):
         decode(fake(spell), [(5,)], BeamSettings(coverage_penalty=0.2))
 
 

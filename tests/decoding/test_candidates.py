@@ -6,7 +6,9 @@ import torch
 from headwise.decoding.candidates import take_best, weigh_best
 
 
-@pytest.mark.parametrize(("rows", "vocab", "count"), [(3, 37, 5), (3, 1283, 5), (7, 2560, 10), (2, 641, 2)])
+@pytest.mark.parametrize(
+    ("rows", "vocab", "count"), [(3, 37, 5), (3, 1283, 5), (7, 2560, 10), (2, 641, 2)]
+)
 def test_take_best_is_topk(generator, rows, vocab, count):
     scores = torch.randn(rows, vocab, generator=generator)
     scores[0] = float("-inf")

@@ -46,7 +46,10 @@ def test_one_entry_of_phrases_per_sentence(fake, spell):
 @pytest.mark.parametrize(
     ("settings", "phrases"),
     [
-        (GreedySettings(no_repeat_ngrams=2, at_limit="end"), phrases_of_tokens(forbidden=((5,), (6, 7)), prefix=(8,))),
+        (
+            GreedySettings(no_repeat_ngrams=2, at_limit="end"),
+            phrases_of_tokens(forbidden=((5,), (6, 7)), prefix=(8,)),
+        ),
         (SamplingSettings(top_p=0.9, num_samples=2), Phrases()),
         (
             BeamSettings(no_repeat_ngrams=2, min_length=2, stop="proven"),
@@ -78,8 +81,13 @@ def test_whoever_asks_is_told_of_short_sentences_before_the_long_ones_end(fake, 
     stepper = fake(spell)
     told: dict[int, tuple[object, int]] = {}
     results = decode(
-        stepper, sources, settings, tell=lambda number, found: told.update({number: (found, stepper.num_steps)})
+        stepper,
+        sources,
+        settings,
+        tell=lambda number, found: told.update({number: (found, stepper.num_steps)}),
     )
     assert sorted(told) == [0, 3, 4]
-    assert {number: found for number, (found, _) in told.items()} == {number: results[number] for number in told}
+    assert {number: found for number, (found, _) in told.items()} == {
+        number: results[number] for number in told
+    }
     assert all(steps < stepper.num_steps for _, steps in told.values())

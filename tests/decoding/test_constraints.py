@@ -59,10 +59,16 @@ def test_no_ngram_repeats(fake, sources, kind, size):
 @hypothesis_settings(max_examples=15, deadline=None)
 @given(sources=sentences, data=st.data())
 def test_every_output_keeps_its_prefix(kind, sources, data):
-    each = data.draw(st.lists(st.lists(tokens, max_size=4).map(tuple), min_size=len(sources), max_size=len(sources)))
+    each = data.draw(
+        st.lists(
+            st.lists(tokens, max_size=4).map(tuple), min_size=len(sources), max_size=len(sources)
+        )
+    )
     each = [tuple(token for token in prefix if token != 4) for prefix in each]
     wishes = [phrases_of_tokens(prefix=prefix, forbidden=((4,),)) for prefix in each]
-    results = decode(FakeStepper(improvise), sources, kind(max_length=11, no_repeat_ngrams=2), phrases=wishes)
+    results = decode(
+        FakeStepper(improvise), sources, kind(max_length=11, no_repeat_ngrams=2), phrases=wishes
+    )
     for source, prefix, result in zip(sources, each, results, strict=True):
         for found in result.hypotheses:
             assert found.tokens[: len(prefix)] == prefix
@@ -114,7 +120,9 @@ def test_a_row_that_may_take_nothing_ends(fake, kind):
 
 def test_masks_by_hand():
     phrases = [phrases_of_tokens(forbidden=((5,), (6, 7), (7, 6, 8)))] * 2
-    rules = Constraints(SearchSettings(), phrases, limits=[9, 9], width=1, device=torch.device("cpu"))
+    rules = Constraints(
+        SearchSettings(), phrases, limits=[9, 9], width=1, device=torch.device("cpu")
+    )
     seen = []
     for step in ([7, 6], [6, 6], [3, 3]):
         masked = rules.mask(torch.zeros(2, 11))
@@ -125,7 +133,12 @@ def test_masks_by_hand():
 
 def test_sentences_of_a_batch_share_their_rules(fake, spell):
     with pytest.raises(UsageError, match="one batch have different forbidden or required phrases"):
-        decode(fake(spell), [(5,), (6,)], BeamSettings(), phrases=[phrases_of_tokens(forbidden=((7,),)), Phrases()])
+        decode(
+            fake(spell),
+            [(5,), (6,)],
+            BeamSettings(),
+            phrases=[phrases_of_tokens(forbidden=((7,),)), Phrases()],
+        )
 
 
 @pytest.mark.parametrize(
@@ -173,18 +186,28 @@ def test_a_length_that_no_memory_holds_is_refused(most):
     [
         ({"forbidden": [" "]}, "phrase ' ' is empty; give at least one character"),
         ({"required": [""]}, "phrase '' is empty"),
-        ({"required": ["müde"], "forbidden": ["müde"]}, "required phrase 'müde' holds 'müde', which is forbidden"),
+        (
+            {"required": ["müde"], "forbidden": ["müde"]},
+            "required phrase 'müde' holds 'müde', which is forbidden",
+        ),
         ({"required": ["喝茶"], "forbidden": ["茶"]}, "required phrase '喝茶' holds '茶'"),
-        ({"prefix": "Guten  Tag, ", "forbidden": ["guten", "Guten Tag"]}, "prefix 'Guten  Tag, ' holds 'Guten Tag'"),
+        (
+            {"prefix": "Guten  Tag, ", "forbidden": ["guten", "Guten Tag"]},
+            "prefix 'Guten  Tag, ' holds 'Guten Tag'",
+        ),
     ],
 )
 def test_phrases_that_contradict_are_refused_in_words(changes, message):
     with pytest.raises(SettingsError, match=message):
         check_settings(BeamSettings, changes)
-    assert check_settings(BeamSettings, {"required": ["catalogue"], "forbidden": ["cat"]}).required == ("catalogue",)
+    assert check_settings(
+        BeamSettings, {"required": ["catalogue"], "forbidden": ["cat"]}
+    ).required == ("catalogue",)
 
 
 @pytest.mark.parametrize("kind", [GreedySettings, SamplingSettings])
 def test_searches_of_one_path_refuse_required_phrases(kind):
-    with pytest.raises(SettingsError, match="follows one path and cannot plan for them; use kind=beam"):
+    with pytest.raises(
+        SettingsError, match="follows one path and cannot plan for them; use kind=beam"
+    ):
         check_settings(kind, {"required": ["Tag"]})

@@ -32,7 +32,9 @@ def test_it_finds_what_greedy_search_finds(name: str, generator: torch.Generator
     stepper = IncrementalDecoder(make("pre_norm", generator))
     settings = GreedySettings(max_length=LIMIT, **SETTINGS[name])
     chance = random.Random(7)
-    sources = [[chance.randrange(4, VOCAB) for _ in range(chance.randrange(1, 8))] for _ in range(13)]
+    sources = [
+        [chance.randrange(4, VOCAB) for _ in range(chance.randrange(1, 8))] for _ in range(13)
+    ]
     prefixes = [tuple(chance.choices(range(3, VOCAB), k=chance.choice((0, 0, 2)))) for _ in sources]
     found: dict[int, SearchResult] = {}
     waiting = list(range(len(sources)))
@@ -46,12 +48,18 @@ def test_it_finds_what_greedy_search_finds(name: str, generator: torch.Generator
 
     flow = make_flow(stepper)
     assert flow is not None
-    flow_greedily(flow, come(3), settings, more=lambda alive: come(chance.choice((0, 1, 4)) if alive else 1))
+    flow_greedily(
+        flow, come(3), settings, more=lambda alive: come(chance.choice((0, 1, 4)) if alive else 1)
+    )
     for number, source in enumerate(sources):
-        expected = search_greedily(stepper, [source], settings, phrases=[Phrases(prefix=prefixes[number])])[0].best
+        expected = search_greedily(
+            stepper, [source], settings, phrases=[Phrases(prefix=prefixes[number])]
+        )[0].best
         best = found[number].best
         assert (best.tokens, best.finished) == (expected.tokens, expected.finished)
-        assert best.token_log_probabilities == pytest.approx(expected.token_log_probabilities, abs=1e-5)
+        assert best.token_log_probabilities == pytest.approx(
+            expected.token_log_probabilities, abs=1e-5
+        )
         assert best.score == pytest.approx(expected.score, abs=1e-5)
 
 
@@ -82,4 +90,9 @@ def test_a_prefix_longer_than_the_limit_is_refused(generator: torch.Generator) -
     flow = make_flow(IncrementalDecoder(make("pre_norm", generator)))
     assert flow is not None
     with pytest.raises(UsageError, match="max_length is 2"):
-        flow_greedily(flow, [Arrival([4], lambda _: None, (5, 6, 7))], GreedySettings(max_length=2), more=lambda _: [])
+        flow_greedily(
+            flow,
+            [Arrival([4], lambda _: None, (5, 6, 7))],
+            GreedySettings(max_length=2),
+            more=lambda _: [],
+        )

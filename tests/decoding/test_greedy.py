@@ -20,7 +20,9 @@ def test_spells_every_source(fake, spell, sources):
 
 
 def test_takes_the_most_probable_token_of_every_step(fake, improvise, sources):
-    for source, result in zip(sources, decode(fake(improvise), sources, GreedySettings(max_length=9)), strict=True):
+    for source, result in zip(
+        sources, decode(fake(improvise), sources, GreedySettings(max_length=9)), strict=True
+    ):
         prefix: tuple[int, ...] = ()
         while len(prefix) < 9:
             scores = np.array(improvise(source, prefix))

@@ -65,17 +65,27 @@ def test_limits_by_hand(setting, num_source, expected):
 
 @pytest.mark.parametrize(
     ("stop", "alpha", "expected"),
-    [("likely", 1.0, -6.0 / 3), ("filled", 1.0, -6.0 / 3), ("proven", 1.0, -6.0 / 11), ("proven", -1.0, -6.0 * 3)],
+    [
+        ("likely", 1.0, -6.0 / 3),
+        ("filled", 1.0, -6.0 / 3),
+        ("proven", 1.0, -6.0 / 11),
+        ("proven", -1.0, -6.0 * 3),
+    ],
 )
 def test_bounds_by_hand(stop, alpha, expected):
-    found = bound_score(AverageLength(alpha=alpha), TOTAL, length=3, limits=torch.tensor([11]), stop=stop)
+    found = bound_score(
+        AverageLength(alpha=alpha), TOTAL, length=3, limits=torch.tensor([11]), stop=stop
+    )
     assert found.item() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
-    ("stop", "expected"), [("likely", [False, True, False, True]), ("filled", [True, True, False, True])]
+    ("stop", "expected"),
+    [("likely", [False, True, False, True]), ("filled", [True, True, False, True])],
 )
 def test_stops_by_hand(stop, expected):
     best = torch.tensor([-1.0, -3.0, -9.0, float("-inf")])
-    worst = torch.tensor([-2.0, -2.0, float("-inf"), float("-inf")])  # -inf: not enough finished yet
+    worst = torch.tensor(
+        [-2.0, -2.0, float("-inf"), float("-inf")]
+    )  # -inf: not enough finished yet
     assert check_stops(best, worst, stop=stop).tolist() == expected

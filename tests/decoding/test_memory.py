@@ -13,7 +13,9 @@ from tests.decoding.conftest import FakeStepper, spell
 ERRORS = [
     torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
     MemoryError(),
-    RuntimeError("[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory"),
+    RuntimeError(
+        "[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory"
+    ),
 ]
 
 
@@ -33,12 +35,17 @@ class Greedy(FakeStepper):
     ("settings", "levers"),
     [
         (GreedySettings(max_length=4000), "max_length=2000 or batching.sentences=1"),
-        (BeamSettings(size=8, max_length=4000), "max_length=2000 or size=4 or batching.sentences=1"),
+        (
+            BeamSettings(size=8, max_length=4000),
+            "max_length=2000 or size=4 or batching.sentences=1",
+        ),
         (SamplingSettings(num_samples=6), "max_length=11 or num_samples=3 or batching.sentences=1"),
     ],
 )
 def test_the_settings_to_lower_are_named(error, settings, levers):
-    with pytest.raises(UsageError, match="memory ran out while decoding 2 sentences at once") as caught:
+    with pytest.raises(
+        UsageError, match="memory ran out while decoding 2 sentences at once"
+    ) as caught:
         decode(Greedy(error), [(5,), (), (6,)], settings)
     assert f"lower a decoding setting: {levers} (" in str(caught.value)
 

@@ -10,7 +10,10 @@ from headwise.text.spelling import read_symbols
 
 LETTERS = "ab ü喝茶.\u00a0\u3000\x01"
 phrases_of = st.lists(
-    st.text(LETTERS, min_size=1, max_size=5).filter(single_spaced), min_size=1, max_size=3, unique_by=single_spaced
+    st.text(LETTERS, min_size=1, max_size=5).filter(single_spaced),
+    min_size=1,
+    max_size=3,
+    unique_by=single_spaced,
 )
 
 
@@ -25,13 +28,19 @@ def read(phrases, surfaces):
 
 
 def expect(texts, text, *, is_required):
-    return sum(1 << number for number, phrase in enumerate(texts) if occurs(phrase, text, exactly=is_required))
+    return sum(
+        1 << number
+        for number, phrase in enumerate(texts)
+        if occurs(phrase, text, exactly=is_required)
+    )
 
 
 @given(texts=phrases_of, text=st.text(LETTERS, max_size=16), is_required=st.booleans())
 @settings(max_examples=150, deadline=None)
 def test_whole_characters_are_exact(texts, text, is_required):
-    phrases = [Phrase.of(one, bit=1 << number, is_required=is_required) for number, one in enumerate(texts)]
+    phrases = [
+        Phrase.of(one, bit=1 << number, is_required=is_required) for number, one in enumerate(texts)
+    ]
     assert read(phrases, [text.encode()]) == expect(texts, text, is_required=is_required)
 
 
@@ -44,12 +53,19 @@ def test_bytes_save_no_forbidden_phrase_and_make_no_required_one(texts, text, da
         whole = letter.encode()
         surfaces += [whole] if data.draw(st.booleans()) else [bytes([byte]) for byte in whole]
     for is_required in (False, True):
-        phrases = [Phrase.of(one, bit=1 << number, is_required=is_required) for number, one in enumerate(texts)]
+        phrases = [
+            Phrase.of(one, bit=1 << number, is_required=is_required)
+            for number, one in enumerate(texts)
+        ]
         found, expected = read(phrases, surfaces), expect(texts, text, is_required=is_required)
         assert found & expected == (found if is_required else expected)
-        unspaced = [number for number, one in enumerate(texts) if not set(one) & set("abü \u00a0\u3000\x01")]
+        unspaced = [
+            number for number, one in enumerate(texts) if not set(one) & set("abü \u00a0\u3000\x01")
+        ]
         for number in unspaced:
-            assert (found ^ expected) >> number & 1 == 0, "where no word characters are, bytes are exact too"
+            assert (found ^ expected) >> number & 1 == 0, (
+                "where no word characters are, bytes are exact too"
+            )
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,9 @@ def test_a_refusal_is_kept(forbidden, reason, monkeypatch):
     """Phrases with a space at every place, and phrases that bytes of an unknown kind multiply."""
     tokenizer = learn("de", "unigram")
     calls = []
-    monkeypatch.setattr(phrases, "make_rules", lambda *given: calls.append(given) or make_rules(*given))
+    monkeypatch.setattr(
+        phrases, "make_rules", lambda *given: calls.append(given) or make_rules(*given)
+    )
     for _ in range(3):
         with pytest.raises(UsageError, match=reason):
             rules_of(tokenizer, forbidden, ())
@@ -41,7 +43,11 @@ def test_a_refusal_is_kept(forbidden, reason, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["forbidden", "required"])
-@pytest.mark.parametrize(("phrase", "name"), [("▁", "U+2581"), ("a\uf8fe1", "U+F8FE"), ("\ufffd", "U+FFFD")])
+@pytest.mark.parametrize(
+    ("phrase", "name"), [("▁", "U+2581"), ("a\uf8fe1", "U+F8FE"), ("\ufffd", "U+FFFD")]
+)
 def test_characters_that_bytes_write_unseen_are_refused(kind, phrase, name):
-    with pytest.raises(SettingsError, match=rf"the forbidden or required phrase .* holds {re.escape(name)}, which"):
+    with pytest.raises(
+        SettingsError, match=rf"the forbidden or required phrase .* holds {re.escape(name)}, which"
+    ):
         check_settings(BeamSettings, {kind: [phrase]})

@@ -16,7 +16,9 @@ from headwise.errors import UsageError
 from tests.decoding.conftest import FakeStepper, improvise, phrases_of_tokens
 
 tokens = st.integers(3, 10)
-phrases_of_one = st.lists(st.lists(st.integers(3, 6), min_size=1, max_size=3).map(tuple), max_size=3).map(tuple)
+phrases_of_one = st.lists(
+    st.lists(st.integers(3, 6), min_size=1, max_size=3).map(tuple), max_size=3
+).map(tuple)
 
 
 def holds(sequence: tuple[int, ...], part: tuple[int, ...]) -> bool:
@@ -35,7 +37,9 @@ def test_every_output_holds_every_phrase(wanted, size, extra, repeat):
     longest = shortest_common(wanted) + 1 + extra
     settings = BeamSettings(size=size, num_best=size, max_length=longest, no_repeat_ngrams=repeat)
     stepper = FakeStepper(lambda source, prefix: improvise(source, prefix, end=3.0))
-    for result in decode(stepper, [(4, 5), (5, 5), (6, 5)], settings, phrases=phrases_of_tokens(required=wanted)):
+    for result in decode(
+        stepper, [(4, 5), (5, 5), (6, 5)], settings, phrases=phrases_of_tokens(required=wanted)
+    ):
         assert result.hypotheses
         assert all(holds(h.tokens, part) for h in result.hypotheses for part in wanted)
         assert len({h.tokens for h in result.hypotheses}) == len(result.hypotheses)
@@ -48,7 +52,9 @@ def shortest_common(phrases: tuple[tuple[int, ...], ...]) -> int:
         joined: tuple[int, ...] = ()
         for phrase in order:
             if not holds(joined, phrase):
-                overlap = next(n for n in range(len(phrase), -1, -1) if joined[len(joined) - n :] == phrase[:n])
+                overlap = next(
+                    n for n in range(len(phrase), -1, -1) if joined[len(joined) - n :] == phrase[:n]
+                )
                 joined += phrase[overlap:]
         lengths.append(len(joined))
     return min(lengths[1:], default=0)
@@ -76,7 +82,10 @@ def test_what_the_model_says_anyway_changes_nothing(fake, spell, sources):
     for source in sources:
         free = decode(fake(spell), [source], BeamSettings(size=4))
         wishes = phrases_of_tokens(required=(source[:2],), vocab=29)
-        assert decode(fake(spell), [source], BeamSettings(size=4), phrases=wishes)[0].best == free[0].best
+        assert (
+            decode(fake(spell), [source], BeamSettings(size=4), phrases=wishes)[0].best
+            == free[0].best
+        )
 
 
 def test_batch_changes_nothing(fake, improvise, sources):
@@ -89,20 +98,29 @@ def test_batch_changes_nothing(fake, improvise, sources):
 
 @pytest.mark.parametrize("settings", [GreedySettings(), SamplingSettings()])
 def test_other_searches_refuse(fake, spell, settings):
-    with pytest.raises(UsageError, match="follows one path and cannot plan for them; use kind=beam"):
+    with pytest.raises(
+        UsageError, match="follows one path and cannot plan for them; use kind=beam"
+    ):
         decode(fake(spell), [(5,)], settings, phrases=phrases_of_tokens(required=((7,),), vocab=29))
 
 
 def test_wishes_that_exclude_each_other_are_reported(fake, spell):
     """Both phrases are needed at once in three tokens, but the only two orders hold a forbidden pair."""
     wishes = phrases_of_tokens(required=((5,), (6,)), forbidden=((5, 6), (6, 5)), vocab=29)
-    with pytest.raises(UsageError, match="end of the sentence take 4 tokens, but max_length is 3 here"):
+    with pytest.raises(
+        UsageError, match="end of the sentence take 4 tokens, but max_length is 3 here"
+    ):
         decode(fake(spell), [(9,)], BeamSettings(max_length=3), phrases=wishes)
-    assert len(decode(fake(spell), [(9,)], BeamSettings(max_length=4), phrases=wishes)[0].best.tokens) == 3
+    assert (
+        len(decode(fake(spell), [(9,)], BeamSettings(max_length=4), phrases=wishes)[0].best.tokens)
+        == 3
+    )
 
 
 def test_an_output_that_no_hypothesis_reaches_is_reported(fake, spell):
     """The rules leave a way, but the prefix and the ban on repetitions together close it."""
-    wishes = phrases_of_tokens(forbidden=[(token,) for token in range(3, 29) if token != 5], vocab=29)
+    wishes = phrases_of_tokens(
+        forbidden=[(token,) for token in range(3, 29) if token != 5], vocab=29
+    )
     settings = BeamSettings(max_length=9, no_repeat_ngrams=1, min_length=4)
     assert decode(fake(spell), [(5, 5)], settings, phrases=wishes)[0].best.tokens == (5,)

@@ -8,7 +8,13 @@ import torch
 from torch import Tensor
 
 from headwise.decoding import rounds
-from headwise.decoding.choices import BeamSettings, DecodingSettings, GreedySettings, SamplingSettings, decode
+from headwise.decoding.choices import (
+    BeamSettings,
+    DecodingSettings,
+    GreedySettings,
+    SamplingSettings,
+    decode,
+)
 from headwise.decoding.constraints import Phrases
 from headwise.decoding.rounds import LateAnswers, narrow_to
 from tests.decoding.conftest import phrases_of_tokens
@@ -34,7 +40,8 @@ class FakeRoom:
     def step(self, tokens: Tensor) -> Tensor:
         if int(self.time):
             self.rows = [
-                (source, (*prefix, token)) for (source, prefix), token in zip(self.rows, tokens.tolist(), strict=True)
+                (source, (*prefix, token))
+                for (source, prefix), token in zip(self.rows, tokens.tolist(), strict=True)
             ]
         self.time += 1
         self.played.append(self.num_sentences)
@@ -42,13 +49,21 @@ class FakeRoom:
         return torch.tensor(np.array([self.model(*row) for row in self.rows])) + 3.7
 
     def follow(self, index: Tensor) -> None:
-        assert (index // self.width == torch.arange(len(index)) // self.width).all(), "a row left its sentence"
+        assert (index // self.width == torch.arange(len(index)) // self.width).all(), (
+            "a row left its sentence"
+        )
         self.rows = [self.rows[i] for i in index.tolist()]
 
     def narrow(self, num_sentences: int, index: Tensor) -> "FakeRoom":
-        room = FakeRoom(self.model, num_sentences=num_sentences, width=self.width, max_length=self.max_length)
+        room = FakeRoom(
+            self.model, num_sentences=num_sentences, width=self.width, max_length=self.max_length
+        )
         room = self.recall(num_sentences, lambda: room)
-        room.time, room.played, room.rows = self.time, self.played, [self.rows[i] for i in index.tolist()]
+        room.time, room.played, room.rows = (
+            self.time,
+            self.played,
+            [self.rows[i] for i in index.tolist()],
+        )
         return room
 
     def recall(self, key: Hashable, make: Callable[[], object]):
@@ -78,18 +93,31 @@ def make_roomy(fake: type, model, *, extra: int = 3):
 
 SEARCHES: dict[str, DecodingSettings] = {
     "greedy": GreedySettings(max_length=9),
-    "greedy, ended": GreedySettings(max_length={"factor": 1, "extra": 2}, at_limit="end", min_length=2),
-    "beam": BeamSettings(size=4, num_best=4, max_length={"factor": 2.0, "extra": 5, "limit": 17}),
-    "filled": BeamSettings(size=3, stop="filled", max_length=9, length_penalty={"kind": "wu", "alpha": 0.6}),
-    "proven": BeamSettings(
-        size=3, num_best=2, stop="proven", max_length={"factor": 1, "extra": 3}, min_length=2, at_limit="end"
+    "greedy, ended": GreedySettings(
+        max_length={"factor": 1, "extra": 2}, at_limit="end", min_length=2
     ),
-    "no unknown": BeamSettings(size=2, max_length=9, allow_unknown=False, length_penalty={"kind": "none"}),
+    "beam": BeamSettings(size=4, num_best=4, max_length={"factor": 2.0, "extra": 5, "limit": 17}),
+    "filled": BeamSettings(
+        size=3, stop="filled", max_length=9, length_penalty={"kind": "wu", "alpha": 0.6}
+    ),
+    "proven": BeamSettings(
+        size=3,
+        num_best=2,
+        stop="proven",
+        max_length={"factor": 1, "extra": 3},
+        min_length=2,
+        at_limit="end",
+    ),
+    "no unknown": BeamSettings(
+        size=2, max_length=9, allow_unknown=False, length_penalty={"kind": "none"}
+    ),
 }
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_rooms_equal_plain_loops_batch_after_batch(fake, improvise, sources, monkeypatch, name: str) -> None:
+def test_rooms_equal_plain_loops_batch_after_batch(
+    fake, improvise, sources, monkeypatch, name: str
+) -> None:
     monkeypatch.setattr(rounds, "FEW_ROWS", 4)
     settings, roomy = SEARCHES[name], make_roomy(fake, improvise)
     for batch in (sources, sources[::-1], sources):
@@ -99,7 +127,9 @@ def test_rooms_equal_plain_loops_batch_after_batch(fake, improvise, sources, mon
             assert [h.finished for h in found.hypotheses] == [h.finished for h in plain.hypotheses]
             for one, other in zip(found.hypotheses, plain.hypotheses, strict=True):
                 assert one.score == pytest.approx(other.score, abs=1e-5)
-                assert one.token_log_probabilities == pytest.approx(other.token_log_probabilities, abs=1e-5)
+                assert one.token_log_probabilities == pytest.approx(
+                    other.token_log_probabilities, abs=1e-5
+                )
     assert roomy.num_steps == 0, "the plain way was taken"
     room = next(iter(roomy.rooms.values()))
     assert min(room.played) < room.num_sentences, "no narrower room was entered"
@@ -125,7 +155,9 @@ def test_spells_every_source(fake, spell, sources) -> None:
         (SamplingSettings(), Phrases(), False),
     ],
 )
-def test_what_looks_at_histories_takes_the_plain_way(fake, improvise, sources, settings, phrases, traced) -> None:
+def test_what_looks_at_histories_takes_the_plain_way(
+    fake, improvise, sources, settings, phrases, traced
+) -> None:
     roomy = make_roomy(fake, improvise)
     results = decode(roomy, sources, settings, phrases=phrases, traced=traced)
     assert results == decode(fake(improvise), sources, settings, phrases=phrases, traced=traced)

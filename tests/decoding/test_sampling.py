@@ -21,9 +21,14 @@ def test_batch_and_order_change_nothing(fake, improvise, sources):
     settings = SamplingSettings(max_length=13, num_samples=3, temperature=0.8)
     together = decode(fake(improvise), sources, settings)
     for number, source in enumerate(sources):
-        assert decode(fake(improvise), [source], settings, sentence_numbers=[number])[0] == together[number]
+        assert (
+            decode(fake(improvise), [source], settings, sentence_numbers=[number])[0]
+            == together[number]
+        )
     numbers = list(range(len(sources)))[::-1]
-    assert decode(fake(improvise), sources[::-1], settings, sentence_numbers=numbers)[::-1] == together
+    assert (
+        decode(fake(improvise), sources[::-1], settings, sentence_numbers=numbers)[::-1] == together
+    )
     assert len({result.hypotheses for result in together}) > 1
     assert any(len(set(result.hypotheses)) > 1 for result in together)
 
@@ -56,15 +61,21 @@ def test_temperature_raises_to_a_power():
 
 
 def test_top_k_keeps_the_k_best():
-    assert _frequencies(top_k=2) == pytest.approx(np.array([0, 0, 0.4, 0, 0.25, 0, 0]) / 0.65, abs=1e-3)
+    assert _frequencies(top_k=2) == pytest.approx(
+        np.array([0, 0, 0.4, 0, 0.25, 0, 0]) / 0.65, abs=1e-3
+    )
     assert _frequencies(top_k=100) == pytest.approx(PROBABILITIES, abs=1e-3)
 
 
 def test_top_p_keeps_the_fewest_that_reach_p():
     # 0.4 + 0.25 = 0.65 < 0.7 <= 0.85: three tokens
-    assert _frequencies(top_p=0.7) == pytest.approx(np.array([0, 0, 0.4, 0, 0.25, 0.2, 0]) / 0.85, abs=1e-3)
+    assert _frequencies(top_p=0.7) == pytest.approx(
+        np.array([0, 0, 0.4, 0, 0.25, 0.2, 0]) / 0.85, abs=1e-3
+    )
     # among the three best, renormalised: 0.47 + 0.29 >= 0.7
-    assert _frequencies(top_k=3, top_p=0.7) == pytest.approx(np.array([0, 0, 0.4, 0, 0.25, 0, 0]) / 0.65, abs=1e-3)
+    assert _frequencies(top_k=3, top_p=0.7) == pytest.approx(
+        np.array([0, 0, 0.4, 0, 0.25, 0, 0]) / 0.65, abs=1e-3
+    )
 
 
 @pytest.mark.parametrize("uniform", [0.0, float(np.nextafter(np.float32(1), np.float32(0)))])

@@ -8,11 +8,27 @@ from headwise.decoding.phrase_automaton import Phrase, build_automaton
 from headwise.decoding.token_effects import read_vocabulary
 from headwise.text.spelling import Spelling
 
-SURFACES = [b"", b" a", b"a", b"ab", b"b.", "茶".encode(), b"\xe8", b"\x8c", b"\xb6", b"aba", b" ", b". ", b"a b"]
+SURFACES = [
+    b"",
+    b" a",
+    b"a",
+    b"ab",
+    b"b.",
+    "茶".encode(),
+    b"\xe8",
+    b"\x8c",
+    b"\xb6",
+    b"aba",
+    b" ",
+    b". ",
+    b"a b",
+]
 
 
 def make():
-    phrases = [Phrase.of(text, bit=1 << i, is_required=True) for i, text in enumerate(["a", "b.", "茶"])]
+    phrases = [
+        Phrase.of(text, bit=1 << i, is_required=True) for i, text in enumerate(["a", "b.", "茶"])
+    ]
     phrases += [Phrase.of(text, bit=8, is_required=False) for text in ["ab", "a b", "..", "茶茶"]]
     return build_automaton(phrases, max_states=1000), Spelling.of(SURFACES)
 

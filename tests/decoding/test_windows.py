@@ -25,7 +25,10 @@ def test_outputs_are_those_of_one_by_one_in_order(fake, improvise, sources, kind
     lines = [(), *sources[:5], (), (), *sources[5:], ()]
     settings = kind(max_length=7, batching={"sentences": 3, "tokens": 13, "window": 4})
     found = list(decode_stream(fake(improvise), iter(lines), settings))
-    alone = [decode(fake(improvise), [line], settings, sentence_numbers=[i])[0] for i, line in enumerate(lines)]
+    alone = [
+        decode(fake(improvise), [line], settings, sentence_numbers=[i])[0]
+        for i, line in enumerate(lines)
+    ]
     assert found == alone
     assert [result == EMPTY_RESULT for result in found] == [line == () for line in lines]
 
@@ -50,7 +53,11 @@ def test_reading_stays_within_a_window(fake, spell):
 
 def test_phrases_for_all_and_for_each(fake, improvise, sources):
     settings = BeamSettings(max_length=9, batching={"window": 5, "sentences": 2})
-    shared = list(decode_stream(fake(improvise), sources, settings, phrases=phrases_of_tokens(required=((4, 4),))))
+    shared = list(
+        decode_stream(
+            fake(improvise), sources, settings, phrases=phrases_of_tokens(required=((4, 4),))
+        )
+    )
     assert all("4, 4" in str(result.best.tokens) for result in shared)
     each = [Phrases(prefix=(3 + i % 8,)) for i in range(len(sources))]
     found = list(decode_stream(fake(improvise), sources, settings, phrases=iter(each)))

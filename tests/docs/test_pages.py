@@ -30,7 +30,9 @@ def test_links_lead_somewhere(page: Page) -> None:
 
 def _anchors(page: Page) -> set[str]:
     """Headings as GitHub names them."""
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for _, heading in page.headings}
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for _, heading in page.headings
+    }
 
 
 @pytest.mark.parametrize("page", all_pages(), ids=_names)
@@ -48,8 +50,12 @@ def test_both_languages_have_the_same_chapters() -> None:
 def test_both_languages_have_the_same_build(pair: tuple[Page, Page]) -> None:
     english, chinese = pair
     assert [level for level, _ in english.headings] == [level for level, _ in chinese.headings]
-    assert [block.language for block in english.blocks] == [block.language for block in chinese.blocks]
-    assert [command for _, command in english.commands()] == [command for _, command in chinese.commands()]
+    assert [block.language for block in english.blocks] == [
+        block.language for block in chinese.blocks
+    ]
+    assert [command for _, command in english.commands()] == [
+        command for _, command in chinese.commands()
+    ]
     for one, other in zip(english.blocks, chinese.blocks, strict=True):
         where = f"{chinese.name}:{other.line}"
         match one.language:
@@ -58,12 +64,16 @@ def test_both_languages_have_the_same_build(pair: tuple[Page, Page]) -> None:
             case "yaml":
                 assert read_yaml(one.text) == read_yaml(other.text), where
             case "text" if one.text != other.text:
-                assert "│" in one.text or "  " in one.text, f"{where}: only annotated listings may differ"
+                assert "│" in one.text or "  " in one.text, (
+                    f"{where}: only annotated listings may differ"
+                )
 
 
 @pytest.mark.parametrize("pair", twins(), ids=_names)
 def test_chinese_pages_are_chinese(pair: tuple[Page, Page]) -> None:
-    headings = [heading for _, heading in pair[1].headings if not heading.startswith(("`", "0", "1"))]
+    headings = [
+        heading for _, heading in pair[1].headings if not heading.startswith(("`", "0", "1"))
+    ]
     assert all(re.search(r"[\u4e00-\u9fff]|^Headwise$", heading) for heading in headings)
     assert re.findall(r"[\u4e00-\u9fff][,;:?!]", "\n".join(line for _, line in pair[1].prose)) == []
 
@@ -77,7 +87,11 @@ def test_the_readme_is_short_and_names_the_two_commands() -> None:
 
 
 def test_the_map_in_the_readme_is_the_tree() -> None:
-    folders = {path.name for path in (ROOT / "src" / "headwise").iterdir() if (path / "__init__.py").exists()}
+    folders = {
+        path.name
+        for path in (ROOT / "src" / "headwise").iterdir()
+        if (path / "__init__.py").exists()
+    }
     for path in READMES.values():
         text = path.read_text(encoding="utf-8")
         assert {folder for folder in folders if f"{folder}/" not in text} == set()
@@ -105,9 +119,15 @@ def test_the_changelog_is_at_the_packages_version() -> None:
 
 
 def test_decisions_are_numbered_and_whole() -> None:
-    pages = [page for page in all_pages() if page.path.parent.name == "decisions" and page.path.name != "README.md"]
+    pages = [
+        page
+        for page in all_pages()
+        if page.path.parent.name == "decisions" and page.path.name != "README.md"
+    ]
     assert [int(page.path.name[:2]) for page in pages] == list(range(1, len(pages) + 1))
     index = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
     for page in pages:
-        assert [heading for _, heading in page.headings][1:] == ["Context", "Choice", "Price"], page.name
+        assert [heading for _, heading in page.headings][1:] == ["Context", "Choice", "Price"], (
+            page.name
+        )
         assert f"({page.path.name})" in index, page.name

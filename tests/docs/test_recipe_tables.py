@@ -39,7 +39,10 @@ def _fields(kind: type[pydantic.BaseModel], prefix: str = "") -> Iterator[tuple[
         if path == "model.decoder.attention" or name == "cross_attention":
             continue
         for child in _settings_in(field.annotation):
-            yield from _fields(child, "" if path == "data.train" else f"{name}." if name in ATTENTIONS else f"{path}.")
+            yield from _fields(
+                child,
+                "" if path == "data.train" else f"{name}." if name in ATTENTIONS else f"{path}.",
+            )
 
 
 def _rows(language: str) -> dict[str, tuple[str, str]]:
@@ -83,8 +86,17 @@ def test_every_key_stands_in_a_table_with_its_default(language: str) -> None:
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_default_kinds_are_right(language: str) -> None:
     rows = _rows(language)
-    recipe = Recipe.model_validate({"data": {"source": "en", "target": "de", "train": "corpus/train"}})
-    for path in ("text", "model.norm", "model.position", "model.feed_forward", "training.schedule", "decoding"):
+    recipe = Recipe.model_validate(
+        {"data": {"source": "en", "target": "de", "train": "corpus/train"}}
+    )
+    for path in (
+        "text",
+        "model.norm",
+        "model.position",
+        "model.feed_forward",
+        "training.schedule",
+        "decoding",
+    ):
         value: Any = recipe
         for part in path.split("."):
             value = getattr(value, part)

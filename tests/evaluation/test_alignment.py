@@ -62,9 +62,13 @@ def test_links_are_read():
     assert parse_links("") == GoldLinks(frozenset(), frozenset())
 
 
-@pytest.mark.parametrize(("line", "first"), [("0-1 x", 0), ("0:1", 0), ("-1-2", 0), ("0-1", 1), ("1-²", 0)])
+@pytest.mark.parametrize(
+    ("line", "first"), [("0-1 x", 0), ("0:1", 0), ("-1-2", 0), ("0-1", 1), ("1-²", 0)]
+)
 def test_what_is_no_link_is_refused(line, first):
-    with pytest.raises(DataError, match=f"is not a link; write source-target.*counted from {first}"):
+    with pytest.raises(
+        DataError, match=f"is not a link; write source-target.*counted from {first}"
+    ):
         parse_links(line, first=first)
 
 
@@ -83,7 +87,9 @@ def test_rows_that_predict_and_rows_that_read():
 
 
 def test_too_few_rows_are_refused():
-    with pytest.raises(UsageError, match="2 rows of attention cannot cover 2 target tokens shifted by one"):
+    with pytest.raises(
+        UsageError, match="2 rows of attention cannot cover 2 target tokens shifted by one"
+    ):
         select_rows(np.ones((2, 3)), 2, shifted=True)
 
 
@@ -95,15 +101,35 @@ def test_pieces_are_grouped_by_their_mark():
 
 def test_pieces_are_assigned_to_given_words():
     assert assign_pieces(["▁The", "▁cat", "s."], ["The", "cats", "."]) == (0, 1, 1)
-    assert assign_pieces(["▁", "我们", "明", "天去", "北京"], ["我们", "明天", "去", "北京"]) == (0, 0, 1, 1, 3)
-    assert assign_pieces(["▁我", "<0xE4>", "<0xBB>", "<0xAC>", "去"], ["我们", "去"]) == (0, 0, 0, 0, 1)
+    assert assign_pieces(["▁", "我们", "明", "天去", "北京"], ["我们", "明天", "去", "北京"]) == (
+        0,
+        0,
+        1,
+        1,
+        3,
+    )
+    assert assign_pieces(["▁我", "<0xE4>", "<0xBB>", "<0xAC>", "去"], ["我们", "去"]) == (
+        0,
+        0,
+        0,
+        0,
+        1,
+    )
     text, spans = "我们 明天去", [(0, 2), (3, 5), (5, 6)]
-    assert assign_pieces(["▁我", "们", "▁明天", "去", "▁"], [text[a:b] for a, b in spans]) == (0, 0, 1, 2, 2)
+    assert assign_pieces(["▁我", "们", "▁明天", "去", "▁"], [text[a:b] for a, b in spans]) == (
+        0,
+        0,
+        1,
+        2,
+        2,
+    )
     assert assign_pieces([], []) == ()
 
 
 def test_another_text_is_refused():
-    with pytest.raises(DataError, match="pieces spell 3 bytes, the words 4; give the same text twice"):
+    with pytest.raises(
+        DataError, match="pieces spell 3 bytes, the words 4; give the same text twice"
+    ):
         assign_pieces(["▁cat"], ["cats"])
 
 

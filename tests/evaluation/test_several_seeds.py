@@ -10,14 +10,19 @@ from headwise.evaluation.significance import compare_systems
 from headwise.evaluation.translation import build_metrics
 
 REFERENCES = [
-    f"the {word} dog is here and sleeps well today" for word in ("old", "big", "red", "sad", "new", "wet", "fat")
+    f"the {word} dog is here and sleeps well today"
+    for word in ("old", "big", "red", "sad", "new", "wet", "fat")
 ]
 GOOD = [line.replace("well", "good") for line in REFERENCES]
-BAD = [line.replace("dog is here", "cat was there") if number % 2 else line for number, line in enumerate(GOOD)]
+BAD = [
+    line.replace("dog is here", "cat was there") if number % 2 else line
+    for number, line in enumerate(GOOD)
+]
 
 
 @pytest.mark.parametrize(
-    ("freedom", "quantile"), [(1, 12.706), (2, 4.303), (4, 2.776), (10, 2.228), (30, 2.042), (math.inf, 1.960)]
+    ("freedom", "quantile"),
+    [(1, 12.706), (2, 4.303), (4, 2.776), (10, 2.228), (30, 2.042), (math.inf, 1.960)],
 )
 def test_quantiles_are_those_of_the_printed_tables(freedom: float, quantile: float) -> None:
     assert student_quantile(0.975, freedom) == pytest.approx(quantile, abs=5e-4)
@@ -26,12 +31,16 @@ def test_quantiles_are_those_of_the_printed_tables(freedom: float, quantile: flo
 
 def test_one_seed_is_the_paired_bootstrap() -> None:
     metric = build_metrics()["bleu"]
-    difference = SeedScores.of(metric, [GOOD], REFERENCES).difference(SeedScores.of(metric, [BAD], REFERENCES))
+    difference = SeedScores.of(metric, [GOOD], REFERENCES).difference(
+        SeedScores.of(metric, [BAD], REFERENCES)
+    )
     known = compare_systems(BAD, GOOD, REFERENCES, method="bootstrap")
     assert difference.value == pytest.approx(known.difference)
     assert known.low is not None
     # One interval is of percentiles, the other of a normal distribution with the draws' variance.
-    assert difference.low == pytest.approx(known.low, abs=0.25 * (difference.value - difference.low))
+    assert difference.low == pytest.approx(
+        known.low, abs=0.25 * (difference.value - difference.low)
+    )
 
 
 def _flat(*values: float) -> SeedScores:

@@ -16,5 +16,7 @@ def make_reader(*, layers: int = 3, heads: int = 2) -> LanguageModel:
     """Reads at most 12 words at once, as one trained on a stream does: from </s>."""
     tokenizer = WordTokenizer(Vocabulary([*SPECIAL_PIECES, *WORDS]), lowercase=False)
     settings = DecoderOnlySettings(dim=8, layers=layers, heads=heads)
-    network = build_language_model(settings, size=tokenizer.size, generator=torch_generator("reader")).eval()
+    network = build_language_model(
+        settings, size=tokenizer.size, generator=torch_generator("reader")
+    ).eval()
     return LanguageModel(tokenizer, NeuralTokenModel(network, first=EOS, context=CONTEXT))

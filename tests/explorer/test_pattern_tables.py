@@ -25,7 +25,12 @@ def test_a_window_and_global_tokens() -> None:
     window = torch.tensor(show_pattern(Window(left=3, right=2), length=LENGTH).weights) > 0
     query, key = torch.arange(LENGTH)[:, None], torch.arange(LENGTH)
     assert torch.equal(window, (key - query >= -3) & (key - query <= 2))
-    longformer = torch.tensor(show_pattern(Longformer(width=4, num_global=2, dilation=1), length=LENGTH).weights) > 0
+    longformer = (
+        torch.tensor(
+            show_pattern(Longformer(width=4, num_global=2, dilation=1), length=LENGTH).weights
+        )
+        > 0
+    )
     assert torch.equal(longformer, ((key - query).abs() <= 2) | (key < 2) | (query < 2))
 
 

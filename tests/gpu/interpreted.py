@@ -41,7 +41,9 @@ def check_table() -> None:
         table = torch.randint(0, rows, (room, rows), generator=GENERATOR, dtype=torch.int32)
         now, copies = torch.tensor([time]), (keys.clone(), values.clone())
         expected = attend_plainly(q, (k, v), keys, values, table=table, time=now, num_heads=HEADS)
-        found = attending.attend(q, (k, v), *copies, table=table, length=now.expand(rows), num_heads=HEADS)
+        found = attending.attend(
+            q, (k, v), *copies, table=table, length=now.expand(rows), num_heads=HEADS
+        )
         close(found, expected)
         assert torch.equal(copies[0][time], k)
         assert torch.equal(copies[1][time], v)
@@ -55,7 +57,9 @@ def check_source() -> None:
         keys, values = kept.chunk(2, dim=-1)
         expected = look_plainly(q, keys, values, sentence=sentence, length=length, num_heads=HEADS)
         close(
-            attending.attend_shared(q, keys, values, sentence=sentence, length=length, num_heads=HEADS),
+            attending.attend_shared(
+                q, keys, values, sentence=sentence, length=length, num_heads=HEADS
+            ),
             expected,
         )
 
@@ -71,17 +75,33 @@ def check_projection() -> None:
             for y in (None, draw(5, DIM)):
                 x = draw(5, DIM)
                 for found, expected in zip(
-                    projecting.add_and_norm(x, y, numbers), projection.add_and_norm(x, y, norm), strict=True
+                    projecting.add_and_norm(x, y, numbers),
+                    projection.add_and_norm(x, y, norm),
+                    strict=True,
                 ):
                     close(found, expected)
         for activation, name in ((None, None), (F.relu, "relu"), (F.gelu, "gelu")):
             x, weight, bias, residual = draw(3, DIM), draw(41, DIM), draw(41), draw(3, 41)
-            expected = projection.project(x, weight, bias, norm=norm, activation=activation, residual=residual)
+            expected = projection.project(
+                x, weight, bias, norm=norm, activation=activation, residual=residual
+            )
             options = {"activation": name, "norm": numbers}
-            close(projecting.project(x, weight, bias, residual=residual, norm_residual=False, **options), expected)
+            close(
+                projecting.project(
+                    x, weight, bias, residual=residual, norm_residual=False, **options
+                ),
+                expected,
+            )
             x, weight, residual = draw(2, 61), draw(DIM, 61), draw(2, DIM)
-            expected = projection.project(x, weight, None, activation=activation, residual=residual, residual_norm=norm)
-            close(projecting.project(x, weight, None, residual=residual, norm_residual=True, **options), expected)
+            expected = projection.project(
+                x, weight, None, activation=activation, residual=residual, residual_norm=norm
+            )
+            close(
+                projecting.project(
+                    x, weight, None, residual=residual, norm_residual=True, **options
+                ),
+                expected,
+            )
 
 
 def check_ranking() -> None:
@@ -93,7 +113,9 @@ def check_ranking() -> None:
         banned[:2] = True
         values, tokens = ranking.rank(logits, banned, count=count)
         scores = logits.log_softmax(-1).masked_fill(banned, -torch.inf)
-        assert torch.equal(tokens, scores.sort(dim=-1, descending=True, stable=True).indices[:, :count])
+        assert torch.equal(
+            tokens, scores.sort(dim=-1, descending=True, stable=True).indices[:, :count]
+        )
         close(values, take_best(scores, count)[0])
 
 
@@ -106,15 +128,25 @@ def check_selection() -> None:
     for settings in (
         BeamSettings(size=3, num_best=3, max_length=7),
         BeamSettings(
-            size=2, num_best=2, stop="proven", length_penalty={"kind": "wu", "alpha": 0.7}, at_limit="end", max_length=8
+            size=2,
+            num_best=2,
+            stop="proven",
+            length_penalty={"kind": "wu", "alpha": 0.7},
+            at_limit="end",
+            max_length=8,
         ),
-        BeamSettings(size=3, num_best=3, stop="filled", length_penalty={"kind": "none"}, max_length=6),
+        BeamSettings(
+            size=3, num_best=3, stop="filled", length_penalty={"kind": "none"}, max_length=6
+        ),
     ):
         expected = decode(plain, sources, settings)
         found = decode(IncrementalDecoder(model, rooms=True), sources, settings)
         for one, other in zip(found, expected, strict=True):
             assert [h.tokens for h in one.hypotheses] == [h.tokens for h in other.hypotheses]
-            close(torch.tensor([h.score for h in one.hypotheses]), torch.tensor([h.score for h in other.hypotheses]))
+            close(
+                torch.tensor([h.score for h in one.hypotheses]),
+                torch.tensor([h.score for h in other.hypotheses]),
+            )
 
 
 if __name__ == "__main__":

@@ -8,7 +8,12 @@ from headwise.gpu.recording import Recording
 
 @pytest.mark.parametrize(
     "device",
-    ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"))],
+    [
+        "cpu",
+        pytest.param(
+            "cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+        ),
+    ],
 )
 def test_each_call_counts_once(device: str) -> None:
     number, step = torch.zeros(1, device=device), torch.ones(1, device=device)

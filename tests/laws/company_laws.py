@@ -20,7 +20,9 @@ def packed_is_one_by_one(row: Row, dtype: torch.dtype = torch.float64) -> None:
         return
     lengths, kernel = (2, 3, 5), row.build(0.0)
     scene = scene_for(row, "packed", num_keys=sum(lengths) + 1, square=True, dtype=dtype)
-    numbers = torch.tensor([number for number, length in enumerate(lengths, 1) for _ in range(length)] + [0])
+    numbers = torch.tensor(
+        [number for number, length in enumerate(lengths, 1) for _ in range(length)] + [0]
+    )
     own = segments(numbers.expand(BATCH, -1), numbers.expand(BATCH, -1))
     for extra in (Mask(), causal()) if "causal" not in row.refuses else (Mask(),):
         whole = kernel(scene.q, scene.k, scene.v, extra & own)
@@ -58,7 +60,9 @@ def numbers_are_names(row: Row) -> None:
     scene = scene_for(row, "names", num_keys=int(lengths.sum()), square=True)
 
     def ask(*names: int, dtype: torch.dtype = torch.int64, beside: Mask) -> Tensor:
-        numbers = torch.tensor([*names, 0], dtype=dtype).repeat_interleave(lengths).expand(BATCH, -1)
+        numbers = (
+            torch.tensor([*names, 0], dtype=dtype).repeat_interleave(lengths).expand(BATCH, -1)
+        )
         return kernel(scene.q, scene.k, scene.v, segments(numbers, numbers) & beside)
 
     one = torch.ones(BATCH, scene.num_keys, dtype=torch.long)
@@ -102,7 +106,9 @@ def one_row_is_for_all(row: Row) -> None:
     for one in names:
         for other in names:
             compare(
-                part(one, first) & part(other, both), part(one, repeated) & part(other, both), f"{one}[1] & {other}"
+                part(one, first) & part(other, both),
+                part(one, repeated) & part(other, both),
+                f"{one}[1] & {other}",
             )
         compare(part(one, first), part(one, repeated), f"{one}[1]")
     if "segments" not in row.refuses:

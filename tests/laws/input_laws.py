@@ -23,7 +23,10 @@ def low_stays_alive(row: Row) -> None:
     if row.exact is None or row.kind == "linformer":
         return  # a mixture of tokens has no equal weights
     kernel = row.exact(scene.num_keys)
-    output, expected = kernel(q, q, scene.v, Mask()), scene.v.mean(2, keepdim=True).expand_as(scene.v)
+    output, expected = (
+        kernel(q, q, scene.v, Mask()),
+        scene.v.mean(2, keepdim=True).expand_as(scene.v),
+    )
     if row.shared:  # oneself does not count
         num_keys = scene.num_keys
         expected = (expected * num_keys - scene.v) / (num_keys - 1)
@@ -61,10 +64,18 @@ def nothing_gives_nothing(row: Row) -> None:
         if row.square_only and queries != keys:
             continue
         q = torch.ones(batch, 3, queries, HEAD_DIM, dtype=torch.float64, requires_grad=True)
-        k = q if row.shared else torch.ones(batch, 3, keys, HEAD_DIM, dtype=torch.float64, requires_grad=True)
+        k = (
+            q
+            if row.shared
+            else torch.ones(batch, 3, keys, HEAD_DIM, dtype=torch.float64, requires_grad=True)
+        )
         v = torch.ones(batch, 3, keys, 13, dtype=torch.float64, requires_grad=True)
         sentence = [torch.ones(batch, length, dtype=torch.long) for length in (queries, keys)]
-        masks = {"everything": Mask(), "padding": padding(sentence[1].bool()), "segments": segments(*sentence)}
+        masks = {
+            "everything": Mask(),
+            "padding": padding(sentence[1].bool()),
+            "segments": segments(*sentence),
+        }
         masks |= {} if "causal" in row.refuses else {"causal": causal()}
         for name, mask in masks.items():
             for ready in (mask, kernel.prepare(mask, queries, keys, q.device)):
@@ -72,7 +83,9 @@ def nothing_gives_nothing(row: Row) -> None:
                 assert output.shape == (batch, 3, queries, 13), name
                 assert table.shape == (batch, 3, queries, keys), name
                 assert output.eq(0).all(), name
-                assert all(x.eq(0).all() for x in torch.autograd.grad(output.sum(), (q, k, v))), name
+                assert all(x.eq(0).all() for x in torch.autograd.grad(output.sum(), (q, k, v))), (
+                    name
+                )
 
 
 INPUT_LAWS: tuple[Callable[[Row], None], ...] = (

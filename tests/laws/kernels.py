@@ -45,7 +45,12 @@ from headwise.attention.window import WindowAttention
 from headwise.blocks.initialization import initialize
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings, read_yaml
-from tests.laws.references import QuadraticBounded, QuadraticLinear, QuadraticPerformer, SharedQueryKey
+from tests.laws.references import (
+    QuadraticBounded,
+    QuadraticLinear,
+    QuadraticPerformer,
+    SharedQueryKey,
+)
 
 HEAD_DIM = 11
 """Of the scenes; kernels with weights are built for it."""
@@ -71,14 +76,18 @@ class Row:
         return self.name.partition("/")[0]
 
 
-def scored(text: str, *, window: Callable[[], LocalWindow | None] = lambda: None) -> Callable[[float], Kernel]:
+def scored(
+    text: str, *, window: Callable[[], LocalWindow | None] = lambda: None
+) -> Callable[[float], Kernel]:
     """Builds full attention with the score and the weights that a recipe would name, filled from a fixed key."""
     settings = check_settings(Full, read_yaml(text))
     assert isinstance(settings, Full)
 
     def build(rate: float) -> Kernel:
         score = build_score(settings.score, query_dim=HEAD_DIM, key_dim=HEAD_DIM)
-        kernel = ScoredAttention(score, build_normalizer(settings.weights), window=window(), dropout_rate=rate).double()
+        kernel = ScoredAttention(
+            score, build_normalizer(settings.weights), window=window(), dropout_rate=rate
+        ).double()
         initialize(kernel, torch_generator("laws", text))
         return kernel
 
@@ -86,7 +95,9 @@ def scored(text: str, *, window: Callable[[], LocalWindow | None] = lambda: None
 
 
 def local_p(half_width: int, deviation: float | None = None) -> Callable[[float], Kernel]:
-    return scored("{}", window=lambda: PredictiveWindow(HEAD_DIM, half_width=half_width, deviation=deviation))
+    return scored(
+        "{}", window=lambda: PredictiveWindow(HEAD_DIM, half_width=half_width, deviation=deviation)
+    )
 
 
 def _linformer_of_low_rank(rate: float) -> Kernel:
@@ -108,7 +119,9 @@ KERNELS: tuple[Row, ...] = (
     Row(
         "window",
         lambda rate: WindowAttention(2, 1, rate, block=2),
-        exact=lambda length: WindowAttention(2 * length, length, block=3),  # a causal offset moves queries on
+        exact=lambda length: WindowAttention(
+            2 * length, length, block=3
+        ),  # a causal offset moves queries on
         order_free=False,
     ),
     Row(
@@ -166,18 +179,29 @@ KERNELS: tuple[Row, ...] = (
         reference=lambda: QuadraticBounded(draw_features(17, 11, torch_generator("performer"))),
     ),
     # The parts of full attention, two at a time: each is tested by itself in tests/attention.
-    Row("full/additive+entmax", scored("{score: {kind: additive, hidden: 5}, weights: {kind: entmax}}"), exact=None),
+    Row(
+        "full/additive+entmax",
+        scored("{score: {kind: additive, hidden: 5}, weights: {kind: entmax}}"),
+        exact=None,
+    ),
     Row(
         "full/location+sparsemax",
         scored("{score: {kind: location, max_length: 11}, weights: {kind: sparsemax}}"),
         exact=None,
         order_free=False,
     ),
-    Row("full/gaussian+hard", scored("{score: {kind: gaussian}, weights: {kind: hard}}"), exact=None, continuous=False),
+    Row(
+        "full/gaussian+hard",
+        scored("{score: {kind: gaussian}, weights: {kind: hard}}"),
+        exact=None,
+        continuous=False,
+    ),
     Row(
         "full/bilinear+local_m",
         scored("{score: {kind: bilinear}}", window=lambda: MonotonicWindow(1)),
-        exact=lambda length: scored("{score: {kind: bilinear}}", window=lambda: MonotonicWindow(length))(0.0),
+        exact=lambda length: scored(
+            "{score: {kind: bilinear}}", window=lambda: MonotonicWindow(length)
+        )(0.0),
         order_free=False,
     ),
     Row(
@@ -197,7 +221,9 @@ KERNELS: tuple[Row, ...] = (
     ),
     Row(
         "reformer",
-        lambda rate: HashedAttention(HEAD_DIM, num_buckets=4, num_rounds=3, window=2, dropout_rate=rate),
+        lambda rate: HashedAttention(
+            HEAD_DIM, num_buckets=4, num_rounds=3, window=2, dropout_rate=rate
+        ),
         exact=lambda length: HashedAttention(HEAD_DIM, num_buckets=1, num_rounds=2, window=length),
         refuses=("causal_offset", "window", "explicit"),
         takes_bias=False,

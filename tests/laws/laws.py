@@ -31,12 +31,16 @@ def hidden_keys_cannot_leak(row: Row, dtype: torch.dtype = torch.float64) -> Non
     kernel = row.build(0.0)
     for name, scene, bias in cases(row, "leak", dtype):
         before, visible = run(kernel, scene, name, bias), scene.dense(name)
-        mask = kernel.prepare(scene.mask(name), scene.num_queries, scene.num_keys, scene.q.device)  # once for all keys
+        mask = kernel.prepare(
+            scene.mask(name), scene.num_queries, scene.num_keys, scene.q.device
+        )  # once for all keys
         for key in range(scene.num_keys):
             k, v = scene.k.clone(), scene.v.clone()
             k[:, :, key], v[:, :, key] = HUGE, -HUGE
             blind = ~visible[:, :, :, key]
-            blind[:, :, key if row.shared else slice(0)] = False  # the token's own query is changed with it
+            blind[:, :, key if row.shared else slice(0)] = (
+                False  # the token's own query is changed with it
+            )
             after = kernel(k if row.shared else scene.q, k, v, mask, bias=bias)
             assert_same(after[blind], before[blind], f"{name}, key {key}")
         k, v = scene.k.clone().requires_grad_(), scene.v.clone().requires_grad_()
@@ -44,7 +48,9 @@ def hidden_keys_cannot_leak(row: Row, dtype: torch.dtype = torch.float64) -> Non
         for query in range(scene.num_queries):
             gradients = find_gradients(output[:, :, query].square().sum(), [k, v])
             for gradient in gradients:
-                assert gradient[~visible[:, :, query]].eq(0).all(), f"{name}: a gradient reaches a hidden key"
+                assert gradient[~visible[:, :, query]].eq(0).all(), (
+                    f"{name}: a gradient reaches a hidden key"
+                )
 
 
 def empty_row_gives_zeros(row: Row, dtype: torch.dtype = torch.float64) -> None:
@@ -89,7 +95,9 @@ def batched_is_one_by_one(row: Row, dtype: torch.dtype = torch.float64) -> None:
     for name, scene, bias in cases(row, "batch", dtype):
         whole = run(kernel, scene, name, bias)
         for batch in range(BATCH):
-            alone = run(kernel, scene.only(batch), name, None if bias is None else bias[batch : batch + 1])
+            alone = run(
+                kernel, scene.only(batch), name, None if bias is None else bias[batch : batch + 1]
+            )
             assert_same(alone[0], whole[batch], name)
 
 
@@ -103,8 +111,12 @@ def gradients_hold(row: Row) -> None:
         leaves = [value[:1, :1].clone().requires_grad_() for value in (scene.q, scene.k, scene.v)]
         scene = scene.only(0)
         mask = scene.mask(name) if name != "explicit" else explicit(scene.table[:, :1])
-        mask = kernel.prepare(mask, scene.num_queries, scene.num_keys, scene.q.device)  # once for all differences
-        assert torch.autograd.gradcheck(lambda q, k, v, mask=mask: kernel(q, k, v, mask), leaves), name
+        mask = kernel.prepare(
+            mask, scene.num_queries, scene.num_keys, scene.q.device
+        )  # once for all differences
+        assert torch.autograd.gradcheck(lambda q, k, v, mask=mask: kernel(q, k, v, mask), leaves), (
+            name
+        )
         if row.takes_bias:
             bias = scene.bias[:, :1].clone().requires_grad_()
             check = lambda q, k, v, bias, mask=mask: kernel(q, k, v, mask, bias=bias)  # noqa: E731
@@ -122,16 +134,26 @@ def stepping_is_the_whole(row: Row, dtype: torch.dtype = torch.float64) -> None:
         assert_same(_step_through(kernel, scene), whole, "its own memory")
     for prefix in (1, 3) if not isinstance(kernel, Stepping) else ():
         cache = KeyValueCache.empty(
-            max_length=scene.num_keys, num_rows=BATCH, num_heads=HEADS, head_dim=HEAD_DIM, like=scene.k
+            max_length=scene.num_keys,
+            num_rows=BATCH,
+            num_heads=HEADS,
+            head_dim=HEAD_DIM,
+            like=scene.k,
         )
         keys, values = cache.append(scene.k[:, :, :prefix], scene.v[:, :, :prefix])
         outputs = [kernel(scene.q[:, :, :prefix], keys, values, causal())]
         for time in range(prefix, scene.num_keys):
-            keys, values = cache.append(scene.k[:, :, time : time + 1], scene.v[:, :, time : time + 1])
-            outputs.append(stand_at(kernel, time, 1)(scene.q[:, :, time : time + 1], keys, values, Mask()))
+            keys, values = cache.append(
+                scene.k[:, :, time : time + 1], scene.v[:, :, time : time + 1]
+            )
+            outputs.append(
+                stand_at(kernel, time, 1)(scene.q[:, :, time : time + 1], keys, values, Mask())
+            )
         assert_same(torch.cat(outputs, dim=2), whole)
     if "causal_offset" not in row.refuses:
-        later = stand_at(kernel, 3, scene.num_queries - 3)(scene.q[:, :, 3:], scene.k, scene.v, causal(3))
+        later = stand_at(kernel, 3, scene.num_queries - 3)(
+            scene.q[:, :, 3:], scene.k, scene.v, causal(3)
+        )
         assert_same(later, whole[:, :, 3:], "a chunk after a prefix")
 
 
@@ -159,7 +181,9 @@ def degenerate_case_is_exact(row: Row, dtype: torch.dtype = torch.float64) -> No
         for kernel, given in ((row.exact(scene.num_keys), scene), (row.reference(), precise)):
             leaves = [value.clone().requires_grad_() for value in (given.q, given.k, given.v)]
             output = kernel(*leaves, given.mask(name), bias=None if bias is None else given.bias)
-            push = torch.linspace(-1, 1, output.numel(), dtype=dtype).view_as(output).to(output.dtype)
+            push = (
+                torch.linspace(-1, 1, output.numel(), dtype=dtype).view_as(output).to(output.dtype)
+            )
             results.append((output, *torch.autograd.grad(output, leaves, push)))
         for value, expected in zip(*results, strict=True):
             assert value.dtype == dtype, name
@@ -186,18 +210,28 @@ def order_of_keys_is_free(row: Row, dtype: torch.dtype = torch.float64) -> None:
     for name in honoured(row, "everything", "explicit", "padding", "segments", "explicit&segments"):
         assert_same(run(kernel, moved, name, None), run(kernel, scene, name, None), name)
         if row.takes_bias:
-            assert_same(run(kernel, moved, name, moved.bias), run(kernel, scene, name, scene.bias), name)
+            assert_same(
+                run(kernel, moved, name, moved.bias), run(kernel, scene, name, scene.bias), name
+            )
 
 
 def prepared_masks_say_the_same(row: Row, dtype: torch.dtype = torch.float64) -> None:
     """Working a mask out once for a stack of layers changes nothing, and a prepared mask can still be joined with others."""
     kernel = row.build(0.0)
     for name, scene, bias in cases(row, "prepare", dtype):
-        prepared = kernel.prepare(scene.mask(name), scene.num_queries, scene.num_keys, scene.q.device)
-        assert_same(kernel(scene.q, scene.k, scene.v, prepared, bias=bias), run(kernel, scene, name, bias), name)
+        prepared = kernel.prepare(
+            scene.mask(name), scene.num_queries, scene.num_keys, scene.q.device
+        )
+        assert_same(
+            kernel(scene.q, scene.k, scene.v, prepared, bias=bias),
+            run(kernel, scene, name, bias),
+            name,
+        )
         if "padding" not in row.refuses:
             joined = kernel(scene.q, scene.k, scene.v, prepared & scene.mask("padding"), bias=bias)
-            assert_same(joined, run(kernel, scene, f"{name}&padding", bias), f"prepared {name} & padding")
+            assert_same(
+                joined, run(kernel, scene, f"{name}&padding", bias), f"prepared {name} & padding"
+            )
 
 
 def bias_may_be_shared(row: Row, dtype: torch.dtype = torch.float64) -> None:
@@ -209,7 +243,9 @@ def bias_may_be_shared(row: Row, dtype: torch.dtype = torch.float64) -> None:
         for name in ("everything", "causal", "padding"):
             if name not in row.refuses:
                 shared = run(kernel, scene, name, bias)
-                assert_same(shared, run(kernel, scene, name, bias.expand_as(scene.bias).clone()), name)
+                assert_same(
+                    shared, run(kernel, scene, name, bias.expand_as(scene.bias).clone()), name
+                )
 
 
 def dropout_keeps_the_mean(row: Row) -> None:

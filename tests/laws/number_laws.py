@@ -39,7 +39,9 @@ def weights_give_the_output(row: Row, dtype: torch.dtype = torch.float64) -> Non
         weights = kernel.weights(scene.q, scene.k, scene.mask(name), bias=bias)
         assert weights.dtype == dtype, name
         assert weights.shape == (*scene.q.shape[:3], scene.num_keys), name
-        assert_same(weights @ scene.v, run(kernel, scene, name, bias), name, more_terms=row.more_terms)
+        assert_same(
+            weights @ scene.v, run(kernel, scene, name, bias), name, more_terms=row.more_terms
+        )
 
 
 NUMBER_LAWS: tuple[Callable[[Row], None], ...] = (keeps_dtype_and_device, weights_give_the_output)

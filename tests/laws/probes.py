@@ -30,7 +30,9 @@ def assert_same(given: Tensor, expected: Tensor, note: str = "", *, more_terms: 
     assert given.isfinite().all(), f"{note}: not finite"
     close = closeness(given.dtype, more_terms=more_terms)
     given, expected = given.double(), expected.double()
-    assert torch.allclose(given, expected, rtol=close, atol=close), f"{note}: {(given - expected).abs().max()}"
+    assert torch.allclose(given, expected, rtol=close, atol=close), (
+        f"{note}: {(given - expected).abs().max()}"
+    )
 
 
 def honoured(row: Row, *names: str) -> list[str]:
@@ -40,7 +42,9 @@ def honoured(row: Row, *names: str) -> list[str]:
 
 def find_gradients(total: Tensor, leaves: list[Tensor]) -> tuple[Tensor, ...]:
     """Zeros for what is not read at all, such as the keys of a score that knows only places."""
-    return torch.autograd.grad(total, leaves, retain_graph=True, allow_unused=True, materialize_grads=True)
+    return torch.autograd.grad(
+        total, leaves, retain_graph=True, allow_unused=True, materialize_grads=True
+    )
 
 
 def stand_at(kernel: Kernel, start: int, num_queries: int) -> Kernel:

@@ -38,7 +38,9 @@ class QuadraticPerformer:
             scaled = x / x.shape[-1] ** 0.25
             projected = torch.einsum("bhtd,md->bhtm", scaled, self.rows.to(x.dtype))
             feature = projected.exp() / (scaled.square().sum(-1, keepdim=True) / 2).exp()
-            features.append(EPSILON + (feature / feature.amax(-1, keepdim=True) if x is q else feature))
+            features.append(
+                EPSILON + (feature / feature.amax(-1, keepdim=True) if x is q else feature)
+            )
         products = torch.einsum("bhqf,bhkf->bhqk", *features) * visible(mask, q, k)
         total = products.sum(-1, keepdim=True)
         return torch.einsum("bhqk,bhkv->bhqv", products / torch.where(total > 0, total, 1), v)
@@ -55,7 +57,11 @@ class QuadraticBounded:
         num_features, head_dim = self.rows.shape
         for x in (q, k):
             length = x.norm(dim=-1, keepdim=True) / head_dim**0.25
-            shorter = x / head_dim**0.25 / (1 + length**2 / (2 * num_features / head_dim) ** (1 / 3)) ** 0.5
+            shorter = (
+                x
+                / head_dim**0.25
+                / (1 + length**2 / (2 * num_features / head_dim) ** (1 / 3)) ** 0.5
+            )
             feature = torch.einsum("bhtd,md->bhtm", shorter, self.rows.to(x.dtype)).exp()
             features.append(feature / feature.sum(-1, keepdim=True))
         products = torch.einsum("bhqf,bhkf->bhqk", *features) * visible(mask, q, k)
@@ -73,7 +79,10 @@ class SharedQueryKey:
         table = table & table.any(-2)[..., None]  # a token that nobody sees is filling
         others = table & ~torch.eye(length, dtype=torch.bool)
         table = torch.where(others.any(-1, keepdim=True), others, table)
-        scores = torch.einsum("bhqd,bhkd->bhqk", q, k / k.norm(dim=-1, keepdim=True)) / q.shape[-1] ** 0.5
+        scores = (
+            torch.einsum("bhqd,bhkd->bhqk", q, k / k.norm(dim=-1, keepdim=True))
+            / q.shape[-1] ** 0.5
+        )
         exponentials = scores.exp() * table
         total = exponentials.sum(-1, keepdim=True)
         return exponentials / torch.where(total > 0, total, 1) @ v

@@ -17,8 +17,19 @@ from tests.laws.kernels import HEAD_DIM, Row
 
 BATCH, HEADS, QUERIES, KEYS, VALUE_DIM = 2, 3, 5, 7, 13
 PARTS = ("everything", "causal", "causal_offset", "window", "padding", "segments", "explicit")
-NAMES = (*PARTS, *(f"{one}&{other}" for one, other in combinations(PARTS[1:], 2)), "&".join(PARTS[1:]))
-LOW_NAMES = ("everything", "padding", "segments", "causal&padding", "causal&segments", "window&explicit")
+NAMES = (
+    *PARTS,
+    *(f"{one}&{other}" for one, other in combinations(PARTS[1:], 2)),
+    "&".join(PARTS[1:]),
+)
+LOW_NAMES = (
+    "everything",
+    "padding",
+    "segments",
+    "causal&padding",
+    "causal&segments",
+    "window&explicit",
+)
 """In float32 and bfloat16: packed or padded, causal or not. How parts of a mask join does not depend on the kind of number."""
 
 
@@ -77,7 +88,12 @@ class Scene:
         return Scene(*(value[batch : batch + 1] for value in vars(self).values()))
 
     def to(self, dtype: torch.dtype) -> "Scene":
-        return Scene(*(value.to(dtype) if value.is_floating_point() else value for value in vars(self).values()))
+        return Scene(
+            *(
+                value.to(dtype) if value.is_floating_point() else value
+                for value in vars(self).values()
+            )
+        )
 
 
 def make_scene(
@@ -97,7 +113,9 @@ def make_scene(
         return torch.randn(shape, generator=generator, dtype=torch.float64)
 
     key_segment = torch.randint(0, 3, (BATCH, num_keys), generator=generator)
-    query_segment = key_segment if square else torch.randint(0, 3, (BATCH, num_queries), generator=generator)
+    query_segment = (
+        key_segment if square else torch.randint(0, 3, (BATCH, num_queries), generator=generator)
+    )
     return Scene(
         q=draw(BATCH, HEADS, num_queries, HEAD_DIM),
         k=draw(BATCH, HEADS, num_keys, HEAD_DIM),
@@ -122,14 +140,23 @@ def scene_for(
 ) -> Scene:
     """A scene as the kernel wants it: one that shares queries and keys gets them twice."""
     square = square or row.square_only
-    scene = make_scene(key, num_queries=num_queries, num_keys=num_keys, value_dim=value_dim, square=square, dtype=dtype)
+    scene = make_scene(
+        key,
+        num_queries=num_queries,
+        num_keys=num_keys,
+        value_dim=value_dim,
+        square=square,
+        dtype=dtype,
+    )
     if row.unbroken:
         numbers = scene.key_segment.sort(dim=1, descending=True).values
         scene = replace(scene, query_segment=numbers, key_segment=numbers)
     return replace(scene, k=scene.q) if row.shared else scene
 
 
-def cases(row: Row, key: str, dtype: torch.dtype = torch.float64) -> Iterator[tuple[str, Scene, Tensor | None]]:
+def cases(
+    row: Row, key: str, dtype: torch.dtype = torch.float64
+) -> Iterator[tuple[str, Scene, Tensor | None]]:
     """(mask name, scene, bias or None) for every mask the kernel does not refuse; in low precision fewer, and with a bias where it takes one."""
     is_low = dtype != torch.float64
     for name in LOW_NAMES if is_low else NAMES:

@@ -27,12 +27,16 @@ def _dies_when_low(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any) 
     return products / torch.where(total > 0, total, 1) @ v
 
 
-def _divides_by_lengths_in_half(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any) -> Tensor:
+def _divides_by_lengths_in_half(
+    q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any
+) -> Tensor:
     return FullAttention()(q, torch.nn.functional.normalize(k, dim=-1), v, mask, bias=bias)
 
 
 def _forgets_vectors(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any) -> Tensor:
-    return FullAttention()(q, k, v, mask, bias=bias.scores if isinstance(bias, VectorBias) else bias)
+    return FullAttention()(
+        q, k, v, mask, bias=bias.scores if isinstance(bias, VectorBias) else bias
+    )
 
 
 def _invents_for_no_keys(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any) -> Tensor:

@@ -15,16 +15,24 @@ from tests.laws.number_laws import NUMBER_LAWS, weights_give_the_output
 from tests.laws.scenes import PARTS
 
 
-@pytest.mark.parametrize("law", [*LAWS, *COMPANY_LAWS, *INPUT_LAWS, *NUMBER_LAWS], ids=lambda law: law.__name__)
+@pytest.mark.parametrize(
+    "law", [*LAWS, *COMPANY_LAWS, *INPUT_LAWS, *NUMBER_LAWS], ids=lambda law: law.__name__
+)
 @pytest.mark.parametrize("row", KERNELS, ids=lambda row: row.name)
 def test_law(row: Row, law: Callable[[Row], None]) -> None:
     law(row)
 
 
-@pytest.mark.parametrize("law", [*LAWS_OF_EVERY_TYPE, weights_give_the_output], ids=lambda law: law.__name__)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=lambda dtype: str(dtype).removeprefix("torch."))
+@pytest.mark.parametrize(
+    "law", [*LAWS_OF_EVERY_TYPE, weights_give_the_output], ids=lambda law: law.__name__
+)
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.bfloat16], ids=lambda dtype: str(dtype).removeprefix("torch.")
+)
 @pytest.mark.parametrize("row", KERNELS, ids=lambda row: row.name)
-def test_law_in_low_precision(row: Row, dtype: torch.dtype, law: Callable[[Row, torch.dtype], None]) -> None:
+def test_law_in_low_precision(
+    row: Row, dtype: torch.dtype, law: Callable[[Row, torch.dtype], None]
+) -> None:
     law(row, dtype)
 
 

@@ -28,7 +28,9 @@ class Mutant:
     def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
         return mask
 
-    def __call__(self, q: Any, k: Any, v: Any, mask: Mask, *, bias: Any = None, training: bool = False) -> Tensor:
+    def __call__(
+        self, q: Any, k: Any, v: Any, mask: Mask, *, bias: Any = None, training: bool = False
+    ) -> Tensor:
         return self.attend(q, k, v, mask, bias, training)
 
 
@@ -92,11 +94,16 @@ def _counts_the_row(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any)
 
 def _calculates_with_numbers(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any) -> Tensor:
     """Four places for each sentence, in the type of its number: small ones have room, others come round to the same place."""
-    parts = [Segments(4 * part.query, 4 * part.key) if isinstance(part, Segments) else part for part in mask.parts]
+    parts = [
+        Segments(4 * part.query, 4 * part.key) if isinstance(part, Segments) else part
+        for part in mask.parts
+    ]
     return _plain(q, k, v, Mask(tuple(parts)), bias)
 
 
-def _forgets_what_is_said_once(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any) -> Tensor:
+def _forgets_what_is_said_once(
+    q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any
+) -> Tensor:
     parts = tuple(part for part in mask.parts if part.sizes[0] == mask.sizes[0])
     return _plain(q, k, v, Mask(parts), bias)
 
@@ -147,17 +154,29 @@ def test_a_cut_gradient_is_caught_by_finite_differences() -> None:
 def test_a_refusal_without_a_way_out_is_caught() -> None:
     with pytest.raises(AssertionError, match="did not match"):
         laws.refusals_name_a_way_out(
-            Row("mutant", lambda rate: Mutant(_silent_refusal, rate), exact=None, refuses=("explicit",))
+            Row(
+                "mutant",
+                lambda rate: Mutant(_silent_refusal, rate),
+                exact=None,
+                refuses=("explicit",),
+            )
         )
 
 
 def test_a_kernel_that_refuses_and_names_a_way_out_passes() -> None:
     def refuse(q: Any, k: Any, v: Any, mask: Mask, bias: Any, training: Any) -> Tensor:
         if any(isinstance(part, Padding) for part in mask.parts):
-            raise MaskError("no padding here; use attention.kind=fused", "不支持填充；请用 attention.kind=fused")
+            raise MaskError(
+                "no padding here; use attention.kind=fused", "不支持填充；请用 attention.kind=fused"
+            )
         return _plain(q, k, v, mask, bias)
 
-    row = Row("choosy", lambda rate: Mutant(refuse, rate), exact=lambda length: Mutant(refuse), refuses=("padding",))
+    row = Row(
+        "choosy",
+        lambda rate: Mutant(refuse, rate),
+        exact=lambda length: Mutant(refuse),
+        refuses=("padding",),
+    )
     for law in laws.LAWS:
         if law is not laws.dropout_keeps_the_mean:
             law(row)

@@ -34,7 +34,11 @@ class ForgetfulMap(Faulty):
 
 
 def test_a_kernel_that_rounds_too_often_is_caught_in_low_precision_only() -> None:
-    row = Row("mutant", lambda rate: Faulty(_exponents_in_half, rate), exact=lambda length: Faulty(_exponents_in_half))
+    row = Row(
+        "mutant",
+        lambda rate: Faulty(_exponents_in_half, rate),
+        exact=lambda length: Faulty(_exponents_in_half),
+    )
     laws.degenerate_case_is_exact(row)
     laws.degenerate_case_is_exact(row, torch.float32)
     with pytest.raises(AssertionError):
@@ -44,5 +48,9 @@ def test_a_kernel_that_rounds_too_often_is_caught_in_low_precision_only() -> Non
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
 def test_a_map_that_is_not_what_was_computed_is_caught(dtype: torch.dtype) -> None:
     with pytest.raises(AssertionError):
-        number_laws.weights_give_the_output(Row("mutant", lambda rate: ForgetfulMap(_plain, rate), exact=None), dtype)
-    number_laws.weights_give_the_output(Row("sound", lambda rate: Faulty(_plain, rate), exact=None), dtype)
+        number_laws.weights_give_the_output(
+            Row("mutant", lambda rate: ForgetfulMap(_plain, rate), exact=None), dtype
+        )
+    number_laws.weights_give_the_output(
+        Row("sound", lambda rate: Faulty(_plain, rate), exact=None), dtype
+    )

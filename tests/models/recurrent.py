@@ -15,9 +15,17 @@ VOCAB, DIM = 17, 14
 ATTENTIONS: dict[str, dict[str, Any]] = {
     "none": {"kind": "none"},
     "bahdanau": {"kind": "bahdanau", "score": {"kind": "additive", "hidden": 5}},
-    "bahdanau_local": {"kind": "bahdanau", "score": {"kind": "dot"}, "window": {"kind": "local_m", "half_width": 1}},
+    "bahdanau_local": {
+        "kind": "bahdanau",
+        "score": {"kind": "dot"},
+        "window": {"kind": "local_m", "half_width": 1},
+    },
     "luong": {"kind": "luong"},
-    "luong_unfed": {"kind": "luong", "input_feeding": False, "window": {"kind": "local_m", "half_width": 1}},
+    "luong_unfed": {
+        "kind": "luong",
+        "input_feeding": False,
+        "window": {"kind": "local_m", "half_width": 1},
+    },
     "luong_predictive": {
         "kind": "luong",
         "score": {"kind": "location"},
@@ -27,7 +35,11 @@ ATTENTIONS: dict[str, dict[str, Any]] = {
 
 
 def make(
-    generator: torch.Generator, attention: str | dict[str, Any] = "luong", *, vocab: int = VOCAB, **changes: Any
+    generator: torch.Generator,
+    attention: str | dict[str, Any] = "luong",
+    *,
+    vocab: int = VOCAB,
+    **changes: Any,
 ) -> RecurrentTranslator:
     data = {
         "dim": DIM,

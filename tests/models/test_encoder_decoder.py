@@ -18,13 +18,23 @@ PLAIN = {
         "decoder": {"layers": 2, "heads": 2, "attention": {"kind": "full"}},
     },
     "rms_gated": {"norm": {"kind": "rms"}, "feed_forward": {"kind": "gated"}},
-    "learned_gelu": {"position": {"kind": "learned", "max_length": 31}, "feed_forward": {"kind": "gelu"}},
-    "no_encoder_layers": {"encoder": {"layers": 0, "heads": 1}, "decoder": {"layers": 1, "heads": 1}},
+    "learned_gelu": {
+        "position": {"kind": "learned", "max_length": 31},
+        "feed_forward": {"kind": "gelu"},
+    },
+    "no_encoder_layers": {
+        "encoder": {"layers": 0, "heads": 1},
+        "decoder": {"layers": 1, "heads": 1},
+    },
 }
 # Other scores or weights, positions told to attention, norms over tokens: no other code but the plain step knows these.
 VARIANTS = PLAIN | {
     "location_local_m": {
-        "encoder": {"layers": 1, "heads": 2, "attention": {"kind": "full", "score": {"kind": "additive"}}},
+        "encoder": {
+            "layers": 1,
+            "heads": 2,
+            "attention": {"kind": "full", "score": {"kind": "additive"}},
+        },
         "decoder": {
             "layers": 2,
             "heads": 2,
@@ -92,7 +102,9 @@ def test_every_parameter_learns(variant: str, generator: torch.Generator) -> Non
     model = make(variant, generator).train()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if name.endswith("dynamics.narrow.weight"):  # zero until the first update, and so is the gradient before it
+            if name.endswith(
+                "dynamics.narrow.weight"
+            ):  # zero until the first update, and so is the gradient before it
                 parameter.normal_(0, 0.1, generator=generator)
     batch = packed_row(draw_pairs([(3, 5), (7, 2)], VOCAB, generator), extra=1)
     answers = batch.target.roll(-1, dims=1)
@@ -118,8 +130,12 @@ def test_dropout_acts_in_training_only(generator: torch.Generator) -> None:
         assert not batch.hidden(model).equal(batch.hidden(model))
 
 
-def test_the_first_loss_is_about_the_logarithm_of_the_vocabulary(generator: torch.Generator) -> None:
-    settings = check_settings(EncoderDecoderSettings, {"dim": 64, "encoder": {"layers": 2}, "decoder": {"layers": 2}})
+def test_the_first_loss_is_about_the_logarithm_of_the_vocabulary(
+    generator: torch.Generator,
+) -> None:
+    settings = check_settings(
+        EncoderDecoderSettings, {"dim": 64, "encoder": {"layers": 2}, "decoder": {"layers": 2}}
+    )
     model = build_model(settings, source_size=997, target_size=997, generator=generator).eval()
     batch = padded_batch(draw_pairs([(11, 199)] * 3, 997, generator))
     answers = torch.randint(0, 997, batch.target.shape, generator=generator)
@@ -130,7 +146,9 @@ def test_the_first_loss_is_about_the_logarithm_of_the_vocabulary(generator: torc
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
-def test_the_type_of_the_weights_is_the_type_of_the_states(dtype: torch.dtype, generator: torch.Generator) -> None:
+def test_the_type_of_the_weights_is_the_type_of_the_states(
+    dtype: torch.dtype, generator: torch.Generator
+) -> None:
     model = make("pre_norm", generator).to(dtype)
     assert padded_batch(draw_pairs([(3, 5)], VOCAB, generator)).hidden(model).dtype == dtype
 

@@ -15,7 +15,8 @@ FEW = ("pre_norm", "learned_gelu")
 
 
 @pytest.mark.parametrize(
-    "variant", [*FEW, *(pytest.param(name, marks=pytest.mark.prove) for name in VARIANTS if name not in FEW)]
+    "variant",
+    [*FEW, *(pytest.param(name, marks=pytest.mark.prove) for name in VARIANTS if name not in FEW)],
 )
 def test_any_coming_and_going_equals_each_alone(variant: str, generator: torch.Generator) -> None:
     model = make(variant, generator)
@@ -28,7 +29,10 @@ def test_any_coming_and_going_equals_each_alone(variant: str, generator: torch.G
     for _ in range(20):
         kept = [number for number, row in enumerate(rows) if row is not None]
         free = [number for number, row in enumerate(rows) if row is None]
-        new = [[chance.randrange(4, VOCAB) for _ in range(chance.randrange(1, 8))] for _ in range(chance.randrange(3))]
+        new = [
+            [chance.randrange(4, VOCAB) for _ in range(chance.randrange(1, 8))]
+            for _ in range(chance.randrange(3))
+        ]
         if not kept and not new:
             continue
         if len(new) > len(free) or not kept or chance.random() < 0.2:

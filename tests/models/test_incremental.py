@@ -35,7 +35,9 @@ def test_steps_equal_at_once_through_reorders_and_dropped_sentences(
     state = decoder.start(SOURCES, width=width, max_length=7)
     for time in range(7):
         tokens = torch.randint(1, VOCAB, (len(prefixes),), generator=generator)
-        prefixes = [[*prefix, token] for prefix, token in zip(prefixes, tokens.tolist(), strict=True)]
+        prefixes = [
+            [*prefix, token] for prefix, token in zip(prefixes, tokens.tolist(), strict=True)
+        ]
         given, state = decoder.step(state, tokens)
         rows = [SOURCES[sentence] for sentence in alive for _ in range(width)]
         torch.testing.assert_close(given, at_once(model, rows, prefixes), atol=1e-5, rtol=1e-5)
@@ -43,27 +45,38 @@ def test_steps_equal_at_once_through_reorders_and_dropped_sentences(
         choice = torch.randint(0, width, (len(kept), width), generator=generator)
         index = (torch.tensor(kept)[:, None] * width + choice).view(-1)
         state = decoder.reorder(state, index)
-        prefixes, alive = [prefixes[row] for row in index.tolist()], [alive[place] for place in kept]
+        prefixes, alive = (
+            [prefixes[row] for row in index.tolist()],
+            [alive[place] for place in kept],
+        )
     assert len(alive) == 1
 
 
 def test_a_sentence_alone_equals_the_sentence_in_a_batch(generator: torch.Generator) -> None:
     decoder = IncrementalDecoder(make("pre_norm", generator))
-    together, _ = decoder.step(decoder.start(SOURCES, width=1, max_length=3), torch.ones(5, dtype=torch.long))
+    together, _ = decoder.step(
+        decoder.start(SOURCES, width=1, max_length=3), torch.ones(5, dtype=torch.long)
+    )
     for number, source in enumerate(SOURCES):
-        alone, _ = decoder.step(decoder.start([source], width=1, max_length=3), torch.ones(1, dtype=torch.long))
+        alone, _ = decoder.step(
+            decoder.start([source], width=1, max_length=3), torch.ones(1, dtype=torch.long)
+        )
         torch.testing.assert_close(alone[0], together[number], atol=1e-5, rtol=1e-5)
 
 
 def test_an_empty_source_is_only_its_end(generator: torch.Generator) -> None:
     decoder = IncrementalDecoder(make("pre_norm", generator))
-    log_probabilities, _ = decoder.step(decoder.start([[], [4]], width=1, max_length=3), torch.tensor([1, 1]))
+    log_probabilities, _ = decoder.step(
+        decoder.start([[], [4]], width=1, max_length=3), torch.tensor([1, 1])
+    )
     assert log_probabilities.exp().sum(-1).allclose(torch.ones(2))
 
 
 def test_log_probabilities_are_the_searchs_to_overwrite(generator: torch.Generator) -> None:
     decoder = IncrementalDecoder(make("pre_norm", generator))
-    log_probabilities, _ = decoder.step(decoder.start([[4]], width=1, max_length=3), torch.tensor([1]))
+    log_probabilities, _ = decoder.step(
+        decoder.start([[4]], width=1, max_length=3), torch.tensor([1])
+    )
     log_probabilities[:, 0] = -torch.inf
     assert log_probabilities.dtype == torch.float32
     assert not log_probabilities.requires_grad
@@ -102,8 +115,12 @@ def test_sources_of_like_length_are_encoded_together_and_come_out_the_same(
 ) -> None:
     monkeypatch.setattr(module, "GROUP_ROWS", 2)
     decoder = IncrementalDecoder(make(variant, generator))
-    together, _ = decoder.step(decoder.start(SOURCES, width=1, max_length=3), torch.ones(5, dtype=torch.long))
-    torch.testing.assert_close(together, at_once(decoder.model, SOURCES, [[1]] * 5), atol=1e-5, rtol=1e-5)
+    together, _ = decoder.step(
+        decoder.start(SOURCES, width=1, max_length=3), torch.ones(5, dtype=torch.long)
+    )
+    torch.testing.assert_close(
+        together, at_once(decoder.model, SOURCES, [[1]] * 5), atol=1e-5, rtol=1e-5
+    )
 
 
 def test_groups_hold_every_source_once_and_fill_little() -> None:

@@ -7,7 +7,13 @@ from headwise.attention.choices import Linear, Window
 from headwise.blocks.choices import Power, Rms
 from headwise.errors import SettingsError
 from headwise.models.labeller import build_labeller, mean_of_segments
-from headwise.models.sentence_encoder import EncoderRung, RecurrentRung, RungSettings, WindowRung, WordRung
+from headwise.models.sentence_encoder import (
+    EncoderRung,
+    RecurrentRung,
+    RungSettings,
+    WindowRung,
+    WordRung,
+)
 from headwise.positions.choices import Relative, Rotary
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
@@ -23,7 +29,9 @@ RUNGS: dict[str, RungSettings] = {
         dim=12, layers=2, heads=3, position=Relative(limit=3, values=False), norm=Rms(place="after")
     ),
     "encoder, halves": EncoderRung(dim=12, layers=1, heads=3, halves=True),
-    "window attention": EncoderRung(dim=12, layers=1, heads=3, attention=Window(left=2, right=2), position=Rotary()),
+    "window attention": EncoderRung(
+        dim=12, layers=1, heads=3, attention=Window(left=2, right=2), position=Rotary()
+    ),
     "linear attention": EncoderRung(dim=12, layers=1, heads=3, attention=Linear(), norm=Power()),
 }
 
@@ -76,7 +84,8 @@ def test_one_word_at_a_time_cannot_tell_two_of_them_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "sees"), [("word", 0), ("window", 2), ("recurrent", 4), ("recurrent, one direction", 0), ("encoder", 4)]
+    ("name", "sees"),
+    [("word", 0), ("window", 2), ("recurrent", 4), ("recurrent, one direction", 0), ("encoder", 4)],
 )
 def test_how_far_a_rung_sees(name: str, sees: int) -> None:
     model = _model(RUNGS[name])
@@ -102,11 +111,15 @@ def test_the_mean_of_each_sentence() -> None:
 def test_letters_are_added_and_unseen_ones_say_nothing() -> None:
     model = _model(WordRung(dim=12, letters=31))
     rows, letters = _sentence(4, 5), torch.tensor([[[3, 0], [4, 5]]])
-    fresh = model(rows["tokens"], segment=rows["segment"], position=rows["position"], affixes=letters)
+    fresh = model(
+        rows["tokens"], segment=rows["segment"], position=rows["position"], affixes=letters
+    )
     torch.testing.assert_close(fresh, _logits(model, rows))
     with torch.no_grad():
         model.encoder.letters.endings.weight[4] += 1.0
-    changed = model(rows["tokens"], segment=rows["segment"], position=rows["position"], affixes=letters)
+    changed = model(
+        rows["tokens"], segment=rows["segment"], position=rows["position"], affixes=letters
+    )
     assert torch.equal(changed[0, 0], fresh[0, 0])
     assert not torch.equal(changed[0, 1], fresh[0, 1])
 
@@ -122,5 +135,7 @@ def test_dropped_words_are_shown_as_unknown_while_training() -> None:
 
 
 def test_heads_that_do_not_divide() -> None:
-    with pytest.raises(SettingsError, match="heads=5 does not divide dim=128; choose a divisor such as 4"):
+    with pytest.raises(
+        SettingsError, match="heads=5 does not divide dim=128; choose a divisor such as 4"
+    ):
         check_settings(EncoderRung, {"heads": 5})

@@ -29,9 +29,13 @@ def test_a_model_worked_out_by_hand(generator: torch.Generator) -> None:
     assert describe(make(generator, "none")).memory.cache_per_source_token == 0
 
 
-@pytest.mark.parametrize("attention", [*(name for name in ATTENTIONS if "predictive" not in name), *SCORES])
+@pytest.mark.parametrize(
+    "attention", [*(name for name in ATTENTIONS if "predictive" not in name), *SCORES]
+)
 @pytest.mark.parametrize("cell", ["rnn", "gru"])
-def test_parameters_and_operations_equal_torchs_count(cell: str, attention: str, generator: torch.Generator) -> None:
+def test_parameters_and_operations_equal_torchs_count(
+    cell: str, attention: str, generator: torch.Generator
+) -> None:
     score = {"kind": "bahdanau", "score": {"kind": attention}}
     model = make(generator, score if attention in SCORES else attention, cell=cell)
     batch = padded_batch(draw_pairs([(6, 4)], VOCAB, generator))
@@ -43,4 +47,7 @@ def test_parameters_and_operations_equal_torchs_count(cell: str, attention: str,
         batch.logits(model)
     # torch does not count products of a table and a vector, which the vote of these scores is.
     votes = [weight.numel() for name, weight in model.named_parameters() if name.endswith("vote")]
-    assert counter.get_total_flops() + sum(2 * hidden * 7 * 5 for hidden in votes) == description.forward_flops
+    assert (
+        counter.get_total_flops() + sum(2 * hidden * 7 * 5 for hidden in votes)
+        == description.forward_flops
+    )

@@ -22,7 +22,9 @@ VOCAB, ROWS, TIME = 17, 3, 11
 def _model(
     cell: CellKind = "lstm", *, tied: bool = False, dropout: RecurrentDropout | None = None
 ) -> RecurrentLanguageModel:
-    settings = RecurrentSettings(cell=cell, dim=5, hidden=7, tied=tied, dropout=dropout or RecurrentDropout())
+    settings = RecurrentSettings(
+        cell=cell, dim=5, hidden=7, tied=tied, dropout=dropout or RecurrentDropout()
+    )
     model = build_language_model(settings, size=VOCAB, generator=torch_generator("recurrent"))
     assert isinstance(model, RecurrentLanguageModel)
     return model.double()
@@ -52,7 +54,9 @@ def test_gradients_stop_at_the_carried_state(tokens: torch.Tensor) -> None:
     carrying = Carrying(_model(), ROWS).double()
     fresh = torch.ones(ROWS, dtype=torch.bool)
     for flags in (fresh, ~fresh, ~fresh):
-        carrying(tokens, flags).sum().backward()  # a graph over two windows would be freed and refused
+        carrying(
+            tokens, flags
+        ).sum().backward()  # a graph over two windows would be freed and refused
     assert not any(buffer.requires_grad for buffer in carrying.buffers())
 
 
@@ -77,7 +81,9 @@ def test_locked_dropout_keeps_its_places() -> None:
 
 
 def test_penalties_are_means_over_real_words() -> None:
-    hidden = torch.tensor([[[1.0, 3.0], [2.0, 0.0], [9.0, 9.0]], [[0.0, 2.0], [4.0, 2.0], [4.0, 4.0]]])
+    hidden = torch.tensor(
+        [[[1.0, 3.0], [2.0, 0.0], [9.0, 9.0]], [[0.0, 2.0], [4.0, 2.0], [4.0, 4.0]]]
+    )
     real = torch.tensor([[True, True, False], [True, True, True]])
     # Squares by word: 5, 2, 2, 10, 16. Squares of changes: 5 (by 1 and −3), then 8 and 2.
     assert RecurrentPenalty(size=2.0).of(hidden, real) == pytest.approx(2 * 35 / 5)
@@ -87,6 +93,10 @@ def test_penalties_are_means_over_real_words() -> None:
 
 def test_a_penalty_of_changes_counts_no_dropout() -> None:
     dropout = RecurrentDropout(output=0.1)
-    with pytest.raises(ValidationError, match="dropout that is drawn anew at every word is a change"):
+    with pytest.raises(
+        ValidationError, match="dropout that is drawn anew at every word is a change"
+    ):
         RecurrentSettings(penalty=RecurrentPenalty(change=1.0), dropout=dropout)
-    RecurrentSettings(penalty=RecurrentPenalty(change=1.0), dropout=dropout.model_copy(update={"locked": True}))
+    RecurrentSettings(
+        penalty=RecurrentPenalty(change=1.0), dropout=dropout.model_copy(update={"locked": True})
+    )

@@ -17,7 +17,9 @@ from tests.models.test_incremental import SOURCES
 from tests.reference.sentences import BOS, EOS, padded_batch
 
 
-def at_once(model: RecurrentTranslator, sources: list[list[int]], prefixes: list[list[int]]) -> torch.Tensor:
+def at_once(
+    model: RecurrentTranslator, sources: list[list[int]], prefixes: list[list[int]]
+) -> torch.Tensor:
     pairs = [([*source, EOS], prefix) for source, prefix in zip(sources, prefixes, strict=True)]
     with torch.no_grad():
         return padded_batch(pairs).logits(model)[:, -1].log_softmax(-1)
@@ -35,7 +37,9 @@ def test_steps_equal_at_once_through_reorders_and_dropped_sentences(
     state = stepper.start(SOURCES, width=width, max_length=7)
     for time in range(6):
         tokens = torch.randint(1, VOCAB, (len(prefixes),), generator=generator)
-        prefixes = [[*prefix, token] for prefix, token in zip(prefixes, tokens.tolist(), strict=True)]
+        prefixes = [
+            [*prefix, token] for prefix, token in zip(prefixes, tokens.tolist(), strict=True)
+        ]
         given, state = stepper.step(state, tokens)
         rows = [SOURCES[sentence] for sentence in alive for _ in range(width)]
         torch.testing.assert_close(given, at_once(model, rows, prefixes), atol=1e-5, rtol=1e-5)
@@ -43,7 +47,10 @@ def test_steps_equal_at_once_through_reorders_and_dropped_sentences(
         choice = torch.randint(0, width, (len(kept), width), generator=generator)
         index = (torch.tensor(kept)[:, None] * width + choice).view(-1)
         state = stepper.reorder(state, index)
-        prefixes, alive = [prefixes[row] for row in index.tolist()], [alive[place] for place in kept]
+        prefixes, alive = (
+            [prefixes[row] for row in index.tolist()],
+            [alive[place] for place in kept],
+        )
     assert len(alive) == 1
 
 
@@ -58,17 +65,23 @@ def test_attention_of_a_step_is_the_row_of_the_map(generator: torch.Generator) -
     for row, source in enumerate(SOURCES):
         maps = model.attention_maps(torch.tensor([[*source, EOS]]), torch.tensor([[BOS, 4]]))
         expected = maps["decoder.0.cross"][0, 0, 1]
-        torch.testing.assert_close(attention[2 * row, : len(source) + 1], expected, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(
+            attention[2 * row, : len(source) + 1], expected, atol=1e-5, rtol=1e-5
+        )
         assert attention[2 * row, len(source) + 1 :].eq(0).all()
 
 
 def test_coverage_without_attention_is_refused(generator: torch.Generator) -> None:
-    with pytest.raises(UsageError, match="coverage_penalty needs attention, and the model has none"):
+    with pytest.raises(
+        UsageError, match="coverage_penalty needs attention, and the model has none"
+    ):
         make_stepper(make(generator, "none"), attending=True)
 
 
 @pytest.mark.parametrize("attention", ["none", "bahdanau", "luong"])
-def test_a_beam_as_wide_as_the_tree_is_exhaustive(attention: str, generator: torch.Generator) -> None:
+def test_a_beam_as_wide_as_the_tree_is_exhaustive(
+    attention: str, generator: torch.Generator
+) -> None:
     vocab, limit, source = 6, 3, [5, 3, 4, 5]
     model = make(generator, attention, vocab=vocab)
     every = {}
@@ -80,7 +93,11 @@ def test_a_beam_as_wide_as_the_tree_is_exhaustive(attention: str, generator: tor
                 found = batch.logits(model)[0].log_softmax(-1)
             every[tokens] = sum(found[place, token].item() for place, token in enumerate(whole))
     best = sorted(every, key=lambda tokens: -every[tokens])[:7]
-    settings = BeamSettings(size=40, num_best=7, max_length=limit, length_penalty=NoLength(), stop="proven")
+    settings = BeamSettings(
+        size=40, num_best=7, max_length=limit, length_penalty=NoLength(), stop="proven"
+    )
     hypotheses = decode(make_stepper(model), [source], settings)[0].hypotheses
     assert [hypothesis.tokens for hypothesis in hypotheses] == best
-    assert [hypothesis.score for hypothesis in hypotheses] == pytest.approx([every[one] for one in best], rel=1e-4)
+    assert [hypothesis.score for hypothesis in hypotheses] == pytest.approx(
+        [every[one] for one in best], rel=1e-4
+    )

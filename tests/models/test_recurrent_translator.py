@@ -19,12 +19,17 @@ def reference_encoding(
     layers = TORCH[cell](DIM, DIM // 2, num_layers=2, bidirectional=True, batch_first=True).double()
     with torch.no_grad():
         for number in range(2):
-            for suffix, ours in (("", model.encoder.forwards), ("_reverse", model.encoder.backwards)):
+            for suffix, ours in (
+                ("", model.encoder.forwards),
+                ("_reverse", model.encoder.backwards),
+            ):
                 for name, weight in ours[number].weights.named_parameters():
                     getattr(layers, name.replace("_l0", f"_l{number}") + suffix).copy_(weight)
     states, last = layers(model.source_embedding.table(tokens)[None] * DIM**0.5)
     parts = last if cell == "lstm" else (last,)
-    return states[0], [tuple(torch.cat([p[2 * n, 0], p[2 * n + 1, 0]]) for p in parts) for n in range(2)]
+    return states[0], [
+        tuple(torch.cat([p[2 * n, 0], p[2 * n + 1, 0]]) for p in parts) for n in range(2)
+    ]
 
 
 @pytest.mark.parametrize("cell", TORCH)
@@ -46,12 +51,16 @@ def reference_cell(model: RecurrentTranslator, cell: str) -> list[nn.Module]:
     for layer in model.decoder.layers.layers:
         kind = {"rnn": nn.RNNCell, "lstm": nn.LSTMCell, "gru": nn.GRUCell}[cell]
         one = kind(layer.weights.input_size, DIM).double()
-        one.load_state_dict({name.removesuffix("_l0"): value for name, value in layer.weights.state_dict().items()})
+        one.load_state_dict(
+            {name.removesuffix("_l0"): value for name, value in layer.weights.state_dict().items()}
+        )
         cells.append(one)
     return cells
 
 
-def advance(cells: list[nn.Module], x: Tensor, states: list[tuple[Tensor, ...]]) -> tuple[Tensor, list[tuple]]:
+def advance(
+    cells: list[nn.Module], x: Tensor, states: list[tuple[Tensor, ...]]
+) -> tuple[Tensor, list[tuple]]:
     """torch's cells on one word; the state of an LSTM cell is two tensors, of the others one."""
     after = []
     for one, state in zip(cells, states, strict=True):
@@ -68,7 +77,9 @@ def weighted_mean(scores: list[Tensor], values: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("cell", TORCH)
 @pytest.mark.parametrize("attention", ["none", "bahdanau", "luong"])
-def test_the_papers_formulas_word_by_word(cell: str, attention: str, generator: torch.Generator) -> None:
+def test_the_papers_formulas_word_by_word(
+    cell: str, attention: str, generator: torch.Generator
+) -> None:
     model = make(generator, attention, cell=cell).double()
     (source, target), *_ = draw_pairs([(6, 5)], VOCAB, generator)
     hidden = padded_batch([(source, target)]).hidden(model)[0]
@@ -81,14 +92,22 @@ def test_the_papers_formulas_word_by_word(cell: str, attention: str, generator: 
             out, states = advance(cells, word, states)
         elif attention == "bahdanau":
             before = states[-1][0]
-            w, u, v = (weights[f"attention.kernel.score.{n}"] for n in ("query_map", "key_map", "vote"))
+            w, u, v = (
+                weights[f"attention.kernel.score.{n}"] for n in ("query_map", "key_map", "vote")
+            )
             context = weighted_mean([v[0] @ torch.tanh(w @ before + u @ h) for h in memory], memory)
             top, states = advance(cells, torch.cat([word, context]), states)
-            out = torch.tanh(weights["widen.weight"] @ torch.cat([top, context, word]) + weights["widen.bias"])
+            out = torch.tanh(
+                weights["widen.weight"] @ torch.cat([top, context, word]) + weights["widen.bias"]
+            )
         else:
             top, states = advance(cells, torch.cat([word, fed]), states)
-            context = weighted_mean([top @ weights["attention.kernel.score.between"] @ h for h in memory], memory)
-            out = fed = torch.tanh(weights["widen.weight"] @ torch.cat([context, top]) + weights["widen.bias"])
+            context = weighted_mean(
+                [top @ weights["attention.kernel.score.between"] @ h for h in memory], memory
+            )
+            out = fed = torch.tanh(
+                weights["widen.weight"] @ torch.cat([context, top]) + weights["widen.bias"]
+            )
         torch.testing.assert_close(hidden[time], out)
 
 
@@ -121,11 +140,15 @@ def test_full_rows_need_not_be_asked(generator: torch.Generator) -> None:
     torch.testing.assert_close(batch.hidden(model), expected)
 
 
-@pytest.mark.parametrize("score", ["dot", "scaled_dot", "additive", "concat", "general", "cosine", "gaussian"])
+@pytest.mark.parametrize(
+    "score", ["dot", "scaled_dot", "additive", "concat", "general", "cosine", "gaussian"]
+)
 def test_a_wide_flat_window_is_no_window(score: str, generator: torch.Generator) -> None:
     luong = {"kind": "luong", "score": {"kind": score}}
     plain = make(generator, luong)
-    local = make(generator, {**luong, "window": {"kind": "local_p", "half_width": 100, "deviation": 1e6}})
+    local = make(
+        generator, {**luong, "window": {"kind": "local_p", "half_width": 100, "deviation": 1e6}}
+    )
     missing = local.load_state_dict(plain.state_dict(), strict=False).missing_keys
     assert all("place_" in name for name in missing)
     batch = padded_batch(draw_pairs(LENGTHS, VOCAB, generator))
@@ -136,7 +159,11 @@ def test_every_part_learns(generator: torch.Generator) -> None:
     for attention in ATTENTIONS:
         model = make(generator, attention).train()
         padded_batch(draw_pairs(LENGTHS, VOCAB, generator)).logits(model).square().sum().backward()
-        idle = [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]
+        idle = [
+            name
+            for name, weight in model.named_parameters()
+            if weight.grad is None or not weight.grad.any()
+        ]
         assert idle == [], attention
 
 

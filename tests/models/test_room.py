@@ -31,9 +31,10 @@ def test_steps_equal_plain_steps_through_follows_and_narrower_rooms(
             found = room.step(fed)[:num_rows].log_softmax(-1)
             torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
             groups = torch.arange(num_rows // width)
-            index = (groups[:, None] * width + torch.randint(0, width, (len(groups), width), generator=generator)).view(
-                -1
-            )
+            index = (
+                groups[:, None] * width
+                + torch.randint(0, width, (len(groups), width), generator=generator)
+            ).view(-1)
             everyone = torch.arange(len(fed))
             everyone[:num_rows] = index
             if time == 3:  # sentences 0 and 3 go on, in a room for two
@@ -52,7 +53,11 @@ def settings_of(kind: str) -> DecodingSettings:
         "ends": GreedySettings(min_length=3, at_limit="end", max_length=8, allow_unknown=False),
         "beam": BeamSettings(size=3, num_best=3, max_length={"limit": 30}),
         "proven": BeamSettings(
-            size=4, stop="proven", min_length=2, at_limit="end", max_length={"factor": 1, "extra": 3}
+            size=4,
+            stop="proven",
+            min_length=2,
+            at_limit="end",
+            max_length={"factor": 1, "extra": 3},
         ),
     }[kind]
 
@@ -61,10 +66,14 @@ def settings_of(kind: str) -> DecodingSettings:
 def test_searches_in_rooms_equal_plain_searches(kind: str, generator: torch.Generator) -> None:
     model, settings = make("pre_norm", generator), settings_of(kind)
     model.output.weight.data *= 2
-    sources = [torch.randint(4, VOCAB, (1 + i % 9,), generator=generator).tolist() for i in range(71)]
+    sources = [
+        torch.randint(4, VOCAB, (1 + i % 9,), generator=generator).tolist() for i in range(71)
+    ]
     plain, roomy = IncrementalDecoder(model), IncrementalDecoder(model, rooms=True)
     for batch in (sources, sources[:23], sources[30:54], sources[::-1]):
-        for found, expected in zip(decode(roomy, batch, settings), decode(plain, batch, settings), strict=True):
+        for found, expected in zip(
+            decode(roomy, batch, settings), decode(plain, batch, settings), strict=True
+        ):
             assert [h.tokens for h in found.hypotheses] == [h.tokens for h in expected.hypotheses]
             assert [h.score for h in found.hypotheses] == pytest.approx(
                 [h.score for h in expected.hypotheses], abs=1e-5
@@ -82,7 +91,9 @@ def test_changed_weights_empty_the_rooms(generator: torch.Generator) -> None:
     second = decoder.enter(SOURCES, width=1, max_length=5)
     assert second is not None
     assert second is not first
-    expected, _ = decoder.step(decoder.start(SOURCES, width=1, max_length=5), torch.ones(5, dtype=torch.long))
+    expected, _ = decoder.step(
+        decoder.start(SOURCES, width=1, max_length=5), torch.ones(5, dtype=torch.long)
+    )
     found = second.step(torch.ones(second.num_sentences, dtype=torch.long))[:5].log_softmax(-1)
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
@@ -97,19 +108,41 @@ def test_few_rooms_are_kept_and_some_models_have_none(generator: torch.Generator
         decoder.enter(SOURCES, width=width, max_length=5)
     assert len(decoder._rooms) == MAX_ROOMS
     assert first.num_bytes == 0  # closed: its memory is free at once
-    assert IncrementalDecoder(model).enter(SOURCES, width=1, max_length=5) is None  # not on a CPU, unless asked
-    assert IncrementalDecoder(model, attending=True, rooms=True).enter(SOURCES, width=1, max_length=5) is None
+    assert (
+        IncrementalDecoder(model).enter(SOURCES, width=1, max_length=5) is None
+    )  # not on a CPU, unless asked
+    assert (
+        IncrementalDecoder(model, attending=True, rooms=True).enter(SOURCES, width=1, max_length=5)
+        is None
+    )
 
     class OtherLinear(torch.nn.Linear):
         pass
 
-    model.decoder[0].cross_attention.query = OtherLinear(model.output.in_features, model.output.in_features)
+    model.decoder[0].cross_attention.query = OtherLinear(
+        model.output.in_features, model.output.in_features
+    )
     assert IncrementalDecoder(model, rooms=True).enter(SOURCES, width=1, max_length=5) is None
 
 
 def test_sizes_are_rounded_up_to_few() -> None:
-    assert sorted({round_sentences(count) for count in range(1, 65)}) == [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]
-    assert all(count <= round_sentences(count) <= max(count + 1, count * 1.5) for count in range(1, 999))
+    assert sorted({round_sentences(count) for count in range(1, 65)}) == [
+        1,
+        2,
+        3,
+        4,
+        6,
+        8,
+        12,
+        16,
+        24,
+        32,
+        48,
+        64,
+    ]
+    assert all(
+        count <= round_sentences(count) <= max(count + 1, count * 1.5) for count in range(1, 999)
+    )
     assert all(0.8 * round_finely(count) < count <= round_finely(count) for count in range(8, 999))
     assert [round_length(n, limit=None) for n in (1, 32, 33, 64, 65)] == [32, 32, 64, 64, 128]
     assert [round_length(n, limit=40) for n in (1, 33, 40)] == [32, 40, 40]

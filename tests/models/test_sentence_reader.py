@@ -9,7 +9,12 @@ from torch import Tensor, nn
 from headwise.blocks.recurrent_cells import FUSED, CellKind
 from headwise.errors import SettingsError
 from headwise.models.labeller import Labeller, build_labeller
-from headwise.models.sentence_encoder import RecurrentRung, RungSettings, WordRung, build_sentence_encoder
+from headwise.models.sentence_encoder import (
+    RecurrentRung,
+    RungSettings,
+    WordRung,
+    build_sentence_encoder,
+)
 from headwise.models.spreading import spread_sentences
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
@@ -22,7 +27,11 @@ VOCAB, DIM = 23, 14
 def _labeller(settings: RungSettings, num_classes: int = 4) -> Labeller:
     generator = torch_generator("sentence reader")
     model = build_labeller(
-        settings, vocabulary_size=VOCAB, num_classes=num_classes, pooling="none", generator=generator
+        settings,
+        vocabulary_size=VOCAB,
+        num_classes=num_classes,
+        pooling="none",
+        generator=generator,
     )
     with torch.no_grad():  # biases start at zero, which would hide a bias that is forgotten
         for name, parameter in model.named_parameters():
@@ -61,7 +70,9 @@ def test_packed_rows_are_sentences_one_by_one_and_so_are_their_gradients(cell: C
     alone = torch.cat([_read(model, torch.tensor([words]))[0] for words in sentences])
     torch.testing.assert_close(together, alone)
     weights = [weight for name, weight in model.named_parameters() if "reader" in name]
-    for one, other in zip(*(torch.autograd.grad(x.square().sum(), weights) for x in (together, alone)), strict=True):
+    for one, other in zip(
+        *(torch.autograd.grad(x.square().sum(), weights) for x in (together, alone)), strict=True
+    ):
         torch.testing.assert_close(one, other)
 
 
@@ -132,7 +143,9 @@ def test_layers_are_numbered_for_freezing_and_rates() -> None:
     model = _labeller(RecurrentRung(dim=DIM, layers=3))
     frozen = freeze(model, ["layers 0-1"])
     assert {name.split(".weights.")[0] for name in frozen} == {
-        f"encoder.reader.layers.{side}.{number}" for side in ("forwards", "backwards") for number in (0, 1)
+        f"encoder.reader.layers.{side}.{number}"
+        for side in ("forwards", "backwards")
+        for number in (0, 1)
     }
     scales = rate_scales(model, 0.5)
     assert scales["encoder.embedding.table.weight"] == 0.5**4
@@ -156,5 +169,12 @@ def test_bad_settings(given: dict[str, Any], message: str) -> None:
 
 
 def test_letters_pairs_and_hidden_words_are_those_of_the_other_rungs() -> None:
-    encoder = build_sentence_encoder(RecurrentRung(letters=7, pairs=5, dim=DIM), vocabulary_size=VOCAB)
-    assert {name.split(".")[0] for name, _ in encoder.named_parameters()} == {"embedding", "letters", "pairs", "reader"}
+    encoder = build_sentence_encoder(
+        RecurrentRung(letters=7, pairs=5, dim=DIM), vocabulary_size=VOCAB
+    )
+    assert {name.split(".")[0] for name, _ in encoder.named_parameters()} == {
+        "embedding",
+        "letters",
+        "pairs",
+        "reader",
+    }

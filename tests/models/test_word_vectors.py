@@ -27,7 +27,8 @@ NUM_WORDS, DIM, RATE = 23, 7, 0.1
 def make_tables(num_outputs: int) -> WordTables:
     generator = torch.Generator().manual_seed(5)
     return WordTables(
-        torch.randn(NUM_WORDS, DIM, generator=generator), torch.randn(num_outputs, DIM, generator=generator)
+        torch.randn(NUM_WORDS, DIM, generator=generator),
+        torch.randn(num_outputs, DIM, generator=generator),
     )
 
 
@@ -37,7 +38,9 @@ def make_text(num_words: int = 19) -> tuple[np.ndarray, np.ndarray]:
 
 
 def make_windows(share: int, num_words: int = 19) -> Windows:
-    return WindowCutter(window=3, share=share).cut(*make_text(num_words), generator=np.random.default_rng(2))
+    return WindowCutter(window=3, share=share).cut(
+        *make_text(num_words), generator=np.random.default_rng(2)
+    )
 
 
 def log_likelihood(score: Tensor, target: float) -> Tensor:
@@ -50,11 +53,15 @@ def answer(outputs: Tensor, x: Tensor, questions: Questions, block: int, centre:
     total = torch.zeros(()) if own is None else log_likelihood(outputs[own[block, centre]] @ x, 1)
     for place, output in enumerate(questions.outputs[block].tolist()):
         weight = questions.weights[block, place, centre]
-        total = total + weight * log_likelihood(outputs[output] @ x, float(questions.targets[block, place]))
+        total = total + weight * log_likelihood(
+            outputs[output] @ x, float(questions.targets[block, place])
+        )
     return total
 
 
-def skip_gram_loss(inputs: Tensor, outputs: Tensor, windows: Windows, questions: Questions) -> Tensor:
+def skip_gram_loss(
+    inputs: Tensor, outputs: Tensor, windows: Windows, questions: Questions
+) -> Tensor:
     total = torch.zeros(())
     for block, centre, context in torch.nonzero(windows.pairs).tolist():
         x = inputs[windows.contexts[block, context]]
@@ -62,8 +69,13 @@ def skip_gram_loss(inputs: Tensor, outputs: Tensor, windows: Windows, questions:
     return total
 
 
-def step_by_autograd(loss: Callable[..., Tensor], tables: WordTables, *asked: object) -> tuple[Tensor, Tensor]:
-    inputs, outputs = tables.inputs.clone().requires_grad_(), tables.outputs.clone().requires_grad_()
+def step_by_autograd(
+    loss: Callable[..., Tensor], tables: WordTables, *asked: object
+) -> tuple[Tensor, Tensor]:
+    inputs, outputs = (
+        tables.inputs.clone().requires_grad_(),
+        tables.outputs.clone().requires_grad_(),
+    )
     loss(inputs, outputs, *asked).backward()
     assert inputs.grad is not None
     assert outputs.grad is not None
@@ -74,7 +86,9 @@ def ask(kind: str, windows: Windows) -> tuple[Questions, int]:
     if kind == "path":
         paths = build_huffman(np.arange(1, NUM_WORDS + 1))
         return ask_path(windows.centres, paths), paths.num_nodes
-    strangers = torch.randint(0, NUM_WORDS, (len(windows.centres), 5), generator=torch.Generator().manual_seed(3))
+    strangers = torch.randint(
+        0, NUM_WORDS, (len(windows.centres), 5), generator=torch.Generator().manual_seed(3)
+    )
     return ask_negatives(windows.centres, strangers, negatives=3), NUM_WORDS
 
 
@@ -91,7 +105,9 @@ def test_skip_gram_is_gradient_ascent(kind: str, share: int) -> None:
 
 @pytest.mark.parametrize(("kind", "share"), [("negatives", 4), ("path", 1)])
 @pytest.mark.parametrize("num_batches", [1, 2])
-def test_cbow_is_gradient_ascent_whose_inputs_take_the_whole_change(kind: str, share: int, num_batches: int) -> None:
+def test_cbow_is_gradient_ascent_whose_inputs_take_the_whole_change(
+    kind: str, share: int, num_batches: int
+) -> None:
     """A batch after the other; the loss knows the pairs of `WindowCutter`, what learns the bags of `BagCutter`, from the same draws."""
     windows = make_windows(share, num_words=23 if share == 4 else 26)
     num_blocks = len(windows.centres) // num_batches
@@ -127,7 +143,9 @@ def test_cbow_is_gradient_ascent_whose_inputs_take_the_whole_change(kind: str, s
 def test_one_pair_by_hand() -> None:
     """Word 0 beside word 1, one stranger (word 2): σ(0) = ½ at the start, so every error is ±½."""
     ids, sentences = np.array([0, 1], dtype=np.int32), np.zeros(2, dtype=np.int32)
-    windows = WindowCutter(window=1, share=2).cut(ids, sentences, generator=np.random.default_rng(0))
+    windows = WindowCutter(window=1, share=2).cut(
+        ids, sentences, generator=np.random.default_rng(0)
+    )
     tables = WordTables(torch.eye(3), torch.zeros(3, 3))
     questions = ask_negatives(windows.centres, torch.tensor([[2]]), negatives=1)
     learn_skip_gram(tables, windows, questions, rate=1.0, blocks=1)

@@ -5,7 +5,9 @@ import pytest
 from headwise.planning.predicting import MemoryParts
 from headwise.planning.scaling import BUCKET_BYTES, Layout, arrange, choose_layout, scale
 
-MEMORY = MemoryParts(weights=400, gradients=100, optimizer=800, averaging=0, activations=6400, workspace=50)
+MEMORY = MemoryParts(
+    weights=400, gradients=100, optimizer=800, averaging=0, activations=6400, workspace=50
+)
 
 
 def test_a_ring_of_four_sends_one_and_a_half_times_the_gradients() -> None:
@@ -13,9 +15,9 @@ def test_a_ring_of_four_sends_one_and_a_half_times_the_gradients() -> None:
     assert four.traffic == int(1.5 * (4 << 30))
     assert four.exposed_seconds == pytest.approx(1.5 - 0.6)
     assert four.step_seconds == pytest.approx(1.9)
-    assert scale(1.0, gradient_bytes=4 << 30, devices=4, link=4 << 30, parallel="sharded").traffic == int(
-        2.25 * (4 << 30)
-    )
+    assert scale(
+        1.0, gradient_bytes=4 << 30, devices=4, link=4 << 30, parallel="sharded"
+    ).traffic == int(2.25 * (4 << 30))
 
 
 def test_what_hides_leaves_the_last_bucket() -> None:

@@ -41,9 +41,17 @@ def test_products_are_those_torch_counts() -> None:
 
     with_content(subject, 5, watch)
     counts = counter.get_flop_counts()["Global"]
-    expected = sum(number for name, number in counts.items() if str(name) in ("aten.mm", "aten.addmm", "aten.bmm"))
+    expected = sum(
+        number
+        for name, number in counts.items()
+        if str(name) in ("aten.mm", "aten.addmm", "aten.bmm")
+    )
     trace = trace_step(subject.step(5, bf16=False))
-    products = [(count, operation) for operation, count in trace.operations.items() if operation.kind == "product"]
+    products = [
+        (count, operation)
+        for operation, count in trace.operations.items()
+        if operation.kind == "product"
+    ]
     assert sum(count * operation.flops for count, operation in products) == expected
     assert trace.calls("attention") == 2 * (2 + 2 * 2)
 
@@ -75,7 +83,9 @@ def test_memory_grows_with_rows_and_shrinks_by_recomputing() -> None:
 def test_attention_with_dropout_is_fused_on_a_gpu_alone() -> None:
     recipe = made_subject().recipe
     dropout = recipe.model.dropout.model_copy(update={"attention": 0.2})
-    changed = recipe.model_copy(update={"model": recipe.model.model_copy(update={"dropout": dropout})})
+    changed = recipe.model_copy(
+        update={"model": recipe.model.model_copy(update={"dropout": dropout})}
+    )
     subject = type(made_subject()).of(changed)
     for bf16 in (False, True):
         written_out = trace_step(subject.step(3, bf16=bf16))
@@ -84,4 +94,6 @@ def test_attention_with_dropout_is_fused_on_a_gpu_alone() -> None:
         assert fused.calls("attention") == 2 * (2 + 2 * 2)
         assert fused.activations < written_out.activations
     without_dropout = trace_step(made_subject().step(3, bf16=True, cuda=True))
-    assert without_dropout.calls("attention") == 2 * (2 + 2 * 2), "in bf16 too, though a CPU would store the weights"
+    assert without_dropout.calls("attention") == 2 * (2 + 2 * 2), (
+        "in bf16 too, though a CPU would store the weights"
+    )

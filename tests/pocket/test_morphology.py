@@ -34,14 +34,19 @@ def words(phrase: NounPhrase, case: str) -> str:
 def test_german_noun_phrases(
     concept: str, determiner: str | int, quality: str | None, plural: bool, forms: str
 ) -> None:
-    phrase = NounPhrase("x", noun(concept), determiner, adjective(quality) if quality else None, plural=plural)
+    phrase = NounPhrase(
+        "x", noun(concept), determiner, adjective(quality) if quality else None, plural=plural
+    )
     assert [words(phrase, case) for case in "nad"] == forms.split(", ")[:3]
     if isinstance(determiner, str) and determiner != "many":
         assert words(phrase, "g") == forms.split(", ")[3]
 
 
 def test_german_definite_articles() -> None:
-    table = {gender: " ".join(german.determiner("der", gender, case) for case in "nadg") for gender in "mfnp"}
+    table = {
+        gender: " ".join(german.determiner("der", gender, case) for case in "nadg")
+        for gender in "mfnp"
+    }
     assert table == {
         "m": "der den dem des",
         "f": "die die der der",
@@ -62,8 +67,13 @@ def test_german_definite_articles() -> None:
         ("auf", "table", "a", "auf den Tisch"),
     ],
 )
-def test_german_prepositions_contract(preposition: str, concept: str, case: str, expected: str) -> None:
-    assert " ".join(token.word for token in prepositional("x", preposition, noun(concept), case)) == expected
+def test_german_prepositions_contract(
+    preposition: str, concept: str, case: str, expected: str
+) -> None:
+    assert (
+        " ".join(token.word for token in prepositional("x", preposition, noun(concept), case))
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,7 +95,10 @@ def test_german_prepositions_contract(preposition: str, concept: str, case: str,
     ],
 )
 def test_german_verbs(concept: str, form: str, agreement: int, expected: str) -> None:
-    assert " ".join(token.word for token in VerbPhrase("v", verb(concept), agreement).de(form)) == expected
+    assert (
+        " ".join(token.word for token in VerbPhrase("v", verb(concept), agreement).de(form))
+        == expected
+    )
 
 
 @pytest.mark.parametrize(

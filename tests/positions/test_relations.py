@@ -28,8 +28,12 @@ BY_DISTANCE = sorted(KINDS.keys() - {"continuous"})
 
 
 def relations(name: str, *, num_layers: int = 1, is_causal: bool = True) -> list[Relation]:
-    settings = TypeAdapter(PositionSettings).validate_python({"kind": name.split()[0]} | KINDS[name])
-    found = build_relations(settings, num_layers=num_layers, dim=DIM, num_heads=HEADS, is_causal=is_causal)
+    settings = TypeAdapter(PositionSettings).validate_python(
+        {"kind": name.split()[0]} | KINDS[name]
+    )
+    found = build_relations(
+        settings, num_layers=num_layers, dim=DIM, num_heads=HEADS, is_causal=is_causal
+    )
     return [relation for relation in found if relation is not None]
 
 
@@ -114,11 +118,21 @@ def test_the_fused_kernel_agrees_or_refuses(name: str) -> None:
     (relation,) = relations(name)
     if name == "relative":
         with pytest.raises(
-            UsageError, match=r"relative adds to the values.*attention.kind=fused.*position.values=false"
+            UsageError,
+            match=r"relative adds to the values.*attention.kind=fused.*position.values=false",
         ):
-            build_attention(Fused(), dim=DIM, num_heads=HEADS, dropout_rate=0.0, role="decoder", relation=relation)
+            build_attention(
+                Fused(),
+                dim=DIM,
+                num_heads=HEADS,
+                dropout_rate=0.0,
+                role="decoder",
+                relation=relation,
+            )
         return
-    fused = build_attention(Fused(), dim=DIM, num_heads=HEADS, dropout_rate=0.0, role="decoder", relation=relation)
+    fused = build_attention(
+        Fused(), dim=DIM, num_heads=HEADS, dropout_rate=0.0, role="decoder", relation=relation
+    )
     full, x = attention(name), draw(ROWS, TIME, DIM)
     fused.double().load_state_dict(full.state_dict())
     torch.testing.assert_close(fused(x, x, causal()), full(x, x, causal()))
@@ -139,5 +153,7 @@ def test_a_stack_shares_what_it_should(name: str) -> None:
 
 def test_nothing_is_added_to_embeddings_except_by_those_that_say_so() -> None:
     for name in KINDS:
-        settings = TypeAdapter(PositionSettings).validate_python({"kind": name.split()[0]} | KINDS[name])
+        settings = TypeAdapter(PositionSettings).validate_python(
+            {"kind": name.split()[0]} | KINDS[name]
+        )
         assert (build_positions(settings, dim=DIM) is not None) == (name == "continuous")

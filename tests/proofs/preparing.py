@@ -42,7 +42,10 @@ def main(directory: Path, count: int, *, keep: bool) -> None:
 
         preparation.cut_blocks = hoard
     data = DataSettings(
-        source="en", target="de", train=[str(directory / "text")], filter=FilterSettings(max_ratio=None)
+        source="en",
+        target="de",
+        train=[str(directory / "text")],
+        filter=FilterSettings(max_ratio=None),
     )
     text, marks = SentencePieceSettings(size=300, sample=2000), list[int]()
     prepared = preparation.prepare_data(

@@ -38,7 +38,9 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     tokenizers = learn_tokenizers(recipe.text, WORDS, WORDS)
     size = tokenizers.source.size
-    model = build_model(recipe.model, source_size=size, target_size=size, generator=torch_generator("memory"))
+    model = build_model(
+        recipe.model, source_size=size, target_size=size, generator=torch_generator("memory")
+    )
     directory = tmp_path_factory.mktemp("memory") / "model"
     save_bundle(directory, recipe=recipe, tokenizers=tokenizers, model=model, results={})
     return directory
@@ -47,7 +49,14 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def measure(bundle: Path, count: int, *extra: str) -> tuple[int, int]:
     """High-water marks in KiB: after the first window and at the end."""
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "proofs" / "streaming.py"), str(bundle), str(count), str(WINDOW), *extra],
+        [
+            sys.executable,
+            str(ROOT / "tests" / "proofs" / "streaming.py"),
+            str(bundle),
+            str(count),
+            str(WINDOW),
+            *extra,
+        ],
         env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         encoding="utf-8",
@@ -69,7 +78,9 @@ def test_eight_times_the_sentences_take_the_same_memory(bundle: Path) -> None:
     assert short[1] / short[0] - 1 < MAX_GROWTH
     assert long[1] / short[1] - 1 < MAX_GROWTH
     kept = measure(bundle, 8 * count, "keep")
-    assert kept[1] / short[1] - 1 > 2 * MAX_GROWTH, "a leak of one translation a sentence would be seen"
+    assert kept[1] / short[1] - 1 > 2 * MAX_GROWTH, (
+        "a leak of one translation a sentence would be seen"
+    )
 
 
 def test_the_stream_is_made_as_it_is_read() -> None:

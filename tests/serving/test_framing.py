@@ -37,9 +37,13 @@ from tests.serving.running import POST, Running, read_all
         "a folded line",
     ],
 )
-def test_framing_that_can_be_read_in_two_ways_is_refused_and_closed(running: Running, sent: bytes) -> None:
+def test_framing_that_can_be_read_in_two_ways_is_refused_and_closed(
+    running: Running, sent: bytes
+) -> None:
     """RFC 9112: 3.2, 5.1, 5.2, 6.1, 6.2. What follows on the connection is never taken for a request."""
-    with running.connect(sent=sent + b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n") as connection:
+    with running.connect(
+        sent=sent + b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    ) as connection:
         found = read_all(connection)
     assert found.startswith(b"HTTP/1.1 400 ")
     assert found.count(b"HTTP/1.1 ") == 1
@@ -58,8 +62,15 @@ def test_many_tiny_chunks_end_the_request(running: Running) -> None:
 
 
 def test_honest_chunks_and_trailers_are_read(running: Running) -> None:
-    chunks = b"".join(b"%x\r\n%s\r\n" % (len(one), one) for one in (b'{"text": "a",', b' "model": "x"', b"}"))
-    sent = POST + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\nX-Key: a\r\n\r\n"
+    chunks = b"".join(
+        b"%x\r\n%s\r\n" % (len(one), one) for one in (b'{"text": "a",', b' "model": "x"', b"}")
+    )
+    sent = (
+        POST
+        + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+        + chunks
+        + b"0\r\nX-Key: a\r\n\r\n"
+    )
     with running.connect(sent=sent) as connection:
         found = read_all(connection)
     assert found.startswith(b"HTTP/1.1 404 ")

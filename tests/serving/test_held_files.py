@@ -28,7 +28,9 @@ def test_deleted_files_are_copied_whole_and_the_copy_goes(tmp_path: Path) -> Non
         assert not directory.exists()
 
 
-def test_a_bundle_replaced_while_it_is_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bundle_replaced_while_it_is_read_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bundle = tmp_path / "model"
     shutil.copytree(BUNDLE, bundle)
 

@@ -79,7 +79,9 @@ async def ask(load: Load, work: float, *, deadline: float) -> None:
 def test_what_cannot_be_finished_is_refused_with_a_time() -> None:
     clock = Clock()
     load = measured(clock)
-    run_alone(ask(load, 10**6, deadline=clock.now + 10))  # alone: whether it can be done is seen by doing it
+    run_alone(
+        ask(load, 10**6, deadline=clock.now + 10)
+    )  # alone: whether it can be done is seen by doing it
     busy = load.take(300)
     run_alone(ask(load, 200, deadline=clock.now + 10))  # 5 s of work, half of 10
     with pytest.raises(Refusal, match="come back in 7 s") as caught:
@@ -96,7 +98,9 @@ def test_work_is_tokens_times_hypotheses(models: dict[str, LoadedModel]) -> None
     assert num_hypotheses(BeamSettings(size=8)) == 8
     assert num_hypotheses(SamplingSettings(num_samples=3)) == 3
     translator = models["tiny"].value
-    (part,) = prepare(translator, ["The dog is old"], translator.settings(["kind=beam", "size=4"])).parts
+    (part,) = prepare(
+        translator, ["The dog is old"], translator.settings(["kind=beam", "size=4"])
+    ).parts
     assert part.work == 4 * part.weight
 
 
@@ -107,7 +111,11 @@ def test_overload_is_refused_and_what_is_accepted_is_finished(streamed: bool) ->
     models, _ = slow_models(0.03)
     app = create_app(models, ServerSettings(deadline_seconds=8, queue_seconds=0.2))
     num_texts = 1 if streamed else 32
-    body = {"text": ["The dog is old"] * num_texts, "decoding": {"kind": "beam", "size": 4}, "stream": streamed}
+    body = {
+        "text": ["The dog is old"] * num_texts,
+        "decoding": {"kind": "beam", "size": 4},
+        "stream": streamed,
+    }
 
     def ask(client: TestClient) -> Any:
         return client.post("/v1/translate", json=body)
@@ -118,7 +126,9 @@ def test_overload_is_refused_and_what_is_accepted_is_finished(streamed: bool) ->
         replies = list(pool.map(lambda _: ask(client), range(24)))
         assert time.monotonic() - start < 60
     assert {reply.status_code for reply in replies} == {200, 503}
-    assert all(reply.headers["retry-after"].isdigit() for reply in replies if reply.status_code == 503)
+    assert all(
+        reply.headers["retry-after"].isdigit() for reply in replies if reply.status_code == 503
+    )
     for reply in replies:
         assert "too_slow" not in reply.text
     server = app.state.server

@@ -25,7 +25,9 @@ def ask(client: TestClient, path: str, body: dict[str, object]) -> dict[str, obj
 
 
 @pytest.mark.parametrize("score", ["gaussian", "dot", "additive", "cosine", "concat"])
-def test_attend_is_what_the_command_gives(client: TestClient, capsys: pytest.CaptureFixture[str], score: str) -> None:
+def test_attend_is_what_the_command_gives(
+    client: TestClient, capsys: pytest.CaptureFixture[str], score: str
+) -> None:
     assert main(["attend", "--example", "two-column", "--score", score, "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     found = ask(client, "/v1/attend", {"example": "two-column", "score": score})
@@ -57,7 +59,9 @@ def test_the_waist_example_with_its_curve(client: TestClient) -> None:
         ({"example": "waist", "unknown": 1}, "not known here"),
     ],
 )
-def test_numbers_that_cannot_be_worked_out(client: TestClient, body: dict[str, object], message: str) -> None:
+def test_numbers_that_cannot_be_worked_out(
+    client: TestClient, body: dict[str, object], message: str
+) -> None:
     reply = client.post("/v1/attend", json=body)
     assert reply.status_code == 422
     assert message in reply.json()["error"]["message"]
@@ -66,20 +70,30 @@ def test_numbers_that_cannot_be_worked_out(client: TestClient, body: dict[str, o
 
 @pytest.mark.parametrize("rows", [[[1.0]], [["password"]], "password", None, {"password": 1}])
 def test_names_that_were_sent_do_not_come_back(client: TestClient, rows: object) -> None:
-    reply = client.post("/v1/attend", json={"example": "waist", "parameters": {"password": rows}, "password": rows})
+    reply = client.post(
+        "/v1/attend", json={"example": "waist", "parameters": {"password": rows}, "password": rows}
+    )
     assert reply.status_code == 422
     assert "password" not in reply.text
 
 
 def test_parameters_of_a_learned_score_are_taken(client: TestClient) -> None:
     table = [[0.5, 0.0], [0.0, 2.0]]
-    found = ask(client, "/v1/attend", {"example": "two-column", "score": "general", "parameters": {"W": table}})
+    found = ask(
+        client,
+        "/v1/attend",
+        {"example": "two-column", "score": "general", "parameters": {"W": table}},
+    )
     assert found["parameters"]["W"] == table
 
 
 def test_a_row_is_the_models_own(client: TestClient, models: dict[str, LoadedModel]) -> None:
-    found = ask(client, "/v1/row", {"text": TEXT, "kind": "decoder_self", "layer": 0, "head": 1, "query": 1})
-    own = open_row(models["tiny"].value, TEXT, kind="decoder_self", layer=0, head=1, query=1).as_dict()
+    found = ask(
+        client, "/v1/row", {"text": TEXT, "kind": "decoder_self", "layer": 0, "head": 1, "query": 1}
+    )
+    own = open_row(
+        models["tiny"].value, TEXT, kind="decoder_self", layer=0, head=1, query=1
+    ).as_dict()
     assert {name: found[name] for name in own} == own
     assert (found["model"], found["num_heads"] > 1, found["visible"][2]) == ("tiny", True, False)
     assert client.post("/v1/row", json={"text": TEXT, "head": 99}).status_code == 422
@@ -125,7 +139,9 @@ KINDS = ("sinusoidal", "rotary", "alibi", "t5", "relative", "transformer_xl", "c
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_encoding_is_shown(client: TestClient, kind: str) -> None:
-    found = ask(client, "/v1/positions", {"position": {"kind": kind}, "length": 11, "dim": 12, "heads": 3})
+    found = ask(
+        client, "/v1/positions", {"position": {"kind": kind}, "length": 11, "dim": 12, "heads": 3}
+    )
     assert found["kind"] == kind
     assert len(found["curves"][0]["values"]) == 21
 
@@ -146,7 +162,9 @@ def test_a_models_positions_are_shown(client: TestClient) -> None:
         ({"dim": 258}, "dim"),
     ],
 )
-def test_positions_that_cannot_be_shown(client: TestClient, body: dict[str, object], message: str) -> None:
+def test_positions_that_cannot_be_shown(
+    client: TestClient, body: dict[str, object], message: str
+) -> None:
     reply = client.post("/v1/positions", json=body)
     assert reply.status_code == 422
     assert message in reply.json()["error"]["message"]
@@ -172,7 +190,8 @@ def test_one_number_changes_a_pattern(client: TestClient) -> None:
             assert small["rank"] <= rank
         else:
             assert (
-                small["num_pairs"] <= ask(client, "/v1/patterns", {"kind": kind, "length": 24, "size": 7})["num_pairs"]
+                small["num_pairs"]
+                <= ask(client, "/v1/patterns", {"kind": kind, "length": 24, "size": 7})["num_pairs"]
             )
 
 
@@ -185,7 +204,9 @@ def test_one_number_changes_a_pattern(client: TestClient) -> None:
         ({"kind": "fused"}, "kind"),
     ],
 )
-def test_patterns_that_cannot_be_shown(client: TestClient, body: dict[str, object], message: str) -> None:
+def test_patterns_that_cannot_be_shown(
+    client: TestClient, body: dict[str, object], message: str
+) -> None:
     reply = client.post("/v1/patterns", json=body)
     assert reply.status_code == 422
     assert message in reply.json()["error"]["message"]

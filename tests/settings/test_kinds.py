@@ -54,7 +54,9 @@ def _changed(data: dict[str, Any], *overrides: str) -> dict[str, Any]:
     return apply_overrides(data, overrides, settings=_Recipe)
 
 
-def test_keys_that_both_kinds_have_are_kept_and_the_others_named(caplog: pytest.LogCaptureFixture) -> None:
+def test_keys_that_both_kinds_have_are_kept_and_the_others_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     given = {"model": {"kind": "large", "dim": 5, "rate": 0.3, "layers": 4}}
     with caplog.at_level(logging.WARNING):
         found = _changed(given, "model.kind=small")
@@ -69,31 +71,46 @@ def test_keys_that_both_kinds_have_are_kept_and_the_others_named(caplog: pytest.
 
 
 def test_a_value_that_the_new_kind_does_not_take_is_dropped() -> None:
-    assert _changed({"model": {"kind": "large", "dim": 13}}, "model.kind=small") == {"model": {"kind": "small"}}
+    assert _changed({"model": {"kind": "large", "dim": 13}}, "model.kind=small") == {
+        "model": {"kind": "small"}
+    }
     both = {"kind": "large", "dim": 13, "letters": 9, "layers": 3}
-    assert _changed({"model": both}, "model.kind=huge") == {"model": {"kind": "huge", "dim": 13, "layers": 3}}
+    assert _changed({"model": both}, "model.kind=huge") == {
+        "model": {"kind": "huge", "dim": 13, "layers": 3}
+    }
 
 
 def test_a_kind_that_the_recipe_leaves_to_its_default_loses_nothing() -> None:
-    assert _changed({"model": {"dim": 13}}, "model.kind=large") == {"model": {"kind": "large", "dim": 13}}
+    assert _changed({"model": {"dim": 13}}, "model.kind=large") == {
+        "model": {"kind": "large", "dim": 13}
+    }
 
 
 def test_every_place_a_choice_may_stand() -> None:
     small = {"kind": "small", "dim": 2, "rate": 0.5}
     large = {"kind": "large", "dim": 2, "rate": 0.5}
     assert (
-        _changed({"nested": {"kind": "outer", "inner": small}}, "nested.inner.kind=large")["nested"]["inner"] == large
+        _changed({"nested": {"kind": "outer", "inner": small}}, "nested.inner.kind=large")[
+            "nested"
+        ]["inner"]
+        == large
     )
-    assert _changed({"several": [small, small]}, "several.1.kind=large") == {"several": [small, large]}
+    assert _changed({"several": [small, small]}, "several.1.kind=large") == {
+        "several": [small, large]
+    }
     assert _changed({"maybe": small}, "maybe.kind=large") == {"maybe": large}
     assert _changed({}, "maybe.kind=large") == {"maybe": {"kind": "large"}}
-    assert _changed({"nested": {"kind": "outer", "inner": small}}, "nested.kind=other") == {"nested": {"kind": "other"}}
+    assert _changed({"nested": {"kind": "outer", "inner": small}}, "nested.kind=other") == {
+        "nested": {"kind": "other"}
+    }
 
 
 def test_an_unheard_of_kind_starts_afresh_and_is_left_to_the_check() -> None:
     assert find_kind(_Recipe, {}, ["model"], "unheard") is None
     assert find_kind(_Recipe, {}, ["nowhere"], "small") is None
-    assert _changed({"model": {"kind": "large", "dim": 2}}, "model.kind=unheard") == {"model": {"kind": "unheard"}}
+    assert _changed({"model": {"kind": "large", "dim": 2}}, "model.kind=unheard") == {
+        "model": {"kind": "unheard"}
+    }
 
 
 def test_what_is_wrong_whatever_is_left_out_is_kept_for_the_check_to_tell() -> None:
@@ -106,5 +123,7 @@ def test_what_is_wrong_whatever_is_left_out_is_kept_for_the_check_to_tell() -> N
 
 
 def test_keys_of_the_new_kind_still_win() -> None:
-    found = _changed({"model": {"kind": "large", "dim": 5, "rate": 0.3}}, "model.dim=6", "model.kind=small")
+    found = _changed(
+        {"model": {"kind": "large", "dim": 5, "rate": 0.3}}, "model.dim=6", "model.kind=small"
+    )
     assert found == {"model": {"kind": "small", "dim": 6, "rate": 0.3}}

@@ -21,8 +21,14 @@ def test_every_task_has_the_keys_that_are_named_for_it(usual: UsualName) -> None
 @pytest.mark.parametrize(
     ("override", "meant"),
     [
-        ("training.learning_rate=3", "training.learning_rate: unknown key; did you mean training.schedule.peak"),
-        ("optim.lr=3", "optim: unknown key; did you mean training.schedule.peak"),  # an unknown section
+        (
+            "training.learning_rate=3",
+            "training.learning_rate: unknown key; did you mean training.schedule.peak",
+        ),
+        (
+            "optim.lr=3",
+            "optim: unknown key; did you mean training.schedule.peak",
+        ),  # an unknown section
         ("data.max_tokens=3", "did you mean data.filter.max_tokens"),
         ("training.batch_size=3", "did you mean training.batch_tokens"),
         ("epochs=3", "epochs: unknown key; did you mean training.steps"),
@@ -35,4 +41,6 @@ def test_a_key_of_another_toolkit_is_answered_with_ours(override: str, meant: st
     with pytest.raises(SettingsError) as refused:
         load_recipe("pocket", [override])
     assert f"{meant}?" in refused.value.en
-    assert f"是否想写 {meant.split('did you mean ')[1].replace(' or ', ' 或 ')}？" in refused.value.zh
+    assert (
+        f"是否想写 {meant.split('did you mean ')[1].replace(' or ', ' 或 ')}？" in refused.value.zh
+    )

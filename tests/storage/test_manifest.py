@@ -27,8 +27,12 @@ def test_every_byte_is_covered(thing: Path) -> None:
     for path in [thing / "a.txt", thing / "inner" / "b.bin"]:
         content = path.read_bytes()
         for position in range(len(content)):
-            path.write_bytes(content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :])
-            with pytest.raises(CheckpointError, match=r"is damaged .its SHA-256 is not the one written") as caught:
+            path.write_bytes(
+                content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :]
+            )
+            with pytest.raises(
+                CheckpointError, match=r"is damaged .its SHA-256 is not the one written"
+            ) as caught:
                 verify_directory(thing, kind="thing")
             assert caught.value.file == path
         path.write_bytes(content)

@@ -50,7 +50,10 @@ def measure(work: Callable[[], object]) -> dict[str, Any]:
             answer = {"status": error.exit_status, "message": str(error)}
         except BaseException as error:
             answer = {"status": -1, "message": f"{type(error).__name__}: {error}"}
-        answer |= {"growth": (memory("VmHWM") - before) / 2**20, "seconds": time.process_time() - start}
+        answer |= {
+            "growth": (memory("VmHWM") - before) / 2**20,
+            "seconds": time.process_time() - start,
+        }
         answer["length"], answer["message"] = len(answer["message"]), answer["message"][:4000]
         os.write(writer, json.dumps(answer).encode())
         os._exit(0)
@@ -59,7 +62,9 @@ def measure(work: Callable[[], object]) -> dict[str, Any]:
         content = stream.read()
     os.waitpid(child, 0)
     return (
-        json.loads(content) if content else {"status": -9, "message": "the child died", "growth": 0.0, "seconds": 0.0}
+        json.loads(content)
+        if content
+        else {"status": -9, "message": "the child died", "growth": 0.0, "seconds": 0.0}
     )
 
 
@@ -71,7 +76,9 @@ def attacks(directory: Path, model: Path, size: int) -> Iterator[Case]:
     for name, generate in WEIGHTS.items():
         bundle = copied(model, directory / f"weights {name}")
         generate(bundle / "weights.safetensors")
-        write_manifest(bundle, kind=KIND)  # every checksum is right: the attacker can compute them too
+        write_manifest(
+            bundle, kind=KIND
+        )  # every checksum is right: the attacker can compute them too
         yield f"weights: {name}", lambda bundle=bundle: load_bundle(bundle)
     for name, attack in TOKENIZERS.items():
         bundle = copied(model, directory / f"tokenizer {name}")
@@ -100,7 +107,9 @@ def write_corpus(corpus: Corpus, place: Path) -> None:
 
 def prepare(place: Path) -> object:
     data = DataSettings.model_validate({"source": "en", "target": "de", "train": str(place / "t")})
-    return json.dumps(prepare_data(data, CharacterSettings(), place / "data").train.details["report"])
+    return json.dumps(
+        prepare_data(data, CharacterSettings(), place / "data").train.details["report"]
+    )
 
 
 if __name__ == "__main__":
@@ -108,4 +117,6 @@ if __name__ == "__main__":
     os.chdir(place)
     torch.set_num_threads(1)  # threads do not survive a fork
     load_bundle(model)  # what the first load imports, no attack is to be charged with
-    print(json.dumps({name: measure(work) for name, work in attacks(place, model, int(sys.argv[3]))}))
+    print(
+        json.dumps({name: measure(work) for name, work in attacks(place, model, int(sys.argv[3]))})
+    )

@@ -58,7 +58,16 @@ def test_processes_that_tokenise(hostile: Path, tmp_path: Path) -> None:
     tokenizers.save(tmp_path / "tokenizers")
     encoder = BlockEncoder(tokenizers, FilterSettings(), LengthLimits(9, 9), HeldOut())
     blocks = [[Pair("ab", "ba", "file", 1)]] * 3
-    assert len(list(encode_blocks(encoder, blocks, tokenizers=tmp_path / "tokenizers", num_processes=2, alone=0))) == 3
+    assert (
+        len(
+            list(
+                encode_blocks(
+                    encoder, blocks, tokenizers=tmp_path / "tokenizers", num_processes=2, alone=0
+                )
+            )
+        )
+        == 3
+    )
     assert modules_that_ran(hostile) == []
 
 
@@ -97,14 +106,28 @@ def test_the_runs_of_a_comparison(hostile: Path, record: Callable[..., None]) ->
     words = ["pocket", *OVERRIDES, "training.steps=2", "model.norm.kind=layer,rms"]
     assert main(["compare", *words, "--directory", "comparison"]) == 0
     assert modules_that_ran(hostile) == []
-    record("S13", "hostile modules in the working directory of every command that starts processes", "none was run")
+    record(
+        "S13",
+        "hostile modules in the working directory of every command that starts processes",
+        "none was run",
+    )
 
 
 @pytest.mark.prove
 def test_processes_that_compile(hostile: Path) -> None:
     """torch's own: they are given the places where the command looks for modules."""
     (hostile / "headwise.py").unlink()
-    words = ["train", "pocket", *OVERRIDES, "training.steps=2", "training.compile=on", "--run", "run"]
-    done = subprocess.run([sys.executable, "-m", "headwise", *words], env=clean_environment(), capture_output=True)
+    words = [
+        "train",
+        "pocket",
+        *OVERRIDES,
+        "training.steps=2",
+        "training.compile=on",
+        "--run",
+        "run",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "headwise", *words], env=clean_environment(), capture_output=True
+    )
     assert done.returncode == 0, done.stderr
     assert modules_that_ran(hostile) == []

@@ -48,6 +48,9 @@ print("done")
 
 def test_what_is_refused_is_refused_without_asserts(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-O", "-c", PROGRAM, tmp_path, BUNDLE], env=ENVIRONMENT, capture_output=True, text=True
+        [sys.executable, "-O", "-c", PROGRAM, tmp_path, BUNDLE],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
     )
     assert (done.stdout, done.stderr) == ("done\n", "")

@@ -12,7 +12,12 @@ from headwise.attention.choices import AttentionSettings, Full, Fused, Linformer
 from headwise.errors import UsageError
 from headwise.explorer.attention_plots import draw_attention_comparison
 from headwise.tasks import attention_comparison
-from headwise.tasks.attention_comparison import compare_attention, known_kernels, suited, will_not_fit
+from headwise.tasks.attention_comparison import (
+    compare_attention,
+    known_kernels,
+    suited,
+    will_not_fit,
+)
 from headwise.tasks.attention_points import (
     Conditions,
     Point,
@@ -32,7 +37,12 @@ def fake(name: str, settings: AttentionSettings, length: int, conditions: Condit
     """full: quadratic; fused: linear."""
     cost = length ** (2 if name == "full" else 1)
     return Point(
-        name, length, forward_seconds=1e-9 * cost, both_seconds=3e-9 * cost, memory_mib=1e-6 * cost, distance=0.5
+        name,
+        length,
+        forward_seconds=1e-9 * cost,
+        both_seconds=3e-9 * cost,
+        memory_mib=1e-6 * cost,
+        distance=0.5,
     )
 
 
@@ -46,7 +56,9 @@ def test_a_kernel_is_suited_to_the_length_it_is_measured_at() -> None:
 
 def test_slopes_are_exponents(tmp_path: Path) -> None:
     lengths = (1024, 4096, 8192, 16384)
-    result = compare_attention(KERNELS, lengths=lengths, conditions=CONDITIONS, directory=tmp_path, measure=fake)
+    result = compare_attention(
+        KERNELS, lengths=lengths, conditions=CONDITIONS, directory=tmp_path, measure=fake
+    )
     assert result.slope("full", "both_seconds") == pytest.approx(2.0)
     assert result.slope("fused", "memory_mib") == pytest.approx(1.0)
     assert fit_slope([(3, 5)]) is None
@@ -60,7 +72,9 @@ def test_short_lengths_have_slopes_too(tmp_path: Path) -> None:
         [((512, 1024, 2048, 4096), 1024), ((16, 32), 16), ((512, 4096, 8192), 4096), ((64,), 64)]
     ):
         place = tmp_path / str(number)
-        result = compare_attention(KERNELS, lengths=lengths, conditions=CONDITIONS, directory=place, measure=fake)
+        result = compare_attention(
+            KERNELS, lengths=lengths, conditions=CONDITIONS, directory=place, measure=fake
+        )
         assert result.slope_from == first
         slope = result.slope("full", "both_seconds")
         assert slope == (None if len(lengths) == 1 else pytest.approx(2.0))
@@ -71,8 +85,12 @@ def test_short_lengths_have_slopes_too(tmp_path: Path) -> None:
 def test_reformer_is_compared_with_what_it_approximates(*, is_causal: bool) -> None:
     conditions = replace(CONDITIONS, causal=is_causal)
     # Two buckets and 48 rounds: any two tokens meet in one of them, but for those that look straight away from each other.
-    everyone = measure_point("reformer", Reformer(num_buckets=2, num_rounds=48, bucket_size=64), 61, conditions)
-    few = measure_point("reformer", Reformer(num_buckets=16, num_rounds=1, bucket_size=4), 61, conditions)
+    everyone = measure_point(
+        "reformer", Reformer(num_buckets=2, num_rounds=48, bucket_size=64), 61, conditions
+    )
+    few = measure_point(
+        "reformer", Reformer(num_buckets=16, num_rounds=1, bucket_size=4), 61, conditions
+    )
     assert everyone.distance is not None
     assert few.distance is not None
     assert everyone.distance < 0.15
@@ -87,13 +105,20 @@ def test_exact_attention_among_queries_leaves_oneself_out() -> None:
     torch.testing.assert_close(out[0, 0, 2], scores.softmax(-1) @ v[0, 0, :2])
 
 
-def test_what_would_not_fit_is_left_out_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_would_not_fit_is_left_out_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(attention_comparison, "available_memory", lambda device: 100 << 20)
     lengths = (2048, 4096, 8192, 16384)
-    result = compare_attention(KERNELS, lengths=lengths, conditions=CONDITIONS, directory=tmp_path, measure=fake)
+    result = compare_attention(
+        KERNELS, lengths=lengths, conditions=CONDITIONS, directory=tmp_path, measure=fake
+    )
     skipped = {(point.kernel, point.length) for point in result.points if point.skipped}
     assert skipped == {("full", 16384)}
-    assert "left out: full, 16,384: would need about 0.3 GiB of memory, 0.1 are free" in as_markdown(result)
+    assert (
+        "left out: full, 16,384: would need about 0.3 GiB of memory, 0.1 are free"
+        in as_markdown(result)
+    )
     assert [path.name for path in draw_attention_comparison(result)] == ["attention.png"]
     slow = [replace(fake("full", Full(), 512, CONDITIONS), both_seconds=9.0)]
     assert "one run would take about 36 s" in str(will_not_fit(1024, slow, CONDITIONS))
@@ -102,7 +127,9 @@ def test_what_would_not_fit_is_left_out_with_the_reason(tmp_path: Path, monkeypa
 def test_a_picture_needs_something_to_show(tmp_path: Path) -> None:
     """The exact kernel alone has a distance of zero, which no logarithm shows; and where all is left out there is nothing."""
     exact: dict[str, AttentionSettings] = {"fused": Fused()}
-    result = compare_attention(exact, lengths=(512,), conditions=CONDITIONS, directory=tmp_path, measure=fake)
+    result = compare_attention(
+        exact, lengths=(512,), conditions=CONDITIONS, directory=tmp_path, measure=fake
+    )
     result = replace(result, points=tuple(replace(point, distance=0.0) for point in result.points))
     assert [path.name for path in draw_attention_comparison(result)] == ["attention.png"]
     nothing = replace(result, points=(Point("fused", 512, skipped="it does not fit"),))
@@ -112,22 +139,34 @@ def test_a_picture_needs_something_to_show(tmp_path: Path) -> None:
 def test_a_second_call_goes_on(tmp_path: Path) -> None:
     asked: list[tuple[str, int]] = []
 
-    def counting(name: str, settings: AttentionSettings, length: int, conditions: Conditions) -> Point:
+    def counting(
+        name: str, settings: AttentionSettings, length: int, conditions: Conditions
+    ) -> Point:
         asked.append((name, length))
         return fake(name, settings, length, conditions)
 
     for lengths in ((8, 16), (8, 16, 32)):
-        compare_attention(KERNELS, lengths=lengths, conditions=CONDITIONS, directory=tmp_path, measure=counting)
+        compare_attention(
+            KERNELS, lengths=lengths, conditions=CONDITIONS, directory=tmp_path, measure=counting
+        )
     assert len(asked) == len(set(asked)) == 6
     with pytest.raises(UsageError, match=r"other conditions \(heads: 2 → 4\)"):
-        compare_attention(KERNELS, lengths=(8,), conditions=replace(CONDITIONS, heads=4), directory=tmp_path)
+        compare_attention(
+            KERNELS, lengths=(8,), conditions=replace(CONDITIONS, heads=4), directory=tmp_path
+        )
     for wrong in ((0,), (8, 99_999_999_999)):
-        with pytest.raises(UsageError, match="are not usable; give whole numbers from 1 to 16,777,216"):
-            compare_attention(KERNELS, lengths=wrong, conditions=CONDITIONS, directory=tmp_path / "new")
+        with pytest.raises(
+            UsageError, match="are not usable; give whole numbers from 1 to 16,777,216"
+        ):
+            compare_attention(
+                KERNELS, lengths=wrong, conditions=CONDITIONS, directory=tmp_path / "new"
+            )
 
 
 def test_one_failure_does_not_take_the_others_along(tmp_path: Path) -> None:
-    def failing(name: str, settings: AttentionSettings, length: int, conditions: Conditions) -> Point:
+    def failing(
+        name: str, settings: AttentionSettings, length: int, conditions: Conditions
+    ) -> Point:
         if name == "full":
             raise torch.OutOfMemoryError
         if conditions.compiled:
@@ -135,7 +174,9 @@ def test_one_failure_does_not_take_the_others_along(tmp_path: Path) -> None:
         return fake(name, settings, length, conditions)
 
     compiled = replace(CONDITIONS, compiled=True)
-    result = compare_attention(KERNELS, lengths=(8,), conditions=compiled, directory=tmp_path, measure=failing)
+    result = compare_attention(
+        KERNELS, lengths=(8,), conditions=compiled, directory=tmp_path, measure=failing
+    )
     full, fused = result.points
     assert full.skipped == "ran out of memory"
     assert fused.remark == "not compiled: cannot be traced"
@@ -144,7 +185,9 @@ def test_one_failure_does_not_take_the_others_along(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", known_kernels())
 @pytest.mark.parametrize("causal", [False, True])
-def test_every_kernel_is_measured(name: str, causal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_kernel_is_measured(
+    name: str, causal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("headwise.tasks.attention_points.SECONDS_PER_CASE", 0.0)
     conditions = replace(CONDITIONS, causal=causal)
     result: AttentionComparison = compare_attention(
@@ -167,14 +210,18 @@ def test_the_distance_of_a_small_error_is_that_error() -> None:
     exact = measure_point("fused", Fused(), 13, CONDITIONS)
     assert exact.distance == pytest.approx(0, abs=1e-6)
     weights = torch.softmax(q @ k.transpose(-1, -2) / 8**0.5, -1)
-    assert distance_from_exact(1.25 * (weights @ v), q, k, v, is_causal=False) == pytest.approx(0.25, abs=1e-5)
+    assert distance_from_exact(1.25 * (weights @ v), q, k, v, is_causal=False) == pytest.approx(
+        0.25, abs=1e-5
+    )
 
 
 def test_what_is_asked_for() -> None:
     conditions = choose_conditions(
         device="cpu", precision="auto", compiling="auto", heads=3, head_dim=5, batch=2, causal=True
     )
-    assert conditions == Conditions("cpu", "fp32", heads=3, head_dim=5, batch=2, causal=True, compiled=False)
+    assert conditions == Conditions(
+        "cpu", "fp32", heads=3, head_dim=5, batch=2, causal=True, compiled=False
+    )
     assert list(choose_kernels("fused,full")) == ["fused", "full"]
     with pytest.raises(UsageError, match="no attention kernel 'fussed'; did you mean 'fused'"):
         choose_kernels("fussed")
@@ -185,12 +232,16 @@ def test_the_first_length_is_foretold_too(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(attention_comparison, "available_memory", lambda device: 1 << 30)
     asked: list[tuple[str, int]] = []
 
-    def counting(name: str, settings: AttentionSettings, length: int, conditions: Conditions) -> Point:
+    def counting(
+        name: str, settings: AttentionSettings, length: int, conditions: Conditions
+    ) -> Point:
         asked.append((name, length))
         return fake(name, settings, length, conditions)
 
     lengths = (65536, 131072)
-    result = compare_attention(KERNELS, lengths=lengths, conditions=CONDITIONS, directory=tmp_path, measure=counting)
+    result = compare_attention(
+        KERNELS, lengths=lengths, conditions=CONDITIONS, directory=tmp_path, measure=counting
+    )
     assert asked == [
         *(("full", length) for length in (1024, 4096, 16384)),
         *(("fused", length) for length in (1024, 4096, 16384, 65536, 131072)),
@@ -199,11 +250,15 @@ def test_the_first_length_is_foretold_too(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_what_was_left_out_is_tried_again(tmp_path: Path) -> None:
-    def failing(name: str, settings: AttentionSettings, length: int, conditions: Conditions) -> Point:
+    def failing(
+        name: str, settings: AttentionSettings, length: int, conditions: Conditions
+    ) -> Point:
         raise torch.OutOfMemoryError
 
     for measure, skipped in ((failing, [True, True]), (fake, [False, False])):
-        result = compare_attention(KERNELS, lengths=(8,), conditions=CONDITIONS, directory=tmp_path, measure=measure)
+        result = compare_attention(
+            KERNELS, lengths=(8,), conditions=CONDITIONS, directory=tmp_path, measure=measure
+        )
         assert [bool(point.skipped) for point in result.points] == skipped
 
 
@@ -213,7 +268,9 @@ def test_a_place_that_cannot_be_used_is_known_before_anything_is_measured(tmp_pa
 
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(FileExistsError):
-        compare_attention(KERNELS, lengths=(8,), conditions=CONDITIONS, directory=tmp_path / "file", measure=never)
+        compare_attention(
+            KERNELS, lengths=(8,), conditions=CONDITIONS, directory=tmp_path / "file", measure=never
+        )
     damaged = [
         json.dumps({"conditions": {}, "points": [{"kernel": "full", "length": 8, **wrong}]})
         for wrong in (
@@ -233,5 +290,9 @@ def test_a_place_that_cannot_be_used_is_known_before_anything_is_measured(tmp_pa
         *damaged,
     ):
         (tmp_path / "attention.json").write_text(text, encoding="utf-8")
-        with pytest.raises(UsageError, match="is damaged, or not a table that `headwise compare attention` wrote"):
-            compare_attention(KERNELS, lengths=(8,), conditions=CONDITIONS, directory=tmp_path, measure=never)
+        with pytest.raises(
+            UsageError, match="is damaged, or not a table that `headwise compare attention` wrote"
+        ):
+            compare_attention(
+                KERNELS, lengths=(8,), conditions=CONDITIONS, directory=tmp_path, measure=never
+            )

@@ -22,7 +22,9 @@ from headwise.weights import read_tensors
 from tests.models.test_elmo import SETTINGS
 from tests.tasks.test_labelling import TRAINING, review_recipe, tag_recipe
 
-MODEL = SETTINGS.model_dump(mode="json", exclude={"start_from"}) | {"dropout": {"residual": 0.0, "embedding": 0.0}}
+MODEL = SETTINGS.model_dump(mode="json", exclude={"start_from"}) | {
+    "dropout": {"residual": 0.0, "embedding": 0.0}
+}
 LINES = ["one two three four five six", "six five four three two one", "a word seen never before"]
 TEXT = {"kind": "words", "size": 15}
 
@@ -30,7 +32,12 @@ TEXT = {"kind": "words", "size": 15}
 def _recipe(folder: Path, *changes: str) -> Any:
     (folder / "text.txt").write_text("\n".join(LINES * 5) + "\n", encoding="utf-8")
     path = str(folder / "text.txt")
-    training = TRAINING | {"keep": {"best": "loss"}, "steps": 60, "batch_tokens": 128, "validate_every": 30}
+    training = TRAINING | {
+        "keep": {"best": "loss"},
+        "steps": 60,
+        "batch_tokens": 128,
+        "validate_every": 30,
+    }
     recipe = {
         "task": "bidirectional_language",
         "data": {"language": "en", "train": path, "valid": path, "row_tokens": 16},
@@ -51,7 +58,12 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     both = found["valid_forward_perplexity"] * found["valid_backward_perplexity"]
     assert found["valid_perplexity"] == pytest.approx(math.sqrt(both), rel=1e-4)
     sizes = check_run(_recipe(folder), directory=folder).results
-    assert (sizes["lines"], sizes["tokens"], sizes["words"], sizes["vocabulary"]) == (15, 85, 11, 15)
+    assert (sizes["lines"], sizes["tokens"], sizes["words"], sizes["vocabulary"]) == (
+        15,
+        85,
+        11,
+        15,
+    )
     assert {"parameters", "expected_seconds", "expected_memory_mib"} <= set(sizes)
     return folder / "run"
 
@@ -63,8 +75,14 @@ def test_lines_are_closed_and_asked_for_from_both_sides() -> None:
     whole, lengths = close_lines(batch)
     assert whole.tolist() == [[1, 4, 9, 5, 2], [1, 6, 2, 0, 0]]
     assert lengths.tolist() == [5, 3]
-    model = build_bidirectional(SETTINGS, vocabulary_size=7, generator=torch_generator("both")).double().eval()
-    letters = torch.tensor([(0,) * len(BEGIN_WORD), BEGIN_WORD, END_WORD, *map(letters_of, "abcdefg")])
+    model = (
+        build_bidirectional(SETTINGS, vocabulary_size=7, generator=torch_generator("both"))
+        .double()
+        .eval()
+    )
+    letters = torch.tensor(
+        [(0,) * len(BEGIN_WORD), BEGIN_WORD, END_WORD, *map(letters_of, "abcdefg")]
+    )
     onward, backward = BidirectionalTask(model, letters, 0.0).directions(batch)
     sums = [0.0, 0.0]
     for line in ([1, 4, 9, 5, 2], [1, 6, 2]):
@@ -85,14 +103,21 @@ def test_resumed_is_the_same_to_the_last_bit(pretrained: Path, tmp_path: Path) -
             for file in checkpoint.iterdir():
                 file.unlink()
     train(_recipe(tmp_path), run=tmp_path / "cut", resume=True)
-    whole, cut = (read_tensors(run / "model" / "weights.safetensors") for run in (pretrained, tmp_path / "cut"))
+    whole, cut = (
+        read_tensors(run / "model" / "weights.safetensors")
+        for run in (pretrained, tmp_path / "cut")
+    )
     assert all(torch.equal(whole[name], cut[name]) for name in whole)
 
 
 def test_a_classifier_and_a_tagger_start_from_it(pretrained: Path, tmp_path: Path) -> None:
     before = read_tensors(pretrained / "model" / "weights.safetensors")
     changes = [f"model={{{', '.join(f'{key}: {_plain(value)}' for key, value in MODEL.items())}}}"]
-    changes += [f"model.start_from={pretrained}", "training.freeze=[encoder.reader.*]", "text.size=15"]
+    changes += [
+        f"model.start_from={pretrained}",
+        "training.freeze=[encoder.reader.*]",
+        "text.size=15",
+    ]
     for number, make in enumerate((review_recipe, tag_recipe)):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -101,7 +126,9 @@ def test_a_classifier_and_a_tagger_start_from_it(pretrained: Path, tmp_path: Pat
         frozen = [name for name in after if name.startswith("encoder.reader.")]
         assert len(frozen) > 20
         assert all(torch.equal(before[name], after[name]) for name in frozen)
-        assert not torch.equal(after["encoder.mixture.layer_scores"], before["encoder.mixture.layer_scores"])
+        assert not torch.equal(
+            after["encoder.mixture.layer_scores"], before["encoder.mixture.layer_scores"]
+        )
         assert result["valid"]["accuracy"] > 0.7
         answer = Labeller.load(folder / "run")(["a word never seen"])[0]
         assert len(answer.labels) == (1 if number == 0 else 4)
@@ -131,6 +158,9 @@ def test_what_cannot_be_learnt_from(pretrained: Path, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="validation measures loss, perplexity"):
         _recipe(tmp_path, "training.keep.best=accuracy")
     with pytest.raises(CheckpointError, match="another encoder"):
-        train(_recipe(tmp_path, f"model.start_from={pretrained}", "model.hidden=13"), run=tmp_path / "run")
+        train(
+            _recipe(tmp_path, f"model.start_from={pretrained}", "model.hidden=13"),
+            run=tmp_path / "run",
+        )
     with pytest.raises(SettingsError, match="reads whole words"):
         review_recipe(tmp_path, "model={kind: elmo}", "text={kind: characters}")

@@ -30,7 +30,9 @@ STRANGERS = [
 ]
 
 
-@pytest.mark.parametrize(("language", "text"), [(code, text) for code, found in SENTENCES.items() for text in found])
+@pytest.mark.parametrize(
+    ("language", "text"), [(code, text) for code, found in SENTENCES.items() for text in found]
+)
 def test_other_subjects_are_recognised(language: str, text: str) -> None:
     best = built_in_detector().detect(text)[0]
     assert best.language == language

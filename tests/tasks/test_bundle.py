@@ -29,12 +29,18 @@ def _copy(tiny_run: Path, tmp_path: Path) -> Path:
 def test_a_bundle_reads_back_equal(tiny_run: Path, tmp_path: Path) -> None:
     first = load_bundle(tiny_run / "model")
     save_bundle(
-        tmp_path / "again", recipe=first.recipe, tokenizers=first.tokenizers, model=first.model, results=first.results
+        tmp_path / "again",
+        recipe=first.recipe,
+        tokenizers=first.tokenizers,
+        model=first.model,
+        results=first.results,
     )
     second = load_bundle(tmp_path / "again")
     assert second.recipe == first.recipe
     assert second.results == first.results
-    assert second.tokenizers.source.encode("The cat sleeps.") == first.tokenizers.source.encode("The cat sleeps.")
+    assert second.tokenizers.source.encode("The cat sleeps.") == first.tokenizers.source.encode(
+        "The cat sleeps."
+    )
     for (name, left), (other, right) in zip(
         weights_of(first.model).items(), weights_of(second.model).items(), strict=True
     ):
@@ -42,7 +48,8 @@ def test_a_bundle_reads_back_equal(tiny_run: Path, tmp_path: Path) -> None:
         assert torch.equal(left, right)
     assert not second.model.training
     manifests = [
-        json.loads((path / MANIFEST).read_text(encoding="utf-8")) for path in (first.directory, second.directory)
+        json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        for path in (first.directory, second.directory)
     ]
     assert manifests[0] == manifests[1], "the same bundle has the same bytes"
 
@@ -52,7 +59,11 @@ def test_a_run_directory_leads_to_its_bundle(tiny_run: Path) -> None:
 
 
 def test_every_file_may_be_read_by_whoever_may_read_the_others(tiny_run: Path) -> None:
-    modes = {stat.S_IMODE(path.stat().st_mode) for path in (tiny_run / "model").rglob("*") if path.is_file()}
+    modes = {
+        stat.S_IMODE(path.stat().st_mode)
+        for path in (tiny_run / "model").rglob("*")
+        if path.is_file()
+    }
     assert len(modes) == 1
 
 
@@ -71,7 +82,9 @@ def test_one_flipped_bit_in_any_file_is_noticed(copy: Path) -> None:
         content = bytearray(path.read_bytes())
         content[len(content) // 2] ^= 1
         path.write_bytes(content)
-        with pytest.raises(CheckpointError, match=r"is damaged .its SHA-256 is not the one written") as caught:
+        with pytest.raises(
+            CheckpointError, match=r"is damaged .its SHA-256 is not the one written"
+        ) as caught:
             load_bundle(copy)
         assert caught.value.file == path
         content[len(content) // 2] ^= 1
@@ -119,7 +132,8 @@ def test_weights_that_are_not_finite_are_refused_by_every_command(
 
 def test_what_is_no_model_says_where_one_is(tmp_path: Path) -> None:
     with pytest.raises(
-        CheckpointError, match=r"is not a model: a bundle has a MANIFEST.json; give e.g. runs/demo/model"
+        CheckpointError,
+        match=r"is not a model: a bundle has a MANIFEST.json; give e.g. runs/demo/model",
     ):
         load_bundle(tmp_path)
 
@@ -139,7 +153,8 @@ def test_the_advice_makes_a_model_of_the_kind_that_is_asked_for(tmp_path: Path) 
             ) as caught:
                 load(tmp_path)
             assert (
-                f"请给出例如 runs/{recipe}（`headwise train {recipe} --run runs/{recipe}` 会生成）" in caught.value.zh
+                f"请给出例如 runs/{recipe}（`headwise train {recipe} --run runs/{recipe}` 会生成）"
+                in caught.value.zh
             )
 
 
@@ -154,7 +169,9 @@ def change_manifest(bundle: Path, change: str, value: object = None) -> None:
 
 def test_a_file_that_is_not_listed_is_not_trusted(copy: Path) -> None:
     change_manifest(copy, "weights.safetensors")
-    with pytest.raises(CheckpointError, match=r"weights\.safetensors: is not listed in the manifest"):
+    with pytest.raises(
+        CheckpointError, match=r"weights\.safetensors: is not listed in the manifest"
+    ):
         load_bundle(copy)
     (copy / "weights.safetensors").unlink()
     with pytest.raises(CheckpointError, match=r"does not list weights\.safetensors"):
@@ -191,6 +208,7 @@ def test_a_tokenizer_of_another_kind_than_the_recipes(copy: Path) -> None:
     TokenizerPair(characters, characters, shared=True).save(copy / "tokenizer")
     write_manifest(copy, kind=KIND)
     with pytest.raises(
-        CheckpointError, match="does not hold a tokenizer of kind 'sentencepiece', which the recipe asks for"
+        CheckpointError,
+        match="does not hold a tokenizer of kind 'sentencepiece', which the recipe asks for",
     ):
         load_bundle(copy)

@@ -13,9 +13,12 @@ def test_a_task_of_another_version(tiny_run: Path, tmp_path: Path) -> None:
     bundle = Path(shutil.copytree(tiny_run / "model", tmp_path / "model"))
     assert summarize_bundle(bundle) == "en → de"
     recipe = (bundle / "recipe.yaml").read_text(encoding="utf-8")
-    (bundle / "recipe.yaml").write_text(recipe.replace("task: translation", "task: telepathy"), encoding="utf-8")
+    (bundle / "recipe.yaml").write_text(
+        recipe.replace("task: translation", "task: telepathy"), encoding="utf-8"
+    )
     write_manifest(bundle, kind=KIND)
     with pytest.raises(
-        CheckpointError, match=r"has task 'telepathy'; this version knows translation, .*: update headwise"
+        CheckpointError,
+        match=r"has task 'telepathy'; this version knows translation, .*: update headwise",
     ):
         summarize_bundle(bundle)

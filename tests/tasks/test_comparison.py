@@ -45,7 +45,12 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def words(corpus: Path) -> list[str]:
-    return ["pocket", *OVERRIDES, "training.steps=4", f"data.train={GOOD},{GOOD[:-4]}301}},{corpus}"]
+    return [
+        "pocket",
+        *OVERRIDES,
+        "training.steps=4",
+        f"data.train={GOOD},{GOOD[:-4]}301}},{corpus}",
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +94,10 @@ def test_what_fails_does_not_stop_the_others(
 
 
 def test_a_finished_run_is_not_repeated(
-    watched: tuple[ComparisonResult, Watcher], directory: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
+    watched: tuple[ComparisonResult, Watcher],
+    directory: Path,
+    words: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     started = []
 
@@ -111,7 +119,11 @@ def test_what_another_process_trains_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A killed comparison leaves a run that trains on. It is let finish, and one that was only stopped is taken over."""
-    norms, events, started = words[:-1] + [f"data.train={GOOD}", "model.norm.kind=layer,rms"], Watcher(), []
+    norms, events, started = (
+        words[:-1] + [f"data.train={GOOD}", "model.norm.kind=layer,rms"],
+        Watcher(),
+        [],
+    )
     runs = plan_comparison(norms, directory=tmp_path)
     for run in runs:
         run.directory.mkdir(parents=True)
@@ -141,7 +153,9 @@ def test_what_another_process_trains_is_waited_for(
             release_lock(locks[runs[1].label])
         elif beaten and beaten[0].poll() is not None:
             ended.append(len(rounds))
-            if len(ended) > 2:  # it was seen to end while the lock was held, however slow the machine is
+            if (
+                len(ended) > 2
+            ):  # it was seen to end while the lock was held, however slow the machine is
                 release_lock(locks.pop("late", None))
         time_sleep(0.05)
 
@@ -152,7 +166,9 @@ def test_what_another_process_trains_is_waited_for(
     result = compare(norms, directory=tmp_path, events=events)
     assert not result.failed
     assert started == [runs[1].label, runs[1].label]
-    assert [note for note in events.notes if "another process" in note and "waiting for it" in note] == events.notes
+    assert [
+        note for note in events.notes if "another process" in note and "waiting for it" in note
+    ] == events.notes
     assert len(events.notes) == 2
 
 
@@ -160,7 +176,8 @@ def test_another_recipe_is_refused_with_what_differs(
     watched: tuple[ComparisonResult, Watcher], directory: Path, words: list[str]
 ) -> None:
     with pytest.raises(
-        UsageError, match=r"(?s)a comparison with other settings.*model.dim: 16 → 32.*another --directory"
+        UsageError,
+        match=r"(?s)a comparison with other settings.*model.dim: 16 → 32.*another --directory",
     ):
         compare([*words, "model.dim=32"], directory=directory)
 
@@ -188,7 +205,9 @@ def test_a_signal_is_passed_on_and_the_same_command_goes_on(tmp_path: Path) -> N
     assert process.wait(timeout=60) == 143
     assert (tmp_path / "runs" / "layer" / "seed-1" / "LATEST").exists()
     steps = last_step(log)
-    result = compare([*words[:-2], f"training.steps={steps + 8}", words[-1]], directory=tmp_path / "other")
+    result = compare(
+        [*words[:-2], f"training.steps={steps + 8}", words[-1]], directory=tmp_path / "other"
+    )
     assert not result.failed
 
 
@@ -206,7 +225,9 @@ def test_time_per_step_leaves_out_the_first_line() -> None:
 def test_only_a_significant_difference_is_called_one() -> None:
     def verdict(value: float, p_value: float) -> str:
         found = Estimate(value, value - 1, value + 1, p_value)
-        return VariantResult("x", (1,), {"bleu": found}, {}, {"bleu": found}, None, None, None, None, None).verdict()
+        return VariantResult(
+            "x", (1,), {"bleu": found}, {}, {"bleu": found}, None, None, None, None, None
+        ).verdict()
 
     assert verdict(0.4, 0.2) == "no significant difference (p = 0.20)"
     assert verdict(0.9, 0.03) == "better (p = 0.030)"
@@ -219,23 +240,40 @@ def test_notes_are_about_what_was_measured_only() -> None:
     def variant(name: str, *, seeds: tuple[int, ...], **more: Any) -> VariantResult:
         quality = {"bleu": Estimate(30.0, 29.0, 31.0)} if seeds else {}
         return VariantResult(
-            name, seeds, quality, {}, more.pop("differences", {}), None, None, None, None, None, **more
+            name,
+            seeds,
+            quality,
+            {},
+            more.pop("differences", {}),
+            None,
+            None,
+            None,
+            None,
+            None,
+            **more,
         )
 
     def remarks(*variants: VariantResult) -> str:
         return "\n".join(ComparisonResult(Path("x"), variants, "tok:13a", 2, {}, {}).remarks())
 
     lost = [variant(name, seeds=(), failures=("seed 1: no", "seed 2: no")) for name in ("a", "b")]
-    assert remarks(*lost).splitlines() == [f"{name} failed: seed {seed}: no" for name in ("a", "b") for seed in (1, 2)]
+    assert remarks(*lost).splitlines() == [
+        f"{name} failed: seed {seed}: no" for name in ("a", "b") for seed in (1, 2)
+    ]
     one = remarks(variant("a", seeds=(1,)), lost[1])
     assert "Differences" not in one
     assert "tok:13a\nOne seed: intervals" in one
-    both = remarks(variant("a", seeds=(1, 2)), variant("b", seeds=(1, 2), differences={"bleu": Estimate(1, 0, 2, 0.1)}))
+    both = remarks(
+        variant("a", seeds=(1, 2)),
+        variant("b", seeds=(1, 2), differences={"bleu": Estimate(1, 0, 2, 0.1)}),
+    )
     assert "Differences are from 'a'. tok:13a\nIntervals cover the test set and 2 seeds" in both
     assert "2 runs shared the machine" in both
 
 
-def test_the_reason_is_that_of_this_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reason_is_that_of_this_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The log is written on: what an earlier attempt complained of is not why this one ended."""
     words = ["pocket", *OVERRIDES, "model.norm.kind=layer,rms"]
     for run in plan_comparison(words, directory=tmp_path):
@@ -257,7 +295,8 @@ def test_the_reason_is_that_of_this_attempt(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("number", "shown"), [(-0.04, "+0.0"), (-0.0, "+0.0"), (0.04, "+0.0"), (-0.06, "-0.1"), (1.25, "+1.2")]
+    ("number", "shown"),
+    [(-0.04, "+0.0"), (-0.0, "+0.0"), (0.04, "+0.0"), (-0.06, "-0.1"), (1.25, "+1.2")],
 )
 def test_a_difference_of_nothing_has_no_minus(number: float, shown: str) -> None:
     assert comparison_table._signed(number) == shown

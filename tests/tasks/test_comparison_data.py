@@ -23,7 +23,9 @@ NORMS = ("model.norm.kind=layer,rms",)
 
 def plan(directory: Path, *words: str, seeds: tuple[int, ...] = ()) -> list[Run]:
     letters = "text={kind: characters}"  # learnt in no time
-    return plan_comparison(["pocket", *OVERRIDES, letters, *words], seeds=seeds, directory=directory)
+    return plan_comparison(
+        ["pocket", *OVERRIDES, letters, *words], seeds=seeds, directory=directory
+    )
 
 
 def test_files_that_are_missing_are_said_once_and_nothing_begins(tmp_path: Path) -> None:
@@ -35,20 +37,29 @@ def test_files_that_are_missing_are_said_once_and_nothing_begins(tmp_path: Path)
 
 
 def test_what_is_wrong_with_one_variant_names_it(tmp_path: Path) -> None:
-    words = f"data.train={{kind: pocket, split: train, count: 300}},{tmp_path}/first,{tmp_path}/second"
+    words = (
+        f"data.train={{kind: pocket, split: train, count: 300}},{tmp_path}/first,{tmp_path}/second"
+    )
     with pytest.raises(DataError) as found:
         prepare_runs(plan(tmp_path, words), directory=tmp_path, events=Watcher())
     lines = str(found.value).splitlines()
     assert len(lines) == 2
     assert all(
-        f"variant data.train={tmp_path}/{name}: " in line for name, line in zip(("first", "second"), lines, strict=True)
+        f"variant data.train={tmp_path}/{name}: " in line
+        for name, line in zip(("first", "second"), lines, strict=True)
     )
     with pytest.raises(UsageError, match=r"^variant training.freeze=nosuch: .*nosuch"):
-        prepare_runs(plan(tmp_path, "training.freeze=[encoder.*],[nosuch]"), directory=tmp_path, events=Watcher())
+        prepare_runs(
+            plan(tmp_path, "training.freeze=[encoder.*],[nosuch]"),
+            directory=tmp_path,
+            events=Watcher(),
+        )
 
 
 def test_text_that_is_too_little_is_refused_before_the_first_run(tmp_path: Path) -> None:
-    runs = plan(tmp_path, "text={kind: sentencepiece, size: 500},{kind: sentencepiece, size: 90000}")
+    runs = plan(
+        tmp_path, "text={kind: sentencepiece, size: 500},{kind: sentencepiece, size: 90000}"
+    )
     with pytest.raises(UsageError, match=r"text\.size is 90,000"):
         prepare_runs(runs, directory=tmp_path, events=Watcher())
     assert not (tmp_path / "runs").exists()

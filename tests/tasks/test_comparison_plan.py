@@ -30,7 +30,12 @@ def test_commas_outside_brackets_separate(word: str, values: list[str]) -> None:
 
 def test_alternatives_become_named_recipes() -> None:
     runs = plan("model.norm.kind=layer,rms", "training.steps=5", seeds=(3, 7))
-    assert [(run.variant, run.seed) for run in runs] == [("layer", 3), ("rms", 3), ("layer", 7), ("rms", 7)]
+    assert [(run.variant, run.seed) for run in runs] == [
+        ("layer", 3),
+        ("rms", 3),
+        ("layer", 7),
+        ("rms", 7),
+    ]
     assert [run.recipe.model.norm.kind for run in runs[:2]] == ["layer", "rms"]
     assert {run.recipe.training.steps for run in runs} == {5}
     assert runs[3].directory == Path("here/runs/rms/seed-7")
@@ -50,7 +55,9 @@ def test_several_alternatives_make_every_combination() -> None:
 
 
 def test_recipes_are_named_after_their_files(tmp_path: Path) -> None:
-    runs = plan_comparison(["pocket", "base", "data.train=x", "data.valid=y", "data.test=z"], directory=tmp_path)
+    runs = plan_comparison(
+        ["pocket", "base", "data.train=x", "data.valid=y", "data.test=z"], directory=tmp_path
+    )
     assert [run.variant for run in runs] == ["pocket", "base"]
 
 
@@ -66,7 +73,10 @@ def test_a_name_becomes_one_directory() -> None:
         (["model.dim=16,32"], "nothing to compare"),
         (["pocket", "model.dim=16"], "one variant only"),
         (["pocket", "pocket"], "would be called 'pocket'"),
-        (["pocket", f"model.dim={','.join(str(2 * n) for n in range(1, 1500))}"], "more than 1000 runs"),
+        (
+            ["pocket", f"model.dim={','.join(str(2 * n) for n in range(1, 1500))}"],
+            "more than 1000 runs",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused(words: list[str], message: str) -> None:
@@ -88,14 +98,19 @@ def test_slips_are_refused() -> None:
 
 def test_a_model_that_cannot_be_is_refused_before_any_is_trained() -> None:
     with pytest.raises(
-        UsageError, match=r"variant linformer: attention\.kind=linformer stands in model\.decoder\.attention"
+        UsageError,
+        match=r"variant linformer: attention\.kind=linformer stands in model\.decoder\.attention",
     ):
-        plan_comparison(["pocket", "model.decoder.attention.kind=fused,linformer"], directory=Path("nowhere"))
+        plan_comparison(
+            ["pocket", "model.decoder.attention.kind=fused,linformer"], directory=Path("nowhere")
+        )
     assert not Path("nowhere").exists()
 
 
 def test_a_tagger_that_cannot_be_is_refused_too() -> None:
-    with pytest.raises(UsageError, match=r"variant continuous: position\.kind=continuous marks queries"):
+    with pytest.raises(
+        UsageError, match=r"variant continuous: position\.kind=continuous marks queries"
+    ):
         plan_comparison(
             [
                 "ud-ewt-tags",

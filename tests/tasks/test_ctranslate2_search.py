@@ -12,10 +12,12 @@ def test_a_search_in_other_words() -> None:
         return translate_search(tiny_recipe(f"decoding={decoding}").decoding)
 
     shared = {"min_decoding_length": 0, "return_end_token": True, "max_input_length": 0}
-    assert search("{kind: greedy, max_length: {factor: 1.5, extra: 3, limit: 60}}") == ForeignSearch(
-        {**shared, "beam_size": 1}, LengthLimit(factor=1.5, extra=3, limit=60), ()
+    assert search(
+        "{kind: greedy, max_length: {factor: 1.5, extra: 3, limit: 60}}"
+    ) == ForeignSearch({**shared, "beam_size": 1}, LengthLimit(factor=1.5, extra=3, limit=60), ())
+    beam = search(
+        "{kind: beam, size: 4, stop: filled, length_penalty: {kind: average, alpha: 0.7}, max_length: 91}"
     )
-    beam = search("{kind: beam, size: 4, stop: filled, length_penalty: {kind: average, alpha: 0.7}, max_length: 91}")
     assert beam == ForeignSearch({**shared, "beam_size": 4, "length_penalty": 0.7}, 91, ())
     patient = search(
         "{kind: beam, size: 4, num_best: 3, length_penalty: {kind: none}, min_length: 2, no_repeat_ngrams: 3, allow_unknown: false}"
@@ -30,7 +32,9 @@ def test_a_search_in_other_words() -> None:
         "no_repeat_ngram_size": 3,
         "disable_unk": True,
     }
-    other = search("{kind: beam, length_penalty: {kind: wu}, coverage_penalty: 0.2, at_limit: end, prefix: Der}")
+    other = search(
+        "{kind: beam, length_penalty: {kind: wu}, coverage_penalty: 0.2, at_limit: end, prefix: Der}"
+    )
     assert [name.split(" ")[0].removeprefix("decoding.") for name in other.left_out] == [
         "prefix",
         "at_limit=end",
@@ -48,9 +52,13 @@ def test_a_search_in_other_words() -> None:
     assert drawn.left_out == ("decoding.seed (other random numbers)",)
 
 
-@pytest.mark.parametrize("limit", ["7", "{factor: 1.7, extra: 2, limit: 19}", "{factor: 0.01, extra: 0}"])
+@pytest.mark.parametrize(
+    "limit", ["7", "{factor: 1.7, extra: 2, limit: 19}", "{factor: 0.01, extra: 0}"]
+)
 def test_the_limit_that_is_written_is_the_limit(limit: str) -> None:
-    search = translate_search(tiny_recipe(f"decoding={{kind: greedy, max_length: {limit}}}").decoding)
+    search = translate_search(
+        tiny_recipe(f"decoding={{kind: greedy, max_length: {limit}}}").decoding
+    )
     written = [eval(search.write_limit("count"), {"count": count}) for count in range(40)]
     assert written == [limit_for(search.max_length, count) for count in range(40)]
     assert max(written) <= search.longest_output

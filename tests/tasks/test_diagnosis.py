@@ -86,18 +86,27 @@ def test_leftovers_and_a_trainer_at_work_are_noted(run: Path) -> None:
     lock = take_lock(run)
     texts = [finding.text for finding in examine_run(run) if finding.state == "note"]
     release_lock(lock)
-    assert texts == ["a trainer is at work here", "left by an interrupted save; removed at the next start"]
+    assert texts == [
+        "a trainer is at work here",
+        "left by an interrupted save; removed at the next start",
+    ]
 
 
 def test_a_model_that_was_moved_aside_is_not_called_unfinished(run: Path) -> None:
     (run / "model").rename(run / "model.replaced")
-    about = [finding for finding in examine_run(run) if Path(finding.topic).name.startswith("model")]
-    assert [(Path(finding.topic).name, finding.state) for finding in about] == [("model.replaced", "damaged")]
+    about = [
+        finding for finding in examine_run(run) if Path(finding.topic).name.startswith("model")
+    ]
+    assert [(Path(finding.topic).name, finding.state) for finding in about] == [
+        ("model.replaced", "damaged")
+    ]
 
 
 def test_what_is_no_run(tmp_path: Path) -> None:
     assert [finding.text for finding in examine_run(tmp_path)] == ["holds no run"]
-    with pytest.raises(CheckpointError, match="does not exist; give a run directory such as runs/demo"):
+    with pytest.raises(
+        CheckpointError, match="does not exist; give a run directory such as runs/demo"
+    ):
         examine_run(tmp_path / "none")
 
 
@@ -107,7 +116,9 @@ def test_when_every_checkpoint_is_damaged_what_is_left_is_said(run: Path) -> Non
     *two, rest = [finding for finding in examine_run(run) if finding.state == "damaged"]
     assert len(two) == 2
     assert not [finding for finding in two if "resuming will use" in finding.text]
-    assert "no checkpoint is whole, resuming is not possible; whole is still best/step-" in rest.text
+    assert (
+        "no checkpoint is whole, resuming is not possible; whole is still best/step-" in rest.text
+    )
     assert f"headwise translate --model {run / 'model'}" in rest.text
     assert f"mv {run} {run}-old" in rest.text
     use_language("zh")
@@ -141,7 +152,9 @@ def test_a_healthy_run_of_every_task(task: str, every_run: dict[str, Path]) -> N
     for place in (run, run / "model"):
         assert {finding.state for finding in examine_run(place)} == {"good"}
     for part in [*run.glob("checkpoints/*"), *run.glob("best/*"), *run.glob("data/*/")]:
-        assert [finding.state for finding in examine_run(part)] == ["good"], "also when it is given by itself"
+        assert [finding.state for finding in examine_run(part)] == ["good"], (
+            "also when it is given by itself"
+        )
     what = examine_run(run / "model")[0].text
     assert what.startswith("a whole bundle, " + {"translation": "en → de"}.get(task, task))
 
@@ -164,12 +177,16 @@ def objects(work: Callable[[], object], caplog: pytest.LogCaptureFixture) -> boo
     return bool(caplog.records)
 
 
-def check_flip(task: str, run: Path, file: Path, bit: int, caplog: pytest.LogCaptureFixture) -> bool:
+def check_flip(
+    task: str, run: Path, file: Path, bit: int, caplog: pytest.LogCaptureFixture
+) -> bool:
     """One flipped bit, looked at by the doctor, by what loads the model and by a resumed training; whether it mattered."""
     flip_bit(file, bit)
     said = is_damaged(run)
     refused = objects(lambda: LOADERS[task](run / "model"), caplog)
-    resumed = refused or objects(lambda: train(recipe_of(task, run.parent), run=run, resume=True), caplog)
+    resumed = refused or objects(
+        lambda: train(recipe_of(task, run.parent), run=run, resume=True), caplog
+    )
     assert said == (refused or resumed), (file, bit, caplog.text)
     return said
 
@@ -179,12 +196,19 @@ def loose_files(run: Path) -> list[Path]:
     return [
         file
         for file in sorted(run.rglob("*"))
-        if file.is_file() and file.stat().st_size and not any((parent / MANIFEST).exists() for parent in file.parents)
+        if file.is_file()
+        and file.stat().st_size
+        and not any((parent / MANIFEST).exists() for parent in file.parents)
     ]
 
 
 def check_flips(
-    task: str, every_run: dict[str, Path], tmp_path: Path, draw: Callable[[Path], list[Path]], num_bits: int, **log: Any
+    task: str,
+    every_run: dict[str, Path],
+    tmp_path: Path,
+    draw: Callable[[Path], list[Path]],
+    num_bits: int,
+    **log: Any,
 ) -> set[str]:
     """Names of the files of which some flipped bit mattered."""
     mattered = set()
@@ -212,7 +236,9 @@ def test_a_flipped_bit_in_a_file_under_no_manifest(
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_flipped_bit_in_any_file_of_a_model(task: str, every_run: dict[str, Path], tmp_path: Path) -> None:
+def test_a_flipped_bit_in_any_file_of_a_model(
+    task: str, every_run: dict[str, Path], tmp_path: Path
+) -> None:
     bundle = Path(shutil.copytree(every_run[task] / "model", tmp_path / "model"))
     files = [file for file in sorted(bundle.rglob("*")) if file.is_file()]
     assert MANIFEST in [file.name for file in files]

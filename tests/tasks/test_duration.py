@@ -11,7 +11,9 @@ from headwise.tasks.translation import RowShape
 from tests.tasks.tiny import tiny_recipe
 
 
-@pytest.mark.parametrize(("fixed", "each", "tried"), [(0.01, 0.001, 31), (0.5, 0.25, 2), (0.01, 0.1, 4)])
+@pytest.mark.parametrize(
+    ("fixed", "each", "tried"), [(0.01, 0.001, 31), (0.5, 0.25, 2), (0.01, 0.1, 4)]
+)
 def test_time_is_drawn_out_along_a_line(fixed: float, each: float, tried: int) -> None:
     now, asked = [0.0], list[int]()
 
@@ -36,7 +38,9 @@ def test_a_row_that_takes_long_is_enough() -> None:
 
 def test_a_model_is_left_as_it_was() -> None:
     recipe = tiny_recipe("training.steps=10", "training.accumulation=3", "training.device=cpu")
-    model = build_model(recipe.model, source_size=11, target_size=11, generator=torch_generator("weights")).eval()
+    model = build_model(
+        recipe.model, source_size=11, target_size=11, generator=torch_generator("weights")
+    ).eval()
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     state = torch.random.get_rng_state()
     seconds = expect_seconds(recipe, model, RowShape(3, 7, 5))
@@ -54,5 +58,7 @@ def test_long_trainings_are_told_where_to_look() -> None:
         "about 70.0 days of training on this machine; `headwise plan base` says why and what helps"
     )
     use_language("zh")
-    assert describe_duration(70 * 86400, "base").startswith("在本机训练约需 70.0 天；`headwise plan base`")
+    assert describe_duration(70 * 86400, "base").startswith(
+        "在本机训练约需 70.0 天；`headwise plan base`"
+    )
     use_language(None)

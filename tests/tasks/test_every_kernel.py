@@ -43,11 +43,17 @@ BOTH = {
 def recipe_of(kind: str) -> list[str]:
     if kind in ENCODER:
         changes = [f"model.encoder.attention={ENCODER[kind]}"]
-        return [*changes, f"model.decoder.cross_attention={ENCODER[kind]}"] if kind == "linformer" else changes
+        return (
+            [*changes, f"model.decoder.cross_attention={ENCODER[kind]}"]
+            if kind == "linformer"
+            else changes
+        )
     return [f"model.{side}.attention={BOTH[kind]}" for side in ("encoder", "decoder")]
 
 
-def whole_prefix(translator: Translator, sources: list[list[int]], prefixes: list[list[int]]) -> Tensor:
+def whole_prefix(
+    translator: Translator, sources: list[list[int]], prefixes: list[list[int]]
+) -> Tensor:
     """log P(next token), the prefix read afresh."""
     pairs = [([*source, EOS], prefix) for source, prefix in zip(sources, prefixes, strict=True)]
     with torch.no_grad():
@@ -57,18 +63,25 @@ def whole_prefix(translator: Translator, sources: list[list[int]], prefixes: lis
 @pytest.mark.parametrize("kind", [*ENCODER, *BOTH])
 def test_it_trains_loads_and_translates(kind: str, tmp_path: Path) -> None:
     train_tiny(tmp_path / "run", [*QUICK, *recipe_of(kind)])
-    lines = map(json.loads, (tmp_path / "run" / "log.jsonl").read_text(encoding="utf-8").splitlines())
+    lines = map(
+        json.loads, (tmp_path / "run" / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    )
     losses = [line["loss"] for line in lines if line["kind"] == "train"]
     assert len(losses) == STEPS
     assert all(loss is not None and math.isfinite(loss) for loss in losses)
     assert losses[-1] < 0.97 * losses[0], losses
     translator = Translator.load(tmp_path / "run", device="cpu", precision="fp32")
-    stepper, ids = translator.stepper(attending=False), [translator.tokenizers.source.encode(text) for text in TEXTS]
+    stepper, ids = (
+        translator.stepper(attending=False),
+        [translator.tokenizers.source.encode(text) for text in TEXTS],
+    )
     state, prefixes = stepper.start(ids, width=1, max_length=6), [[1] for _ in TEXTS]
     for _ in range(6):
         given, state = stepper.step(state, torch.tensor([prefix[-1] for prefix in prefixes]))
         assert given.isfinite().all()
-        torch.testing.assert_close(given, whole_prefix(translator, ids, prefixes), atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(
+            given, whole_prefix(translator, ids, prefixes), atol=1e-4, rtol=1e-4
+        )
         for prefix, token in zip(prefixes, given.argmax(-1).tolist(), strict=True):
             prefix.append(token)
     together = [one.text for one in translator(TEXTS)]

@@ -30,7 +30,9 @@ def read(content: bytes, place: str, path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("place", ["file", "gz", "xz", "standard input"])
-def test_all_lines_come_as_they_are(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_lines_come_as_they_are(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert read(CONTENT, place, tmp_path, monkeypatch) == LINES
     assert read(b"", place, tmp_path, monkeypatch) == []
 

@@ -10,7 +10,12 @@ from headwise.tasks import line_translation
 from headwise.tasks.input_warning import InputCheck, find_strange_ids
 from headwise.tasks.line_translation import Line, translate_lines
 from headwise.tasks.translator import Translator
-from headwise.text.choices import CharacterSettings, SentencePieceSettings, WordSettings, learn_tokenizer
+from headwise.text.choices import (
+    CharacterSettings,
+    SentencePieceSettings,
+    WordSettings,
+    learn_tokenizer,
+)
 from headwise.text.known_words import FILE
 from headwise.text.pair import TokenizerPair
 
@@ -25,11 +30,18 @@ def codes(translator: Translator, texts: list[str]) -> list[str | None]:
     return [one.warning and one.warning.code for one in translator(texts)]
 
 
-def test_a_new_model_has_the_words_of_its_training_text(translator: Translator, tiny_run: Path) -> None:
+def test_a_new_model_has_the_words_of_its_training_text(
+    translator: Translator, tiny_run: Path
+) -> None:
     assert (tiny_run / "model" / "tokenizer" / FILE).is_file()
     assert codes(translator, ENGLISH) == [None] * len(ENGLISH)
     assert codes(translator, GERMAN) == ["target_language"] * len(GERMAN)
-    assert codes(translator, [MADE_UP, CHINESE, "", "12 : 4 = 3"]) == ["unknown_words", "unknown_words", None, None]
+    assert codes(translator, [MADE_UP, CHINESE, "", "12 : 4 = 3"]) == [
+        "unknown_words",
+        "unknown_words",
+        None,
+        None,
+    ]
     assert translator([CHINESE])[0].as_dict()["warning"] == "unknown_words"
     assert "warning" not in translator(ENGLISH[:1])[0].as_dict()
 
@@ -58,26 +70,72 @@ def test_an_old_model_knows_languages() -> None:
             "other_language",
             "this looks like de, but the model reads en",
         ),
-        ("zh", "en", "The dog sleeps in the garden today.", "target_language", "this looks like en, but the model"),
-        ("zh-Hans", "en_GB", "The dog sleeps in the garden today.", "target_language", "this looks like en_GB, but"),
-        ("zh", "en", "Un homme regarde dans la rue.", "other_language", "this does not look like zh, the language"),
-        ("zh", "en", "今日はとても寒いです。", "other_language", "this looks like ja, but the model reads zh"),
-        ("en", "de", "今天天气很好。", "other_language", "this looks like zh, but the model reads en"),
-        ("en", "de", "Un homme avec un chapeau rouge regarde dans la rue.", "other_language", "does not look like en"),
+        (
+            "zh",
+            "en",
+            "The dog sleeps in the garden today.",
+            "target_language",
+            "this looks like en, but the model",
+        ),
+        (
+            "zh-Hans",
+            "en_GB",
+            "The dog sleeps in the garden today.",
+            "target_language",
+            "this looks like en_GB, but",
+        ),
+        (
+            "zh",
+            "en",
+            "Un homme regarde dans la rue.",
+            "other_language",
+            "this does not look like zh, the language",
+        ),
+        (
+            "zh",
+            "en",
+            "今日はとても寒いです。",
+            "other_language",
+            "this looks like ja, but the model reads zh",
+        ),
+        (
+            "en",
+            "de",
+            "今天天气很好。",
+            "other_language",
+            "this looks like zh, but the model reads en",
+        ),
+        (
+            "en",
+            "de",
+            "Un homme avec un chapeau rouge regarde dans la rue.",
+            "other_language",
+            "does not look like en",
+        ),
         ("en", "de", "xqzzt brlfg wumpf dkjfh.", "other_language", "this does not look like en"),
         ("en", "de", "Nobody has told me about the new law.", None, ""),
         ("en", "de", "12 : 4 = 3", None, ""),
         ("zh", "en", "新增的传给 html.parser.HTMLParser 的 convert_charrefs 参数", None, ""),
         ("ja", "en", "東京都", None, ""),
-        ("fr", "en", "Un homme regarde dans la rue.", None, ""),  # the detector has no samples of French: it cannot say
+        (
+            "fr",
+            "en",
+            "Un homme regarde dans la rue.",
+            None,
+            "",
+        ),  # the detector has no samples of French: it cannot say
         ("my-dialect", "en", "The dog sleeps.", None, ""),
     ],
 )
 def test_without_counts_of_words_the_built_in_detector_judges(
     source: str, target: str, text: str, code: str | None, words: str
 ) -> None:
-    tokenizer = learn_tokenizer(CharacterSettings(), [text])  # no character is outside the vocabulary
-    check = InputCheck(TokenizerPair(tokenizer, tokenizer, shared=True), source=source, target=target)
+    tokenizer = learn_tokenizer(
+        CharacterSettings(), [text]
+    )  # no character is outside the vocabulary
+    check = InputCheck(
+        TokenizerPair(tokenizer, tokenizer, shared=True), source=source, target=target
+    )
     found = check(text, tokenizer.encode(text))
     assert (found and found.code) == code
     assert words in (found.en if found else "")

@@ -17,7 +17,9 @@ def test_a_large_model_is_described_without_its_memory() -> None:
 
 
 def test_what_cannot_be_described(tiny_run: Path) -> None:
-    with pytest.raises(UsageError, match=r"is a trained model, its parts cannot be changed .model.dim=8."):
+    with pytest.raises(
+        UsageError, match=r"is a trained model, its parts cannot be changed .model.dim=8."
+    ):
         describe_model(tiny_run, ["model.dim=8"])
     with pytest.raises(SettingsError, match="there is no recipe 'poket'; did you mean 'pocket'"):
         describe_model("poket")

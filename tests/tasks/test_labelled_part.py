@@ -21,7 +21,9 @@ def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
     assert read_label_statistics(tmp_path / "labels", "test").rows.tolist() == [[1, 2], [1, 1]]
 
 
-@pytest.mark.parametrize("text", ["no json", '{"found": ["a"]}', '["a"]', '{"found": ["a"], "given": ["a", "b"]}'])
+@pytest.mark.parametrize(
+    "text", ["no json", '{"found": ["a"]}', '["a"]', '{"found": ["a"], "given": ["a", "b"]}']
+)
 def test_a_damaged_file_of_labels(tmp_path: Path, text: str) -> None:
     (tmp_path / "test.jsonl").write_text(text + "\n", encoding="utf-8")
     with pytest.raises(DataError, match="is not a file of labels found and given"):
@@ -57,12 +59,14 @@ def test_what_cannot_stand_in_one_table(tmp_path: Path) -> None:
     tags = _write(tag_recipe(tmp_path), tmp_path / "tags.yaml")
     reviews = _write(review_recipe(tmp_path), tmp_path / "reviews.yaml")
     with pytest.raises(
-        UsageError, match="tags is of task tagging, reviews of classification; compare recipes of one task"
+        UsageError,
+        match="tags is of task tagging, reviews of classification; compare recipes of one task",
     ):
         plan_comparison([tags, reviews], directory=tmp_path)
     with pytest.raises(UsageError, match=r"differ in data\.test, .*; give one data\.test for all"):
         plan_comparison([reviews, "data.test=a.tsv,b.tsv"], directory=tmp_path)
     with pytest.raises(
-        SettingsError, match="task is masked_language; recipes of translation, tagging or classification"
+        SettingsError,
+        match="task is masked_language; recipes of translation, tagging or classification",
     ):
         plan_comparison(["english-masked", "model.dim=16,32"], directory=tmp_path)

@@ -48,14 +48,18 @@ def write_reviews(folder: Path) -> Path:
 def review_recipe(folder: Path, *overrides: str) -> Any:
     path = str(write_reviews(folder))
     data = {"language": "en", "train": path, "valid": path, "test": path, "row_tokens": 16}
-    return recipe_from({"task": "classification", "data": data, "model": MODEL, "training": TRAINING}, overrides)
+    return recipe_from(
+        {"task": "classification", "data": data, "model": MODEL, "training": TRAINING}, overrides
+    )
 
 
 def tag_recipe(folder: Path, *overrides: str) -> Any:
     (folder / "tags.txt").write_text(SAW, encoding="utf-8")
     corpus = {"path": str(folder / "tags.txt"), "kind": "slashed"}
     data = {"language": "en", "train": corpus, "valid": corpus, "test": corpus, "row_tokens": 8}
-    return recipe_from({"task": "tagging", "data": data, "model": MODEL, "training": TRAINING}, overrides)
+    return recipe_from(
+        {"task": "tagging", "data": data, "model": MODEL, "training": TRAINING}, overrides
+    )
 
 
 @pytest.fixture(scope="module")
@@ -73,16 +77,23 @@ def test_a_classifier_learns_and_answers(reviews: Path) -> None:
     assert answers[0].probability == max(answers[0].distribution[0].values())
     assert labeller([]) == []
     lone = labeller(["a bad film"])[0]
-    assert lone.probability == pytest.approx(answers[1].probability, abs=1e-5), "company changes nothing"
+    assert lone.probability == pytest.approx(answers[1].probability, abs=1e-5), (
+        "company changes nothing"
+    )
     results = json.loads((reviews / "model" / "results.json").read_text(encoding="utf-8"))
     assert results["test"]["accuracy"] == 1.0
     assert [one["label"] for one in results["test"]["classes"]] == ["no", "yes"]
-    lines = [json.loads(line) for line in (reviews / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = [
+        json.loads(line)
+        for line in (reviews / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     assert any("accuracy" in line for line in lines)
 
 
 @pytest.mark.parametrize("model", [{"letters": 101}, {"letters": 101, "spelling": "runs"}])
-def test_sentences_without_a_word_are_encoded_with_letters_too(model: dict[str, Any], tmp_path: Path) -> None:
+def test_sentences_without_a_word_are_encoded_with_letters_too(
+    model: dict[str, Any], tmp_path: Path
+) -> None:
     recipe = tag_recipe(tmp_path, *(f"model.{key}={value}" for key, value in model.items()))
     form = prepare_labels(recipe, Silence(), tokenizer=None).form
     empty, full = form.encode([(), ()]), form.encode([(), ("I",)])
@@ -143,7 +154,9 @@ def test_resumed_is_uninterrupted(reviews: Path, tmp_path: Path) -> None:
     whole = train(recipe, run=tmp_path / "whole")
     resumed = train(recipe, run=tmp_path / "run", resume=True)
     assert resumed.results["steps"] == whole.results["steps"] == 40
-    one, other = (read_tensors(tmp_path / name / "model" / "weights.safetensors") for name in ("whole", "run"))
+    one, other = (
+        read_tensors(tmp_path / name / "model" / "weights.safetensors") for name in ("whole", "run")
+    )
     assert all(torch.equal(one[name], other[name]) for name in one)
 
 
@@ -157,7 +170,10 @@ def test_checking_without_learning(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("a\tx\nb\tx\n", "every label of data.train is 'x'; at least two classes"),
-        ("1\ta b\n0\tc d\n1\te f\n0\tg\n1\th\n", "5 texts have 5 different labels; set label_column"),
+        (
+            "1\ta b\n0\tc d\n1\te f\n0\tg\n1\th\n",
+            "5 texts have 5 different labels; set label_column",
+        ),
         ("", "empty"),
     ],
 )
@@ -173,8 +189,13 @@ def test_data_nothing_can_be_learnt_from(tmp_path: Path, text: str, message: str
 def test_labels_and_splits_that_are_not_there(tmp_path: Path) -> None:
     recipe = review_recipe(tmp_path)
     (tmp_path / "test.tsv").write_text("good\tyes\nodd\tmaybe\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"test\.tsv:2: the label 'maybe' does not occur in data\.train"):
-        train(recipe_from(recipe.model_dump(mode="json"), [f"data.test={tmp_path}/test.tsv"]), run=tmp_path / "run")
+    with pytest.raises(
+        DataError, match=r"test\.tsv:2: the label 'maybe' does not occur in data\.train"
+    ):
+        train(
+            recipe_from(recipe.model_dump(mode="json"), [f"data.test={tmp_path}/test.tsv"]),
+            run=tmp_path / "run",
+        )
     split = f"data.valid={{path: {tmp_path}/test.tsv, split: {{by: en, part: valid, valid: 1, test: 1, of: 100000}}}}"
     with pytest.raises(DataError, match=r"data\.valid has nothing to learn from or measure"):
         train(recipe_from(recipe.model_dump(mode="json"), [split]), run=tmp_path / "run")
@@ -183,16 +204,24 @@ def test_labels_and_splits_that_are_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("text={kind: characters}", "text.kind=characters cuts words into pieces; set text.kind=words"),
+        (
+            "text={kind: characters}",
+            "text.kind=characters cuts words into pieces; set text.kind=words",
+        ),
         ("training.keep.best=bleu", "validation measures loss, accuracy: choose one"),
-        ("model.position={kind: learned, max_length: 4}", "max_length is 4, but rows have 8 tokens"),
+        (
+            "model.position={kind: learned, max_length: 4}",
+            "max_length is 4, but rows have 8 tokens",
+        ),
         ("model={kind: sentence}", "no kind 'sentence'"),
     ],
 )
 def test_recipes_that_cannot_be(tmp_path: Path, override: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         tag_recipe(tmp_path, override)
-    with pytest.raises(SettingsError, match=r"reads the letters of whole words, but text\.kind=characters cuts"):
+    with pytest.raises(
+        SettingsError, match=r"reads the letters of whole words, but text\.kind=characters cuts"
+    ):
         review_recipe(tmp_path, "model.letters=64", "text={kind: characters}")
     with pytest.raises(SettingsError, match=r"norm\.kind=power counts every batch; use"):
         review_recipe(tmp_path, "model.norm.kind=power", "training.freeze=[output.*]")
@@ -201,15 +230,24 @@ def test_recipes_that_cannot_be(tmp_path: Path, override: str, message: str) -> 
 
 
 def test_a_bundle_of_another_task(reviews: Path, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="a translator is needed; use `headwise classify` with this one"):
+    with pytest.raises(
+        CheckpointError, match="a translator is needed; use `headwise classify` with this one"
+    ):
         load_bundle(reviews)
-    with pytest.raises(CheckpointError, match="a language model is needed; use `headwise classify`"):
+    with pytest.raises(
+        CheckpointError, match="a language model is needed; use `headwise classify`"
+    ):
         headwise.LanguageModel.load(reviews)
     text = tmp_path / "text.txt"
     text.write_text("a b\nb a\n", encoding="utf-8")
     data = {"language": "en", "train": str(text)}
-    train(recipe_from({"task": "language_modeling", "data": data, "model": {"order": 2}}), run=tmp_path / "lm")
-    with pytest.raises(CheckpointError, match="a classifier or tagger is needed; use `headwise predict`"):
+    train(
+        recipe_from({"task": "language_modeling", "data": data, "model": {"order": 2}}),
+        run=tmp_path / "lm",
+    )
+    with pytest.raises(
+        CheckpointError, match="a classifier or tagger is needed; use `headwise predict`"
+    ):
         Labeller.load(tmp_path / "lm")
 
 
@@ -228,9 +266,15 @@ def test_a_recipe_knows_its_shape(tmp_path: Path) -> None:
 
 
 def test_frozen_layers_stay_the_same_to_the_last_bit(reviews: Path, tmp_path: Path) -> None:
-    changes = [f"model.start_from={reviews}", "training.freeze=[encoder.*]", "training.average={last: 2, every: 10}"]
+    changes = [
+        f"model.start_from={reviews}",
+        "training.freeze=[encoder.*]",
+        "training.average={last: 2, every: 10}",
+    ]
     train(review_recipe(tmp_path, *changes, "training.layer_decay=0.5"), run=tmp_path / "run")
-    before, after = (read_tensors(run / "model" / "weights.safetensors") for run in (reviews, tmp_path / "run"))
+    before, after = (
+        read_tensors(run / "model" / "weights.safetensors") for run in (reviews, tmp_path / "run")
+    )
     same = {name for name in before if torch.equal(before[name], after[name])}
     assert same == {name for name in before if name.startswith("encoder.")}
 
@@ -245,17 +289,31 @@ def test_frozen_layers_stay_the_same_to_the_last_bit(reviews: Path, tmp_path: Pa
 )
 def test_a_pattern_that_freezes_nothing_or_all(tmp_path: Path, pattern: str, message: str) -> None:
     change = f"training.freeze=[{pattern}]"
-    masked = {"task": "masked_language", "data": {"language": "en", "train": "missing.txt"}, "model": MODEL}
+    masked = {
+        "task": "masked_language",
+        "data": {"language": "en", "train": "missing.txt"},
+        "model": MODEL,
+    }
     pairs = {"task": "translation", "data": {"source": "en", "target": "de", "train": "missing"}}
     small = ["model.encoder.layers=1", "model.decoder.layers=1"]
     alone = {"data": {"language": "en", "train": "missing.txt"}}
-    writer = {**alone, "task": "language_modeling", "model": {"kind": "recurrent", "dim": 5, "hidden": 7, "layers": 1}}
+    writer = {
+        **alone,
+        "task": "language_modeling",
+        "model": {"kind": "recurrent", "dim": 5, "hidden": 7, "layers": 1},
+    }
     for recipe in (
         recipe_from(writer, [change]),
         recipe_from({**writer, "reading": {"kind": "stream"}}, [change]),
         recipe_from({**writer, "model": {"kind": "neural_ngram"}}, [change]),
-        recipe_from({**writer, "model": {"kind": "decoder_only", "dim": 8, "heads": 2, "layers": 1}}, [change]),
-        recipe_from({**alone, "task": "bidirectional_language", "model": {"kind": "elmo", "layers": 1}}, [change]),
+        recipe_from(
+            {**writer, "model": {"kind": "decoder_only", "dim": 8, "heads": 2, "layers": 1}},
+            [change],
+        ),
+        recipe_from(
+            {**alone, "task": "bidirectional_language", "model": {"kind": "elmo", "layers": 1}},
+            [change],
+        ),
         review_recipe(tmp_path, change),
         recipe_from(masked, [change]),
         recipe_from(pairs, [change, *small]),
@@ -274,7 +332,9 @@ def test_a_pattern_that_freezes_nothing_or_all(tmp_path: Path, pattern: str, mes
         ("model.dim=32", "another encoder .*model.dim=16 there, 32 here"),
     ],
 )
-def test_starting_from_another_vocabulary_or_width(reviews: Path, tmp_path: Path, change: str, message: str) -> None:
+def test_starting_from_another_vocabulary_or_width(
+    reviews: Path, tmp_path: Path, change: str, message: str
+) -> None:
     with pytest.raises(CheckpointError, match="cannot be started from: ") as caught:
         train(review_recipe(tmp_path, f"model.start_from={reviews}", change), run=tmp_path / "run")
     assert re.search(message, str(caught.value))

@@ -12,9 +12,17 @@ def sentence(*known: bool, score: float = -1.0) -> SentenceScore:
 
 @pytest.mark.parametrize(
     ("known", "is_mostly"),
-    [((), False), ((True,), False), ((False,), True), ((True, False), False), ((True, False, False), True)],
+    [
+        ((), False),
+        ((True,), False),
+        ((False,), True),
+        ((True, False), False),
+        ((True, False, False), True),
+    ],
 )
-def test_more_than_half_is_most_and_the_end_is_no_word(known: tuple[bool, ...], is_mostly: bool) -> None:
+def test_more_than_half_is_most_and_the_end_is_no_word(
+    known: tuple[bool, ...], is_mostly: bool
+) -> None:
     assert sentence(*known).is_mostly_unknown is is_mostly
 
 

@@ -19,12 +19,20 @@ from headwise.tasks.running import check_run, train
 from headwise.tasks.spelling import score_pairs
 from headwise.weights import read_tensors, write_tensors
 
-TEXT = ["the dog sleeps", "the cat sleeps", "the dog eats", "a cat eats the fish", "the fish sleeps"] * 3
+TEXT = [
+    "the dog sleeps",
+    "the cat sleeps",
+    "the dog eats",
+    "a cat eats the fish",
+    "the fish sleeps",
+] * 3
 
 
 def _recipe(path: Path, *overrides: str) -> AnyRecipe:
     data = {"language": "en", "train": str(path), "valid": str(path), "test": str(path)}
-    found = recipe_from({"task": "language_modeling", "data": data, "model": {"order": 3}}, overrides)
+    found = recipe_from(
+        {"task": "language_modeling", "data": data, "model": {"order": 3}}, overrides
+    )
     assert found.task == "language_modeling"
     return found
 
@@ -53,7 +61,9 @@ def test_the_two_questions(run: Path) -> None:
     assert [token.token for token in natural.tokens] == ["▁the", "▁dog", "▁sleeps", "</s>"]
     best = model.predict("the cat ____", count=2)
     assert best[0].text == "sleeps"
-    assert best[0].log_probability == pytest.approx(model.score(["the cat sleeps"])[0].tokens[2].log_probability)
+    assert best[0].log_probability == pytest.approx(
+        model.score(["the cat sleeps"])[0].tokens[2].log_probability
+    )
     pairs = model.predict("a cat", count=3, length=2)
     assert pairs[0].tokens[0] == "▁eats"
     assert pairs[0].log_probability >= pairs[1].log_probability
@@ -66,7 +76,9 @@ def test_a_sentence_of_unknown_words_is_finite_and_said(run: Path) -> None:
     assert score.as_dict()["unknown"] == 2
 
 
-def test_a_text_is_its_sentences_whatever_the_parts(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_is_its_sentences_whatever_the_parts(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Scored in one array, in parts and threads, it has the numbers of its sentences one by one."""
     model = LanguageModel.load(run)
     lines = [*TEXT, "", "zebras sleep", "the café", "  the\tdog\n"] * 3
@@ -118,7 +130,9 @@ def test_arpa_out_and_in(run: Path, tmp_path: Path) -> None:
 
 
 def test_characters_come_back_from_arpa(tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text("判断这个词的词性\n这个\u3000词 的词性\n" * 3, encoding="utf-8")
+    (tmp_path / "text.txt").write_text(
+        "判断这个词的词性\n这个\u3000词 的词性\n" * 3, encoding="utf-8"
+    )
     train(_recipe(tmp_path / "text.txt", "text={kind: characters}"), run=tmp_path / "run")
     path = export_arpa(tmp_path / "run", tmp_path / "zh.arpa.xz")
     lines = ["判断这个词的词性", "这个\u3000词 的", "磁性"]
@@ -141,7 +155,10 @@ def test_gaps() -> None:
 def test_pairs(run: Path, tmp_path: Path) -> None:
     model = LanguageModel.load(run)
     path = tmp_path / "pairs.tsv"
-    path.write_text("dog the sleeps\tthe dog sleeps\nthe cat\tthe cat\nthe dog eats\teats dog the\n", encoding="utf-8")
+    path.write_text(
+        "dog the sleeps\tthe dog sleeps\nthe cat\tthe cat\nthe dog eats\teats dog the\n",
+        encoding="utf-8",
+    )
     result = score_pairs(model, path)
     assert (result.num_pairs, result.num_right, result.num_equal, result.accuracy) == (2, 1, 1, 0.5)
     path.write_text("the cat\tthe cat\n", encoding="utf-8")
@@ -157,9 +174,19 @@ def test_pairs(run: Path, tmp_path: Path) -> None:
     [
         ("", (), DataError, "is empty; a corpus needs at least one line"),
         ("\n \n", (), DataError, "data.valid has no line with text"),
-        ("\n", ("data.valid=null", "data.test=null"), DataError, "the text to learn the words from is empty"),
+        (
+            "\n",
+            ("data.valid=null", "data.test=null"),
+            DataError,
+            "the text to learn the words from is empty",
+        ),
         ("word\n" + "x" * (1 << 20) + "\n", (), DataError, "is longer than 65,536 bytes"),
-        ("word\n", (), DataError, r"data\.train has 1 word\(s\), and nothing can be learnt of what follows what"),
+        (
+            "word\n",
+            (),
+            DataError,
+            r"data\.train has 1 word\(s\), and nothing can be learnt of what follows what",
+        ),
         ("word\n", ("model.order=0",), SettingsError, "model.order: must be at least 1, not 0"),
         ("word\n", ("model.smoothing.kind=guess",), SettingsError, "no kind 'guess'"),
         ("word\n", ("training.steps=5",), SettingsError, "n-grams are counted, not trained"),
@@ -177,9 +204,12 @@ def test_bad_input_leaves_nothing(
 
 @pytest.mark.parametrize("part", ["valid", "test"])
 @pytest.mark.parametrize(
-    ("line", "message"), [(b"caf\xe9", "not UTF-8"), (b"x" * (1 << 17), "is longer than 65,536 bytes")]
+    ("line", "message"),
+    [(b"caf\xe9", "not UTF-8"), (b"x" * (1 << 17), "is longer than 65,536 bytes")],
 )
-def test_a_bad_line_shows_before_the_work(part: str, line: bytes, message: str, text: Path, tmp_path: Path) -> None:
+def test_a_bad_line_shows_before_the_work(
+    part: str, line: bytes, message: str, text: Path, tmp_path: Path
+) -> None:
     (tmp_path / "bad.txt").write_bytes(b"the dog\n" + line + b"\n")
     with pytest.raises(DataError, match=message) as caught:
         train(_recipe(text, f"data.{part}={tmp_path}/bad.txt"), run=tmp_path / "run")
@@ -218,7 +248,9 @@ def test_tables_that_do_not_fit_are_refused(run: Path, tmp_path: Path) -> None:
     for name, tensor in damages.items():
         write_tensors(file, {**good, name: tensor})
         write_manifest(tmp_path / "model", kind="bundle")
-        with pytest.raises(CheckpointError, match="does not hold the n-grams its recipe and tokenizer speak of"):
+        with pytest.raises(
+            CheckpointError, match="does not hold the n-grams its recipe and tokenizer speak of"
+        ):
             LanguageModel.load(tmp_path / "model")
     for number in (torch.nan, torch.inf):
         write_tensors(file, {**good, "2.probabilities": good["2.probabilities"] + number})
@@ -240,11 +272,14 @@ def test_a_search_ends_when_nothing_can_overtake(run: Path) -> None:
     assert all(one.tokens[-1] == "</s>" for one in endless)
 
 
-def test_more_continuations_than_there_is_room_for(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_continuations_than_there_is_room_for(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = headwise.LanguageModel.load(run)
     monkeypatch.setattr("headwise.tasks.language_model.MAX_CANDIDATES", 5 * model.tokenizer.size)
     assert len(model.predict("the", count=7)) == 7
     with pytest.raises(
-        UsageError, match="the 7 likeliest continuations of several tokens are more than can be weighed"
+        UsageError,
+        match="the 7 likeliest continuations of several tokens are more than can be weighed",
     ):
         model.predict("the", count=7, length=2)

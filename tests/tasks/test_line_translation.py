@@ -25,14 +25,19 @@ def _narrow(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> Translat
 
 
 def ask(
-    translator: Translator, *texts: str | None, too_long: TooLong = "split", wishes: tuple[str, ...] = ()
+    translator: Translator,
+    *texts: str | None,
+    too_long: TooLong = "split",
+    wishes: tuple[str, ...] = (),
 ) -> list[TranslatedLine]:
     lines = [Line(text, "in.txt", number) for number, text in enumerate(texts, start=1)]
     decoding = translator.settings(wishes)
     return list(translate_lines(translator, lines, decoding, too_long=too_long, alignment=True))
 
 
-def test_lines_that_fit_are_those_of_the_translator(translator: Translator, caplog: pytest.LogCaptureFixture) -> None:
+def test_lines_that_fit_are_those_of_the_translator(
+    translator: Translator, caplog: pytest.LogCaptureFixture
+) -> None:
     texts = [SENTENCES[0], "", "  ", "a\0b\r", SENTENCES[1]]
     found = ask(translator, *texts)
     assert [line.translation for line in found] == translator(texts, alignment=True)
@@ -40,7 +45,9 @@ def test_lines_that_fit_are_those_of_the_translator(translator: Translator, capl
     assert not caplog.records
 
 
-def test_a_split_line_is_its_sentences(narrow: Translator, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_split_line_is_its_sentences(
+    narrow: Translator, caplog: pytest.LogCaptureFixture
+) -> None:
     text = f" {SENTENCES[0]}  {SENTENCES[1]}\u2028{SENTENCES[2]} "
     first, second, third = ask(narrow, SENTENCES[0], text, SENTENCES[2])
     parts = narrow(SENTENCES, alignment=True)
@@ -50,16 +57,29 @@ def test_a_split_line_is_its_sentences(narrow: Translator, caplog: pytest.LogCap
     joined = second.translation
     assert joined.source == text
     assert joined.text == " ".join(part.text for part in parts)
-    assert joined.n_best[0].log_probability == pytest.approx(sum(part.n_best[0].log_probability for part in parts))
+    assert joined.n_best[0].log_probability == pytest.approx(
+        sum(part.n_best[0].log_probability for part in parts)
+    )
     assert joined.alignment is not None
-    pieces = [(joined.source_pieces[source], joined.target_pieces[target]) for source, target in joined.alignment]
-    assert pieces == [(one.source_pieces[s], one.target_pieces[t]) for one in parts for s, t in one.alignment or ()]
+    pieces = [
+        (joined.source_pieces[source], joined.target_pieces[target])
+        for source, target in joined.alignment
+    ]
+    assert pieces == [
+        (one.source_pieces[s], one.target_pieces[t])
+        for one in parts
+        for s, t in one.alignment or ()
+    ]
     count = len(narrow.encode(text)) + 1
-    assert caplog.messages == [f"in.txt:2: has {count} tokens, at most 13 are read at once; translated in 3 pieces"]
+    assert caplog.messages == [
+        f"in.txt:2: has {count} tokens, at most 13 are read at once; translated in 3 pieces"
+    ]
 
 
 def test_only_the_beginning_of_a_line_begins_with_the_prefix(narrow: Translator) -> None:
-    found = ask(narrow, " ".join(SENTENCES), SENTENCES[0], wishes=("prefix=Die Katze", "max_length=9"))
+    found = ask(
+        narrow, " ".join(SENTENCES), SENTENCES[0], wishes=("prefix=Die Katze", "max_length=9")
+    )
     assert [part.text.startswith("Die Katze") for part in found[0].parts] == [True, False, False]
     assert found[1].translation.text.startswith("Die Katze")
 
@@ -79,7 +99,10 @@ def test_a_sentence_too_long_is_cut_until_it_fits(
     sources = [part.source for part in line.parts]
     assert "".join("".join(sources).split()) == "".join(text.split())
     assert all(narrow.fits(source) for source in sources)
-    assert f"translated in {len(sources)} pieces, {len(sources) - 1} of them cut inside a sentence" in caplog.text
+    assert (
+        f"translated in {len(sources)} pieces, {len(sources) - 1} of them cut inside a sentence"
+        in caplog.text
+    )
 
 
 def test_pieces_are_no_longer_than_what_was_learnt_from(
@@ -105,9 +128,13 @@ def test_left_empty_or_refused(narrow: Translator, caplog: pytest.LogCaptureFixt
         f"in.txt:1: has {count} tokens, at most 13 are read at once; its translation is left empty",
         "in.txt:3: is longer than 65,536 bytes and is not read; its translation is left empty: put one sentence on a line",
     ]
-    with pytest.raises(DataError, match=rf"^in.txt:2: has {count} tokens, at most 13 are translated; split it into"):
+    with pytest.raises(
+        DataError, match=rf"^in.txt:2: has {count} tokens, at most 13 are translated; split it into"
+    ):
         ask(narrow, SENTENCES[0], text, too_long="refuse")
-    with pytest.raises(DataError, match=r"^in.txt:2: is longer than 65,536 bytes; put one sentence on a line"):
+    with pytest.raises(
+        DataError, match=r"^in.txt:2: is longer than 65,536 bytes; put one sentence on a line"
+    ):
         ask(narrow, "a", None, too_long="refuse")
 
 

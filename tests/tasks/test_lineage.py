@@ -31,7 +31,9 @@ def test_every_rung_stands_in_the_table_and_is_taken_again(tmp_path: Path) -> No
     assert all(0 <= rung.told_apart <= 1 and len(rung.next_words) == 3 for rung in lineage.rungs)
     assert len(lineage.rows()[0]) == len(lineage.headings())
     assert "2 updates of 128 tokens" in (tmp_path / "lineage.md").read_text(encoding="utf-8")
-    assert len(json.loads((tmp_path / "lineage.json").read_text(encoding="utf-8"))["rungs"]) == len(RUNGS)
+    assert len(json.loads((tmp_path / "lineage.json").read_text(encoding="utf-8"))["rungs"]) == len(
+        RUNGS
+    )
     assert all(rung.training_seconds > 0 for rung in lineage.rungs)
     assert draw_lineage(lineage)[0].stat().st_size > 1000
     weights = tmp_path / "runs" / "gpt" / "model" / "weights.safetensors"
@@ -57,7 +59,11 @@ CHINESE = ["判断这个词的词性。", "他看了这本书的封面。", "我
 def _write_chinese(path: Path, *, times: int) -> list[str]:
     path.write_text("\n".join(CHINESE * times) + "\n", encoding="utf-8")
     parts = ("train", "valid", "test")
-    return ["text={kind: characters}", "data.language=zh", *(f"data.{part}={path}" for part in parts)]
+    return [
+        "text={kind: characters}",
+        "data.language=zh",
+        *(f"data.{part}={path}" for part in parts),
+    ]
 
 
 def test_a_text_that_changed_is_learnt_again(tmp_path: Path) -> None:
@@ -66,7 +72,9 @@ def test_a_text_that_changed_is_learnt_again(tmp_path: Path) -> None:
     rungs = ("add-one 3-gram", "Katz 3-gram")
 
     def perplexities() -> list[float | None]:
-        found = compare_lineage(directory=tmp_path / "runs", overrides=overrides, rungs=rungs, events=watcher)
+        found = compare_lineage(
+            directory=tmp_path / "runs", overrides=overrides, rungs=rungs, events=watcher
+        )
         return [rung.perplexity for rung in found.rungs]
 
     before = perplexities()
@@ -74,7 +82,10 @@ def test_a_text_that_changed_is_learnt_again(tmp_path: Path) -> None:
     assert not any("trained again" in note for note in watcher.notes)
     _write_chinese(tmp_path / "text.txt", times=9)
     assert perplexities() != before
-    assert any("is not the one that" in note and "all models are trained again" in note for note in watcher.notes)
+    assert any(
+        "is not the one that" in note and "all models are trained again" in note
+        for note in watcher.notes
+    )
     (tmp_path / "runs" / "text.json").unlink()  # a comparison that did not write down its text
     compare_lineage(directory=tmp_path / "runs", overrides=overrides, rungs=rungs, events=watcher)
     assert sum("trained again" in note for note in watcher.notes) == 2
@@ -82,7 +93,9 @@ def test_a_text_that_changed_is_learnt_again(tmp_path: Path) -> None:
 
 def test_chinese_without_spaces_is_asked_after_half_a_line(tmp_path: Path) -> None:
     overrides = _write_chinese(tmp_path / "text.txt", times=3)
-    lineage = compare_lineage(directory=tmp_path / "runs", overrides=overrides, rungs=["Kneser-Ney 5-gram"])
+    lineage = compare_lineage(
+        directory=tmp_path / "runs", overrides=overrides, rungs=["Kneser-Ney 5-gram"]
+    )
     assert lineage.questions == Questions("判断这个词的词性。", "判断这词个的词性。", "判断这个")
     (rung,) = lineage.rungs
     assert rung.next_words[0] == "词"
@@ -96,9 +109,9 @@ def test_chinese_without_spaces_is_asked_after_half_a_line(tmp_path: Path) -> No
     )
     assert mine.questions == Questions("这本书", "书本这", "我们今天")
     assert mine.rungs[0].next_words[0] == "去"
-    assert "'这本书' before '书本这': Kneser-Ney 5-gram" in (tmp_path / "runs" / "lineage.md").read_text(
-        encoding="utf-8"
-    )
+    assert "'这本书' before '书本这': Kneser-Ney 5-gram" in (
+        tmp_path / "runs" / "lineage.md"
+    ).read_text(encoding="utf-8")
 
 
 def test_numbers_of_the_picture_stand_inside_it(tmp_path: Path) -> None:
@@ -127,7 +140,9 @@ def test_numbers_of_the_picture_stand_inside_it(tmp_path: Path) -> None:
         ([], ["ELIZA"], "'ELIZA' is no rung of the lineage"),
     ],
 )
-def test_what_is_refused(overrides: list[str], rungs: list[str], message: str, tmp_path: Path) -> None:
+def test_what_is_refused(
+    overrides: list[str], rungs: list[str], message: str, tmp_path: Path
+) -> None:
     with pytest.raises(UsageError, match=message):
         compare_lineage(directory=tmp_path / "new", overrides=overrides, rungs=rungs)
     assert not (tmp_path / "new").exists()
@@ -135,5 +150,7 @@ def test_what_is_refused(overrides: list[str], rungs: list[str], message: str, t
 
 def test_a_question_that_cannot_be_asked_is_refused_before_the_work(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="the gap stands before 'sleeps'"):
-        compare_lineage(directory=tmp_path / "new", overrides=SMALL, rungs=RUNGS, beginning="the ____ sleeps")
+        compare_lineage(
+            directory=tmp_path / "new", overrides=SMALL, rungs=RUNGS, beginning="the ____ sleeps"
+        )
     assert not (tmp_path / "new").exists()

@@ -6,7 +6,12 @@ from headwise.tasks.machine_diagnosis import examine_machine
 
 def test_the_machine_is_described() -> None:
     findings = examine_machine()
-    assert [finding.topic for finding in findings][:4] == ["headwise", "processor", "accelerator", "compiler"]
+    assert [finding.topic for finding in findings][:4] == [
+        "headwise",
+        "processor",
+        "accelerator",
+        "compiler",
+    ]
     assert not [finding for finding in findings if finding.state == "damaged"]
     translating = next(finding for finding in findings if finding.topic == "translating on a CPU")
     assert "--precision auto: " in translating.text
@@ -22,9 +27,15 @@ def test_missing_extras_are_notes_with_the_command(monkeypatch: pytest.MonkeyPat
     assert "install g++" in texts["compiler"]
 
 
-def test_the_machine_says_what_keeps_translation_from_being_faster(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headwise.models.inference._refusal", lambda make, tolerance: "operator not found")
-    translating = next(finding for finding in examine_machine() if finding.topic == "translating on a CPU")
+def test_the_machine_says_what_keeps_translation_from_being_faster(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "headwise.models.inference._refusal", lambda make, tolerance: "operator not found"
+    )
+    translating = next(
+        finding for finding in examine_machine() if finding.topic == "translating on a CPU"
+    )
     assert translating.state == "note"
     assert "oneDNN cannot be used here (operator not found)" in translating.text
     assert "; use --precision fp32" in translating.text

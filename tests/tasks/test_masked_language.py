@@ -28,7 +28,9 @@ COUNTING = ["one two three four five six seven"] * 30
 
 
 def _rows(tokens: torch.Tensor) -> RowBatch:
-    return RowBatch(tokens, torch.ones_like(tokens), torch.zeros_like(tokens), torch.zeros_like(tokens))
+    return RowBatch(
+        tokens, torch.ones_like(tokens), torch.zeros_like(tokens), torch.zeros_like(tokens)
+    )
 
 
 def _every_token(size: int) -> WordBounds:
@@ -39,7 +41,9 @@ def test_the_shares_of_what_is_hidden() -> None:
     tokens = torch.from_numpy(np.random.default_rng(1).integers(4, 1009, size=(101, 103)))
     tokens[:, 0] = 1
     generator = numpy_generator("mask")
-    masked = mask_rows(_rows(tokens), MaskingSettings(), bounds=_every_token(1009), generator=generator)
+    masked = mask_rows(
+        _rows(tokens), MaskingSettings(), bounds=_every_token(1009), generator=generator
+    )
     asked = masked.targets != 0
     places = masked.places[asked]
     assert torch.equal(tokens.flatten()[places], masked.targets[asked])
@@ -50,7 +54,12 @@ def test_the_shares_of_what_is_hidden() -> None:
     untouched = torch.ones(tokens.numel(), dtype=torch.bool)
     untouched[places] = False
     assert torch.equal(masked.rows.tokens.flatten()[untouched], tokens.flatten()[untouched])
-    again = mask_rows(_rows(tokens), MaskingSettings(), bounds=_every_token(1009), generator=numpy_generator("mask"))
+    again = mask_rows(
+        _rows(tokens),
+        MaskingSettings(),
+        bounds=_every_token(1009),
+        generator=numpy_generator("mask"),
+    )
     assert torch.equal(again.rows.tokens, masked.rows.tokens)
 
 
@@ -73,7 +82,9 @@ def test_a_word_is_not_cut_where_room_ends() -> None:
     settings = MaskingSettings(rate=0.3, whole_words=True)
     counts = []
     for seed in range(53):
-        masked = mask_rows(_rows(tokens), settings, bounds=bounds, generator=numpy_generator("cut", seed))
+        masked = mask_rows(
+            _rows(tokens), settings, bounds=bounds, generator=numpy_generator("cut", seed)
+        )
         asked = torch.zeros(tokens.numel(), dtype=torch.bool)
         asked[masked.places[masked.targets != 0]] = True
         words = asked.reshape(7, -1)[:, 1:]
@@ -89,9 +100,13 @@ def test_a_batch_with_words_has_a_question(is_whole: bool) -> None:
     settings = MaskingSettings(rate=0.001, whole_words=is_whole)
     bounds = WordBounds.of(["<pad>", "<s>", "</s>", "<unk>", "▁word", "piece"])
     for line in ([1, 4, 0, 0], [1, 4, *[5] * 21]):
-        masked = mask_rows(_rows(torch.tensor([line])), settings, bounds=bounds, generator=numpy_generator("one"))
+        masked = mask_rows(
+            _rows(torch.tensor([line])), settings, bounds=bounds, generator=numpy_generator("one")
+        )
         assert int((masked.targets != 0).sum()) == (len(line) - 1 if is_whole and line[-1] else 1)
-    empty = mask_rows(_rows(torch.tensor([[1, 3, 0]])), settings, bounds=bounds, generator=numpy_generator("none"))
+    empty = mask_rows(
+        _rows(torch.tensor([[1, 3, 0]])), settings, bounds=bounds, generator=numpy_generator("none")
+    )
     assert int((empty.targets != 0).sum()) == 0
 
 
@@ -118,8 +133,13 @@ def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_classifier_starts_from_it(pretrained: Path, tmp_path: Path) -> None:
     changes = [f"model.start_from={pretrained}", "training.freeze=[encoder.embedding.*, layers 0]"]
     train(review_recipe(tmp_path, *changes), run=tmp_path / "run")
-    before, after = (read_tensors(run / "model" / "weights.safetensors") for run in (pretrained, tmp_path / "run"))
-    frozen = [name for name in after if name.startswith(("encoder.embedding.", "encoder.blocks.0."))]
+    before, after = (
+        read_tensors(run / "model" / "weights.safetensors")
+        for run in (pretrained, tmp_path / "run")
+    )
+    frozen = [
+        name for name in after if name.startswith(("encoder.embedding.", "encoder.blocks.0."))
+    ]
     assert len(frozen) > 5
     assert all(torch.equal(before[name], after[name]) for name in frozen)
     assert not torch.equal(before["encoder.norm.gain"], after["encoder.norm.gain"])
@@ -142,9 +162,13 @@ def test_it_fills_in_a_gap_from_both_sides(pretrained: Path) -> None:
     assert sum(math.exp(one.log_probability) for one in whole) == pytest.approx(1, abs=1e-6)
     assert len(whole) == filler.tokenizer.size - 4
     words = COUNTING[0].split()
-    filled = [filler.predict(" ".join([*words[:k], "____", *words[k + 1 :]]))[0].text for k in range(1, 7)]
+    filled = [
+        filler.predict(" ".join([*words[:k], "____", *words[k + 1 :]]))[0].text for k in range(1, 7)
+    ]
     assert sum(map(str.__eq__, filled, words[1:])) >= 4
-    assert filler.predict("____ two three") != filler.predict("____ film"), "what stands behind the gap is read"
+    assert filler.predict("____ two three") != filler.predict("____ film"), (
+        "what stands behind the gap is read"
+    )
     for text, length, complaint in (
         ("no gap", 1, "has 0 gaps"),
         ("__ __", 1, "has 2 gaps"),
@@ -159,14 +183,19 @@ def test_it_fills_in_a_gap_from_both_sides(pretrained: Path) -> None:
 def test_pre_training_goes_on_where_it_stopped(pretrained: Path, tmp_path: Path) -> None:
     """With the guessing head too: before the first update it guesses as well as before."""
     changes = [f"model.start_from={pretrained}", "training.steps=1", "training.schedule.peak=1e-9"]
-    again = train(recipe_from(read_settings_file(pretrained / "recipe.yaml"), changes), run=tmp_path / "run")
+    again = train(
+        recipe_from(read_settings_file(pretrained / "recipe.yaml"), changes), run=tmp_path / "run"
+    )
     before = read_json(pretrained / "model" / "results.json")
     assert again.results["valid_loss"] == pytest.approx(before["valid_loss"], abs=1e-3)
 
 
 def test_what_cannot_be_hidden(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("\n", encoding="utf-8")
-    recipe = {"task": "masked_language", "data": {"language": "en", "train": str(tmp_path / "a.txt")}}
+    recipe = {
+        "task": "masked_language",
+        "data": {"language": "en", "train": str(tmp_path / "a.txt")},
+    }
     with pytest.raises(DataError, match="empty"):
         train(recipe_from(recipe), run=tmp_path / "run")
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
@@ -181,7 +210,10 @@ def test_what_cannot_be_hidden(tmp_path: Path) -> None:
         train(paired, run=tmp_path / "run")
     for change, message in (
         ("masking.hidden=0.95", "is more than 1"),
-        ("second_task=next_sentence", "second_task=next_sentence with model.halves=false; pairs of sentences need"),
+        (
+            "second_task=next_sentence",
+            "second_task=next_sentence with model.halves=false; pairs of sentences need",
+        ),
         ("model.halves=true", "second_task=none with model.halves=true"),
         ("model.letters=9", "would show the letters of hidden words"),
         ("training.keep.best=bleu", "validation measures loss, accuracy"),
@@ -193,8 +225,18 @@ def test_what_cannot_be_hidden(tmp_path: Path) -> None:
 def test_a_validation_of_one_word_is_measured(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one two three four\n" * 5, encoding="utf-8")
     (tmp_path / "b.txt").write_text("one\n", encoding="utf-8")
-    data = {"language": "en", "train": str(tmp_path / "a.txt"), "valid": str(tmp_path / "b.txt"), "row_tokens": 16}
-    recipe = {"task": "masked_language", "data": data, "model": MODEL, "training": TRAINING | {"steps": 1}}
+    data = {
+        "language": "en",
+        "train": str(tmp_path / "a.txt"),
+        "valid": str(tmp_path / "b.txt"),
+        "row_tokens": 16,
+    }
+    recipe = {
+        "task": "masked_language",
+        "data": data,
+        "model": MODEL,
+        "training": TRAINING | {"steps": 1},
+    }
     recipe["training"] |= {"keep": {"best": "loss"}, "batch_tokens": 16}
     assert train(recipe_from(recipe), run=tmp_path / "run").results["valid_loss"] > 0.1
 
@@ -202,7 +244,12 @@ def test_a_validation_of_one_word_is_measured(tmp_path: Path) -> None:
 def test_the_counts_of_ten_thousand_hidden_words() -> None:
     """15 of 100 asked for; of these 80 hidden, 10 another word, 10 the word itself, within four deviations."""
     tokens = torch.from_numpy(np.random.default_rng(2).integers(4, 5003, size=(257, 263)))
-    masked = mask_rows(_rows(tokens), MaskingSettings(), bounds=_every_token(5003), generator=numpy_generator("counts"))
+    masked = mask_rows(
+        _rows(tokens),
+        MaskingSettings(),
+        bounds=_every_token(5003),
+        generator=numpy_generator("counts"),
+    )
     asked = masked.targets != 0
     shown, targets = masked.rows.tokens.flatten()[masked.places[asked]], masked.targets[asked]
     total, count = tokens.numel(), int(asked.sum())
@@ -216,7 +263,9 @@ def test_the_counts_of_ten_thousand_hidden_words() -> None:
 def test_next_sentence_beside_hidden_words(tmp_path: Path) -> None:
     """Lines that count on: a line and its next are told from a line and any other, and the encoder can be started from."""
     lines = [
-        f"{name} {word}" for name in ("red", "blue", "green", "black", "white") for word in ("begins", "ends")
+        f"{name} {word}"
+        for name in ("red", "blue", "green", "black", "white")
+        for word in ("begins", "ends")
     ] * 12
     (tmp_path / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     path = str(tmp_path / "text.txt")
@@ -233,17 +282,31 @@ def test_next_sentence_beside_hidden_words(tmp_path: Path) -> None:
     changes = [f"model.start_from={tmp_path / 'run'}", "training.steps=2"]
     with pytest.raises(CheckpointError, match=r"model\.halves=True there, False here"):
         train(review_recipe(tmp_path, *changes), run=tmp_path / "other")
-    train(review_recipe(tmp_path, *changes, "model.halves=true", "training.freeze=[encoder.*]"), run=tmp_path / "other")
-    before, after = (read_tensors(tmp_path / run / "model" / "weights.safetensors") for run in ("run", "other"))
-    assert torch.equal(before["encoder.halves.halves.weight"], after["encoder.halves.halves.weight"])
+    train(
+        review_recipe(tmp_path, *changes, "model.halves=true", "training.freeze=[encoder.*]"),
+        run=tmp_path / "other",
+    )
+    before, after = (
+        read_tensors(tmp_path / run / "model" / "weights.safetensors") for run in ("run", "other")
+    )
+    assert torch.equal(
+        before["encoder.halves.halves.weight"], after["encoder.halves.halves.weight"]
+    )
 
 
-def test_a_bundle_from_before_a_setting_can_be_started_from(pretrained: Path, tmp_path: Path) -> None:
+def test_a_bundle_from_before_a_setting_can_be_started_from(
+    pretrained: Path, tmp_path: Path
+) -> None:
     """What came later has its default there."""
     model = tmp_path / "run" / "model"
     shutil.copytree(pretrained / "model", model)
     file = model / "recipe.yaml"
-    file.write_text(file.read_text(encoding="utf-8").replace("  halves: false\n", ""), encoding="utf-8")
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("  halves: false\n", ""), encoding="utf-8"
+    )
     assert "halves" not in file.read_text(encoding="utf-8")
     write_manifest(model, kind=KIND)
-    train(review_recipe(tmp_path, f"model.start_from={tmp_path / 'run'}", "training.steps=1"), run=tmp_path / "new")
+    train(
+        review_recipe(tmp_path, f"model.start_from={tmp_path / 'run'}", "training.steps=1"),
+        run=tmp_path / "new",
+    )

@@ -26,8 +26,12 @@ def _files(tmp_path: Path) -> dict[str, Path]:
 
 def test_ready_translations_score_as_sacrebleu_says(files: dict[str, Path]) -> None:
     result = measure(Measurement(files["reference"], hypothesis=files["hypothesis"]))
-    assert result.as_dict()["bleu"] == pytest.approx(sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score)
-    assert result.as_dict()["chrf"] == pytest.approx(sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score)
+    assert result.as_dict()["bleu"] == pytest.approx(
+        sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score
+    )
+    assert result.as_dict()["chrf"] == pytest.approx(
+        sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
+    )
     assert result.as_dict()["exact_match"] == 0.5
     assert result.as_dict()["sentences"] == 4
     assert [row[0] for row in result.rows()][:3] == ["BLEU", "chrF2", "TER"]
@@ -70,7 +74,9 @@ def test_what_is_wrong_is_said(files: dict[str, Path], tiny_run: Path, tmp_path:
         measure(Measurement(reference, model=tiny_run))
     with pytest.raises(UsageError, match="is a model, so --source is needed"):
         measure(Measurement(reference, hypothesis=hypothesis, against=tiny_run))
-    with pytest.raises(DataError, match=r"reference: has 4 lines, but .*short gives 1 translations"):
+    with pytest.raises(
+        DataError, match=r"reference: has 4 lines, but .*short gives 1 translations"
+    ):
         measure(Measurement(reference, hypothesis=write(tmp_path / "short", ["x"])))
     with pytest.raises(DataError, match="empty: is empty; give the file of right translations"):
         measure(Measurement(write(tmp_path / "empty", []), hypothesis=hypothesis))

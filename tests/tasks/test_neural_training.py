@@ -11,7 +11,11 @@ import torch
 from headwise.data.text_rows import pad_lines
 from headwise.decoding.choices import GreedySettings, SamplingSettings
 from headwise.errors import SettingsError, UsageError
-from headwise.models.recurrent_language_model import RecurrentLanguageModel, RecurrentPenalty, RecurrentSettings
+from headwise.models.recurrent_language_model import (
+    RecurrentLanguageModel,
+    RecurrentPenalty,
+    RecurrentSettings,
+)
 from headwise.randomness import numpy_generator
 from headwise.tasks.exporting import export_arpa
 from headwise.tasks.generation import write_on
@@ -22,11 +26,24 @@ from headwise.tasks.running import check_run, train
 from headwise.text.tokenizer import BOS, PAD
 from headwise.weights import read_tensors
 
-TEXT = ["the dog sleeps", "the cat sleeps", "the dog eats", "a cat eats the fish", "the fish sleeps"] * 4
+TEXT = [
+    "the dog sleeps",
+    "the cat sleeps",
+    "the dog eats",
+    "a cat eats the fish",
+    "the fish sleeps",
+] * 4
 MODELS = {
     "neural_ngram": {"kind": "neural_ngram", "order": 3, "dim": 5, "hidden": 7, "direct": True},
     "rnn": {"kind": "recurrent", "cell": "rnn", "dim": 5, "hidden": 7},
-    "lstm": {"kind": "recurrent", "cell": "lstm", "dim": 5, "hidden": 7, "tied": True, "dropout": {"layer": 0.2}},
+    "lstm": {
+        "kind": "recurrent",
+        "cell": "lstm",
+        "dim": 5,
+        "hidden": 7,
+        "tied": True,
+        "dropout": {"layer": 0.2},
+    },
     "gru": {"kind": "recurrent", "cell": "gru", "dim": 11, "hidden": 17},
     "gpt": {"kind": "decoder_only", "dim": 8, "layers": 1, "heads": 2},
 }
@@ -68,7 +85,9 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [*((kind, None) for kind in MODELS), ("lstm", STREAM), ("gpt", STREAM)],
     ids=lambda value: value if isinstance(value, str) else "stream" if value else "sentences",
 )
-def test_every_kind_answers_the_two_questions(kind: str, reading: dict | None, text: Path, tmp_path: Path) -> None:
+def test_every_kind_answers_the_two_questions(
+    kind: str, reading: dict | None, text: Path, tmp_path: Path
+) -> None:
     summary = train(_recipe(text, kind, reading), run=tmp_path / "run")
     assert summary.results["test"]["predictions"] == sum(len(line.split()) + 1 for line in TEXT)
     model = LanguageModel.load(tmp_path / "run")
@@ -78,7 +97,9 @@ def test_every_kind_answers_the_two_questions(kind: str, reading: dict | None, t
     assert all(one.text for one in model.predict("the cat", count=100))
     together = model.score([*TEXT[:4], "zebras"])
     alone = [model.score([line])[0] for line in TEXT[:4]]
-    assert [one.total for one in together[:4]] == pytest.approx([one.total for one in alone], abs=1e-4)
+    assert [one.total for one in together[:4]] == pytest.approx(
+        [one.total for one in alone], abs=1e-4
+    )
     assert together[4].num_unknown == 1
     assert math.isfinite(together[4].total)
     (best,) = model.predict("the cat ____", count=1)
@@ -89,7 +110,9 @@ def test_every_kind_answers_the_two_questions(kind: str, reading: dict | None, t
 
 
 @pytest.mark.parametrize("reading", [STREAM, None])
-def test_resumed_is_uninterrupted_bit_for_bit(reading: dict | None, text: Path, tmp_path: Path) -> None:
+def test_resumed_is_uninterrupted_bit_for_bit(
+    reading: dict | None, text: Path, tmp_path: Path
+) -> None:
     """The carried state is part of what is saved."""
     train(_recipe(text, "lstm", reading, checkpoint_every=2), run=tmp_path / "whole")
     short = _recipe(text, "lstm", reading, checkpoint_every=2, time_limit=1e-9)
@@ -99,7 +122,8 @@ def test_resumed_is_uninterrupted_bit_for_bit(reading: dict | None, text: Path, 
     shutil.rmtree(tmp_path / "halves" / "model")
     train(_recipe(text, "lstm", reading, checkpoint_every=2), run=tmp_path / "halves", resume=True)
     whole, halves = (
-        read_tensors(tmp_path / run / "checkpoints" / "step-6" / "model.safetensors") for run in ("whole", "halves")
+        read_tensors(tmp_path / run / "checkpoints" / "step-6" / "model.safetensors")
+        for run in ("whole", "halves")
     )
     assert whole.keys() == halves.keys()
     assert any("state_" in name for name in whole) == (reading is not None)
@@ -125,14 +149,21 @@ def test_a_small_grammar_is_learnt_to_its_entropy(kind: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("row_tokens", [5, 16])
-def test_a_sentence_longer_than_the_context_is_read_in_windows(row_tokens: int, text: Path, tmp_path: Path) -> None:
+def test_a_sentence_longer_than_the_context_is_read_in_windows(
+    row_tokens: int, text: Path, tmp_path: Path
+) -> None:
     """Whatever follows, a token has one probability: the one that is predicted."""
-    train(_recipe(text, "gpt", {"kind": "sentences", "row_tokens": row_tokens}, steps=2), run=tmp_path / "run")
+    train(
+        _recipe(text, "gpt", {"kind": "sentences", "row_tokens": row_tokens}, steps=2),
+        run=tmp_path / "run",
+    )
     model = LanguageModel.load(tmp_path / "run").model
     tokens = (numpy_generator("long").integers(4, 11, size=47)).tolist()
     (whole,) = model.score([tokens])
     rows = model.next_words([tokens[:place] for place in range(48)])
-    assert whole == pytest.approx([row[token] for row, token in zip(rows, [*tokens, 2], strict=True)], abs=1e-5)
+    assert whole == pytest.approx(
+        [row[token] for row, token in zip(rows, [*tokens, 2], strict=True)], abs=1e-5
+    )
     for length in range(40, 47):
         assert model.score([tokens[:length]])[0][:-1] == pytest.approx(whole[:length], abs=1e-5)
 
@@ -140,7 +171,9 @@ def test_a_sentence_longer_than_the_context_is_read_in_windows(row_tokens: int, 
 def _words(model: LanguageModel, text: str) -> list[tuple[int, str]]:
     """Tokens and their text, an end of sentence for every end of a line."""
     words = text.replace("\n", " \n ").split(" ")
-    return [(2 if word == "\n" else model.tokenizer.encode(word)[0], word) for word in words if word]
+    return [
+        (2 if word == "\n" else model.tokenizer.encode(word)[0], word) for word in words if word
+    ]
 
 
 def test_settings_that_do_not_go_together(text: Path, tmp_path: Path) -> None:
@@ -148,14 +181,21 @@ def test_settings_that_do_not_go_together(text: Path, tmp_path: Path) -> None:
         _recipe(text, "neural_ngram", STREAM)
     with pytest.raises(SettingsError, match=r"training\.keep\.best=bleu is not measured"):
         _recipe(text, "gpt", keep={"best": "bleu"})
-    with pytest.raises(SettingsError, match=r"model\.position\.max_length is 8, but rows have 16 tokens"):
-        recipe_from(_recipe(text, "gpt").model_dump(mode="json"), ["model.position={kind: learned, max_length: 8}"])
+    with pytest.raises(
+        SettingsError, match=r"model\.position\.max_length is 8, but rows have 16 tokens"
+    ):
+        recipe_from(
+            _recipe(text, "gpt").model_dump(mode="json"),
+            ["model.position={kind: learned, max_length: 8}"],
+        )
     assert check_run(_recipe(text, "gpt"), directory=tmp_path).results["vocabulary"] == 11
 
 
 @pytest.mark.parametrize("reading", [None, STREAM])
 @pytest.mark.parametrize("kind", MODELS)
-def test_check_tells_parameters_time_and_memory(text: Path, tmp_path: Path, kind: str, reading: dict | None) -> None:
+def test_check_tells_parameters_time_and_memory(
+    text: Path, tmp_path: Path, kind: str, reading: dict | None
+) -> None:
     if kind == "neural_ngram" and reading is not None:
         return
     results = check_run(_recipe(text, kind, reading), directory=tmp_path).results
@@ -165,9 +205,13 @@ def test_check_tells_parameters_time_and_memory(text: Path, tmp_path: Path, kind
     assert results["expected_memory_mib"] >= 1
 
 
-def test_several_processes_are_refused(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_processes_are_refused(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(UsageError, match="2 processes were started, a language model learns in one"):
+    with pytest.raises(
+        UsageError, match="2 processes were started, a language model learns in one"
+    ):
         train(_recipe(text, "gpt"), run=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -180,7 +224,9 @@ def test_sentences_cannot_be_read_as_a_stream_by_counting(text: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("kind", ["gpt", "lstm", "neural_ngram"])
-def test_greedy_writing_is_asking_for_the_best_next_word(kind: str, text: Path, tmp_path: Path) -> None:
+def test_greedy_writing_is_asking_for_the_best_next_word(
+    kind: str, text: Path, tmp_path: Path
+) -> None:
     reading = None if kind == "neural_ngram" else STREAM
     train(_recipe(text, kind, reading, steps=3), run=tmp_path / "run")
     model = LanguageModel.load(tmp_path / "run")
@@ -195,9 +241,13 @@ def test_greedy_writing_is_asking_for_the_best_next_word(kind: str, text: Path, 
     long = write_on(model, "the dog", SamplingSettings(seed=3), length=40)
     assert long.num_tokens == 40 or reading is None
     predicted = [3 if word == "⁇" else number for number, word in _words(model, long.text)]
-    predicted += [2] * (long.num_tokens + 2 - len(predicted))  # ends of lines at the end of the text are not shown
+    predicted += [2] * (
+        long.num_tokens + 2 - len(predicted)
+    )  # ends of lines at the end of the text are not shown
     rows = model.model.next_words([predicted[:place] for place in range(2, len(predicted))])
-    assert long.log_probability == pytest.approx(rows[range(len(rows)), predicted[2:]].sum(), abs=1e-3)
+    assert long.log_probability == pytest.approx(
+        rows[range(len(rows)), predicted[2:]].sum(), abs=1e-3
+    )
     with pytest.raises(UsageError, match="0 tokens were asked for"):
         write_on(model, "the dog", GreedySettings(), length=0)
 
@@ -207,7 +257,8 @@ def test_a_penalty_is_paid_for_every_word_and_counted_as_no_word() -> None:
     network = RecurrentLanguageModel(settings, size=13).eval()
     batch = pad_lines([[4, 5, 6], [7]], first=BOS)
     plain, with_penalty = (
-        LanguageTask(network, network, 0.0, penalty).loss(batch) for penalty in (None, settings.penalty)
+        LanguageTask(network, network, 0.0, penalty).loss(batch)
+        for penalty in (None, settings.penalty)
     )
     expected = settings.penalty.of(network(batch.tokens)[0], batch.targets != PAD)
     torch.testing.assert_close(with_penalty.loss - plain.loss, 6 * expected, rtol=1e-4, atol=1e-4)

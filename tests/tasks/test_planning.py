@@ -19,9 +19,13 @@ from tests.planning.models import made_recipe, made_subject
 
 
 def test_a_plan_on_paper_adds_up() -> None:
-    plan = plan_recipe(made_recipe(steps=1000, compile="auto"), device="h200", gpus=3, memory=1.5, bandwidth=20)
+    plan = plan_recipe(
+        made_recipe(steps=1000, compile="auto"), device="h200", gpus=3, memory=1.5, bandwidth=20
+    )
     parts = plan.as_dict()
-    assert parts["memory"]["total"] == sum(value for name, value in parts["memory"].items() if name != "total")
+    assert parts["memory"]["total"] == sum(
+        value for name, value in parts["memory"].items() if name != "total"
+    )
     assert plan.execution.compiled
     assert not plan.execution.cuda_graphs, "an update that waits for other devices is not recorded"
     assert plan.hardware.memory == 1.5 * 2**30
@@ -58,7 +62,9 @@ def test_a_large_batch_is_drawn_out_from_small_ones(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(planning, "CALIBRATION_TOKENS", 8 * 24)
     drawn_out = plan_subject(subject, device="cpu")
     for part in ("products", "attention", "other"):
-        assert getattr(drawn_out.seconds, part) == pytest.approx(getattr(directly.seconds, part), rel=1e-6)
+        assert getattr(drawn_out.seconds, part) == pytest.approx(
+            getattr(directly.seconds, part), rel=1e-6
+        )
 
 
 def test_accumulation_and_averages_are_counted() -> None:
@@ -72,11 +78,15 @@ def test_accumulation_and_averages_are_counted() -> None:
 def test_execution_is_what_training_would_do(caplog: pytest.LogCaptureFixture) -> None:
     sharded = {"parallel": {"kind": "sharded"}}
     found = {
-        (gpus, kind): plan_recipe(made_recipe(steps=1000, compile="auto", **extra), device="h200", gpus=gpus).execution
+        (gpus, kind): plan_recipe(
+            made_recipe(steps=1000, compile="auto", **extra), device="h200", gpus=gpus
+        ).execution
         for gpus in (1, 2)
         for kind, extra in (("replicated", {}), ("sharded", sharded))
     }
-    compiled = {key: (execution.compiled, execution.cuda_graphs) for key, execution in found.items()}
+    compiled = {
+        key: (execution.compiled, execution.cuda_graphs) for key, execution in found.items()
+    }
     assert compiled == {
         (1, "replicated"): (True, True),
         (1, "sharded"): (True, True),
@@ -88,7 +98,10 @@ def test_execution_is_what_training_would_do(caplog: pytest.LogCaptureFixture) -
 
 
 def test_compiled_gradients_are_sent_when_nothing_hides_them() -> None:
-    plans = [plan_recipe(made_recipe(compile=how, steps=1000), device="h200", gpus=2) for how in ("on", "off")]
+    plans = [
+        plan_recipe(made_recipe(compile=how, steps=1000), device="h200", gpus=2)
+        for how in ("on", "off")
+    ]
     for plan, hidden in zip(plans, (0.0, 1.0), strict=True):
         tail = plan.update.traffic / plan.hardware.link
         assert plan.update.exposed_seconds == pytest.approx(tail), "one bucket is never hidden"
@@ -100,7 +113,9 @@ def test_a_hopeless_batch_is_planned_at_once_and_on_the_line_of_smaller_ones(
     device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def memory_of(batch_tokens: int) -> int:
-        planner = Planner(made_subject(batch_tokens=batch_tokens), Execution(bf16=False), cuda=device == "h200")
+        planner = Planner(
+            made_subject(batch_tokens=batch_tokens), Execution(bf16=False), cuda=device == "h200"
+        )
         parts = planner.memory(1.0)
         return parts.activations + parts.workspace
 
@@ -132,7 +147,9 @@ def test_unknown_devices_are_refused() -> None:
 def test_accumulated_batches_are_taken_whole_and_shared_only_once() -> None:
     """Eight devices are at most eight times as fast, and each holds a whole batch where there is one for each."""
     changes = ["training.accumulation=8", "training.batch_tokens=8192"]
-    one, eight = (plan_recipe("pocket", changes, device="h200", gpus=gpus, bandwidth=1e6) for gpus in (1, 8))
+    one, eight = (
+        plan_recipe("pocket", changes, device="h200", gpus=gpus, bandwidth=1e6) for gpus in (1, 8)
+    )
     assert eight.speed(eight.update) <= 8 * one.speed(one.update) * 1.001
     assert eight.efficiency(eight.update) <= 1.001
     assert eight.memory.activations == one.memory.activations
@@ -143,11 +160,15 @@ def test_efficiency_is_against_as_many_devices_as_fast_as_one_alone() -> None:
     one = plan_recipe(made_recipe(compile="auto", steps=1000), device="h200")
     assert several.together is not None
     assert one.tokens_per_second is not None
-    assert one.execution.cuda_graphs, "one alone replays a graph, and that is what several are compared with"
+    assert one.execution.cuda_graphs, (
+        "one alone replays a graph, and that is what several are compared with"
+    )
     assert several.speed(several.alone) == pytest.approx(one.tokens_per_second)
     expected = several.tokens_per_second / (5 * one.tokens_per_second)  # type: ignore[operator]
     assert several.efficiency(several.together) == pytest.approx(expected)
-    assert several.efficiency(several.each) == pytest.approx(one.alone.step_seconds / several.each.step_seconds)
+    assert several.efficiency(several.each) == pytest.approx(
+        one.alone.step_seconds / several.each.step_seconds
+    )
     assert one.efficiency(one.update) == 1
     assert one.remarks() == []
 
@@ -163,10 +184,17 @@ def test_devices_that_gain_nothing_are_said() -> None:
 
 
 def test_half_as_many_devices_can_be_as_fast() -> None:
-    plan = plan_recipe(made_recipe(batch_tokens=50_000 * 24, precision="auto"), device="h200", gpus=4, bandwidth=0.001)
+    plan = plan_recipe(
+        made_recipe(batch_tokens=50_000 * 24, precision="auto"),
+        device="h200",
+        gpus=4,
+        bandwidth=0.001,
+    )
     slow = replace(plan, alone=replace(plan.alone, compute_seconds=1e9))
     (remark,) = slow.remarks()
-    assert remark.startswith(("4 devices are no faster than 2 (", "4 devices are hardly faster than 2 ("))
+    assert remark.startswith(
+        ("4 devices are no faster than 2 (", "4 devices are hardly faster than 2 (")
+    )
 
 
 def test_rows_that_do_not_suffice_are_refused_as_training_would() -> None:
@@ -184,7 +212,9 @@ def test_rows_that_do_not_suffice_are_refused_as_training_would() -> None:
 
 @pytest.mark.parametrize("gpus", [0, 65_537])
 def test_the_number_of_devices_is_bounded(gpus: int) -> None:
-    with pytest.raises(UsageError, match=f"{gpus} devices are asked for; a plan is made for 1 to 65,536"):
+    with pytest.raises(
+        UsageError, match=f"{gpus} devices are asked for; a plan is made for 1 to 65,536"
+    ):
         plan_recipe(made_recipe(), device="h200", gpus=gpus)
 
 

@@ -28,7 +28,9 @@ class Grammar:
 def test_the_right_answers_score_full_marks(split: str) -> None:
     translator: Any = Grammar(split, 53)
     heard: list[tuple[int, int]] = []
-    scores = measure_pocket(translator, split, count=53, progress=lambda done, total: heard.append((done, total)))
+    scores = measure_pocket(
+        translator, split, count=53, progress=lambda done, total: heard.append((done, total))
+    )
     assert scores.translation.exact_match == 1.0
     assert scores.pronoun_accuracy == 1.0
     assert scores.translation.bleu.value == pytest.approx(100.0)
@@ -58,5 +60,10 @@ def test_an_error_rate_has_a_scale(translator: Translator) -> None:
     """No reader of attention is better than the lowest; word order tells languages apart."""
     scale = scale_alignment("en", "de", count=5)
     assert 0.0 <= scale.lowest < scale.straight < 1.0
-    assert scale.lowest <= min(result.scores.error_rate for result in measure_alignment(translator, count=5))
-    assert scale_alignment("zh", "en", count=53).straight > scale_alignment("en", "de", count=53).straight
+    assert scale.lowest <= min(
+        result.scores.error_rate for result in measure_alignment(translator, count=5)
+    )
+    assert (
+        scale_alignment("zh", "en", count=53).straight
+        > scale_alignment("en", "de", count=53).straight
+    )

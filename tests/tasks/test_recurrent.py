@@ -26,7 +26,11 @@ KEPT = tuple(change for change in OVERRIDES if not change.startswith("model."))
 
 
 def recurrent_recipe(*overrides: str, attention: str = "luong") -> Recipe:
-    model = "model={kind: recurrent, cell: lstm, dim: 16, layers: 1, attention: {kind: " + attention + "}}"
+    model = (
+        "model={kind: recurrent, cell: lstm, dim: 16, layers: 1, attention: {kind: "
+        + attention
+        + "}}"
+    )
     return load_translation_recipe("pocket", [*KEPT, model, *overrides])
 
 
@@ -44,11 +48,19 @@ def _run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_ends_in_a_bundle_that_translates(run: Path) -> None:
     translator = Translator.load(run)
     assert isinstance(translator.model, RecurrentTranslator)
-    assert "1 lstm encoder and 1 decoder layers, attention: luong" in (run / "model" / "README.md").read_text("utf-8")
-    for change in (["kind=greedy"], ["kind=beam", "size=3"], ["kind=beam", "size=3", "coverage_penalty=0.2"]):
+    assert "1 lstm encoder and 1 decoder layers, attention: luong" in (
+        run / "model" / "README.md"
+    ).read_text("utf-8")
+    for change in (
+        ["kind=greedy"],
+        ["kind=beam", "size=3"],
+        ["kind=beam", "size=3", "coverage_penalty=0.2"],
+    ):
         decoding = translator.settings([*change, "max_length=9"])
         together = translator(TEXTS, decoding)
-        assert [one.text for one in together] == [translator([text], decoding)[0].text for text in TEXTS]
+        assert [one.text for one in together] == [
+            translator([text], decoding)[0].text for text in TEXTS
+        ]
 
 
 def test_every_form_for_inference_translates(run: Path) -> None:
@@ -70,7 +82,9 @@ def test_links_and_maps_come_from_its_attention(run: Path) -> None:
     assert {result.layer for result in measure_alignment(translator, count=2)} == {0}
 
 
-def test_a_model_without_attention_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_without_attention_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     train_recurrent(tmp_path / "run", "training.steps=2", attention="none")
     translator = Translator.load(tmp_path / "run")
     assert translator(TEXTS[:1])[0].text is not None
@@ -85,7 +99,9 @@ def test_a_model_without_attention_says_so(tmp_path: Path, capsys: pytest.Captur
 
 def test_a_search_that_needs_attention_is_refused_before_training(tmp_path: Path) -> None:
     search = "decoding={kind: beam, size: 2, coverage_penalty: 0.5}"
-    with pytest.raises(UsageError, match="coverage_penalty needs attention, and the model has none"):
+    with pytest.raises(
+        UsageError, match="coverage_penalty needs attention, and the model has none"
+    ):
         train_recurrent(tmp_path / "run", search, attention="none")
     assert not list(tmp_path.glob("run/checkpoints/step-*"))
 
@@ -94,7 +110,9 @@ def test_a_resumed_run_is_the_uninterrupted_one(run: Path, tmp_path: Path) -> No
     train_recurrent(tmp_path / "run", "training.steps=4")
     recipe = recurrent_recipe()
     train(recipe, run=tmp_path / "run", resume=True)
-    weights = [(path / "model" / "weights.safetensors").read_bytes() for path in (run, tmp_path / "run")]
+    weights = [
+        (path / "model" / "weights.safetensors").read_bytes() for path in (run, tmp_path / "run")
+    ]
     assert weights[0] == weights[1]
 
 
@@ -124,7 +142,9 @@ def test_the_loss_of_packed_rows_has_gradients_everywhere() -> None:
 )
 def test_what_a_recurrence_has_no_form_for_is_refused(change: str, needed: str) -> None:
     kept = [one for one in KEPT if not one.startswith("training.compile")]
-    with pytest.raises(SettingsError, match=f"model.kind=recurrent goes from word to word .* set {needed}"):
+    with pytest.raises(
+        SettingsError, match=f"model.kind=recurrent goes from word to word .* set {needed}"
+    ):
         load_translation_recipe("pocket", [*kept, "model={kind: recurrent}", change])
 
 
@@ -139,8 +159,16 @@ def test_its_recipe_survives_being_written_and_a_kind_may_still_be_left_out(tmp_
 
 def test_it_is_described_and_planned() -> None:
     names = [part.name for part in describe_model("pocket-recurrent").parts]
-    assert names == ["embedding", "recurrent_encoder", "recurrent_decoder", "source_attention", "output"]
+    assert names == [
+        "embedding",
+        "recurrent_encoder",
+        "recurrent_decoder",
+        "source_attention",
+        "output",
+    ]
     for attention in ("none", "luong"):
-        plan = plan_recipe(recurrent_recipe("data.row_tokens=16", attention=attention), device="h200")
+        plan = plan_recipe(
+            recurrent_recipe("data.row_tokens=16", attention=attention), device="h200"
+        )
         assert not plan.execution.compiled
         assert plan.run.flops_per_token > 0

@@ -46,11 +46,16 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     (folder / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     data = {"language": "en", "train": str(folder / "text.txt"), "row_tokens": 8}
     training = TRAINING | {"keep": {"best": "loss"}, "steps": 30, "batch_tokens": 128}
-    for task, model in (("bidirectional_language", MODEL), ("masked_language", ENCODER | {"layers": 2})):
+    for task, model in (
+        ("bidirectional_language", MODEL),
+        ("masked_language", ENCODER | {"layers": 2}),
+    ):
         recipe = {"task": task, "data": data, "text": TEXT, "model": model, "training": training}
         train(recipe_from(recipe), run=folder / task)
     words = sorted({word for line in lines for word in line.split()})
-    save_word_vectors(folder / "words", VectorSpace(words, np.random.default_rng(3).normal(size=(len(words), 7))))
+    save_word_vectors(
+        folder / "words", VectorSpace(words, np.random.default_rng(3).normal(size=(len(words), 7)))
+    )
     return {name: folder / name for name in ("words", "bidirectional_language", "masked_language")}
 
 
@@ -73,7 +78,9 @@ def test_static_vectors_are_at_chance_and_contextual_ones_are_not(models: dict[s
     assert plain["words"][0]["chance"] == 50.0
 
 
-def test_together_is_one_by_one_and_a_long_sentence_is_cut_around_the_word(models: dict[str, Path]) -> None:
+def test_together_is_one_by_one_and_a_long_sentence_is_cut_around_the_word(
+    models: dict[str, Path],
+) -> None:
     given = occurrences(2, 6)
     for name in ("bidirectional_language", "masked_language"):
         reader = load_word_reader(models[name])
@@ -82,7 +89,9 @@ def test_together_is_one_by_one_and_a_long_sentence_is_cut_around_the_word(model
             for layer, alone in zip(together, reader.read([one]), strict=True):
                 np.testing.assert_allclose(layer[number], alone[0], atol=1e-5)
         (cut, same) = (
-            reader.read([Occurrence("bank", "", 9 + place, ("a",) * (9 + place) + ("bank",) + ("my",) * 9)])[-1]
+            reader.read(
+                [Occurrence("bank", "", 9 + place, ("a",) * (9 + place) + ("bank",) + ("my",) * 9)]
+            )[-1]
             for place in (0, 5)
         )
         np.testing.assert_allclose(cut, same, atol=1e-6)
@@ -91,7 +100,9 @@ def test_together_is_one_by_one_and_a_long_sentence_is_cut_around_the_word(model
 def test_an_untrained_network_is_the_same_one_with_other_weights(models: dict[str, Path]) -> None:
     given = occurrences(2, 7)
     for name in ("bidirectional_language", "masked_language"):
-        trained, fresh, again = (load_word_reader(models[name], untrained=one) for one in (False, True, True))
+        trained, fresh, again = (
+            load_word_reader(models[name], untrained=one) for one in (False, True, True)
+        )
         assert not np.allclose(trained.read(given)[-1], fresh.read(given)[-1], atol=1e-2)
         assert np.array_equal(again.read(given)[-1], fresh.read(given)[-1])
 
@@ -100,7 +111,12 @@ def test_the_rule_of_hard_pairs() -> None:
     def many(sense: str, count: int) -> list[Occurrence]:
         return [Occurrence("seal", sense, 0, ("seal",))] * count
 
-    train_part = [*many("animal", 200), *many("stamp", 100), *many("singer", 99), *many("valve", 300)]
+    train_part = [
+        *many("animal", 200),
+        *many("stamp", 100),
+        *many("singer", 99),
+        *many("valve", 300),
+    ]
     test_part = [*many("animal", 40), *many("stamp", 40), *many("singer", 40), *many("valve", 39)]
     assert hard_pairs("seal", train_part, test_part) == [("animal", "stamp")]
 
@@ -131,7 +147,9 @@ class _Nothing:
 def test_what_cannot_be_measured(models: dict[str, Path], tmp_path: Path) -> None:
     reader: WordReader = _Nothing()
     one = [Occurrence("bank", "river", 0, ("bank",))]
-    with pytest.raises(UsageError, match="of 1 test occurrences none has a sense that the training part shows"):
+    with pytest.raises(
+        UsageError, match="of 1 test occurrences none has a sense that the training part shows"
+    ):
         measure_senses({"nothing": reader}, one, one)
     other = [Occurrence("bank", "blood", 0, ("bank",))]
     with pytest.raises(UsageError, match="of 1 test occurrences none"):

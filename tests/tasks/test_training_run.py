@@ -37,13 +37,20 @@ class Watcher:
 def test_a_run_leaves_everything_the_design_promises(tiny_run: Path) -> None:
     names = {path.name for path in tiny_run.iterdir()}
     assert {"recipe.yaml", "log.jsonl", "checkpoints", "model", "LATEST", "data"} <= names
-    lines = [json.loads(line) for line in (tiny_run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = [
+        json.loads(line)
+        for line in (tiny_run / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     assert [line["step"] for line in lines if line["kind"] == "train"] == [2, 4, 6]
     results = json.loads((tiny_run / "model" / "results.json").read_text(encoding="utf-8"))
     assert results["steps"] == 6
-    state = json.loads((tiny_run / "checkpoints" / "step-6" / "state.json").read_text(encoding="utf-8"))
+    state = json.loads(
+        (tiny_run / "checkpoints" / "step-6" / "state.json").read_text(encoding="utf-8")
+    )
     assert results["precision"] == state["environment"]["precision"]
-    assert f"- precision: {results['precision']}" in (tiny_run / "model" / "README.md").read_text(encoding="utf-8")
+    assert f"- precision: {results['precision']}" in (tiny_run / "model" / "README.md").read_text(
+        encoding="utf-8"
+    )
     assert results["precision"] in ("fp32", "bf16"), "never auto"
     assert results["test"]["bleu"]["signature"].startswith("nrefs:1")
 
@@ -72,7 +79,9 @@ def test_a_resumed_run_is_the_uninterrupted_one(
 
 def test_the_watcher_hears_of_everything(tmp_path: Path) -> None:
     watcher = Watcher()
-    summary = headwise.train(tiny_recipe("data.valid=null", "training.steps=2"), run=tmp_path / "run", events=watcher)
+    summary = headwise.train(
+        tiny_recipe("data.valid=null", "training.steps=2"), run=tmp_path / "run", events=watcher
+    )
     assert summary.model == tmp_path / "run" / "model"
     assert watcher.steps[-1] == 2
     assert any("300 pairs, vocabulary 500" in note for note in watcher.notes)
@@ -82,7 +91,9 @@ def test_the_watcher_hears_of_everything(tmp_path: Path) -> None:
 
 def test_checking_trains_nothing(tmp_path: Path) -> None:
     watcher = Watcher()
-    summary = check_run(tiny_recipe("training.device=cpu"), directory=tmp_path / "data", events=watcher)
+    summary = check_run(
+        tiny_recipe("training.device=cpu"), directory=tmp_path / "data", events=watcher
+    )
     assert set(summary.results) == {"pairs", "parameters", "expected_seconds"}
     assert summary.results["pairs"] == 300
     assert "of training on this machine" in watcher.notes[-1]
@@ -101,7 +112,9 @@ def test_checking_trains_nothing(tmp_path: Path) -> None:
         (["training.device=cuda"], "the device cuda was asked for, but PyTorch sees no GPU"),
     ],
 )
-def test_bad_input_leaves_nothing_behind(overrides: list[str], message: str, tmp_path: Path) -> None:
+def test_bad_input_leaves_nothing_behind(
+    overrides: list[str], message: str, tmp_path: Path
+) -> None:
     with pytest.raises((DataError, SettingsError, UsageError), match=message):
         train_tiny(tmp_path / "new" / "run", overrides)
     assert list(tmp_path.iterdir()) == []

@@ -24,8 +24,12 @@ def test_one_result_for_each_text_in_order_and_empty_stays_empty(translator: Tra
     assert translator([]) == []
 
 
-@pytest.mark.parametrize("change", [[], ["kind=beam", "size=3", "max_length.extra=3", "max_length.factor=0.5"]])
-def test_what_else_is_in_the_batch_changes_nothing(translator: Translator, change: list[str]) -> None:
+@pytest.mark.parametrize(
+    "change", [[], ["kind=beam", "size=3", "max_length.extra=3", "max_length.factor=0.5"]]
+)
+def test_what_else_is_in_the_batch_changes_nothing(
+    translator: Translator, change: list[str]
+) -> None:
     decoding = translator.settings(change)
     together = translator(TEXTS, decoding)
     for text, result in zip(TEXTS, together, strict=True):
@@ -43,17 +47,24 @@ def test_fp32_forms_translate_as_the_plain_modules_do(tiny_run: Path, precision:
     for change in ([], ["kind=beam", "size=3"]):
         expected, found = (one(TEXTS, one.settings(change)) for one in (plain, forms))
         assert [one.text for one in found] == [one.text for one in expected]
-        assert [one.score for one in found] == pytest.approx([one.score for one in expected], abs=1e-5)
+        assert [one.score for one in found] == pytest.approx(
+            [one.score for one in expected], abs=1e-5
+        )
 
 
 @pytest.mark.parametrize("precision", ["fp16", "bf16", "int8"])
-def test_rounded_forms_score_nearly_the_same(translator: Translator, tiny_run: Path, precision: Precision) -> None:
+def test_rounded_forms_score_nearly_the_same(
+    translator: Translator, tiny_run: Path, precision: Precision
+) -> None:
     try:
         rounded = Translator.load(tiny_run, device="cpu", precision=precision)
     except UsageError as error:
         pytest.skip(str(error))
     assert rounded.form.name == precision
-    prefix = ["prefix=Die Katze", "max_length=6"]  # the words are given but for the last: only scores differ
+    prefix = [
+        "prefix=Die Katze",
+        "max_length=6",
+    ]  # the words are given but for the last: only scores differ
     expected, found = (one(TEXTS, one.settings(prefix)) for one in (translator, rounded))
     assert [one.score for one in found] == pytest.approx([one.score for one in expected], abs=0.1)
     assert rounded([TEXTS[0]], attention=True)[0].attention is not None
@@ -62,7 +73,9 @@ def test_rounded_forms_score_nearly_the_same(translator: Translator, tiny_run: P
 def test_a_form_that_is_slower_than_it_could_be_is_noted(
     tiny_run: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("headwise.models.inference._refusal", lambda make, tolerance: "operator not found")
+    monkeypatch.setattr(
+        "headwise.models.inference._refusal", lambda make, tolerance: "operator not found"
+    )
     assert Translator.load(tiny_run, device="cpu").form.name == "plain"
     assert "slower: oneDNN cannot be used here (operator not found)" in caplog.text
 
@@ -77,7 +90,10 @@ def test_scores_come_best_first_and_are_sums_of_logarithms(translator: Translato
 
 
 def test_alignment_and_attention_on_request(translator: Translator) -> None:
-    plain, full, empty = translator(TEXTS[:1])[0], *translator([TEXTS[0], ""], alignment=True, attention=True)
+    plain, full, empty = (
+        translator(TEXTS[:1])[0],
+        *translator([TEXTS[0], ""], alignment=True, attention=True),
+    )
     assert plain.alignment is None
     assert plain.attention is None
     assert full.text == plain.text
@@ -96,7 +112,9 @@ def test_alignment_and_attention_on_request(translator: Translator) -> None:
     }
     for weights in trace.maps.values():
         np.testing.assert_allclose(weights.sum(axis=-1), 1.0, atol=1e-5)
-    assert [link[1] for link in full.alignment] == list(range(target - 1)), "one link for each target piece"
+    assert [link[1] for link in full.alignment] == list(range(target - 1)), (
+        "one link for each target piece"
+    )
     assert all(0 <= link[0] < source - 1 for link in full.alignment)
     assert full.as_dict()["source_pieces"][-1] == "</s>"
 
@@ -116,7 +134,10 @@ def test_links_follow_the_last_layer_of_a_shallow_decoder_and_the_one_before_it_
     telling, even = np.zeros((1, 3, 4), np.float32), np.ones((1, 3, 4), np.float32)
     telling[0, 0, 2], telling[0, 1, 0] = 0.9, 0.8
     telling[0, :, 3] = 1.0  # the end of the source is no word
-    maps = {f"decoder.{number}.cross": telling if number == read else even for number in range(num_layers)}
+    maps = {
+        f"decoder.{number}.cross": telling if number == read else even
+        for number in range(num_layers)
+    }
     trace = AttentionTrace(("a", "b", "c", "</s>"), ("<s>", "x", "y"), ("x", "y", "</s>"), maps)
     assert align_pieces(trace) == ((2, 0), (0, 1))
 
@@ -124,7 +145,9 @@ def test_links_follow_the_last_layer_of_a_shallow_decoder_and_the_one_before_it_
 def test_control_characters_from_byte_pieces_do_not_reach_the_terminal(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(type(translator.tokenizers.target), "decode", lambda self, ids: "a\nb\r\nc\x1b[2J é")
+    monkeypatch.setattr(
+        type(translator.tokenizers.target), "decode", lambda self, ids: "a\nb\r\nc\x1b[2J é"
+    )
     assert translator(TEXTS[:1])[0].text == "a b  c [2J é"
 
 
@@ -165,12 +188,16 @@ def test_nothing_is_loaded_from_what_is_no_model(tmp_path: Path) -> None:
 
 
 def test_a_sentence_too_long_is_refused_by_its_number(translator: Translator) -> None:
-    with pytest.raises(DataError, match=r"sentence 2 of the input has [\d,]+ tokens, at most 2,048"):
+    with pytest.raises(
+        DataError, match=r"sentence 2 of the input has [\d,]+ tokens, at most 2,048"
+    ):
         translator(["The dog is old.", "dog " * 3000])
 
 
 def test_outputs_stay_within_learned_positions(tmp_path: Path) -> None:
-    train_tiny(tmp_path / "run", ["model.position={kind: learned, max_length: 64}", "data.test=null"])
+    train_tiny(
+        tmp_path / "run", ["model.position={kind: learned, max_length: 64}", "data.test=null"]
+    )
     learned = Translator.load(tmp_path / "run")
     decoding = learned.settings(["max_length=99", "min_length=70"])
     assert len(learned(["The dog is old."], decoding)) == 1
@@ -188,7 +215,8 @@ def test_what_attention_cannot_read_is_refused_before_it_is_asked(tmp_path: Path
     summed = Translator.load(tmp_path / "run")
     summed.model.encode = None  # type: ignore[method-assign]
     with pytest.raises(
-        DataError, match=r"sentence 1 of the input has \d+ tokens, at most 64 .*encoder\.attention\.max_length=64"
+        DataError,
+        match=r"sentence 1 of the input has \d+ tokens, at most 64 .*encoder\.attention\.max_length=64",
     ) as caught:
         summed(["dog " * 99])
     assert "or with model.encoder.attention.kind=fused, without a limit" in str(caught.value)

@@ -64,7 +64,9 @@ def check_watched(recipe: Recipe, directory: Path) -> None:
 
     assert digest(directory / "watched") == digest(directory / "plain")
     optimizer = Path("checkpoints") / "step-6" / "optimizer.safetensors"
-    assert (directory / "watched" / optimizer).read_bytes() == (directory / "plain" / optimizer).read_bytes()
+    assert (directory / "watched" / optimizer).read_bytes() == (
+        directory / "plain" / optimizer
+    ).read_bytes()
     plain, shown = validations(directory / "plain"), validations(directory / "watched")
     assert [line["step"] for line in shown] == [2, 4, 6]
     assert [line["loss"] for line in plain] == [line["loss"] for line in shown]
@@ -73,7 +75,9 @@ def check_watched(recipe: Recipe, directory: Path) -> None:
     translator = Translator.load(directory / "watched" / "model")
     pairs = list(read_part(translator.recipe.data, "valid"))[:NUM_SENTENCES]
     hypotheses = [one.text for one in translator([pair.source for pair in pairs])]
-    scores = score_translations(hypotheses, [pair.target for pair in pairs], language="de", num_resamples=0)
+    scores = score_translations(
+        hypotheses, [pair.target for pair in pairs], language="de", num_resamples=0
+    )
     best = min(shown, key=lambda line: float(line["loss"]))
     assert best["chrf"] == pytest.approx(scores.chrf.value)
     assert best["chrf"] > 0
@@ -86,7 +90,13 @@ def test_a_training_that_is_watched_ends_with_the_same_bits(tmp_path: Path) -> N
 
 @pytest.mark.prove
 def test_a_recurrent_training_that_is_watched_ends_with_the_same_bits(tmp_path: Path) -> None:
-    model = {"kind": "recurrent", "cell": "gru", "layers": 1, "dim": 16, "dropout": {"embedding": 0.1, "hidden": 0.1}}
+    model = {
+        "kind": "recurrent",
+        "cell": "gru",
+        "layers": 1,
+        "dim": 16,
+        "dropout": {"embedding": 0.1, "hidden": 0.1},
+    }
     recipe = tiny_recipe(*CHANGES).model_dump(mode="json")
     check_watched(translation_recipe_from({**recipe, "model": model}), tmp_path)
 

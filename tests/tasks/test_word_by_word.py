@@ -17,11 +17,22 @@ def test_a_recurrent_tagger_is_trained_loaded_and_started_from(tmp_path: Path) -
     kind = "model={kind: recurrent, cell: gru, dim: 16, layers: 2}"
     train(tag_recipe(tmp_path, kind), run=tmp_path / "one")
     assert Labeller.load(tmp_path / "one")(["I saw a saw"])[0].labels == ("P", "V", "D", "N")
-    changes = [kind, f"model.start_from={tmp_path / 'one'}", "training.freeze=[encoder.embedding.*, layers 0]"]
-    train(tag_recipe(tmp_path, *changes, "training.steps=3", "training.precision=bf16"), run=tmp_path / "other")
-    before, after = (read_tensors(tmp_path / run / "model" / "weights.safetensors") for run in ("one", "other"))
+    changes = [
+        kind,
+        f"model.start_from={tmp_path / 'one'}",
+        "training.freeze=[encoder.embedding.*, layers 0]",
+    ]
+    train(
+        tag_recipe(tmp_path, *changes, "training.steps=3", "training.precision=bf16"),
+        run=tmp_path / "other",
+    )
+    before, after = (
+        read_tensors(tmp_path / run / "model" / "weights.safetensors") for run in ("one", "other")
+    )
     same = {name for name in before if torch.equal(before[name], after[name])}
-    assert same == {name for name in before if name.startswith("encoder.embedding.") or "wards.0." in name}
+    assert same == {
+        name for name in before if name.startswith("encoder.embedding.") or "wards.0." in name
+    }
     with pytest.raises(CheckpointError, match=r"another encoder .*model.cell=gru there, lstm here"):
         train(tag_recipe(tmp_path, *changes, "model.cell=lstm"), run=tmp_path / "third")
     places = [Occurrence("saw", "", place, ("I", "saw", "a", "saw")) for place in (1, 3)]
@@ -31,7 +42,8 @@ def test_a_recurrent_tagger_is_trained_loaded_and_started_from(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "change", ["training.compile=on", "training.recompute=blocks", "training.parallel={kind: sharded}"]
+    "change",
+    ["training.compile=on", "training.recompute=blocks", "training.parallel={kind: sharded}"],
 )
 def test_what_a_recurrent_tagger_has_no_form_for(tmp_path: Path, change: str) -> None:
     with pytest.raises(SettingsError, match=r"model\.kind=recurrent goes from word to word"):

@@ -19,9 +19,18 @@ from headwise.tasks.recipe import load_recipe
 from headwise.tasks.word_vector_files import export_word_vectors
 from headwise.tasks.word_vector_recipe import NegativeSampling, WordVectorModel, WordVectorRecipe
 from headwise.tasks.word_vector_run import load_word_vectors, train_word_vectors
-from headwise.tasks.word_vectors import batch_words, learn_word_vectors, num_strangers, piece_words, read_text
+from headwise.tasks.word_vectors import (
+    batch_words,
+    learn_word_vectors,
+    num_strangers,
+    piece_words,
+    read_text,
+)
 
-ANIMALS, TOOLS = [f"animal{number}" for number in range(7)], [f"tool{number}" for number in range(7)]
+ANIMALS, TOOLS = (
+    [f"animal{number}" for number in range(7)],
+    [f"tool{number}" for number in range(7)],
+)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +44,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def recipe(corpus: Path, model: dict[str, object] | None = None, **training: object) -> WordVectorRecipe:
+def recipe(
+    corpus: Path, model: dict[str, object] | None = None, **training: object
+) -> WordVectorRecipe:
     data = {
         "task": "word_vectors",
         "data": {"train": str(corpus)},
@@ -51,7 +62,9 @@ TREE = {"kind": "hierarchical_softmax"}
 @pytest.mark.parametrize("kind", ["skip_gram", "cbow"])
 @pytest.mark.parametrize("output", [{"kind": "negative_sampling"}, TREE])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_the_classes_separate(corpus: Path, kind: str, output: dict[str, str], threads: int) -> None:
+def test_the_classes_separate(
+    corpus: Path, kind: str, output: dict[str, str], threads: int
+) -> None:
     settings = recipe(corpus, {"kind": kind, "output": output}, threads=threads)
     stream = read_text(settings)
     space = VectorSpace(stream.words, learn_word_vectors(stream, settings).inputs.numpy())
@@ -68,11 +81,18 @@ def test_one_thread_repeats_to_the_last_bit_and_the_seed_matters(corpus: Path) -
 
 
 def test_from_a_recipe_to_the_commands(
-    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    corpus: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     file = tmp_path / "recipe.yaml"
-    file.write_text(f"task: word_vectors\ndata: {{train: {corpus}}}\nmodel: {{dim: 13}}\n", encoding="utf-8")
-    settings = load_recipe(file, ["training.threads=1", "training.subsample=0", "training.rate=0.05"])
+    file.write_text(
+        f"task: word_vectors\ndata: {{train: {corpus}}}\nmodel: {{dim: 13}}\n", encoding="utf-8"
+    )
+    settings = load_recipe(
+        file, ["training.threads=1", "training.subsample=0", "training.rate=0.05"]
+    )
     assert isinstance(settings, WordVectorRecipe)
     made = train_word_vectors(settings, run=tmp_path / "run")
     assert made.results["text_words"] == 15_000
@@ -81,7 +101,8 @@ def test_from_a_recipe_to_the_commands(
     assert loaded.recipe == settings
     assert loaded.counts is not None
     with pytest.raises(
-        CheckpointError, match=r"have no probabilities.*a language model is needed; use `headwise nearest`"
+        CheckpointError,
+        match=r"have no probabilities.*a language model is needed; use `headwise nearest`",
     ):
         LanguageModel.load(tmp_path / "run")
     with pytest.raises(UsageError, match="exists already; word vectors are trained in one go"):
@@ -89,7 +110,20 @@ def test_from_a_recipe_to_the_commands(
 
     model = str(tmp_path / "run")
     assert (
-        main(["nearest", "tool3", "--model", model, "--json", "--count", "3", "--plot", str(tmp_path / "m.png")]) == 0
+        main(
+            [
+                "nearest",
+                "tool3",
+                "--model",
+                model,
+                "--json",
+                "--count",
+                "3",
+                "--plot",
+                str(tmp_path / "m.png"),
+            ]
+        )
+        == 0
     )
     said = capsys.readouterr()
     assert f"map: {tmp_path / 'm.png'}" in said.err
@@ -99,16 +133,23 @@ def test_from_a_recipe_to_the_commands(
     assert main(["nearest", "tool3 - tool1 + animal2", "--model", model, "--one-hot"]) == 0
     said = capsys.readouterr()
     assert "0.000" in said.out
-    assert "learnt from 15,000 words of text, too few for sums such as king - man + woman" in said.err
+    assert (
+        "learnt from 15,000 words of text, too few for sums such as king - man + woman" in said.err
+    )
     assert main(["nearest", "tool3", "--model", model]) == 0
     assert "words of text" not in capsys.readouterr().err, "a word alone needs less"
-    assert main(["nearest", "tool3", "--model", str(tmp_path / "nowhere"), "--plot", "map.html"]) == 2
+    assert (
+        main(["nearest", "tool3", "--model", str(tmp_path / "nowhere"), "--plot", "map.html"]) == 2
+    )
     assert "does not end in .png or .svg" in capsys.readouterr().err
     assert main(["nearest", "tol3", "--model", model]) == 2
     assert "did you mean tool3" in capsys.readouterr().err
 
     pairs = tmp_path / "pairs.txt"
-    pairs.write_text("tool1 tool2 9\nanimal1 animal2 9\ntool1 animal3 1\ntool5 animal6 1\nx y 3\n", encoding="utf-8")
+    pairs.write_text(
+        "tool1 tool2 9\nanimal1 animal2 9\ntool1 animal3 1\ntool5 animal6 1\nx y 3\n",
+        encoding="utf-8",
+    )
     questions = tmp_path / "questions.txt"
     questions.write_text(": made up\ntool1 tool2 tool3 tool4\n", encoding="utf-8")
     assert main(["vectors", "score", "--model", model, "--json", str(pairs), str(questions)]) == 0
@@ -132,7 +173,9 @@ def test_from_a_recipe_to_the_commands(
     assert main(["vectors", "export", "--model", model, "."]) == 2
 
 
-def test_the_train_command(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_train_command(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     changes = [f"data.train={corpus}", "model.dim=5", "training.epochs=1"]
     assert main(["train", "word-vectors", "--check", "--json", *changes]) == 0
     checked = json.loads(capsys.readouterr().out)
@@ -142,7 +185,9 @@ def test_the_train_command(corpus: Path, tmp_path: Path, capsys: pytest.CaptureF
     said = capsys.readouterr()
     assert json.loads(said.out[said.out.index("{") :])["text_words"] == 15_000
     assert "15,000 words of text, 14 different" in said.err
-    assert main(["train", "word-vectors", "--run", str(tmp_path / "run"), "--resume", *changes]) == 2
+    assert (
+        main(["train", "word-vectors", "--run", str(tmp_path / "run"), "--resume", *changes]) == 2
+    )
     assert "no checkpoint to go on from" in capsys.readouterr().err
 
 
@@ -191,7 +236,9 @@ def test_a_rate_that_diverges_is_said(corpus: Path) -> None:
 def test_a_place_that_cannot_be_written_to_is_found_before_the_training(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(word_vector_run, "read_text", lambda recipe: pytest.fail("the text was read"))
+    monkeypatch.setattr(
+        word_vector_run, "read_text", lambda recipe: pytest.fail("the text was read")
+    )
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(NotADirectoryError):
         train_word_vectors(recipe(corpus), run=tmp_path / "file" / "run")
@@ -220,7 +267,9 @@ def test_a_full_disk_leaves_nothing_and_a_killed_run_is_no_obstacle(
             train_word_vectors(settings, run=tmp_path / "a" / "run")
     assert not (tmp_path / "a").exists()
     (tmp_path / "run" / "model.incomplete").mkdir(parents=True)
-    (tmp_path / "run" / "recipe.yaml.incomplete").write_text("task: word_vectors\n", encoding="utf-8")
+    (tmp_path / "run" / "recipe.yaml.incomplete").write_text(
+        "task: word_vectors\n", encoding="utf-8"
+    )
     train_word_vectors(settings, run=tmp_path / "run")
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["model", "recipe.yaml"]
 
@@ -234,7 +283,9 @@ def test_models_that_are_none(tmp_path: Path) -> None:
         load_word_vectors(tmp_path / "other")
 
 
-def test_words_with_spaces_cannot_be_exported_and_an_empty_list_scores_nothing(tmp_path: Path) -> None:
+def test_words_with_spaces_cannot_be_exported_and_an_empty_list_scores_nothing(
+    tmp_path: Path,
+) -> None:
     space = VectorSpace(["new york", "x"], np.eye(2))
     with pytest.raises(DataError, match="the word 'new york' holds a space"):
         export_word_vectors(space, tmp_path / "out", binary=False)
@@ -255,7 +306,9 @@ def _leaves(kind: type[Settings], prefix: str = "") -> dict[str, object]:
 
 @pytest.mark.parametrize(("language", "required"), [("en", "required"), ("zh", "必填")])
 def test_the_guides_table_is_the_settings(language: str, required: str) -> None:
-    text = (Path(__file__).parents[2] / "docs" / "guide" / language / "17-word-vectors.md").read_text(encoding="utf-8")
+    text = (
+        Path(__file__).parents[2] / "docs" / "guide" / language / "17-word-vectors.md"
+    ).read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `([a-z_.]+)` \| (.+?) \| .+ \|$", text, flags=re.MULTILINE))
     expected = _leaves(WordVectorRecipe)
     assert rows.keys() == expected.keys()
@@ -266,10 +319,19 @@ def test_the_guides_table_is_the_settings(language: str, required: str) -> None:
             assert read_yaml(shown.strip("`")) == expected[key], key
 
 
-def test_text_that_nobody_has_cut_into_words_is_remarked_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "zh.txt").write_text("我们都是中国人\n今天下雨\n" * 9 + "我们 今天\n", encoding="utf-8")
+def test_text_that_nobody_has_cut_into_words_is_remarked_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "zh.txt").write_text(
+        "我们都是中国人\n今天下雨\n" * 9 + "我们 今天\n", encoding="utf-8"
+    )
     for unit, is_told in (("words", True), ("characters", False)):
-        changes = [f"data.train={tmp_path / 'zh.txt'}", f"text.unit={unit}", "model.dim=3", "training.epochs=1"]
+        changes = [
+            f"data.train={tmp_path / 'zh.txt'}",
+            f"text.unit={unit}",
+            "model.dim=3",
+            "training.epochs=1",
+        ]
         assert main(["train", "word-vectors", "--run", str(tmp_path / unit), *changes]) == 0
         assert ("95 % of the lines are one word" in capsys.readouterr().err) == is_told
 
@@ -280,15 +342,21 @@ def test_words_of_a_segmented_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv(known.VARIABLE, str(tmp_path))
     monkeypatch.setattr(known, "_check_files", lambda name, files: None)
     (tmp_path / "people-daily-199801").mkdir()
-    (tmp_path / "people-daily-199801" / "train.txt.gz").write_bytes(gzip.compress("[中央/n 电台/n]nt 说/v\n".encode()))
+    (tmp_path / "people-daily-199801" / "train.txt.gz").write_bytes(
+        gzip.compress("[中央/n 电台/n]nt 说/v\n".encode())
+    )
     data = {"train": "known:people-daily-199801/train", "language": "zh"}
-    for unit, words in (("words", {"中央", "电台", "说"}), ("characters", {"中", "央", "电", "台", "说"})):
+    for unit, words in (
+        ("words", {"中央", "电台", "说"}),
+        ("characters", {"中", "央", "电", "台", "说"}),
+    ):
         settings = {"task": "word_vectors", "data": data, "text": {"min_count": 1, "unit": unit}}
         assert set(read_text(check_settings(WordVectorRecipe, settings)).words) == words
 
 
 def test_known_corpora_and_the_grammar_are_texts_too() -> None:
     recipe = check_settings(
-        WordVectorRecipe, {"task": "word_vectors", "data": {"train": {"kind": "pocket", "count": 300}}}
+        WordVectorRecipe,
+        {"task": "word_vectors", "data": {"train": {"kind": "pocket", "count": 300}}},
     )
     assert "the" in read_text(recipe).words

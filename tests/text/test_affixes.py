@@ -4,7 +4,12 @@ from headwise.text.affixes import NUM_AFFIXES, affix_ids, affixes, shape
 def test_the_features_written_out() -> None:
     assert affixes("Walking") == ("-g", "-ng", "-ing", "-king", "w-", "wa-", "wal-", "*Xx")
     assert affixes("I") == ("-i", "", "", "", "i-", "", "", "*X")
-    assert [shape(word) for word in ("U.S.", "B-52s", "北京", "3.14")] == ["X.X.", "X-0x", "c", "0.0"]
+    assert [shape(word) for word in ("U.S.", "B-52s", "北京", "3.14")] == [
+        "X.X.",
+        "X-0x",
+        "c",
+        "0.0",
+    ]
 
 
 def test_rows_are_in_range_and_the_same_for_the_same_ending() -> None:

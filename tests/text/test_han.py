@@ -22,8 +22,12 @@ HAN_TEXT = st.text(st.sampled_from("那只动物没有过马路因为它太累�
 @functools.cache
 def learn(algorithm: str, units: HanUnits | None) -> Tokenizer:
     lines = list(sentences("train", 1000))
-    settings = SentencePieceSettings.model_validate({"algorithm": algorithm, "size": 1300, "han": units})
-    pair = learn_tokenizers(settings, [one.text("zh") for one in lines], [one.text("en") for one in lines])
+    settings = SentencePieceSettings.model_validate(
+        {"algorithm": algorithm, "size": 1300, "han": units}
+    )
+    pair = learn_tokenizers(
+        settings, [one.text("zh") for one in lines], [one.text("en") for one in lines]
+    )
     return pair.source
 
 
@@ -72,7 +76,14 @@ def test_pieces_stay_within_their_units(algorithm: str) -> None:
 def test_the_text_comes_back(algorithm: str) -> None:
     for units in ("characters", "words"):
         tokenizer = learn(algorithm, units)
-        for text in (SENTENCE, "", f"a{BOUNDARY}b {BOUNDARY}", "  龘 ▁ two  spaces", "它 it 它们", "𠀀の猫"):
+        for text in (
+            SENTENCE,
+            "",
+            f"a{BOUNDARY}b {BOUNDARY}",
+            "  龘 ▁ two  spaces",
+            "它 it 它们",
+            "𠀀の猫",
+        ):
             assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
@@ -81,7 +92,9 @@ def test_other_languages_are_cut_as_before() -> None:
     for algorithm in ("bpe", "unigram"):
         told = {"algorithm": algorithm, "size": 500}
         free, bounded = (
-            learn_tokenizers(SentencePieceSettings.model_validate({**told, "han": units}), lines, lines).source
+            learn_tokenizers(
+                SentencePieceSettings.model_validate({**told, "han": units}), lines, lines
+            ).source
             for units in (None, "words")
         )
         assert free.encode_batch(lines) == bounded.encode_batch(lines)
@@ -128,5 +141,7 @@ def test_a_list_without_words_is_refused(tmp_path: Path, content: bytes | None) 
 
 
 def test_a_list_needs_words() -> None:
-    with pytest.raises((SettingsError, pydantic.ValidationError), match=r"only text\.han=words uses a list"):
+    with pytest.raises(
+        (SettingsError, pydantic.ValidationError), match=r"only text\.han=words uses a list"
+    ):
         SentencePieceSettings(words="list.txt")

@@ -1,6 +1,13 @@
 """Words as letters: written out, cut, and never unknown."""
 
-from headwise.text.letters import BEGIN_WORD, END_WORD, NUM_LETTERS, NUM_SIGNS, letters_of, spell_words
+from headwise.text.letters import (
+    BEGIN_WORD,
+    END_WORD,
+    NUM_LETTERS,
+    NUM_SIGNS,
+    letters_of,
+    spell_words,
+)
 
 
 def test_a_word_stands_between_its_marks() -> None:

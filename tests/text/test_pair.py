@@ -4,12 +4,21 @@ from pathlib import Path
 import pytest
 
 from headwise.errors import CheckpointError
-from headwise.text.choices import CharacterSettings, SentencePieceSettings, WordSettings, learn_tokenizers
+from headwise.text.choices import (
+    CharacterSettings,
+    SentencePieceSettings,
+    WordSettings,
+    learn_tokenizers,
+)
 from headwise.text.pair import load_tokenizers
 
 from .corpus import chinese, english
 
-KINDS = [SentencePieceSettings(size=330), WordSettings(lowercase=True), CharacterSettings(shared=False)]
+KINDS = [
+    SentencePieceSettings(size=330),
+    WordSettings(lowercase=True),
+    CharacterSettings(shared=False),
+]
 
 
 def save(settings, directory: Path):
@@ -25,7 +34,9 @@ def test_saved_and_loaded_is_the_same(settings, tmp_path: Path) -> None:
     for line in [*english(11), *chinese(11), "unseen words 🙂"]:
         assert loaded.source.encode(line) == pair.source.encode(line)
         assert loaded.target.encode(line) == pair.target.encode(line)
-        assert loaded.source.decode(loaded.source.encode(line)) == pair.source.decode(pair.source.encode(line))
+        assert loaded.source.decode(loaded.source.encode(line)) == pair.source.decode(
+            pair.source.encode(line)
+        )
 
 
 def test_a_probe_that_gives_other_ids_stops_the_load(tmp_path: Path) -> None:
@@ -41,7 +52,9 @@ def test_another_tokenizer_in_its_place_is_noticed(tmp_path: Path) -> None:
     for name, lines in (("one", english()), ("two", chinese())):
         (tmp_path / name).mkdir()
         learn_tokenizers(SentencePieceSettings(size=300), lines, []).save(tmp_path / name)
-    (tmp_path / "one/shared/pieces.model").write_bytes((tmp_path / "two/shared/pieces.model").read_bytes())
+    (tmp_path / "one/shared/pieces.model").write_bytes(
+        (tmp_path / "two/shared/pieces.model").read_bytes()
+    )
     with pytest.raises(CheckpointError, match="gives other ids"):
         load_tokenizers(tmp_path / "one")
 

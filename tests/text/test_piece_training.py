@@ -25,7 +25,9 @@ learn_pieces(lines, algorithm="unigram", size=300, byte_fallback=True, coverage=
 """
 
 
-def learn(lines: list[str], algorithm: str, *, size: int = 400, han: bool = False, **more: object) -> PieceTokenizer:
+def learn(
+    lines: list[str], algorithm: str, *, size: int = 400, han: bool = False, **more: object
+) -> PieceTokenizer:
     return learn_pieces(
         lines,
         algorithm=algorithm,
@@ -43,8 +45,12 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(piece_training, "SMALL_CHARACTERS", 0)
 
 
-@pytest.mark.parametrize(("algorithm", "han"), [("bpe", False), ("unigram", False), ("unigram", True)])
-def test_a_process_of_its_own_gives_the_same_bytes(algorithm: str, han: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("algorithm", "han"), [("bpe", False), ("unigram", False), ("unigram", True)]
+)
+def test_a_process_of_its_own_gives_the_same_bytes(
+    algorithm: str, han: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = [*english(), *chinese(), "a tab\tand ▁ a mark", "a\rreturn and \u2028 a separator"]
     here = learn(lines, algorithm, han=han)
     monkeypatch.setattr(piece_training, "SMALL_CHARACTERS", 0)
@@ -57,7 +63,9 @@ def test_a_process_of_its_own_gives_the_same_bytes(algorithm: str, han: bool, mo
 def test_the_share_is_read_from_the_log() -> None:
     bpe = piece_training._Child({"model_type": "bpe", "vocab_size": 200})
     assert bpe._share() == 0
-    bpe._read_log([b"bpe_model_trainer.cc:321] Added: freq=713 size=40 all=2894 active=2821 piece=xy\n"])  # type: ignore[arg-type]
+    bpe._read_log(
+        [b"bpe_model_trainer.cc:321] Added: freq=713 size=40 all=2894 active=2821 piece=xy\n"]
+    )  # type: ignore[arg-type]
     assert bpe._share() == 0.2
     unigram = piece_training._Child({"model_type": "unigram", "vocab_size": 100})
     sizes = [1760, 880, 440, 220, 110]
@@ -70,7 +78,10 @@ def test_the_share_is_read_from_the_log() -> None:
 
 @pytest.mark.usefixtures("apart")
 def test_a_refusal_is_told_in_our_words() -> None:
-    with pytest.raises(SettingsError, match=r"text.size is 90,000, but this text has room for a vocabulary of at most"):
+    with pytest.raises(
+        SettingsError,
+        match=r"text.size is 90,000, but this text has room for a vocabulary of at most",
+    ):
         learn(english(), "unigram", size=90_000)
 
 

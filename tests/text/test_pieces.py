@@ -26,7 +26,9 @@ TRICKY = (
 
 
 @functools.cache
-def learn(algorithm: str = "bpe", normalization: str = "identity", size: int = 370) -> PieceTokenizer:
+def learn(
+    algorithm: str = "bpe", normalization: str = "identity", size: int = 370
+) -> PieceTokenizer:
     return learn_pieces(
         english() + chinese(),
         algorithm=algorithm,
@@ -55,7 +57,9 @@ class TestEveryTextComesBack:
 @pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
 @given(
     texts=st.lists(
-        st.lists(st.sampled_from(["a", "th", "e", " ", "猫", "▁", "\t", "\u00a0", "😀"]), max_size=20).map("".join)
+        st.lists(
+            st.sampled_from(["a", "th", "e", " ", "猫", "▁", "\t", "\u00a0", "😀"]), max_size=20
+        ).map("".join)
     )
 )
 @settings(max_examples=150, deadline=None)
@@ -78,7 +82,14 @@ def test_the_same_lines_give_the_same_model() -> None:
 
 
 def test_training_is_quiet(capfd: pytest.CaptureFixture[str]) -> None:
-    learn_pieces(english(), algorithm="bpe", size=320, byte_fallback=True, coverage=1.0, normalization="identity")
+    learn_pieces(
+        english(),
+        algorithm="bpe",
+        size=320,
+        byte_fallback=True,
+        coverage=1.0,
+        normalization="identity",
+    )
     assert capfd.readouterr() == ("", "")
 
 
@@ -112,7 +123,14 @@ def test_a_vocabulary_too_small_says_what_is_needed() -> None:
 
 def test_no_text() -> None:
     with pytest.raises(DataError, match="is empty; give a corpus"):
-        learn_pieces([], algorithm="bpe", size=300, byte_fallback=True, coverage=1.0, normalization="identity")
+        learn_pieces(
+            [],
+            algorithm="bpe",
+            size=300,
+            byte_fallback=True,
+            coverage=1.0,
+            normalization="identity",
+        )
 
 
 def test_lone_surrogates_and_foreign_ids_are_refused() -> None:

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from headwise.text.characters import learn_characters
 from headwise.text.pieces import learn_pieces
-from headwise.text.spelling import NO_WORD, NOT_KNOWN, OTHER_SPACE, SPACE, WORD, Spelling, read_symbols
+from headwise.text.spelling import (
+    NO_WORD,
+    NOT_KNOWN,
+    OTHER_SPACE,
+    SPACE,
+    WORD,
+    Spelling,
+    read_symbols,
+)
 from headwise.text.tokenizer import Tokenizer
 from headwise.text.words import learn_words
 
@@ -33,7 +41,9 @@ def learn(kind: str) -> Tokenizer:
     )
 
 
-@pytest.mark.parametrize("kind", ["words", "characters", "bpe bytes", "unigram bytes", "bpe", "bpe bytes nfkc"])
+@pytest.mark.parametrize(
+    "kind", ["words", "characters", "bpe bytes", "unigram bytes", "bpe", "bpe bytes nfkc"]
+)
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_surfaces_put_together_are_the_text(kind, data):
@@ -46,7 +56,11 @@ def test_surfaces_put_together_are_the_text(kind, data):
     joined = "".join("\ufffd" if "\udc80" <= letter <= "\udcff" else letter for letter in joined)
     decoded = tokenizer.decode(ids)
     # sentencepiece leaves out the space at the beginning of a text, and all of them where it normalises white space.
-    assert decoded in (joined, joined.removeprefix(" "), joined.lstrip(" ") if "nfkc" in kind else joined)
+    assert decoded in (
+        joined,
+        joined.removeprefix(" "),
+        joined.lstrip(" ") if "nfkc" in kind else joined,
+    )
 
 
 def test_symbols_by_hand():

@@ -13,7 +13,11 @@ from headwise.text.splitting import halve, split_text
     ("language", "text", "sentences"),
     [
         ("en", "Hi. It rains.", ["Hi.", "It rains."]),
-        ("en", "Mr. Smith met Dr. Jones. They talked.", ["Mr. Smith met Dr. Jones.", "They talked."]),
+        (
+            "en",
+            "Mr. Smith met Dr. Jones. They talked.",
+            ["Mr. Smith met Dr. Jones.", "They talked."],
+        ),
         ("en", "J. R. Smith left.", ["J. R. Smith left."]),
         ("en", "It costs 3.50 now. Why?", ["It costs 3.50 now.", "Why?"]),
         ("en", 'He said "No." She left.', ['He said "No."', "She left."]),
@@ -35,14 +39,19 @@ def test_sentences_by_hand(language: str, text: str, sentences: list[str]) -> No
 
 def test_paragraphs_stay_and_spaces_follow_the_language_written() -> None:
     english = split_text("  Hi. It rains.\n\n\nBye. ", language="en")
-    assert english.join(["嗨。", "下雨了。", "再见。"], target="zh") == "  嗨。下雨了。\n\n\n再见。 "
+    assert (
+        english.join(["嗨。", "下雨了。", "再见。"], target="zh") == "  嗨。下雨了。\n\n\n再见。 "
+    )
     chinese = split_text("你好。再见。\n好。", language="zh")
     assert chinese.join(["Hello.", "Bye.", "Good."], target="en") == "Hello. Bye.\nGood."
     assert split_text(" \n ", language="en").join([], target="de") == " \n "
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.text(alphabet=st.sampled_from("aB1 .!?…。！\"'”)\n\r\t\u3000Mr")), st.sampled_from(["en", "de", "zh"]))
+@given(
+    st.text(alphabet=st.sampled_from("aB1 .!?…。！\"'”)\n\r\t\u3000Mr")),
+    st.sampled_from(["en", "de", "zh"]),
+)
 def test_sentences_and_gaps_are_the_text(text: str, language: str) -> None:
     split = split_text(text, language=language)
     gaps = split.gaps
@@ -56,7 +65,10 @@ def test_sentences_and_gaps_are_the_text(text: str, language: str) -> None:
     ("sentence", "halves"),
     [
         ("one two three four", ("one two", " ", "three four")),
-        ("he came at noon, and she had already left", ("he came at noon,", " ", "and she had already left")),
+        (
+            "he came at noon, and she had already left",
+            ("he came at noon,", " ", "and she had already left"),
+        ),
         ("a, bbbbbbbbb cccccccc dddddddd", ("a, bbbbbbbbb", " ", "cccccccc dddddddd")),
         ("costs 1,000,000 euros", ("costs", " ", "1,000,000 euros")),
         ("他昨天来了，她已经走了", ("他昨天来了，", "", "她已经走了")),
@@ -69,7 +81,9 @@ def test_halves_by_hand(sentence: str, halves: tuple[str, str, str]) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.text(alphabet=st.sampled_from("aB, ;，\t\u3000—"), min_size=2).map(lambda text: f"x{text}y"))
+@given(
+    st.text(alphabet=st.sampled_from("aB, ;，\t\u3000—"), min_size=2).map(lambda text: f"x{text}y")
+)
 def test_halves_and_the_gap_are_the_sentence(sentence: str) -> None:
     left, gap, right = halve(sentence)
     assert left + gap + right == sentence
@@ -78,7 +92,21 @@ def test_halves_and_the_gap_are_the_sentence(sentence: str) -> None:
     assert right == right.strip() != ""
 
 
-ATTACKS = ["a", ".", "a.", "Mr. ", "(((", "))) ", "e\u0301", "👨\u200d", " ", "\n", "。", "1. ", '."']
+ATTACKS = [
+    "a",
+    ".",
+    "a.",
+    "Mr. ",
+    "(((",
+    "))) ",
+    "e\u0301",
+    "👨\u200d",
+    " ",
+    "\n",
+    "。",
+    "1. ",
+    '."',
+]
 
 
 @pytest.mark.parametrize("unit", ATTACKS)

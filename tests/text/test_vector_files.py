@@ -32,7 +32,10 @@ def test_there_and_back_and_through_gensim(tmp_path: Path, binary: bool) -> None
 
 def test_binary_with_a_newline_behind_each_vector_is_read(tmp_path: Path) -> None:
     path = tmp_path / "vectors"
-    path.write_bytes(b"2 1\n" + b"".join(f"{word} ".encode() + np.float32(1.5).tobytes() + b"\n" for word in "ab"))
+    path.write_bytes(
+        b"2 1\n"
+        + b"".join(f"{word} ".encode() + np.float32(1.5).tobytes() + b"\n" for word in "ab")
+    )
     assert read_vectors(path)[0] == ["a", "b"]
 
 

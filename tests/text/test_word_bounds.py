@@ -12,7 +12,8 @@ from headwise.text.word_bounds import WordBounds
 def _words(pieces: Sequence[str]) -> list[str]:
     number = WordBounds.of(pieces).number_words(np.arange(len(pieces)), np.ones(len(pieces), bool))
     return [
-        "".join(piece for piece, at in zip(pieces, number, strict=True) if at == word) for word in dict.fromkeys(number)
+        "".join(piece for piece, at in zip(pieces, number, strict=True) if at == word)
+        for word in dict.fromkeys(number)
     ]
 
 

@@ -18,7 +18,16 @@ ODD = [
     "a" * 999 + " the",
     "the",
 ]
-OTHER = ["the\x00 cat", "the\x01cat", "café the", "the\u3000cat\u00a0sat", "İ the", "the\x7f", "\ud800 the", "\x1fthe"]
+OTHER = [
+    "the\x00 cat",
+    "the\x01cat",
+    "café the",
+    "the\u3000cat\u00a0sat",
+    "İ the",
+    "the\x7f",
+    "\ud800 the",
+    "\x1fthe",
+]
 WORDS = [
     "the",
     "cat",
@@ -57,7 +66,9 @@ def test_odd_lines_alone_and_together(lowercase: bool) -> None:
 def test_vocabularies_of_all_sizes(size: int) -> None:
     """Words of one to twenty letters out of two, so that many share a beginning and some are unknown."""
     generator = numpy_generator("words", size)
-    drawn = ["".join(generator.choice(["a", "b"], generator.integers(1, 21))) for _ in range(2 * size)]
+    drawn = [
+        "".join(generator.choice(["a", "b"], generator.integers(1, 21))) for _ in range(2 * size)
+    ]
     tokenizer = WordTokenizer(Vocabulary(list(dict.fromkeys(drawn))[:size]), lowercase=False)
     check(tokenizer, [" ".join(generator.choice(drawn, 7)) for _ in range(61)])
 

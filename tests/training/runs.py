@@ -15,7 +15,9 @@ def weights_after(trainable):
 
 
 def equal(left, right):
-    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+    return left.keys() == right.keys() and all(
+        torch.equal(left[name], right[name]) for name in left
+    )
 
 
 def lines_of(path):

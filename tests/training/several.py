@@ -51,9 +51,14 @@ class SharedBatches(TinyBatches):
         cuts = self.share.cuts(ROWS)
         while True:
             taken = [next(whole) for _ in range(self.share.accumulation)]
-            rows = {name: torch.cat([getattr(batch, name) for batch, _ in taken]) for name in ("words", "targets")}
+            rows = {
+                name: torch.cat([getattr(batch, name) for batch, _ in taken])
+                for name in ("words", "targets")
+            }
             for begin, end in pairwise(cuts):
-                batch = type(taken[0][0])(**{name: tensor[begin:end] for name, tensor in rows.items()})
+                batch = type(taken[0][0])(
+                    **{name: tensor[begin:end] for name, tensor in rows.items()}
+                )
                 yield map_tensors(batch, torch.clone), taken[-1][1]
 
 
@@ -61,7 +66,9 @@ def train_shared(path: Path, *, dropout: float, pause: float = 0.0, **changes: A
     """In a child: one process of a training in `path`, resumed if it is there; its exit status."""
     torch.set_num_threads(1)
     os.fsync = lambda descriptor: time.sleep(pause)
-    settings = tiny_settings(**{"steps": 20, "checkpoint_every": 5, "log_every": 1, "validate_every": 10, **changes})
+    settings = tiny_settings(
+        **{"steps": 20, "checkpoint_every": 5, "log_every": 1, "validate_every": 10, **changes}
+    )
     try:
         with join_processes() as processes:
             run = None
@@ -76,8 +83,17 @@ def train_shared(path: Path, *, dropout: float, pause: float = 0.0, **changes: A
                 return {"loss": float(sums.loss / sums.num_tokens)}
 
             share = Share(processes.number, processes.count, settings.accumulation)
-            train(trainable, SharedBatches(share), settings, run, evaluate=evaluate, processes=processes)
-            final = {name: weights.tolist() for name, weights in weights_of(trainable.module).items()}
+            train(
+                trainable,
+                SharedBatches(share),
+                settings,
+                run,
+                evaluate=evaluate,
+                processes=processes,
+            )
+            final = {
+                name: weights.tolist() for name, weights in weights_of(trainable.module).items()
+            }
             storage.write_json(path / f"final-{processes.number}.json", final)
             if run is not None:
                 run.close()
@@ -104,7 +120,9 @@ def keep_store(port: int, *, tests: int) -> int:
     return int(store is None)
 
 
-def start(path: Path, count: int, *, work: Callable[[], int] | None = None, **changes: Any) -> list[int]:
+def start(
+    path: Path, count: int, *, work: Callable[[], int] | None = None, **changes: Any
+) -> list[int]:
     """Fork the processes of a training; one process starts as if there were no torchrun."""
     path.mkdir(parents=True, exist_ok=True)
     port = free_port()
@@ -116,8 +134,14 @@ def start(path: Path, count: int, *, work: Callable[[], int] | None = None, **ch
 
         def begin(number: int = number) -> int:
             if count > 1:
-                place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
-                os.environ.update(RANK=str(number), WORLD_SIZE=str(count), LOCAL_RANK=str(number), **place)
+                place = {
+                    "MASTER_ADDR": "127.0.0.1",
+                    "MASTER_PORT": str(port),
+                    "TORCHELASTIC_USE_AGENT_STORE": "True",
+                }
+                os.environ.update(
+                    RANK=str(number), WORLD_SIZE=str(count), LOCAL_RANK=str(number), **place
+                )
             return work() if work is not None else train_shared(path, **{"dropout": 0.0, **changes})
 
         children.append(fork(begin))
@@ -152,7 +176,10 @@ EXTRAS = {"ema": 0.9, "accumulation": 4, "dropout": 0.3, "clip": 0.1, "steps": 8
 
 
 def compare_layouts(directory: Path, names: Sequence[str], **changes: Any) -> dict[str, list[int]]:
-    return {name: run_group(directory / name, LAYOUTS[name][0], **LAYOUTS[name][1], **changes) for name in names}
+    return {
+        name: run_group(directory / name, LAYOUTS[name][0], **LAYOUTS[name][1], **changes)
+        for name in names
+    }
 
 
 def exchange_checkpoints(directory: Path) -> list[list[int]]:
@@ -170,7 +197,9 @@ def compare_with_ddp(directory: Path) -> list[int]:
 
     def work() -> int:
         with join_processes() as processes:
-            return int(differs_from_ddp(processes))  # whose objects must be gone before the group is
+            return int(
+                differs_from_ddp(processes)
+            )  # whose objects must be gone before the group is
 
     return finish(start(directory, 3, work=work))
 
@@ -187,12 +216,18 @@ def differs_from_ddp(processes: Processes) -> bool:
     theirs.module = torch.nn.parallel.DistributedDataParallel(inner)
     hidden = theirs.module(batch.words).flatten(0, 1)
     targets = batch.targets.flatten()
-    cross_entropy(hidden, inner.output.weight, targets=targets, smoothing=theirs.smoothing).loss.backward()
+    cross_entropy(
+        hidden, inner.output.weight, targets=targets, smoothing=theirs.smoothing
+    ).loss.backward()
     pairs = zip(ours.module.parameters(), inner.parameters(), strict=True)
-    return any(not torch.allclose(a.grad, 2 * processes.count * b.grad, rtol=1e-12) for a, b in pairs)
+    return any(
+        not torch.allclose(a.grad, 2 * processes.count * b.grad, rtol=1e-12) for a, b in pairs
+    )
 
 
-def kill_one(directory: Path, *, count: int, victim: int, times: int, **changes: Any) -> dict[str, Any]:
+def kill_one(
+    directory: Path, *, count: int, victim: int, times: int, **changes: Any
+) -> dict[str, Any]:
     """Kill one process again and again at random times, then let the training end."""
     chance = random.Random(victim + 7 * count)
     statuses, seconds = [], []
@@ -213,7 +248,9 @@ def kill_one(directory: Path, *, count: int, victim: int, times: int, **changes:
 
 
 def newest(directory: Path) -> int:
-    return max((int(path.name[5:]) for path in directory.glob("checkpoints/step-*[0-9]")), default=0)
+    return max(
+        (int(path.name[5:]) for path in directory.glob("checkpoints/step-*[0-9]")), default=0
+    )
 
 
 def stop_one(directory: Path, *, victim: int, **changes: Any) -> dict[str, Any]:
@@ -247,19 +284,27 @@ def main(base: Path, names: Sequence[str]) -> dict[str, Any]:
         "layouts": lambda: compare_layouts(base / "layouts", few),
         "ddp": lambda: compare_with_ddp(base / "ddp"),
         "odd": lambda: compare_layouts(base / "layouts", ["sharded-3"]),
-        "extras": lambda: compare_layouts(base / "extras", ("alone", "replicated-2", "sharded-2"), **EXTRAS),
+        "extras": lambda: compare_layouts(
+            base / "extras", ("alone", "replicated-2", "sharded-2"), **EXTRAS
+        ),
         "exchange": lambda: exchange_checkpoints(base / "exchange"),
         "undisturbed": lambda: run_group(base / "undisturbed", 2, **LONG),
         "kill": lambda: kill_one(base / "killed-1", count=2, victim=1, times=1),
         "stop": lambda: stop_one(base / "stopped-1", victim=1),
         "undisturbed-long": lambda: run_group(base / "undisturbed-long", 2, **LONGER),
-        "kills": lambda: [kill_one(base / f"killed-{n}", count=2, victim=n, times=5, **LONGER) for n in (0, 1)],
+        "kills": lambda: [
+            kill_one(base / f"killed-{n}", count=2, victim=n, times=5, **LONGER) for n in (0, 1)
+        ],
         "stops": lambda: [stop_one(base / f"stopped-{n}", victim=n) for n in (0, 1)],
         "stall": lambda: stall_one(base / "stalled"),
         "undisturbed-4": lambda: run_group(base / "undisturbed-4", 4, **LONGER),
         "kills-4": lambda: kill_one(base / "killed-of-4", count=4, victim=2, times=3, **LONGER),
-        "undisturbed-sharded": lambda: run_group(base / "undisturbed-sharded", 2, **LONGER, **SHARDED),
-        "kills-sharded": lambda: kill_one(base / "killed-sharded", count=2, victim=1, times=3, **LONGER, **SHARDED),
+        "undisturbed-sharded": lambda: run_group(
+            base / "undisturbed-sharded", 2, **LONGER, **SHARDED
+        ),
+        "kills-sharded": lambda: kill_one(
+            base / "killed-sharded", count=2, victim=1, times=3, **LONGER, **SHARDED
+        ),
     }
     return {name: scenarios[name]() for name in names}
 

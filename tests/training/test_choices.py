@@ -8,7 +8,9 @@ from headwise.training.choices import TrainingSettings
 def test_every_setting_is_documented():
     for name, field in TrainingSettings.model_fields.items():
         nested = getattr(field.annotation, "model_fields", None)
-        documented = field.description or (nested and field.annotation.__doc__) or name == "schedule"
+        documented = (
+            field.description or (nested and field.annotation.__doc__) or name == "schedule"
+        )
         assert documented, name
 
 

@@ -25,13 +25,19 @@ class Pair(Alone):
 def test_one_process_has_the_whole_model_whatever_the_recipe_says():
     settings = tiny_settings(parallel={"kind": "sharded"})
     assert isinstance(settings.parallel, ShardedLayout)
-    assert type(build_layout(TinyTrainable(), settings, Alone(), device=CPU, overlap=True)) is WholeModel
+    assert (
+        type(build_layout(TinyTrainable(), settings, Alone(), device=CPU, overlap=True))
+        is WholeModel
+    )
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"parallel": {"kind": "sharded"}, "compile": "on"}, "sharded weights are gathered block by block"),
+        (
+            {"parallel": {"kind": "sharded"}, "compile": "on"},
+            "sharded weights are gathered block by block",
+        ),
         ({"cuda_graphs": "on"}, "an update that sums over processes is not recorded"),
     ],
 )
@@ -53,7 +59,12 @@ def test_what_is_not_insisted_on_is_done_without(caplog, monkeypatch):
 
 
 def test_more_processes_than_gpus(monkeypatch):
-    for name, value in (("RANK", "0"), ("WORLD_SIZE", "4"), ("MASTER_ADDR", "here"), ("MASTER_PORT", "1")):
+    for name, value in (
+        ("RANK", "0"),
+        ("WORLD_SIZE", "4"),
+        ("MASTER_ADDR", "here"),
+        ("MASTER_PORT", "1"),
+    ):
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)

@@ -14,7 +14,14 @@ from headwise.errors import HeadwiseError, TrainingStopped
 from headwise.storage import read_json
 from headwise.training.checkpoints import read_checkpoint
 from headwise.training.journal import read_journal
-from headwise.training.processes import Alone, LostError, exit_status_of, is_launched, join_processes, noticing_loss
+from headwise.training.processes import (
+    Alone,
+    LostError,
+    exit_status_of,
+    is_launched,
+    join_processes,
+    noticing_loss,
+)
 from headwise.training.saving import explain_loss
 from headwise.training.session import TIMINGS
 
@@ -26,7 +33,11 @@ def run_several(directory: Path, *scenarios: str, timeout: float = 300) -> dict[
     done = subprocess.run(
         [sys.executable, "-m", "tests.training.several", str(directory), *scenarios],
         cwd=ROOT,
-        env={"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"},
+        env={
+            "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+            "PATH": "/usr/bin:/bin",
+            "OMP_NUM_THREADS": "1",
+        },
         capture_output=True,
         text=True,
         timeout=timeout,
@@ -37,7 +48,10 @@ def run_several(directory: Path, *scenarios: str, timeout: float = 300) -> dict[
 
 
 def untimed_log(path: Path) -> list[dict[str, Any]]:
-    return [{k: v for k, v in line.items() if k not in TIMINGS} for line in read_journal(path / "log.jsonl")]
+    return [
+        {k: v for k, v in line.items() if k not in TIMINGS}
+        for line in read_journal(path / "log.jsonl")
+    ]
 
 
 def final_weights(path: Path, number: int = 0) -> dict[str, Any]:
@@ -49,7 +63,9 @@ def assert_same_training(one: Path, other: Path) -> None:
     for line, expected in zip(untimed_log(one), untimed_log(other), strict=True):
         floats = {name for name, value in expected.items() if isinstance(value, float)}
         assert {"loss"} <= floats
-        assert line == {k: pytest.approx(v, **CLOSE) if k in floats else v for k, v in expected.items()}
+        assert line == {
+            k: pytest.approx(v, **CLOSE) if k in floats else v for k, v in expected.items()
+        }
     for name, weights in final_weights(one).items():
         torch.testing.assert_close(
             torch.tensor(weights), torch.tensor(final_weights(other)[name]), rtol=1e-4, atol=1e-5
@@ -98,8 +114,13 @@ def test_a_checkpoint_goes_on_with_any_number_of_processes(outcome):
     alone = directory / "layouts" / "alone"
     train_lines = [line for line in untimed_log(directory / "exchange") if line["kind"] == "train"]
     expected = [line for line in untimed_log(alone) if line["kind"] == "train"]
-    assert [line["loss"] for line in train_lines] == pytest.approx([line["loss"] for line in expected], **CLOSE)
-    states = [read_checkpoint(path / "checkpoints/step-20").optimizer for path in (directory / "exchange", alone)]
+    assert [line["loss"] for line in train_lines] == pytest.approx(
+        [line["loss"] for line in expected], **CLOSE
+    )
+    states = [
+        read_checkpoint(path / "checkpoints/step-20").optimizer
+        for path in (directory / "exchange", alone)
+    ]
     assert states[0].keys() == states[1].keys()
     for name, tensor in states[0].items():
         torch.testing.assert_close(tensor, states[1][name], rtol=1e-4, atol=1e-6)
@@ -128,7 +149,9 @@ def test_a_signal_to_one_process_stops_all(outcome):
 def test_many_kills_leave_no_trace(tmp_path):
     report = run_several(tmp_path, "undisturbed", "undisturbed-long", "kills", "stops", timeout=600)
     for victim, found in enumerate(report["kills"]):
-        assert all(statuses[victim] == -9 and statuses[1 - victim] == 1 for statuses in found["statuses"])
+        assert all(
+            statuses[victim] == -9 and statuses[1 - victim] == 1 for statuses in found["statuses"]
+        )
         assert max(found["seconds"]) < 15
         assert found["end"] == [0, 0]
         assert_same_bits(tmp_path / f"killed-{victim}", tmp_path / "undisturbed-long")
@@ -191,5 +214,7 @@ def test_the_status_a_shell_will_see(error, status):
 
 def test_a_loss_says_what_is_saved():
     assert "step 5 is saved: start it again with --resume" in str(explain_loss(7, saved=5))
-    assert "nothing had been saved yet: start it again from the beginning" in str(explain_loss(7, saved=None))
+    assert "nothing had been saved yet: start it again from the beginning" in str(
+        explain_loss(7, saved=None)
+    )
     assert "saved" not in str(explain_loss(7, saved=None, known=False))

@@ -19,7 +19,9 @@ def small_model() -> nn.Module:
             "dropout": {"residual": 0.3},
         }
     )
-    return build_model(settings, source_size=23, target_size=23, generator=torch_generator("recompute"))
+    return build_model(
+        settings, source_size=23, target_size=23, generator=torch_generator("recompute")
+    )
 
 
 def gradients(model: nn.Module) -> tuple[dict[str, torch.Tensor], int]:
@@ -46,7 +48,11 @@ def gradients(model: nn.Module) -> tuple[dict[str, torch.Tensor], int]:
         loss = hidden.square().sum()
     before = sum(kept.values())
     loss.backward()
-    found = {name: parameter.grad.clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
+    found = {
+        name: parameter.grad.clone()
+        for name, parameter in model.named_parameters()
+        if parameter.grad is not None
+    }
     model.zero_grad()
     return found, before
 
@@ -59,7 +65,9 @@ def test_gradients_are_the_same_bits_and_less_is_kept() -> None:
     assert plain.keys() == again.keys()
     assert all(torch.equal(plain[name], again[name]) for name in plain)
     assert bytes_kept < plain_bytes / 3
-    assert all("forward" not in vars(block) for block in blocks_of(model)), "the blocks are left as they were"
+    assert all("forward" not in vars(block) for block in blocks_of(model)), (
+        "the blocks are left as they were"
+    )
 
 
 def test_blocks_are_the_layers_of_the_stacks() -> None:

@@ -25,5 +25,7 @@ def test_best_and_patience(metric, values, best_step, without):
 
 
 def test_an_unmeasured_metric_is_refused():
-    with pytest.raises(UsageError, match=r"keep\.best is 'bleu', but validation measures loss, chrf"):
+    with pytest.raises(
+        UsageError, match=r"keep\.best is 'bleu', but validation measures loss, chrf"
+    ):
         Selection(metric="bleu").after(1, {"loss": 1.0, "chrf": 2.0})

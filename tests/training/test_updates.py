@@ -13,13 +13,17 @@ CPU = torch.device("cpu")
 
 
 def make_updater(trainable: TinyTrainable, **changes: object) -> Updater:
-    return Updater(trainable, tiny_settings(**changes), device=CPU, compilation=Compilation(enabled=False))
+    return Updater(
+        trainable, tiny_settings(**changes), device=CPU, compilation=Compilation(enabled=False)
+    )
 
 
 def test_accumulated_batches_equal_the_large_batch():
     """In float64, so that only a wrong formula could differ; batches have different numbers of target tokens."""
     parts = [TinyBatches().batch(index) for index in range(3)]
-    whole = TinyBatch(torch.cat([part.words for part in parts]), torch.cat([part.targets for part in parts]))
+    whole = TinyBatch(
+        torch.cat([part.words for part in parts]), torch.cat([part.targets for part in parts])
+    )
     results = []
     for batches in (parts, [whole]):
         trainable = TinyTrainable(dropout=0.0)
@@ -69,7 +73,9 @@ def test_a_spoiled_update_changes_nothing_and_is_counted():
     assert (window.loss, window.target_tokens, window.updates) == (good.loss, good.target_tokens, 1)
     updater.update([batches.batch(4)], step=4, learning_rate=0.01)
     assert updater.read().skipped_in_a_row == 0
-    assert not all(torch.equal(tensor, before[name]) for name, tensor in weights_of(trainable.module).items())
+    assert not all(
+        torch.equal(tensor, before[name]) for name, tensor in weights_of(trainable.module).items()
+    )
 
 
 def test_a_new_window_keeps_the_totals():

@@ -16,7 +16,12 @@ from tests.training.tiny import DIM, TinyBatches, TinyTrainable, tiny_settings
 @pytest.mark.parametrize(
     ("warmup", "accumulation", "num_processes", "said"),
     [
-        (4000, 1, 1, "warms up for 4,000 batches, but this training has 800: .*model.norm.warmup=200 "),
+        (
+            4000,
+            1,
+            1,
+            "warms up for 4,000 batches, but this training has 800: .*model.norm.warmup=200 ",
+        ),
         (800, 1, 1, "has 800"),
         (799, 1, 1, None),
         (800, 2, 1, None),
@@ -25,7 +30,11 @@ from tests.training.tiny import DIM, TinyBatches, TinyTrainable, tiny_settings
     ],
 )
 def test_a_warm_up_as_long_as_the_training_is_said(
-    caplog: pytest.LogCaptureFixture, warmup: int, accumulation: int, num_processes: int, said: str | None
+    caplog: pytest.LogCaptureFixture,
+    warmup: int,
+    accumulation: int,
+    num_processes: int,
+    said: str | None,
 ) -> None:
     model = torch.nn.Sequential(PowerNorm(3, warmup=warmup), PowerNorm(3, warmup=warmup))
     settings = TrainingSettings(steps=800, accumulation=accumulation)

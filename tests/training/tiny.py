@@ -52,7 +52,9 @@ class TinyTrainable:
     def loss(self, batch: TinyBatch) -> LossSums:
         hidden = self.module(batch.words).flatten(0, 1)
         targets = batch.targets.flatten()
-        return cross_entropy(hidden, self.module.output.weight, targets=targets, smoothing=self.smoothing)
+        return cross_entropy(
+            hidden, self.module.output.weight, targets=targets, smoothing=self.smoothing
+        )
 
 
 class TinyBatches:
@@ -65,7 +67,9 @@ class TinyBatches:
     def batch(self, index: int) -> TinyBatch:
         generator = torch_generator(self.seed, "batch", index)
         words = torch.randint(1, VOCAB, (ROWS, LENGTH), generator=generator)
-        return TinyBatch(words, words.masked_fill(torch.rand(ROWS, LENGTH, generator=generator) < 0.2, 0))
+        return TinyBatch(
+            words, words.masked_fill(torch.rand(ROWS, LENGTH, generator=generator) < 0.2, 0)
+        )
 
     def stream(self, cursor: Mapping[str, int] | None) -> Iterator[tuple[Any, Mapping[str, int]]]:
         index = 0 if cursor is None else cursor["index"]

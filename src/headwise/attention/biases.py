@@ -21,7 +21,9 @@ from headwise.errors import UsageError
 
 def entry_at(table: Float[Tensor, "head distance"], head: Tensor, column: Tensor) -> Tensor:
     """Single entries; a column past either end is the one at that end."""
-    size = table.shape[1]  # meets tensors alone, as torch puts no expression of sizes into a fused kernel (flex.py)
+    size = table.shape[
+        1
+    ]  # meets tensors alone, as torch puts no expression of sizes into a fused kernel (flex.py)
     return table[head, (column.clamp(min=0) - size).clamp(max=-1) + size]
 
 
@@ -65,19 +67,29 @@ class VectorBias:
     first: int
     offset: int = 0
 
-    def mix(self, weights: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch head query head_dim"]:
+    def mix(
+        self, weights: Float[Tensor, "batch head query key"]
+    ) -> Float[Tensor, "batch head query head_dim"]:
         """The part of the values: weights are summed by distance first, so that no [query, key, dim] table exists."""
         column = distance_columns(
-            *weights.shape[-2:], first=self.first, size=len(self.values), offset=self.offset, device=weights.device
+            *weights.shape[-2:],
+            first=self.first,
+            size=len(self.values),
+            offset=self.offset,
+            device=weights.device,
         )
         by_distance = weights.new_zeros(*weights.shape[:-1], len(self.values))
-        return by_distance.scatter_add(-1, column.expand(weights.shape), weights) @ self.values.to(weights.dtype)
+        return by_distance.scatter_add(-1, column.expand(weights.shape), weights) @ self.values.to(
+            weights.dtype
+        )
 
 
 Bias = Float[Tensor, "#batch #head #query key"] | DistanceBias | VectorBias
 
 
-def dense_bias(bias: Bias, num_queries: int, num_keys: int) -> Float[Tensor, "#batch #head #query key"]:
+def dense_bias(
+    bias: Bias, num_queries: int, num_keys: int
+) -> Float[Tensor, "#batch #head #query key"]:
     """The table that is added to the scores."""
     if isinstance(bias, VectorBias):
         return bias.scores

@@ -29,7 +29,14 @@ from headwise.attention.longformer import first_tokens
 from headwise.attention.masks import Mask, number_zero
 from headwise.attention.sentences import Sentences, find_sentences
 from headwise.attention.sizes import Size, check_sizes
-from headwise.attention.sparse import Form, Plan, SparseAttention, dense_by_pairs, only_self_attention, refuse_causal
+from headwise.attention.sparse import (
+    Form,
+    Plan,
+    SparseAttention,
+    dense_by_pairs,
+    only_self_attention,
+    refuse_causal,
+)
 from headwise.attention.wide_rows import WideRows
 
 
@@ -64,7 +71,9 @@ class RowPattern:
             seen = seen | (other == kernel.random_block(own, own * 0 + count, number))
         return seen
 
-    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch 1 query key"]:
+    def dense(
+        self, num_queries: int, num_keys: int, device: torch.device
+    ) -> Bool[Tensor, "#batch 1 query key"]:
         return dense_by_pairs(self, num_queries, num_keys, device)
 
 
@@ -92,7 +101,9 @@ class BigBirdPattern:
             seen = seen | (other == chosen[row, query])
         return seen
 
-    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch 1 query key"]:
+    def dense(
+        self, num_queries: int, num_keys: int, device: torch.device
+    ) -> Bool[Tensor, "#batch 1 query key"]:
         return dense_by_pairs(self, num_queries, num_keys, device)
 
 
@@ -146,24 +157,38 @@ class BigBirdAttention(SparseAttention):
         # Where a sentence begins anywhere, blocks of queries and its own are out of step by up to a block.
         wider = 0 if sentences.rows == "whole" else self.block - 1
         near = self.reach * self.block + wider
-        first, last = (wider > 0) * self.num_first * self.block, (wider > 0) * self.num_last * self.block
-        layout = Layout(num_queries, num_keys, self.block, max(near, last), max(near, first), device)
+        first, last = (
+            (wider > 0) * self.num_first * self.block,
+            (wider > 0) * self.num_last * self.block,
+        )
+        layout = Layout(
+            num_queries, num_keys, self.block, max(near, last), max(near, first), device
+        )
         layout = layout.with_extra(self._far_keys(sentences, pattern, layout))
         if self.num_global_blocks == 0:
             return Plan(pattern, layout)
         if sentences.rows == "packed":
             return Plan(pattern, layout, WideRows(self.block, self._targets(sentences), is_global))
         rows = WideRows(num_keys, self._global_tokens(sentences), is_global, is_shared=True)
-        return Plan(RowPattern(self, num_keys) if sentences.rows == "whole" else pattern, layout, rows)
+        return Plan(
+            RowPattern(self, num_keys) if sentences.rows == "whole" else pattern, layout, rows
+        )
 
     def _fit(self, length: int) -> "BigBirdAttention":
         """The same pattern for rows of this length, without blocks that are not there: they would be laid out and hidden again."""
         block = min(self.block, max(1, length))
         count = -(-length // block)
-        num_global, num_random = min(self.num_global_blocks, 2 * count), min(self.num_random_blocks, count)
-        return replace(self, block=block, num_global_blocks=num_global, num_random_blocks=num_random)
+        num_global, num_random = (
+            min(self.num_global_blocks, 2 * count),
+            min(self.num_random_blocks, count),
+        )
+        return replace(
+            self, block=block, num_global_blocks=num_global, num_random_blocks=num_random
+        )
 
-    def random_blocks(self, block: Int[Tensor, "*place"], count: Int[Tensor, "*place"]) -> Int[Tensor, "*place random"]:
+    def random_blocks(
+        self, block: Int[Tensor, "*place"], count: Int[Tensor, "*place"]
+    ) -> Int[Tensor, "*place random"]:
         """For a block of a sentence of `count` blocks, the blocks it looks at by chance; −1 where too few are left."""
         numbers = range(self.num_random_blocks)
         chosen = [self.random_block(block, count, number) for number in numbers]
@@ -216,21 +241,29 @@ class BigBirdAttention(SparseAttention):
             dim=-1,
         )
 
-    def _random_tokens(self, sentences: Sentences, pattern: BigBirdPattern, token: Tensor, is_new: Tensor) -> Tensor:
+    def _random_tokens(
+        self, sentences: Sentences, pattern: BigBirdPattern, token: Tensor, is_new: Tensor
+    ) -> Tensor:
         start, end = _of(sentences.start, token)[..., None], _of(sentences.end, token)[..., None]
         row = torch.arange(pattern.block.shape[0], device=token.device)[:, None]
         chosen = [column[row, token] for column in pattern.random]
         block = torch.stack(chosen, -1) if chosen else token[..., None][..., :0]
         place = block[..., None] * self.block + torch.arange(self.block, device=token.device)
         place = start + place.flatten(-2)
-        exists = (block >= 0).repeat_interleave(self.block, dim=-1) & (place < end) & is_new[..., None]
+        exists = (
+            (block >= 0).repeat_interleave(self.block, dim=-1) & (place < end) & is_new[..., None]
+        )
         return torch.where(exists, place, -1)
 
-    def _last_tokens(self, sentences: Sentences, place: Int[Tensor, " place"]) -> Int[Tensor, "#batch place count"]:
+    def _last_tokens(
+        self, sentences: Sentences, place: Int[Tensor, " place"]
+    ) -> Int[Tensor, "#batch place count"]:
         """Positions of the last blocks of the sentence each place stands in; −1 where they are first blocks too."""
         start, end = sentences.start[:, place], sentences.end[:, place]
         begin = (_num_blocks(end - start, self.block) - self.num_last).clamp(min=self.num_first)
-        token = (start + begin * self.block)[..., None] + torch.arange(self.num_last * self.block, device=place.device)
+        token = (start + begin * self.block)[..., None] + torch.arange(
+            self.num_last * self.block, device=place.device
+        )
         return torch.where(token < end[..., None], token, -1)
 
     def _targets(self, sentences: Sentences) -> Int[Tensor, "#batch key_block target"]:
@@ -255,7 +288,9 @@ def _of(table: Int[Tensor, "#batch time"], token: Int[Tensor, "#batch place"]) -
     return table[row, token]
 
 
-def _without(tokens: Int[Tensor, "#batch block one"], others: Int[Tensor, "#batch block other"]) -> Tensor:
+def _without(
+    tokens: Int[Tensor, "#batch block one"], others: Int[Tensor, "#batch block other"]
+) -> Tensor:
     """−1 for tokens that are among the others."""
     return torch.where((tokens[..., None] == others[..., None, :]).any(-1), -1, tokens)
 

@@ -36,14 +36,18 @@ class KeyValueCache:
     """Keys and values of one attention layer for `num_rows` hypotheses, room for `max_length` positions."""
 
     def __init__(
-        self, keys: Float[Tensor, "time row head head_dim"], values: Float[Tensor, "time row head head_dim"]
+        self,
+        keys: Float[Tensor, "time row head head_dim"],
+        values: Float[Tensor, "time row head head_dim"],
     ) -> None:
         self.keys, self.values = keys, values
         self.length = 0
         self._spare: tuple[Tensor, Tensor] | None = None
 
     @classmethod
-    def empty(cls, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor) -> "KeyValueCache":
+    def empty(
+        cls, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor
+    ) -> "KeyValueCache":
         shape = (max_length, num_rows, num_heads, head_dim)
         return cls(like.new_empty(shape), like.new_empty(shape))
 
@@ -81,7 +85,9 @@ class RollingCache(KeyValueCache):
     _first = 0
 
     @classmethod
-    def beginning(cls, num_rows: int, *, like: Float[Tensor, "any head head_dim"]) -> "RollingCache":
+    def beginning(
+        cls, num_rows: int, *, like: Float[Tensor, "any head head_dim"]
+    ) -> "RollingCache":
         """Empty, for keys of this form."""
         shape = (FIRST_ROOM, num_rows, *like.shape[1:])
         return cls(like.new_empty(shape), like.new_empty(shape))
@@ -93,7 +99,9 @@ class RollingCache(KeyValueCache):
         self.length += 1
         end = self._first + self.length
         self.keys[end - 1], self.values[end - 1] = k[:, :, 0], v[:, :, 0]
-        return self.keys[self._first : end].permute(1, 2, 0, 3), self.values[self._first : end].permute(1, 2, 0, 3)
+        return self.keys[self._first : end].permute(1, 2, 0, 3), self.values[
+            self._first : end
+        ].permute(1, 2, 0, 3)
 
     def keep_last(self, length: int) -> None:
         """Forget all positions but the last ones."""

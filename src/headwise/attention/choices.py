@@ -15,7 +15,13 @@ from headwise.attention.linformer import LinformerAttention, Sharing
 from headwise.attention.longformer import LongformerAttention, LongformerMultiHead
 from headwise.attention.multi_head import Kernel, MultiHeadAttention, Relation
 from headwise.attention.performer import Estimate, PerformerAttention
-from headwise.attention.roles import Role, looks_back, needs_a_whole_sequence, needs_one_line, needs_whole_sentences
+from headwise.attention.roles import (
+    Role,
+    looks_back,
+    needs_a_whole_sequence,
+    needs_one_line,
+    needs_whole_sentences,
+)
 from headwise.attention.score_choices import (
     LocalWindowSettings,
     ScaledDotSettings,
@@ -181,7 +187,14 @@ def build_attention(
     relation: Relation | None = None,
 ) -> MultiHeadAttention:
     """One layer's attention; what cannot stand in this role is refused here, with what can."""
-    attention = _build(settings, dim=dim, num_heads=num_heads, dropout_rate=dropout_rate, role=role, relation=relation)
+    attention = _build(
+        settings,
+        dim=dim,
+        num_heads=num_heads,
+        dropout_rate=dropout_rate,
+        role=role,
+        relation=relation,
+    )
     if relation is not None:
         check_relation(settings.kind, attention.kernel, relation)
     return attention
@@ -198,21 +211,32 @@ def _build(
 ) -> MultiHeadAttention:
     match settings:
         case Full():
-            full = _build_full(settings, head_dim=dim // num_heads, dropout_rate=dropout_rate, role=role)
+            full = _build_full(
+                settings, head_dim=dim // num_heads, dropout_rate=dropout_rate, role=role
+            )
             return MultiHeadAttention(dim, num_heads, full, relation=relation)
         case Fused():
-            return MultiHeadAttention(dim, num_heads, FusedAttention(dropout_rate), relation=relation)
+            return MultiHeadAttention(
+                dim, num_heads, FusedAttention(dropout_rate), relation=relation
+            )
         case Window(left=left, right=right):
             needs_one_line(settings.kind, role)
             looks_back(left, role)
-            return MultiHeadAttention(dim, num_heads, WindowAttention(left, right, dropout_rate), relation=relation)
+            return MultiHeadAttention(
+                dim, num_heads, WindowAttention(left, right, dropout_rate), relation=relation
+            )
         case Longformer():
             if settings.num_global > 0:
                 needs_a_whole_sequence(
-                    settings.kind, role, ", or attention.num_global=0", "，或设 attention.num_global=0"
+                    settings.kind,
+                    role,
+                    ", or attention.num_global=0",
+                    "，或设 attention.num_global=0",
                 )
             needs_one_line(settings.kind, role)
-            near = LongformerAttention(settings.width, settings.num_global, settings.dilation, dropout_rate)
+            near = LongformerAttention(
+                settings.width, settings.num_global, settings.dilation, dropout_rate
+            )
             if settings.num_global == 0:
                 return MultiHeadAttention(dim, num_heads, near, relation=relation)
             return LongformerMultiHead(dim, num_heads, near, relation=relation)
@@ -227,21 +251,33 @@ def _build(
             )
             return MultiHeadAttention(dim, num_heads, blocks, relation=relation)
         case Linear():
-            return MultiHeadAttention(dim, num_heads, LinearAttention(dropout_rate), relation=relation)
+            return MultiHeadAttention(
+                dim, num_heads, LinearAttention(dropout_rate), relation=relation
+            )
         case Performer(num_features=num_features, estimate=estimate, redraw_every=every):
             features = PerformerAttention(
-                dim // num_heads, num_features, estimate=estimate, redraw_every=every, dropout_rate=dropout_rate
+                dim // num_heads,
+                num_features,
+                estimate=estimate,
+                redraw_every=every,
+                dropout_rate=dropout_rate,
             )
             return MultiHeadAttention(dim, num_heads, features, relation=relation)
         case Reformer(num_buckets=buckets, num_rounds=rounds, bucket_size=width):
             needs_one_line(settings.kind, role)
             hashed = HashedAttention(
-                dim // num_heads, num_buckets=buckets, num_rounds=rounds, window=width, dropout_rate=dropout_rate
+                dim // num_heads,
+                num_buckets=buckets,
+                num_rounds=rounds,
+                window=width,
+                dropout_rate=dropout_rate,
             )
             return SharedQueryKeyAttention(dim, num_heads, hashed, relation=relation)
         case Linformer(rank=rank, max_length=max_length, sharing=sharing):
             needs_whole_sentences(role)
-            summaries = LinformerAttention(rank, max_length, sharing=sharing, dropout_rate=dropout_rate)
+            summaries = LinformerAttention(
+                rank, max_length, sharing=sharing, dropout_rate=dropout_rate
+            )
             return MultiHeadAttention(dim, num_heads, summaries, relation=relation)
 
 
@@ -265,6 +301,8 @@ def _build_full(settings: Full, *, head_dim: int, dropout_rate: float, role: Rol
     return ScoredAttention(
         build_score(settings.score, query_dim=head_dim, key_dim=head_dim),
         build_normalizer(settings.weights),
-        window=None if settings.window is None else build_local_window(settings.window, head_dim=head_dim),
+        window=None
+        if settings.window is None
+        else build_local_window(settings.window, head_dim=head_dim),
         dropout_rate=dropout_rate,
     )

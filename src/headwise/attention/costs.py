@@ -26,7 +26,9 @@ LONG = 1 << 20
 """More than any window: a cache that still grows here grows for ever."""
 
 
-def count_products(layer: MultiHeadAttention, num_queries: int, num_keys: int | None = None, *, is_causal: bool) -> int:
+def count_products(
+    layer: MultiHeadAttention, num_queries: int, num_keys: int | None = None, *, is_causal: bool
+) -> int:
     """Operations of a layer for one sentence, projections included; `num_keys` tokens of another sequence, or None for self-attention."""
     dim = layer.output.in_features
     if layer.is_plain:
@@ -46,7 +48,9 @@ def count_products(layer: MultiHeadAttention, num_queries: int, num_keys: int | 
         nothing = {name: torch.empty(tensor.shape, dtype=tensor.dtype) for name, tensor in tensors}
         x = torch.empty(1, num_queries, dim)
         memory = x if num_keys is None else torch.empty(1, num_keys, dim)
-        mask = layer.kernel.prepare(_one_sentence(x, memory, is_causal=is_causal), *_lengths(x, memory), x.device)
+        mask = layer.kernel.prepare(
+            _one_sentence(x, memory, is_causal=is_causal), *_lengths(x, memory), x.device
+        )
         with FlopCounterMode(display=False, custom_mapping=unknown) as counter:
             functional_call(layer, nothing, (x, memory, mask))
     return counter.get_total_flops()

@@ -115,7 +115,9 @@ def _check_table(name: str, table: Tensor, *, is_numbered: bool) -> None:
     if is_number if is_numbered else table.dtype == torch.bool:
         return
     needed, needed_zh, advice = (
-        ("whole numbers", "整数", ".long()") if is_numbered else ("truth values", "布尔值", ".bool()")
+        ("whole numbers", "整数", ".long()")
+        if is_numbered
+        else ("truth values", "布尔值", ".bool()")
     )
     raise MaskError(
         f"the mask {name}(…) holds {table.dtype}, and {needed} are needed; convert it with {advice}",
@@ -135,9 +137,16 @@ def check_bias(bias: AnyBias | None, sizes: tuple[int, int, int, int], *, like: 
         _check_numbers("bias.values", bias.values)
 
 
-def _check_bias_table(table: Tensor, needed: tuple[int, ...], *, like: Tensor, exact: bool = False) -> None:
-    allowed = [(full,) if exact or axis == len(needed) - 1 else (1, full) for axis, full in enumerate(needed)]
-    fits = table.ndim == len(needed) and all(size in one for size, one in zip(table.shape, allowed, strict=True))
+def _check_bias_table(
+    table: Tensor, needed: tuple[int, ...], *, like: Tensor, exact: bool = False
+) -> None:
+    allowed = [
+        (full,) if exact or axis == len(needed) - 1 else (1, full)
+        for axis, full in enumerate(needed)
+    ]
+    fits = table.ndim == len(needed) and all(
+        size in one for size, one in zip(table.shape, allowed, strict=True)
+    )
     if not fits or not table.is_floating_point() or table.device != like.device:
         raise UsageError(
             f"the bias is {table.dtype} of shape {list(table.shape)} on {table.device.type}, and floating numbers of shape {list(needed)} (1 stands for "
@@ -163,7 +172,9 @@ def check_tensor(name: str, x: object) -> None:
 
 
 def _check_kind(named: dict[str, Tensor]) -> None:
-    kinds = {name: f"{x.dtype} on {x.device.type}".removeprefix("torch.") for name, x in named.items()}
+    kinds = {
+        name: f"{x.dtype} on {x.device.type}".removeprefix("torch.") for name, x in named.items()
+    }
     if len(set(kinds.values())) > 1 or not named["q"].is_floating_point():
         given = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
         raise UsageError(

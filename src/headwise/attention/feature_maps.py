@@ -18,7 +18,9 @@ LOWEST, HIGHEST = -30.0, 1e12
 """Where x ends, so that sums of products of two features neither vanish nor overflow in fp32: e⁻³⁰ squared is 9e-27."""
 
 
-def elu_features(x: Float[Tensor, "batch head time head_dim"]) -> Float[Tensor, "batch head time head_dim"]:
+def elu_features(
+    x: Float[Tensor, "batch head time head_dim"],
+) -> Float[Tensor, "batch head time head_dim"]:
     # elu(x) + 1 would lose small values below one's rounding; for x < 0 it is exp(x), which keeps them. A sum, of which one part is 0 or 1:
     # choosing with `where` took two thirds of linear attention's time on a CPU. At 0 the slope is exp's alone.
     wide = widen(x)

@@ -18,7 +18,16 @@ POSITIONS = ("alibi", "t5", "rotary")
 UNBIASED = ("sinusoidal", "learned", "rotary")
 """Positions that are marked in x, or in queries and keys alike: every kernel takes them."""
 ABLE: dict[Need, tuple[str, ...]] = {
-    "views": ("full", "fused", "window", "longformer", "bigbird", "linear", "performer", "linformer"),
+    "views": (
+        "full",
+        "fused",
+        "window",
+        "longformer",
+        "bigbird",
+        "linear",
+        "performer",
+        "linformer",
+    ),
     "distances": ("full", "fused", "window", "longformer", "bigbird"),
     "pairs": ("full", "fused"),
     "weights": ("full",),
@@ -32,7 +41,9 @@ def _list(names: tuple[str, ...], last: str, between: str) -> str:
 
 def check_relation(kind: str, kernel: Kernel, relation: Relation) -> None:
     """Refuse what the kernel of this name cannot take, with what it can."""
-    takes: tuple[Need, ...] = ("places", "views") if getattr(kernel, "takes_views", True) else ("places",)
+    takes: tuple[Need, ...] = (
+        ("places", "views") if getattr(kernel, "takes_views", True) else ("places",)
+    )
     if getattr(kernel, "takes_bias", True):
         takes = (*takes, "distances")
     if isinstance(kernel, FusedAttention):
@@ -60,8 +71,14 @@ def check_relation(kind: str, kernel: Kernel, relation: Relation) -> None:
     en, zh = {
         "views": ("marks queries and keys in different ways", "以不同方式标记查询与键"),
         "distances": ("adds a bias to the scores", "给分数加偏置"),
-        "pairs": ("adds a bias of its own for every pair of query and key", "给每对查询与键各加偏置"),
-        "weights": ("adds to the values, for which every weight is needed", "给值加向量，需要每个权重"),
+        "pairs": (
+            "adds a bias of its own for every pair of query and key",
+            "给每对查询与键各加偏置",
+        ),
+        "weights": (
+            "adds to the values, for which every weight is needed",
+            "给值加向量，需要每个权重",
+        ),
     }[relation.needs]
     raise UsageError(
         f"position.kind={relation.kind} {en}, which attention.kind={kind} cannot take; {way[0]}",

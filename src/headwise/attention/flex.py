@@ -49,12 +49,25 @@ class FlexTable:
 
 def tiles_of(mask: Mask, layout: Layout, *, only_band: bool) -> FlexTable:
     """The tiles that a layout's pairs lie in. `only_band`: in the band nothing hides a pair but its two edges."""
-    query = TILE * torch.arange(_num_tiles(layout.num_queries), device=layout.device)[:, None] + layout.offset
+    query = (
+        TILE * torch.arange(_num_tiles(layout.num_queries), device=layout.device)[:, None]
+        + layout.offset
+    )
     key = TILE * torch.arange(_num_tiles(layout.num_keys), device=layout.device)
-    band = (key + TILE - 1 >= query - layout.left) & (key <= query + TILE - 1 + layout.fetched_right)
+    band = (key + TILE - 1 >= query - layout.left) & (
+        key <= query + TILE - 1 + layout.fetched_right
+    )
     inside = (key + TILE - 1 <= query + layout.right) & (key >= query + TILE - 1 - layout.left)
-    inside = inside & (key + TILE <= layout.num_keys) if only_band and layout.step == 1 else torch.zeros_like(band)
-    if only_band and (part := next((part for part in mask.parts if isinstance(part, BlockPart)), None)) is not None:
+    inside = (
+        inside & (key + TILE <= layout.num_keys)
+        if only_band and layout.step == 1
+        else torch.zeros_like(band)
+    )
+    if (
+        only_band
+        and (part := next((part for part in mask.parts if isinstance(part, BlockPart)), None))
+        is not None
+    ):
         inside = _linked(part, layout)
     if layout.takes_all:
         band = torch.ones_like(band)
@@ -62,10 +75,14 @@ def tiles_of(mask: Mask, layout: Layout, *, only_band: bool) -> FlexTable:
         return _table(mask, band[None], inside[None], layout)
     # A block of queries may reach into several rows of tiles.
     reach = _samples(layout.block, layout.device)
-    place = (layout.block * torch.arange(layout.num_blocks, device=layout.device)[:, None] + reach)[None, :, :, None]
+    place = (layout.block * torch.arange(layout.num_blocks, device=layout.device)[:, None] + reach)[
+        None, :, :, None
+    ]
     extra = layout.extra[:, :, None, :]
     exists = (extra >= 0) & (place < layout.num_queries)
-    tiles = _mark(place, extra, exists, (_num_tiles(layout.num_queries), _num_tiles(layout.num_keys)))
+    tiles = _mark(
+        place, extra, exists, (_num_tiles(layout.num_queries), _num_tiles(layout.num_keys))
+    )
     return _table(mask, band | tiles, inside.expand_as(tiles), layout)
 
 
@@ -80,7 +97,11 @@ def attend_flex(
     """A query that sees nothing gives zeros."""
     if q.device.type == "cpu":
         _refuse_gradients(q, k, v)
-        q, k, v = q.detach(), k.detach(), v.detach()  # torch asks for it even where no gradients are kept
+        q, k, v = (
+            q.detach(),
+            k.detach(),
+            v.detach(),
+        )  # torch asks for it even where no gradients are kept
     if torch.compiler.is_compiling() or q.device.type == "cpu":
         score = None if bias is None else functools.partial(_add_bias, bias)
         output = flex_attention(q, k, v, score_mod=score, block_mask=table.tiles)
@@ -100,7 +121,13 @@ def _refuse_gradients(*inputs: Tensor) -> None:
 
 
 def attend_compiled(
-    compiled: Callable[..., Any], q: Tensor, k: Tensor, v: Tensor, table: FlexTable, *, bias: Bias | None = None
+    compiled: Callable[..., Any],
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    table: FlexTable,
+    *,
+    bias: Bias | None = None,
 ) -> Tensor:
     """By one kernel for all lengths: `compiled` comes from `compile_flex`.
 
@@ -117,7 +144,9 @@ def attend_compiled(
     assert tiles.q_indices is not None
     queries = (tiles.q_num_blocks, tiles.q_indices, tiles.full_q_num_blocks, tiles.full_q_indices)
     with torch._dynamo.config.patch(recompile_limit=MAX_VARIANTS, specialize_int=True):
-        output = compiled(q, k, v, score, _ask(_at_any_length(table.mask, q.device)), (keys, queries))
+        output = compiled(
+            q, k, v, score, _ask(_at_any_length(table.mask, q.device)), (keys, queries)
+        )
     assert isinstance(output, Tensor)
     return output
 
@@ -132,19 +161,29 @@ def compile_flex(backend: str | Callable[..., Any] = "inductor") -> Callable[...
     return torch.compile(_attend, dynamic=True, fullgraph=True, backend=backend)
 
 
-def _attend(q: Tensor, k: Tensor, v: Tensor, score: Score | None, may_look: Pair, lists: tuple[Lists, Lists]) -> Any:
+def _attend(
+    q: Tensor, k: Tensor, v: Tensor, score: Score | None, may_look: Pair, lists: tuple[Lists, Lists]
+) -> Any:
     """The tiles are put together here, so that their lengths are the symbols of q and k."""
     keys, queries = lists
     tiles = BlockMask((q.shape[2], k.shape[2]), *keys, *queries, (TILE, TILE), may_look)
     return flex_attention(q, k, v, score_mod=score, block_mask=tiles)
 
 
-def _add_bias(bias: Bias, score: Tensor, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+def _add_bias(
+    bias: Bias, score: Tensor, batch: Tensor, head: Tensor, query: Tensor, key: Tensor
+) -> Tensor:
     return score + bias_at(bias, batch, head, query, key)
 
 
 def _add_distance(
-    table: Tensor, first: Tensor, score: Tensor, batch: Tensor, head: Tensor, query: Tensor, key: Tensor
+    table: Tensor,
+    first: Tensor,
+    score: Tensor,
+    batch: Tensor,
+    head: Tensor,
+    query: Tensor,
+    key: Tensor,
 ) -> Tensor:
     return score + entry_at(table, head, key - query - first)
 
@@ -172,10 +211,16 @@ def _linked(part: BlockPart, layout: Layout) -> Bool[Tensor, "tile_row tile"]:
     return seen.unflatten(1, (-1, TILE // step)).unflatten(0, (-1, TILE // step)).all(3).all(1)
 
 
-def _mark(query: Tensor, key: Tensor, exists: Tensor, shape: tuple[int, int]) -> Bool[Tensor, "batch tile_row tile"]:
+def _mark(
+    query: Tensor, key: Tensor, exists: Tensor, shape: tuple[int, int]
+) -> Bool[Tensor, "batch tile_row tile"]:
     """True for the tile of every pair that exists; the others are written beyond the end and cut off."""
-    number = torch.where(exists, query // TILE * shape[1] + key // TILE, shape[0] * shape[1]).flatten(1)
-    table = torch.zeros(number.shape[0], shape[0] * shape[1] + 1, dtype=torch.bool, device=number.device)
+    number = torch.where(
+        exists, query // TILE * shape[1] + key // TILE, shape[0] * shape[1]
+    ).flatten(1)
+    table = torch.zeros(
+        number.shape[0], shape[0] * shape[1] + 1, dtype=torch.bool, device=number.device
+    )
     return table.scatter(1, number, value=True)[:, :-1].unflatten(1, shape)
 
 
@@ -192,7 +237,13 @@ def _table(
     lengths = (layout.num_queries, layout.num_keys)
     return FlexTable(
         BlockMask.from_kv_blocks(
-            count, order, full_count, full_order, BLOCK_SIZE=TILE, mask_mod=_ask(mask), seq_lengths=lengths
+            count,
+            order,
+            full_count,
+            full_order,
+            BLOCK_SIZE=TILE,
+            mask_mod=_ask(mask),
+            seq_lengths=lengths,
         ),
         mask,
     )
@@ -207,12 +258,16 @@ def _ask(mask: Mask) -> Pair:
 
 
 def _at_any_length(mask: Mask, device: torch.device) -> Mask:
-    parts = (part.at_any_length(device) if isinstance(part, LengthPart) else part for part in mask.parts)
+    parts = (
+        part.at_any_length(device) if isinstance(part, LengthPart) else part for part in mask.parts
+    )
     return replace(mask, parts=tuple(parts))
 
 
 def _list(tiles: Bool[Tensor, "batch tile_row tile"]) -> tuple[Tensor, Tensor]:
     """For every row of tiles how many there are, and which come first."""
     count = tiles.sum(-1, dtype=torch.int32)[:, None]
-    order = tiles.to(torch.int8).argsort(dim=-1, descending=True, stable=True).to(torch.int32)[:, None]
+    order = (
+        tiles.to(torch.int8).argsort(dim=-1, descending=True, stable=True).to(torch.int32)[:, None]
+    )
     return count, order

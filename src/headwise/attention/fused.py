@@ -47,7 +47,9 @@ class VisibleTable:
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         return Explicit(self.opened & ~self.empty).at(batch, head, query, key)
 
-    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch #head #query key"]:
+    def dense(
+        self, num_queries: int, num_keys: int, device: torch.device
+    ) -> Bool[Tensor, "#batch #head #query key"]:
         return self.opened & ~self.empty
 
 
@@ -61,7 +63,10 @@ class FusedAttention:
         allowed = mask.dense(num_queries, num_keys, device)
         assert allowed is not None
         empty = ~allowed.any(-1, keepdim=True)
-        return Mask((VisibleTable(allowed | empty, empty, zeroed=mask.blind_count),), blind_count=mask.blind_count)
+        return Mask(
+            (VisibleTable(allowed | empty, empty, zeroed=mask.blind_count),),
+            blind_count=mask.blind_count,
+        )
 
     def __call__(
         self,
@@ -83,16 +88,24 @@ class FusedAttention:
         if mask.parts == (Causal(),) and bias is None and not stores:
             return F.scaled_dot_product_attention(q, k, v, dropout_p=rate, is_causal=True)
         table = mask.worked_out(VisibleTable)
-        visible = table.opened if table is not None else mask.dense(q.shape[-2], k.shape[-2], q.device)
+        visible = (
+            table.opened if table is not None else mask.dense(q.shape[-2], k.shape[-2], q.device)
+        )
         if bias is not None:
             bias = dense_bias(bias, q.shape[-2], k.shape[-2])
             # Minus infinity is safe, as no row is empty any more; in float16 the lowest finite number would not hide a large score.
-            visible = bias.to(q.dtype) if visible is None else bias.to(q.dtype).masked_fill(~visible, -torch.inf)
+            visible = (
+                bias.to(q.dtype)
+                if visible is None
+                else bias.to(q.dtype).masked_fill(~visible, -torch.inf)
+            )
         if stores:
             output = attend_storing_weights(q, k, v, visible)
         else:
             output = F.scaled_dot_product_attention(q, k, v, attn_mask=visible, dropout_p=rate)
-        return output.masked_fill(table.empty, 0.0) if table is not None and table.zeroed else output
+        return (
+            output.masked_fill(table.empty, 0.0) if table is not None and table.zeroed else output
+        )
 
     def weights(self, q: Tensor, k: Tensor, mask: Mask, *, bias: Bias | None = None) -> Tensor:
         return attention_weights(q, k, mask, bias)

@@ -97,7 +97,11 @@ class Layout:
     def with_extra(self, extra: Int[Tensor, "#batch block extra"]) -> "Layout":
         """The same with far keys; those that lie in the band are left out, as they would count twice."""
         first = self.band[:, :1]
-        in_band = (extra >= first) & (extra < first + self.step * self.width) & ((extra - first) % self.step == 0)
+        in_band = (
+            (extra >= first)
+            & (extra < first + self.step * self.width)
+            & ((extra - first) % self.step == 0)
+        )
         return replace(self, extra=in_eights(torch.where(in_band, -1, extra), beside=self.width))
 
     def fetch_queries(
@@ -107,16 +111,24 @@ class Layout:
         lines = F.pad(x, (0, 0, 0, size - x.shape[2])).unflatten(2, (-1, self.step)).transpose(2, 3)
         return lines.reshape(*x.shape[:2], self.num_blocks, self.block, x.shape[3])
 
-    def restore(self, x: Float[Tensor, "batch head block place width"]) -> Float[Tensor, "batch head query width"]:
+    def restore(
+        self, x: Float[Tensor, "batch head block place width"]
+    ) -> Float[Tensor, "batch head query width"]:
         """The inverse of `fetch_queries`."""
         lines = x.unflatten(2, (self.step, -1)).flatten(3, 4).transpose(2, 3)
         return lines.flatten(2, 3)[:, :, : self.num_queries]
 
-    def fetch_keys(self, x: Float[Tensor, "batch head key width"]) -> Float[Tensor, "batch head block chosen width"]:
+    def fetch_keys(
+        self, x: Float[Tensor, "batch head key width"]
+    ) -> Float[Tensor, "batch head block chosen width"]:
         if self.takes_all:
             return x[:, :, None].expand(-1, -1, self.num_blocks, -1, -1)
         band = self._fetch_band(x)
-        return band if self.extra is None else torch.cat([band, self._fetch_extra(x, self.extra)], dim=3)
+        return (
+            band
+            if self.extra is None
+            else torch.cat([band, self._fetch_extra(x, self.extra)], dim=3)
+        )
 
     def _fetch_band(self, x: Tensor) -> Tensor:
         # Neighbouring blocks share most of their keys. Shifted slices instead of an index: their gradient is a few plain sums.
@@ -146,7 +158,9 @@ def allowed_pairs(mask: Mask, layout: Layout) -> Bool[Tensor, "#batch #head bloc
     return table if seen is None else table & seen
 
 
-def pair_numbers(layout: Layout, num_batch: int, num_heads: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def pair_numbers(
+    layout: Layout, num_batch: int, num_heads: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Numbers of batch, head, query and key that broadcast to [batch, head, block, place, chosen], all inside the tables."""
     batch = torch.arange(num_batch, device=layout.device).view(-1, 1, 1, 1, 1)
     head = torch.arange(num_heads, device=layout.device).view(-1, 1, 1, 1)
@@ -166,12 +180,18 @@ def attend_gathered(
     dropout_rate: float = 0.0,
 ) -> Float[Tensor, "batch head query value_dim"]:
     """Softmax over the allowed pairs; a query without one gives zeros."""
-    scores = layout.fetch_queries(leave_half(q)) @ layout.fetch_keys(leave_half(k)).transpose(-2, -1)
+    scores = layout.fetch_queries(leave_half(q)) @ layout.fetch_keys(leave_half(k)).transpose(
+        -2, -1
+    )
     scores = widen(scores) / math.sqrt(q.shape[-1])
     if bias is not None:
         added = bias_at(bias, *pair_numbers(layout, *q.shape[:2]))
         scores, allowed = scores + added, allowed & (added != -torch.inf)
-    weights = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(~allowed, 0.0)
+    weights = (
+        scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
+        .softmax(-1)
+        .masked_fill(~allowed, 0.0)
+    )
     weights = weights.to(q.dtype)
     if dropout_rate > 0:
         weights = F.dropout(weights, dropout_rate)

@@ -53,7 +53,12 @@ class SharedQueryKeyAttention(MultiHeadAttention):
     """Multi-head self-attention whose keys are its queries."""
 
     def __init__(
-        self, dim: int, num_heads: int, kernel: "HashedAttention", *, relation: Relation | None = None
+        self,
+        dim: int,
+        num_heads: int,
+        kernel: "HashedAttention",
+        *,
+        relation: Relation | None = None,
     ) -> None:
         super().__init__(dim, num_heads, kernel, relation=relation)
         del self.key_value
@@ -61,7 +66,10 @@ class SharedQueryKeyAttention(MultiHeadAttention):
 
     @property
     def own_sequence_only(self) -> tuple[str, str]:
-        return "with attention.kind=reformer its keys are its own queries", "attention.kind=reformer 的键就是自己的查询"
+        return (
+            "with attention.kind=reformer its keys are its own queries",
+            "attention.kind=reformer 的键就是自己的查询",
+        )
 
     def project(self, x: Float[Tensor, "batch time dim"]) -> tuple[Tensor, Tensor, Tensor]:
         q = self._split(self.query(x))
@@ -77,7 +85,13 @@ class HashedAttention(nn.Module):
     rotations: Tensor
 
     def __init__(
-        self, head_dim: int, *, num_buckets: int, num_rounds: int, window: int, dropout_rate: float = 0.0
+        self,
+        head_dim: int,
+        *,
+        num_buckets: int,
+        num_rounds: int,
+        window: int,
+        dropout_rate: float = 0.0,
     ) -> None:
         super().__init__()
         check_sizes(
@@ -91,7 +105,9 @@ class HashedAttention(nn.Module):
         self.num_buckets, self.window, self.dropout_rate = num_buckets, window, dropout_rate
         shape = (num_rounds, head_dim, num_buckets // 2)
         cpu = torch.device("cpu")
-        self.register_buffer("rotations", torch.randn(shape, generator=torch_generator("reformer"), device=cpu))
+        self.register_buffer(
+            "rotations", torch.randn(shape, generator=torch_generator("reformer"), device=cpu)
+        )
 
     @property
     def head_dim(self) -> int:
@@ -119,14 +135,18 @@ class HashedAttention(nn.Module):
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, lined: Lined, rate: float) -> Tensor:
         """All rounds at once, an axis beside the heads: a compiler sees one round, however many there are."""
         with torch.autocast(q.device.type, enabled=False):
-            met = find_meetings(self._runs(q, lined), window=self.window, is_causal=lined.offset is not None)
+            met = find_meetings(
+                self._runs(q, lined), window=self.window, is_causal=lined.offset is not None
+            )
             inputs = (widen(q) / math.sqrt(q.shape[-1]), _unit_keys(k), widen(v))
             own, *seen = (met.sort(x) for x in inputs)
             keys, values = (met.with_neighbours(x) for x in seen)
             (here, others), itself = met.compare(own.dtype), met.itself(own)
             # Sums and products instead of masked_fill, which takes ten times as long on a CPU; in place, since each is as large as all scores.
             hidden = torch.finfo(own.dtype).max / 4
-            scores = (own @ keys.mT).mul_(1 - itself).add_(ALONE * itself).add_(here - 1, alpha=hidden)
+            scores = (
+                (own @ keys.mT).mul_(1 - itself).add_(ALONE * itself).add_(here - 1, alpha=hidden)
+            )
             largest = scores.detach().amax(-1, keepdim=True)
             # exp is thirty times as slow where its result is too small for a float; a key met in several rounds counts once.
             parts = F.threshold(scores.sub_(largest), LEAST, LEAST).exp_() * here.div_(1 + others)
@@ -138,9 +158,13 @@ class HashedAttention(nn.Module):
             total = (scale * total).sum(2).clamp(min=0.5 / MAX_ROUNDS)
             return ((scale * found).sum(2) / total).to(v.dtype)
 
-    def _buckets(self, q: Float[Tensor, "batch head time head_dim"]) -> Int[Tensor, "batch head round time"]:
+    def _buckets(
+        self, q: Float[Tensor, "batch head time head_dim"]
+    ) -> Int[Tensor, "batch head round time"]:
         if self.num_buckets == 1:
-            return torch.zeros(*q.shape[:2], len(self.rotations), q.shape[2], dtype=torch.long, device=q.device)
+            return torch.zeros(
+                *q.shape[:2], len(self.rotations), q.shape[2], dtype=torch.long, device=q.device
+            )
         turned = torch.einsum("bhtd,rdm->bhrtm", widen(q), widen(self.rotations).to(widen(q).dtype))
         return torch.cat([turned, -turned], dim=-1).argmax(-1)
 
@@ -172,9 +196,15 @@ class HashedAttention(nn.Module):
         run, is_causal = self._runs(q, lined), lined.offset is not None
         place = invert(run.argsort(dim=-1, stable=True))
         distance = place[..., :, None] - place[..., None, :]
-        near = (distance >= 0) & (distance <= self.window) if is_causal else distance.abs() <= self.window
+        near = (
+            (distance >= 0) & (distance <= self.window)
+            if is_causal
+            else distance.abs() <= self.window
+        )
         same = (run[..., :, None] == run[..., None, :]) & (run != FILLING)[..., None]
-        return _scores_to_weights(q, k, (same & near).any(2), torch.eye(q.shape[2], dtype=torch.bool, device=q.device))
+        return _scores_to_weights(
+            q, k, (same & near).any(2), torch.eye(q.shape[2], dtype=torch.bool, device=q.device)
+        )
 
     def _read(self, q: Tensor, k: Tensor, mask: Mask, bias: Bias | None) -> Lined:
         refuse_bias(bias, kind="reformer")
@@ -193,9 +223,15 @@ class HashedAttention(nn.Module):
             )
         return lined
 
-    def make_cache(self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor) -> Cache:
+    def make_cache(
+        self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor
+    ) -> Cache:
         return KeyValueCache.empty(
-            max_length=max_length, num_rows=num_rows, num_heads=num_heads, head_dim=head_dim, like=like
+            max_length=max_length,
+            num_rows=num_rows,
+            num_heads=num_heads,
+            head_dim=head_dim,
+            like=like,
         )
 
     def step(

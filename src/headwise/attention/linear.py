@@ -55,7 +55,9 @@ class FeatureAttention(ABC):
         k: Float[Tensor, "batch head key head_dim"],
         *,
         training: bool,
-    ) -> tuple[Float[Tensor, "batch head query features"], Float[Tensor, "batch head key features"]]:
+    ) -> tuple[
+        Float[Tensor, "batch head query features"], Float[Tensor, "batch head key features"]
+    ]:
         """φ of the queries and of the keys."""
 
     @abstractmethod
@@ -99,7 +101,9 @@ class FeatureAttention(ABC):
         with torch.autocast(q.device.type, enabled=False):
             return implied_weights(*self.features(q, k, training=self.training), lined).to(q.dtype)
 
-    def make_cache(self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor) -> Cache:
+    def make_cache(
+        self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor
+    ) -> Cache:
         return SumCache(num_rows, num_heads, self.num_features_of(head_dim), head_dim, like=like)
 
     def step(
@@ -130,7 +134,9 @@ class LinearAttention(FeatureAttention):
         k: Float[Tensor, "batch head key head_dim"],
         *,
         training: bool,
-    ) -> tuple[Float[Tensor, "batch head query features"], Float[Tensor, "batch head key features"]]:
+    ) -> tuple[
+        Float[Tensor, "batch head query features"], Float[Tensor, "batch head key features"]
+    ]:
         return elu_features(q), elu_features(k)
 
     def num_features_of(self, head_dim: int) -> int:
@@ -140,7 +146,9 @@ class LinearAttention(FeatureAttention):
 class SumCache:
     """What linear attention remembers: Σ φ(k) [v, 1]ᵀ for each row and head, in fp32 (fp64 for fp64), whatever the length."""
 
-    def __init__(self, num_rows: int, num_heads: int, num_features: int, value_dim: int, *, like: Tensor) -> None:
+    def __init__(
+        self, num_rows: int, num_heads: int, num_features: int, value_dim: int, *, like: Tensor
+    ) -> None:
         dtype = torch.float64 if like.dtype == torch.float64 else torch.float32
         shape = (num_rows, num_heads, num_features, padded_width(value_dim))
         self.sums = torch.zeros(shape, dtype=dtype, device=like.device)
@@ -175,7 +183,9 @@ def attend_by_features(
     if dropout_rate > 0:
         values = v * F.dropout(torch.ones_like(v[..., :1]), dropout_rate)
     dtype = product_dtype(v)
-    sums = masked_products(q.to(dtype), k.to(dtype), with_ones(values).to(dtype), lined, chunk=chunk)
+    sums = masked_products(
+        q.to(dtype), k.to(dtype), with_ones(values).to(dtype), lined, chunk=chunk
+    )
     return divide(sums, v)
 
 
@@ -183,7 +193,9 @@ def padded_width(value_dim: int) -> int:
     return -(-(value_dim + 1) // WIDTH_MULTIPLE) * WIDTH_MULTIPLE
 
 
-def with_ones(v: Float[Tensor, "batch head key value_dim"]) -> Float[Tensor, "batch head key width"]:
+def with_ones(
+    v: Float[Tensor, "batch head key value_dim"],
+) -> Float[Tensor, "batch head key width"]:
     """[v, 1, 0 …]: the sum of the ones is the denominator."""
     width = v.shape[-1]
     return F.pad(F.pad(v, (0, 1), value=1.0), (0, padded_width(width) - width - 1))
@@ -199,7 +211,9 @@ def divide(
 
 
 def implied_weights(
-    q: Float[Tensor, "batch head query features"], k: Float[Tensor, "batch head key features"], lined: Lined
+    q: Float[Tensor, "batch head query features"],
+    k: Float[Tensor, "batch head key features"],
+    lined: Lined,
 ) -> Float[Tensor, "batch head query key"]:
     """The table nobody needs but those who look: products of features, each row divided by its sum."""
     products = q @ k.transpose(-2, -1)

@@ -49,7 +49,9 @@ class Lined(Prepared):
     line: Line | None
 
 
-def prepare_line(mask: Mask, num_queries: int, num_keys: int, *, kind: str, causal_too: bool = True) -> Mask:
+def prepare_line(
+    mask: Mask, num_queries: int, num_keys: int, *, kind: str, causal_too: bool = True
+) -> Mask:
     """The mask laid on a line."""
     if mask.is_empty(num_queries, num_keys):
         return mask
@@ -57,7 +59,9 @@ def prepare_line(mask: Mask, num_queries: int, num_keys: int, *, kind: str, caus
     return Mask((lined,), blind_count=mask.blind_count)
 
 
-def lay_on_line(mask: Mask, num_queries: int, num_keys: int, *, kind: str, causal_too: bool = True) -> Lined:
+def lay_on_line(
+    mask: Mask, num_queries: int, num_keys: int, *, kind: str, causal_too: bool = True
+) -> Lined:
     """As prepared, or worked out now; a part that cannot be honoured is refused with what can."""
     prepared, mask = mask.worked_out(Lined), mask.as_given()
     for part in mask.parts:  # those of a prepared one too: another kernel may have prepared it
@@ -76,7 +80,9 @@ def lay_on_line(mask: Mask, num_queries: int, num_keys: int, *, kind: str, causa
 def _refusal(part: Part, kind: str, *, causal_too: bool) -> MaskError:
     given = type(part).__name__.lower()
     can, can_zh = (
-        ("causal, padding and segments", "因果、填充与分段") if causal_too else ("padding and segments", "填充与分段")
+        ("causal, padding and segments", "因果、填充与分段")
+        if causal_too
+        else ("padding and segments", "填充与分段")
     )
     ways = "window, linear or fused" if isinstance(part, Causal) else "full or fused"
     return MaskError(
@@ -95,7 +101,9 @@ def refuse_bias(bias: Bias | None, *, kind: str) -> None:
         )
 
 
-def _lay_out(pairs: list[tuple[Tensor, Tensor]], offset: int | None, num_queries: int, num_keys: int) -> Line:
+def _lay_out(
+    pairs: list[tuple[Tensor, Tensor]], offset: int | None, num_queries: int, num_keys: int
+) -> Line:
     is_joint = all(query is key for query, key in pairs) and offset in (None, 0)
     numbers = [key if is_joint else torch.cat([key, query], dim=1) for query, key in pairs]
     by_time = None

@@ -55,7 +55,12 @@ class LinformerAttention(nn.Module):
         chunk: int = CHUNK,
     ) -> None:
         super().__init__()
-        check_sizes("LinformerAttention", Size("rank", rank), Size("max_length", max_length), Size("chunk", chunk))
+        check_sizes(
+            "LinformerAttention",
+            Size("rank", rank),
+            Size("max_length", max_length),
+            Size("chunk", chunk),
+        )
         if rank > max_length:
             raise UsageError(
                 f"LinformerAttention was given rank={rank} for max_length={max_length}, but a summary cannot hold more than the sentence has tokens; "
@@ -65,7 +70,9 @@ class LinformerAttention(nn.Module):
             )
         self.rank, self.max_length, self.sharing = rank, max_length, sharing
         self.dropout_rate, self.chunk = dropout_rate, chunk
-        self.key_summary = nn.Parameter(nn.init.normal_(torch.empty(max_length, rank), std=rank**-0.5))
+        self.key_summary = nn.Parameter(
+            nn.init.normal_(torch.empty(max_length, rank), std=rank**-0.5)
+        )
         own = nn.Parameter(nn.init.normal_(torch.empty(max_length, rank), std=rank**-0.5))
         self.value_summary = own if sharing == "heads" else self.key_summary
 
@@ -94,7 +101,9 @@ class LinformerAttention(nn.Module):
                 weights = F.dropout(weights, self.dropout_rate)
             dtype = product_dtype(v)
             summary = self._rows(self.value_summary, number, v)
-            return masked_products(weights.to(dtype), summary, v.to(dtype), lined, chunk=self.chunk).to(v.dtype)
+            return masked_products(
+                weights.to(dtype), summary, v.to(dtype), lined, chunk=self.chunk
+            ).to(v.dtype)
 
     def weights(
         self,
@@ -114,18 +123,24 @@ class LinformerAttention(nn.Module):
         table = self._weights(q, k, number, lined) @ summary.mT
         return table.masked_fill(~lined.dense(q.shape[2], k.shape[2], q.device), 0.0).to(q.dtype)
 
-    def _weights(self, q: Tensor, k: Tensor, number: Tensor, lined: Lined) -> Float[Tensor, "batch head query rank"]:
+    def _weights(
+        self, q: Tensor, k: Tensor, number: Tensor, lined: Lined
+    ) -> Float[Tensor, "batch head query rank"]:
         dtype = product_dtype(q)
         summary = self._rows(self.key_summary, number, q)
         scaled = (widen(q) / math.sqrt(q.shape[-1])).to(dtype)
         scores = masked_products(scaled, k.to(dtype), summary, lined, chunk=self.chunk)
         # Which columns anybody contributes to: the same sum of sizes instead of keys, one feature wide, for one head.
-        of_queries, of_keys = (torch.ones(q.shape[0], 1, x.shape[2], 1, dtype=dtype, device=q.device) for x in (q, k))
+        of_queries, of_keys = (
+            torch.ones(q.shape[0], 1, x.shape[2], 1, dtype=dtype, device=q.device) for x in (q, k)
+        )
         sizes = summary.detach().abs().expand(q.shape[0], -1, -1, -1)
         present = masked_products(of_queries, of_keys, sizes, lined, chunk=self.chunk) > 0
         return masked_softmax(scores, present)
 
-    def _rows(self, table: Tensor, number: Tensor, like: Tensor) -> Float[Tensor, "#batch 1 key rank"]:
+    def _rows(
+        self, table: Tensor, number: Tensor, like: Tensor
+    ) -> Float[Tensor, "#batch 1 key rank"]:
         return table[number].to(product_dtype(like))[:, None]
 
     def _numbers(self, lined: Lined, k: Tensor) -> Int[Tensor, "#batch key"]:
@@ -140,10 +155,16 @@ class LinformerAttention(nn.Module):
             )
         if lined.line is None:
             time = torch.arange(num_keys, device=k.device)[None]
-            return time if lined.visible is None else (time - find_first(lined.visible)[:, None]).clamp(min=0)
+            return (
+                time
+                if lined.visible is None
+                else (time - find_first(lined.visible)[:, None]).clamp(min=0)
+            )
         line = lined.line
         # On the line a sentence is one stretch: the number of keys before, less that before the stretch began.
-        is_key = put_on_line(line, None, torch.ones(*line.run.shape[:1], 1, num_keys, 1, device=k.device))[:, 0, :, 0]
+        is_key = put_on_line(
+            line, None, torch.ones(*line.run.shape[:1], 1, num_keys, 1, device=k.device)
+        )[:, 0, :, 0]
         before = is_key.long().cumsum(1) - is_key.long()
         starts = F.pad(line.run[:, 1:] != line.run[:, :-1], (1, 0), value=True)
         number = before - torch.where(starts, before, 0).cummax(1).values

@@ -61,7 +61,9 @@ class LocalWindow(Protocol):
         q: Float[Tensor, "batch head query head_dim"],
         allowed: Bool[Tensor, "#batch #head #query key"] | None,
         places: Places,
-    ) -> tuple[Bool[Tensor, "batch head query key"], Float[Tensor, "batch head query key"] | None]: ...
+    ) -> tuple[
+        Bool[Tensor, "batch head query key"], Float[Tensor, "batch head query key"] | None
+    ]: ...
 
 
 def _count_visible(allowed: Tensor | None, places: Places) -> Tensor:
@@ -105,7 +107,9 @@ class PredictiveWindow(nn.Module):
         self.place_vote = make_matrix(1, head_dim)
 
     def centre(
-        self, q: Float[Tensor, "batch head query head_dim"], length: Int[Tensor, "#batch #head #query 1"]
+        self,
+        q: Float[Tensor, "batch head query head_dim"],
+        length: Int[Tensor, "#batch #head #query 1"],
     ) -> Float[Tensor, "batch head query 1"]:
         wide = bound(q)
         hidden = F.linear(wide, self.place_hidden.to(wide.dtype)).tanh()

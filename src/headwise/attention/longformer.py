@@ -29,7 +29,14 @@ from headwise.attention.masks import Mask, explicit, number_zero
 from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.attention.sentences import Sentences, find_sentences
 from headwise.attention.sizes import Size, check_sizes
-from headwise.attention.sparse import Form, Plan, SparseAttention, dense_by_pairs, only_self_attention, refuse_causal
+from headwise.attention.sparse import (
+    Form,
+    Plan,
+    SparseAttention,
+    dense_by_pairs,
+    only_self_attention,
+    refuse_causal,
+)
 from headwise.attention.wide_rows import WideRows
 from headwise.attention.window import WindowCache, bias_of_last
 from headwise.errors import MaskError, UsageError
@@ -66,7 +73,9 @@ class LongformerPattern:
         place = token if self.start is None else token - self.start[row]
         return (place >= 0) & (place < self.num_global)
 
-    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch 1 query key"]:
+    def dense(
+        self, num_queries: int, num_keys: int, device: torch.device
+    ) -> Bool[Tensor, "#batch 1 query key"]:
         return dense_by_pairs(self, num_queries, num_keys, device)
 
 
@@ -102,7 +111,9 @@ class LongformerAttention(SparseAttention):
 
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
         if self.num_global > 0:
-            refuse_causal(self.kind, mask, ", or build it with num_global=0", "，或以 num_global=0 建立它")
+            refuse_causal(
+                self.kind, mask, ", or build it with num_global=0", "，或以 num_global=0 建立它"
+            )
         only_self_attention(self.kind, num_queries, num_keys)
         if (offset := mask.causal_offset) not in (None, 0):
             raise MaskError(
@@ -114,7 +125,9 @@ class LongformerAttention(SparseAttention):
         # What lies outside the row would be laid out and hidden again.
         longest = max(1, num_keys)
         if self.num_global > longest or self.dilation > longest:
-            fitting = replace(self, num_global=min(self.num_global, longest), dilation=min(self.dilation, longest))
+            fitting = replace(
+                self, num_global=min(self.num_global, longest), dilation=min(self.dilation, longest)
+            )
             return fitting.plan(mask, num_queries, num_keys, device)
         reach = min(self.window // 2, -(-num_keys // self.dilation)) * self.dilation
         sentences = find_sentences(mask, num_keys, device, kind=self.kind)
@@ -131,11 +144,15 @@ class LongformerAttention(SparseAttention):
             return Plan(pattern, layout)
         layout = layout.with_extra(first_tokens(sentences, layout.query[:, 0], self.num_global))
         if sentences.rows == "packed":
-            return Plan(pattern, layout, WideRows(block, self._targets(sentences, block), is_global))
+            return Plan(
+                pattern, layout, WideRows(block, self._targets(sentences, block), is_global)
+            )
         targets = first_tokens(sentences, time[:1], self.num_global)
         return Plan(pattern, layout, WideRows(num_keys, targets, is_global, is_shared=True))
 
-    def make_cache(self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor) -> Cache:
+    def make_cache(
+        self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor
+    ) -> Cache:
         num_in_sight, shape = self.window // 2 * self.dilation + 1, (num_rows, num_heads, head_dim)
         return WindowCache.empty(num_in_sight, max_length=max_length, shape=shape, like=like)
 
@@ -152,7 +169,9 @@ class LongformerAttention(SparseAttention):
         keys, values = cache.append(k, v)
         num_kept = keys.shape[2]
         near = torch.arange(1 - num_kept, 1, device=q.device) % self.dilation == 0
-        return FullAttention()(q, keys, values, explicit(near[None, None, None]), bias=bias_of_last(bias, num_kept))
+        return FullAttention()(
+            q, keys, values, explicit(near[None, None, None]), bias=bias_of_last(bias, num_kept)
+        )
 
     def _targets(self, sentences: Sentences, block: int) -> Int[Tensor, "#batch key_block target"]:
         """The global tokens of the sentence that reaches into a block from before, and all that stand in or just after it."""
@@ -160,10 +179,14 @@ class LongformerAttention(SparseAttention):
         before = first_tokens(sentences, first, self.num_global)
         inside = first[:, None] + torch.arange(block + self.num_global - 1, device=first.device)
         inside = torch.where(inside < sentences.length, inside, -1).expand(before.shape[0], -1, -1)
-        return in_eights(torch.cat([torch.where(before < first[:, None], before, -1), inside], dim=-1))
+        return in_eights(
+            torch.cat([torch.where(before < first[:, None], before, -1), inside], dim=-1)
+        )
 
 
-def first_tokens(sentences: Sentences, place: Int[Tensor, " place"], count: int) -> Int[Tensor, "#batch place count"]:
+def first_tokens(
+    sentences: Sentences, place: Int[Tensor, " place"], count: int
+) -> Int[Tensor, "#batch place count"]:
     """Positions of the first tokens of the sentence each place stands in; −1 beyond its end."""
     place = place.clamp(max=sentences.length - 1)
     token = sentences.start[:, place, None] + torch.arange(count, device=place.device)
@@ -199,10 +222,18 @@ class LongformerMultiHead(MultiHeadAttention):
         self.global_key_value.load_state_dict(self.key_value.state_dict())
 
     def _attend_self(
-        self, x: Float[Tensor, "batch time dim"], mask: Mask, position: Int[Tensor, "batch time"] | None
+        self,
+        x: Float[Tensor, "batch time dim"],
+        mask: Mask,
+        position: Int[Tensor, "batch time"] | None,
     ) -> Float[Tensor, "batch time dim"]:
-        near, far = self.queries_keys_values(x, position, length=x.shape[1]), self._global_views(x, position)
-        heads = self.kernel.attend(near, far, mask, bias=self._bias(near[0]), training=self.training)
+        near, far = (
+            self.queries_keys_values(x, position, length=x.shape[1]),
+            self._global_views(x, position),
+        )
+        heads = self.kernel.attend(
+            near, far, mask, bias=self._bias(near[0]), training=self.training
+        )
         return self._merge(heads)
 
     def weights(
@@ -215,10 +246,17 @@ class LongformerMultiHead(MultiHeadAttention):
     ) -> Float[Tensor, "batch head query key"]:
         if memory is not x:
             return super().weights(x, memory, mask)
-        near, far = self.queries_keys_values(x, position, length=x.shape[1]), self._global_views(x, position)
+        near, far = (
+            self.queries_keys_values(x, position, length=x.shape[1]),
+            self._global_views(x, position),
+        )
         maps = [self.kernel.weights(q, k, mask, bias=self._bias(q)) for q, k, _ in (near, far)]
         rows = self.kernel.plan(mask.as_given(), x.shape[1], x.shape[1], x.device).wide
-        return maps[0] if rows is None else torch.where(rows.is_wide[:, None, :, None], maps[1], maps[0])
+        return (
+            maps[0]
+            if rows is None
+            else torch.where(rows.is_wide[:, None, :, None], maps[1], maps[0])
+        )
 
     def step(
         self, x: Float[Tensor, "row 1 dim"], cache: Cache, *, mask: Mask | None = None

@@ -54,18 +54,28 @@ def masked_products(
     if lined.line is not None:
         line = lined.line
         a, b, v = put_on_line(line, a, None), put_on_line(line, None, b), put_on_line(line, None, v)
-        return take_queries(line, _by_chunks(a, b, v, line.run, is_causal=is_causal, chunk=chunk), num_queries)
+        return take_queries(
+            line, _by_chunks(a, b, v, line.run, is_causal=is_causal, chunk=chunk), num_queries
+        )
     assert lined.offset is not None
     # Shifted so that query and key of the same place see each other, then made equally long.
     before, behind = max(lined.offset, 0), max(-lined.offset, 0)
     length = max(num_queries + before, num_keys + behind)
     a = F.pad(a, (0, 0, before, length - num_queries - before))
     b, v = (F.pad(x, (0, 0, behind, length - num_keys - behind)) for x in (b, v))
-    return _by_chunks(a, b, v, None, is_causal=True, chunk=chunk)[:, :, before : before + num_queries]
+    return _by_chunks(a, b, v, None, is_causal=True, chunk=chunk)[
+        :, :, before : before + num_queries
+    ]
 
 
 def _by_chunks(
-    a: Tensor, b: Tensor, v: Tensor, run: Int[Tensor, "batch place"] | None, *, is_causal: bool, chunk: int
+    a: Tensor,
+    b: Tensor,
+    v: Tensor,
+    run: Int[Tensor, "batch place"] | None,
+    *,
+    is_causal: bool,
+    chunk: int,
 ) -> Tensor:
     length = a.shape[2]
     filling = -length % chunk
@@ -82,7 +92,9 @@ def _by_chunks(
     return out.flatten(2, 3)[:, :, :length]
 
 
-def _from_before(a: Tensor, b: Tensor, v: Tensor, run: Int[Tensor, "batch chunk place"] | None) -> Tensor:
+def _from_before(
+    a: Tensor, b: Tensor, v: Tensor, run: Int[Tensor, "batch chunk place"] | None
+) -> Tensor:
     """What each query takes from the chunks before its own."""
     last = None
     if run is not None:
@@ -117,9 +129,15 @@ def carry(
             reaching, end, reaches = values.sum(3), None, None
         else:
             end = run[:, :, -1]
-            reaching = ((run == end[..., None])[:, None, :, None].to(values.dtype) @ values).squeeze(3)
+            reaching = (
+                (run == end[..., None])[:, None, :, None].to(values.dtype) @ values
+            ).squeeze(3)
             before = F.pad(end, (1, 0), value=-1)[:, :-1, None]
-            reaches = torch.cat([torch.ones_like(before, dtype=torch.bool), run[..., :-1] == before], dim=2)
+            reaches = torch.cat(
+                [torch.ones_like(before, dtype=torch.bool), run[..., :-1] == before], dim=2
+            )
         over = carry(reaching, end)[:, :, :, None]
-        sums = sums + (over if reaches is None else over.masked_fill(~reaches[:, None, ..., None], 0.0))
+        sums = sums + (
+            over if reaches is None else over.masked_fill(~reaches[:, None, ..., None], 0.0)
+        )
     return sums.flatten(2, 3)[:, :, :num_steps]

@@ -25,7 +25,11 @@ def number_zero(number: Tensor) -> Tensor:
 
 
 def lookup(
-    table: Shaped[Tensor, "#batch #head #query #key"], batch: Tensor, head: Tensor, query: Tensor, key: Tensor
+    table: Shaped[Tensor, "#batch #head #query #key"],
+    batch: Tensor,
+    head: Tensor,
+    query: Tensor,
+    key: Tensor,
 ) -> Tensor:
     """Single entries of a dense table; axes of size one stand for all, and make the answer no larger."""
     index = zip((batch, head, query, key), table.shape, strict=True)
@@ -89,7 +93,9 @@ class Causal:
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         return key <= query + self.offset
 
-    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "1 1 query key"]:
+    def dense(
+        self, num_queries: int, num_keys: int, device: torch.device
+    ) -> Bool[Tensor, "1 1 query key"]:
         query = torch.arange(num_queries, device=device)[:, None] + self.offset
         key = torch.arange(num_keys, device=device)[None, :]
         return (key <= query)[None, None]
@@ -111,7 +117,9 @@ class Window:
         distance = key - query - self.offset
         return (distance >= -self.left) & (distance <= self.right)
 
-    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "1 1 query key"]:
+    def dense(
+        self, num_queries: int, num_keys: int, device: torch.device
+    ) -> Bool[Tensor, "1 1 query key"]:
         query = torch.arange(num_queries, device=device)[:, None] + self.offset
         distance = torch.arange(num_keys, device=device)[None, :] - query
         return ((distance >= -self.left) & (distance <= self.right))[None, None]
@@ -130,7 +138,9 @@ class Padding:
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         return of_token(self.real, batch, key)
 
-    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "batch 1 1 key"]:
+    def dense(
+        self, num_queries: int, num_keys: int, device: torch.device
+    ) -> Bool[Tensor, "batch 1 1 key"]:
         return self.real[:, None, None, :]
 
 
@@ -149,7 +159,9 @@ class Segments:
         own = of_token(self.key, batch, key)
         return (of_token(self.query, batch, query) == own) & (own != 0)
 
-    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "batch 1 query key"]:
+    def dense(
+        self, num_queries: int, num_keys: int, device: torch.device
+    ) -> Bool[Tensor, "batch 1 query key"]:
         own = self.query[:, None, :, None] == self.key[:, None, None, :]
         return own & (self.key != 0)[:, None, None, :]
 
@@ -167,7 +179,9 @@ class Explicit:
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         return lookup(self.allowed, batch, head, query, key)
 
-    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch #head #query key"]:
+    def dense(
+        self, num_queries: int, num_keys: int, device: torch.device
+    ) -> Bool[Tensor, "#batch #head #query key"]:
         return self.allowed
 
 
@@ -190,7 +204,9 @@ class Mask:
     def causal_offset(self) -> int | None:
         """How many keys precede query 0 where no later key may be seen; None where nothing is said of order."""
         offsets = [part.offset for part in self.parts if isinstance(part, Causal)]
-        return min(offsets) if offsets else None  # not default=None, which torch.compile cannot follow
+        return (
+            min(offsets) if offsets else None
+        )  # not default=None, which torch.compile cannot follow
 
     def worked_out(self, kind: type[Worked]) -> Worked | None:
         """What a kernel has prepared; None if it has not, or if the mask was joined with another since: neither may be forgotten."""
@@ -209,7 +225,9 @@ class Mask:
     @property
     def sizes(self) -> tuple[int, int]:
         """Of how many batch elements and heads the mask speaks one by one; 1 stands for all."""
-        return max([1, *[part.sizes[0] for part in self.parts]]), max([1, *[part.sizes[1] for part in self.parts]])
+        return max([1, *[part.sizes[0] for part in self.parts]]), max(
+            [1, *[part.sizes[1] for part in self.parts]]
+        )
 
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor | None:
         """The answer for single pairs, numbers that broadcast; None when nothing is hidden."""
@@ -252,9 +270,15 @@ class Prepared:
         seen = self.mask.at(batch, head, query, key)
         return torch.ones_like(key, dtype=torch.bool) if seen is None else seen
 
-    def dense(self, num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "#batch #head #query key"]:
+    def dense(
+        self, num_queries: int, num_keys: int, device: torch.device
+    ) -> Bool[Tensor, "#batch #head #query key"]:
         table = self.mask.dense(num_queries, num_keys, device)
-        return torch.ones(1, 1, 1, num_keys, dtype=torch.bool, device=device) if table is None else table
+        return (
+            torch.ones(1, 1, 1, num_keys, dtype=torch.bool, device=device)
+            if table is None
+            else table
+        )
 
 
 def everything() -> Mask:

@@ -37,7 +37,9 @@ class Meetings:
     """Of a block."""
     num_sides: int
 
-    def sort(self, x: Float[Tensor, "batch head time size"]) -> Float[Tensor, "batch head round block place size"]:
+    def sort(
+        self, x: Float[Tensor, "batch head time size"]
+    ) -> Float[Tensor, "batch head round block place size"]:
         """What belongs to tokens, in the order of each round."""
         there, back = self.order.flatten(2), _beside(self.place)
         return self._blocks(_SortedRows.apply(x, there, back).unflatten(2, self.order.shape[2:]))
@@ -47,7 +49,9 @@ class Meetings:
     ) -> Float[Tensor, "batch head round time size"]:
         """Back in the order of the tokens."""
         x = blocks.flatten(3, 4)[:, :, :, : self.order.shape[3]].flatten(2, 3)
-        return _SortedRows.apply(x, _beside(self.place), _beside(self.order)).unflatten(2, self.order.shape[2:])
+        return _SortedRows.apply(x, _beside(self.place), _beside(self.order)).unflatten(
+            2, self.order.shape[2:]
+        )
 
     def with_neighbours(self, blocks: Tensor) -> Tensor:
         """Each block with the one before it, and with two sides the one after it too."""
@@ -64,7 +68,9 @@ class Meetings:
             place, low, high = (x.roll(-shift, dims=2) for x in (self.place, self.low, self.high))
             place = place.gather(-1, self.order)
             low, high = low.gather(-1, place), high.gather(-1, place)
-            keys = self.with_neighbours(self._blocks(place[..., None] + 1))[..., 0] - 1  # nobody's place is -1
+            keys = (
+                self.with_neighbours(self._blocks(place[..., None] + 1))[..., 0] - 1
+            )  # nobody's place is -1
             also = self._meet(low, high, keys)
             others = also.to(dtype) if shift == 1 else others.add_(also)
         return here, others
@@ -81,25 +87,42 @@ class Meetings:
     def _own_places(self) -> Int[Tensor, "block key"]:
         num_blocks = -(-self.order.shape[3] // self.size)
         begins = self.size * torch.arange(-1, num_blocks - 1, device=self.order.device)
-        return begins[:, None] + torch.arange(self.size * (1 + self.num_sides), device=self.order.device)
+        return begins[:, None] + torch.arange(
+            self.size * (1 + self.num_sides), device=self.order.device
+        )
 
     def _blocks(self, x: Tensor, filling: int = 0) -> Tensor:
-        return F.pad(x, (0, 0, 0, -x.shape[-2] % self.size), value=filling).unflatten(-2, (-1, self.size))
+        return F.pad(x, (0, 0, 0, -x.shape[-2] % self.size), value=filling).unflatten(
+            -2, (-1, self.size)
+        )
 
 
-def find_meetings(run: Int[Tensor, "batch head round time"], *, window: int, is_causal: bool) -> Meetings:
+def find_meetings(
+    run: Int[Tensor, "batch head round time"], *, window: int, is_causal: bool
+) -> Meetings:
     """`run` is the bucket of each token in each round."""
     own_run, order = run.sort(dim=-1, stable=True)
     length = run.shape[-1]
     time = torch.arange(length, device=run.device)
     changes = own_run[..., 1:] != own_run[..., :-1]
-    low = torch.where(F.pad(changes, (1, 0), value=True), time, 0).cummax(-1).values.maximum(time - window)
+    low = (
+        torch.where(F.pad(changes, (1, 0), value=True), time, 0)
+        .cummax(-1)
+        .values.maximum(time - window)
+    )
     high = time.expand_as(order)
     if not is_causal:
-        ends = torch.where(F.pad(changes, (0, 1), value=True), time, length).flip(-1).cummin(-1).values.flip(-1)
+        ends = (
+            torch.where(F.pad(changes, (0, 1), value=True), time, length)
+            .flip(-1)
+            .cummin(-1)
+            .values.flip(-1)
+        )
         high = ends.minimum(time + window)
     high = torch.where(own_run == FILLING, -1, high)
-    return Meetings(order, invert(order), low, high, max(1, min(window, length)), 1 if is_causal else 2)
+    return Meetings(
+        order, invert(order), low, high, max(1, min(window, length)), 1 if is_causal else 2
+    )
 
 
 def _beside(number: Int[Tensor, "batch head round time"]) -> Int[Tensor, "batch head place"]:
@@ -125,6 +148,14 @@ class _SortedRows(torch.autograd.Function):
         return by_round.sum(2), None, None
 
 
-def _take_rows(x: Float[Tensor, "batch head row size"], index: Int[Tensor, "batch head place"]) -> Tensor:
-    begins = x.shape[2] * torch.arange(x.shape[0] * x.shape[1], device=x.device).view(*x.shape[:2], 1)
-    return x.reshape(-1, x.shape[3]).index_select(0, (index + begins).flatten()).view(*index.shape, x.shape[3])
+def _take_rows(
+    x: Float[Tensor, "batch head row size"], index: Int[Tensor, "batch head place"]
+) -> Tensor:
+    begins = x.shape[2] * torch.arange(x.shape[0] * x.shape[1], device=x.device).view(
+        *x.shape[:2], 1
+    )
+    return (
+        x.reshape(-1, x.shape[3])
+        .index_select(0, (index + begins).flatten())
+        .view(*index.shape, x.shape[3])
+    )

@@ -29,7 +29,9 @@ from headwise.errors import UsageError
 class Kernel(Protocol):
     """How attention is computed. `prepare` may work a mask out once for all layers of a stack."""
 
-    def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask: ...
+    def prepare(
+        self, mask: Mask, num_queries: int, num_keys: int, device: torch.device
+    ) -> Mask: ...
 
     def __call__(
         self,
@@ -58,7 +60,9 @@ class Kernel(Protocol):
 class Stepping(Protocol):
     """A kernel that remembers in its own way while decoding (a window, a sum); others keep all keys and values and look at them."""
 
-    def make_cache(self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor) -> Cache: ...
+    def make_cache(
+        self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor
+    ) -> Cache: ...
 
     def step(
         self,
@@ -122,19 +126,29 @@ class Relation(Protocol):
         """Queries, keys and values marked with where they stand; keys and values are kept as marked. No position reaches `length`."""
         ...
 
-    def bias(self, q: Float[Tensor, "batch head query head_dim"], *, num_keys: int, offset: int) -> Bias | None:
+    def bias(
+        self, q: Float[Tensor, "batch head query head_dim"], *, num_keys: int, offset: int
+    ) -> Bias | None:
         """Added to the scores; `offset` keys precede the first query. A packed row is one line: only distances inside a sentence count."""
         ...
 
 
-KeysValues = tuple[Float[Tensor, "batch head key head_dim"], Float[Tensor, "batch head key head_dim"]]
+KeysValues = tuple[
+    Float[Tensor, "batch head key head_dim"], Float[Tensor, "batch head key head_dim"]
+]
 
 
 class MultiHeadAttention(nn.Module):
     """Weights of multi-head attention; `forward` attends from `x` to `memory`."""
 
     def __init__(
-        self, dim: int, num_heads: int, kernel: Kernel, *, relation: Relation | None = None, bias: bool = True
+        self,
+        dim: int,
+        num_heads: int,
+        kernel: Kernel,
+        *,
+        relation: Relation | None = None,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         check_heads(dim, num_heads)
@@ -177,19 +191,32 @@ class MultiHeadAttention(nn.Module):
         return self.attend(x, self.keys_values(memory), mask)
 
     def _attend_self(
-        self, x: Float[Tensor, "batch time dim"], mask: Mask, position: Int[Tensor, "batch time"] | None
+        self,
+        x: Float[Tensor, "batch time dim"],
+        mask: Mask,
+        position: Int[Tensor, "batch time"] | None,
     ) -> Float[Tensor, "batch time dim"]:
         q, k, v = self.queries_keys_values(x, position, length=x.shape[1])
         return self._merge(self.kernel(q, k, v, mask, bias=self._bias(q), training=self.training))
 
     def queries_keys_values(
-        self, x: Float[Tensor, "batch time dim"], position: Int[Tensor, "batch time"] | None, *, length: int
+        self,
+        x: Float[Tensor, "batch time dim"],
+        position: Int[Tensor, "batch time"] | None,
+        *,
+        length: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Of self-attention, marked with where they stand; positions are below `length`."""
         return self._place(*self.project(x), position, length=length)
 
     def _place(
-        self, q: Tensor, k: Tensor, v: Tensor, position: Int[Tensor, "batch time"] | None, *, length: int
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        position: Int[Tensor, "batch time"] | None,
+        *,
+        length: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
         if self.relation is None:
             return q, k, v
@@ -197,7 +224,9 @@ class MultiHeadAttention(nn.Module):
             position = torch.arange(q.shape[2], device=q.device).expand(q.shape[0], -1)
         return self.relation.place(q, k, v, position, length=length)
 
-    def _bias(self, q: Float[Tensor, "batch head query head_dim"], *, offset: int = 0) -> Bias | None:
+    def _bias(
+        self, q: Float[Tensor, "batch head query head_dim"], *, offset: int = 0
+    ) -> Bias | None:
         """Of self-attention, whose last query stands at the last key."""
         if self.relation is None or q.shape[2] == 0:  # without a query there are no distances
             return None
@@ -209,7 +238,9 @@ class MultiHeadAttention(nn.Module):
             return self._split(self.query(x)), *self._keys_values(x)
         # Learning, one product for all three: x is read once, and its gradient is one product instead of a sum of two.
         weight = torch.cat([self.query.weight, self.key_value.weight])
-        bias = None if self.query.bias is None else torch.cat([self.query.bias, self.key_value.bias])
+        bias = (
+            None if self.query.bias is None else torch.cat([self.query.bias, self.key_value.bias])
+        )
         q, k, v = map(self._split, F.linear(x, weight, bias).chunk(3, dim=-1))
         return q, k, v
 
@@ -228,11 +259,18 @@ class MultiHeadAttention(nn.Module):
         return self._split(k), self._split(v)
 
     def attend(
-        self, x: Float[Tensor, "batch query dim"], keys_values: KeysValues, mask: Mask, *, time: int | None = None
+        self,
+        x: Float[Tensor, "batch query dim"],
+        keys_values: KeysValues,
+        mask: Mask,
+        *,
+        time: int | None = None,
     ) -> Float[Tensor, "batch query dim"]:
         """`time`: where all of x stands, hypotheses of a step; None: one after the other."""
         kernel = self._kernel_at(time, x)
-        return self._merge(kernel(self._split(self.query(x)), *keys_values, mask, training=self.training))
+        return self._merge(
+            kernel(self._split(self.query(x)), *keys_values, mask, training=self.training)
+        )
 
     def _kernel_at(self, time: int | None, x: Tensor) -> Kernel:
         if time is None or not isinstance(self.kernel, Standing):
@@ -243,7 +281,9 @@ class MultiHeadAttention(nn.Module):
         """An empty memory for `step`."""
         make = self.kernel.make_cache if isinstance(self.kernel, Stepping) else KeyValueCache.empty
         heads, head_dim = self.num_heads, self.head_dim
-        return make(max_length=max_length, num_rows=num_rows, num_heads=heads, head_dim=head_dim, like=like)
+        return make(
+            max_length=max_length, num_rows=num_rows, num_heads=heads, head_dim=head_dim, like=like
+        )
 
     def step(
         self, x: Float[Tensor, "row 1 dim"], cache: Cache, *, mask: Mask | None = None
@@ -257,7 +297,9 @@ class MultiHeadAttention(nn.Module):
             assert mask is None, "a kernel with a memory of its own decides itself what it sees"
             return self._merge(self.kernel.step(q, k, v, cache, bias=bias))
         assert isinstance(cache, KeyValueCache)
-        return self._merge(self.kernel(q, *cache.append(k, v), Mask() if mask is None else mask, bias=bias))
+        return self._merge(
+            self.kernel(q, *cache.append(k, v), Mask() if mask is None else mask, bias=bias)
+        )
 
     def weights(
         self,
@@ -275,13 +317,22 @@ class MultiHeadAttention(nn.Module):
         return self.kernel.weights(q, k, mask, bias=self._bias(q))
 
     def weights_over(
-        self, x: Float[Tensor, "batch query dim"], keys_values: KeysValues, mask: Mask, *, time: int | None = None
+        self,
+        x: Float[Tensor, "batch query dim"],
+        keys_values: KeysValues,
+        mask: Mask,
+        *,
+        time: int | None = None,
     ) -> Float[Tensor, "batch head query key"]:
         """The same map over another sequence whose keys and values are at hand already; `time` as for `attend`."""
         return self._kernel_at(time, x).weights(self._split(self.query(x)), keys_values[0], mask)
 
-    def _split(self, x: Float[Tensor, "batch time dim"]) -> Float[Tensor, "batch head time head_dim"]:
+    def _split(
+        self, x: Float[Tensor, "batch time dim"]
+    ) -> Float[Tensor, "batch head time head_dim"]:
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
 
-    def _merge(self, heads: Float[Tensor, "batch head time head_dim"]) -> Float[Tensor, "batch time dim"]:
+    def _merge(
+        self, heads: Float[Tensor, "batch head time head_dim"]
+    ) -> Float[Tensor, "batch time dim"]:
         return self.output(heads.transpose(1, 2).flatten(2))

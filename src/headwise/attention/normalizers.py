@@ -39,7 +39,8 @@ class Normalizer(Protocol):
 
 
 def masked_softmax(
-    scores: Float[Tensor, "batch head query key"], allowed: Bool[Tensor, "#batch #head #query key"] | None
+    scores: Float[Tensor, "batch head query key"],
+    allowed: Bool[Tensor, "#batch #head #query key"] | None,
 ) -> Float[Tensor, "batch head query key"]:
     precise = widen(scores)
     if allowed is None:
@@ -135,7 +136,11 @@ class Hard:
         if training and self.gradient == "gumbel":
             # From torch's global generator, as dropout: the key of a training step has set it.
             precise = (
-                precise - torch.empty_like(precise).exponential_().clamp_min(torch.finfo(precise.dtype).tiny).log()
+                precise
+                - torch.empty_like(precise)
+                .exponential_()
+                .clamp_min(torch.finfo(precise.dtype).tiny)
+                .log()
             )
         soft = masked_softmax(precise, allowed)
         hidden_last = precise if allowed is None else precise.masked_fill(~allowed, -torch.inf)

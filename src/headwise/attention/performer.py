@@ -160,7 +160,9 @@ class PerformerAttention(nn.Module, FeatureAttention):
             return
         draw = (key, (step - 1) // self.redraw_every)
         if draw != self._draw:
-            rows = draw_features(self.num_features, self.head_dim, torch_generator("performer", *draw))
+            rows = draw_features(
+                self.num_features, self.head_dim, torch_generator("performer", *draw)
+            )
             self.drawn.copy_(rows)
             self._draw = draw
 
@@ -173,7 +175,9 @@ class PerformerAttention(nn.Module, FeatureAttention):
         k: Float[Tensor, "batch head key head_dim"],
         *,
         training: bool,
-    ) -> tuple[Float[Tensor, "batch head query features"], Float[Tensor, "batch head key features"]]:
+    ) -> tuple[
+        Float[Tensor, "batch head query features"], Float[Tensor, "batch head key features"]
+    ]:
         rows = self._rows(training=training)
         if self.estimate == "bounded":
             return bounded_features(q, rows), self.num_features * bounded_features(k, rows)

@@ -119,12 +119,16 @@ class LocalPredictiveSettings(Settings):
     """σ of the Gaussian; null: half_width / 2."""
 
 
-LocalWindowSettings = Annotated[LocalMonotonicSettings | LocalPredictiveSettings, Field(discriminator="kind")]
+LocalWindowSettings = Annotated[
+    LocalMonotonicSettings | LocalPredictiveSettings, Field(discriminator="kind")
+]
 
 
 def build_score(settings: ScoreSettings, *, query_dim: int, key_dim: int) -> Score:
     """A function or module of (q, k); for multi-head attention both widths are a head's."""
-    same_width = isinstance(settings, DotSettings | ScaledDotSettings | CosineSettings | GaussianSettings)
+    same_width = isinstance(
+        settings, DotSettings | ScaledDotSettings | CosineSettings | GaussianSettings
+    )
     if same_width and query_dim != key_dim:
         raise UsageError(
             f"queries of {query_dim} numbers and keys of {key_dim} cannot be compared by score {settings.kind}, which needs "
@@ -148,7 +152,9 @@ def build_score(settings: ScoreSettings, *, query_dim: int, key_dim: int) -> Sco
         case LocationSettings():
             return LocationScore(query_dim, max_length=settings.max_length)
         case GaussianSettings():
-            return GaussianScore(width=query_dim**0.25 if settings.width is None else settings.width)
+            return GaussianScore(
+                width=query_dim**0.25 if settings.width is None else settings.width
+            )
 
 
 def build_normalizer(settings: WeightsSettings) -> Normalizer:
@@ -168,4 +174,6 @@ def build_local_window(settings: LocalWindowSettings, *, head_dim: int) -> Local
         case LocalMonotonicSettings():
             return MonotonicWindow(settings.half_width)
         case LocalPredictiveSettings():
-            return PredictiveWindow(head_dim, half_width=settings.half_width, deviation=settings.deviation)
+            return PredictiveWindow(
+                head_dim, half_width=settings.half_width, deviation=settings.deviation
+            )

@@ -19,7 +19,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headwise.attention.biases import Bias, VectorBias, dense_bias
-from headwise.attention.local_position import LocalWindow, PlacedTable, Places, PredictiveWindow, find_places
+from headwise.attention.local_position import (
+    LocalWindow,
+    PlacedTable,
+    Places,
+    PredictiveWindow,
+    find_places,
+)
 from headwise.attention.masks import Mask
 from headwise.attention.normalizers import Normalizer, Softmax
 from headwise.attention.scores import KeyMapping, LearnedScore, LocationScore
@@ -78,7 +84,9 @@ class ScoredAttention(nn.Module):
         places = find_places(mask, num_queries, num_keys, device)
         return Mask((PlacedTable(table, places),), blind_count=mask.blind_count)
 
-    def map_keys(self, k: Float[Tensor, "batch head key key_dim"]) -> Float[Tensor, "batch head key mapped"]:
+    def map_keys(
+        self, k: Float[Tensor, "batch head key key_dim"]
+    ) -> Float[Tensor, "batch head key mapped"]:
         """What can be worked out of the keys once, if queries come one after the other."""
         return self.score.map_keys(k) if isinstance(self.score, KeyMapping) else k
 
@@ -122,7 +130,9 @@ class ScoredAttention(nn.Module):
             return empty_weights(q, k)
         num_queries, num_keys = q.shape[-2], k.shape[-2]
         allowed = mask.dense(num_queries, num_keys, q.device)
-        places = find_places(mask, num_queries, num_keys, q.device) if self._asks_for_places else None
+        places = (
+            find_places(mask, num_queries, num_keys, q.device) if self._asks_for_places else None
+        )
         if isinstance(self.score, LocationScore):
             assert places is not None
             scores = self.score(q, k, key_place=places.key)

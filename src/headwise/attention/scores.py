@@ -61,7 +61,9 @@ def scaled_dot_scores(
     return dot_scores(q, k) / math.sqrt(q.shape[-1])
 
 
-def _map(x: Float[Tensor, "*batch time dim"], weight: Float[Tensor, "out dim"]) -> Float[Tensor, "*batch time out"]:
+def _map(
+    x: Float[Tensor, "*batch time dim"], weight: Float[Tensor, "out dim"]
+) -> Float[Tensor, "*batch time out"]:
     wide = bound(x)
     return F.linear(wide, weight.to(wide.dtype))
 
@@ -71,7 +73,9 @@ def _compare(a: Tensor, b: Tensor, vote: Tensor) -> Tensor:
 
 
 def _compare_in_pieces(
-    a: Float[Tensor, "*batch query hidden"], b: Float[Tensor, "*batch key hidden"], vote: Float[Tensor, " hidden"]
+    a: Float[Tensor, "*batch query hidden"],
+    b: Float[Tensor, "*batch key hidden"],
+    vote: Float[Tensor, " hidden"],
 ) -> Float[Tensor, "*batch query key"]:
     """vote · tanh(a_i + b_j) for all pairs."""
     num_rows = max(1, CHUNK // max(1, b.numel()))
@@ -81,7 +85,10 @@ def _compare_in_pieces(
     if not torch.is_grad_enabled():
         return torch.cat([_compare(piece, b, vote) for piece in pieces], dim=-2)
     # Nothing random happens inside, so there is no state of a generator to bring back.
-    compared = [checkpoint(_compare, piece, b, vote, use_reentrant=False, preserve_rng_state=False) for piece in pieces]
+    compared = [
+        checkpoint(_compare, piece, b, vote, use_reentrant=False, preserve_rng_state=False)
+        for piece in pieces
+    ]
     return torch.cat(compared, dim=-2)
 
 
@@ -89,7 +96,9 @@ def _compare_in_pieces(
 class KeyMapping(Protocol):
     """A score whose work on the keys does not wait for a query: score(q, k) = compare(q, map_keys(k))."""
 
-    def map_keys(self, k: Float[Tensor, "*batch key key_dim"]) -> Float[Tensor, "*batch key mapped"]: ...
+    def map_keys(
+        self, k: Float[Tensor, "*batch key key_dim"]
+    ) -> Float[Tensor, "*batch key mapped"]: ...
 
     def compare(
         self, q: Float[Tensor, "*batch query query_dim"], mapped: Float[Tensor, "*batch key mapped"]
@@ -122,7 +131,9 @@ class AdditiveScore(nn.Module):
     ) -> Float[Tensor, "*batch query key"]:
         return self.compare(q, self.map_keys(k))
 
-    def map_keys(self, k: Float[Tensor, "*batch key key_dim"]) -> Float[Tensor, "*batch key mapped"]:
+    def map_keys(
+        self, k: Float[Tensor, "*batch key key_dim"]
+    ) -> Float[Tensor, "*batch key mapped"]:
         return _map(k, self.key_map)
 
     def compare(
@@ -145,13 +156,17 @@ class ConcatScore(nn.Module):
     ) -> Float[Tensor, "*batch query key"]:
         return self.compare(q, self.map_keys(k))
 
-    def map_keys(self, k: Float[Tensor, "*batch key key_dim"]) -> Float[Tensor, "*batch key mapped"]:
+    def map_keys(
+        self, k: Float[Tensor, "*batch key key_dim"]
+    ) -> Float[Tensor, "*batch key mapped"]:
         return _map(k, self.joint_map[:, self.query_dim :])
 
     def compare(
         self, q: Float[Tensor, "*batch query query_dim"], mapped: Float[Tensor, "*batch key mapped"]
     ) -> Float[Tensor, "*batch query key"]:
-        return _compare_in_pieces(_map(q, self.joint_map[:, : self.query_dim]), mapped, self.vote[0])
+        return _compare_in_pieces(
+            _map(q, self.joint_map[:, : self.query_dim]), mapped, self.vote[0]
+        )
 
 
 class BilinearScore(nn.Module):
@@ -170,7 +185,9 @@ class BilinearScore(nn.Module):
     ) -> Float[Tensor, "*batch query key"]:
         return self.compare(q, self.map_keys(k))
 
-    def map_keys(self, k: Float[Tensor, "*batch key key_dim"]) -> Float[Tensor, "*batch key mapped"]:
+    def map_keys(
+        self, k: Float[Tensor, "*batch key key_dim"]
+    ) -> Float[Tensor, "*batch key mapped"]:
         return _map(k, self.between)
 
     def compare(
@@ -191,7 +208,10 @@ class CosineScore(nn.Module):
         self, q: Float[Tensor, "*batch query dim"], k: Float[Tensor, "*batch key dim"]
     ) -> Float[Tensor, "*batch query key"]:
         # A vector of zeros has no direction: its cosine is 0, and the bound keeps its gradient finite. Of shorter vectors the squares leave the type.
-        q, k = (F.normalize(x, dim=-1, eps=1e-6 if x.dtype == torch.float32 else 1e-100) for x in (bound(q), bound(k)))
+        q, k = (
+            F.normalize(x, dim=-1, eps=1e-6 if x.dtype == torch.float32 else 1e-100)
+            for x in (bound(q), bound(k))
+        )
         return self.scale * self.log_scale.exp().to(q.dtype) * (q @ k.transpose(-2, -1))
 
 

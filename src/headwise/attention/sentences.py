@@ -93,7 +93,9 @@ def _last_before(is_marked: Bool[Tensor, "batch time"]) -> Int[Tensor, "batch ti
 def read_segments(mask: Mask) -> list[tuple[Int[Tensor, "batch query"], Int[Tensor, "batch key"]]]:
     """The numbers of queries and of keys in every part that has some, all of one type and for equally many rows; one table stays one."""
     parts = [part for part in mask.parts if isinstance(part, Segments)]
-    num_rows = max([1, *(part.sizes[0] for part in parts)])  # not default=1, which torch.compile cannot follow
+    num_rows = max(
+        [1, *(part.sizes[0] for part in parts)]
+    )  # not default=1, which torch.compile cannot follow
     pairs = []
     for part in parts:
         query, key = (number.long().expand(num_rows, -1) for number in (part.query, part.key))
@@ -111,7 +113,9 @@ def line_up(
     """
     order = None if begin is None else begin.expand_as(numbers[0])
     for number in reversed(numbers):
-        by_number = (number if order is None else number.gather(1, order)).argsort(dim=1, stable=True)
+        by_number = (number if order is None else number.gather(1, order)).argsort(
+            dim=1, stable=True
+        )
         order = by_number if order is None else order.gather(1, by_number)
     assert order is not None
     begins = torch.stack([_begins(number.gather(1, order)) for number in numbers]).any(0)
@@ -122,7 +126,10 @@ def _refuse_broken(numbers: list[Tensor], begins: Tensor, kind: str) -> None:
     """A sentence in two pieces: there are more stretches than sentences."""
     is_real = torch.stack([number != 0 for number in numbers]).all(0)
     order, run = line_up(numbers)
-    num_stretches, num_sentences = (begins & is_real).sum(1), (_begins(run) & is_real.gather(1, order)).sum(1)
+    num_stretches, num_sentences = (
+        (begins & is_real).sum(1),
+        (_begins(run) & is_real.gather(1, order)).sum(1),
+    )
     again = (num_stretches > num_sentences).nonzero()[:, 0].tolist()
     if again:
         raise MaskError(

@@ -16,7 +16,9 @@ from headwise.errors import MaskError, UsageError
 def check_shapes(q: Tensor, k: Tensor, v: Tensor, *, same_width: bool = True) -> None:
     """Refuse what does not fit; scores with weights of their own may compare unlike widths."""
     if q.ndim == k.ndim == v.ndim == 4:
-        alike = all(len({q.shape[axis], k.shape[axis], v.shape[axis]} - {1}) <= 1 for axis in (0, 1))
+        alike = all(
+            len({q.shape[axis], k.shape[axis], v.shape[axis]} - {1}) <= 1 for axis in (0, 1)
+        )
         if alike and k.shape[2] == v.shape[2] and (not same_width or q.shape[3] == k.shape[3]):
             return
     raise _refusal(q, k, v, same_width=same_width)
@@ -31,7 +33,10 @@ def _refusal(q: Tensor, k: Tensor, v: Tensor, *, same_width: bool) -> UsageError
     elif same_width and q.shape[3] != k.shape[3]:
         en, zh = "queries and keys need the same width", "查询与键的宽度须相同"
     else:
-        en, zh = "all three need the same batch and the same number of heads", "三者的批与头数须相同"
+        en, zh = (
+            "all three need the same batch and the same number of heads",
+            "三者的批与头数须相同",
+        )
     return UsageError(
         f"queries, keys and values of shapes {given} do not fit: {en}; give [batch, head, time, head_dim]",
         f"查询、键、值的形状为 {given}，不相配：{zh}；请给出 [batch, head, time, head_dim]",
@@ -82,7 +87,9 @@ def check_tokens(x: Tensor, memory: Tensor, mask: Mask, *, dim: int) -> None:
     check_mask_shapes(mask, batch=x.shape[0], heads=None, queries=x.shape[1], keys=memory.shape[1])
 
 
-def check_mask_shapes(mask: Mask, *, batch: int, heads: int | None, queries: int, keys: int) -> None:
+def check_mask_shapes(
+    mask: Mask, *, batch: int, heads: int | None, queries: int, keys: int
+) -> None:
     """Refuse a mask that was made for other tokens; heads None: as many as it has itself."""
     for part in mask.parts:
         found: list[tuple[str, Tensor, tuple[int, ...]]] = []
@@ -96,7 +103,9 @@ def check_mask_shapes(mask: Mask, *, batch: int, heads: int | None, queries: int
                 found = [("explicit", allowed, (batch, *own, queries, keys))]
         for name, table, needed in found:
             fits = table.ndim == len(needed) and table.shape[-1] == needed[-1]
-            if not fits or any(size not in (1, full) for size, full in zip(table.shape, needed, strict=True)):
+            if not fits or any(
+                size not in (1, full) for size, full in zip(table.shape, needed, strict=True)
+            ):
                 raise MaskError(
                     f"the mask {name}(…) has the shape {list(table.shape)}, and {list(needed)} is needed for these queries and keys; "
                     "make it of the same batch and lengths",

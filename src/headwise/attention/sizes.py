@@ -36,8 +36,14 @@ def check_sizes(kernel: str, *sizes: Size) -> None:
         if size.given is None:
             continue
         number = int(size.given) if isinstance(size.given, Integral) else None
-        if number is None or not size.least <= number <= size.most or (size.is_even and number % 2 != 0):
-            kind, kind_zh = ("an even number", "偶数") if size.is_even else ("a whole number", "整数")
+        if (
+            number is None
+            or not size.least <= number <= size.most
+            or (size.is_even and number % 2 != 0)
+        ):
+            kind, kind_zh = (
+                ("an even number", "偶数") if size.is_even else ("a whole number", "整数")
+            )
             raise UsageError(
                 f"{kernel} was given {size.name}={size.given!r}; {kind} from {size.least} to {size.most:,} is needed: build it with another {size.name}",
                 f"{kernel} 收到 {size.name}={size.given!r}；需要 {size.least} 到 {size.most:,} 之间的{kind_zh}：请换一个 {size.name}",

@@ -87,7 +87,13 @@ class SparseAttention(ABC):
         return self.attend((q, k, v), None, mask, bias=bias, training=training)
 
     def attend(
-        self, near: Views, far: Views | None, mask: Mask, *, bias: Bias | None = None, training: bool = False
+        self,
+        near: Views,
+        far: Views | None,
+        mask: Mask,
+        *,
+        bias: Bias | None = None,
+        training: bool = False,
     ) -> Float[Tensor, "batch head query value_dim"]:
         """`far` are the queries, keys and values of the queries that look everywhere, if they have projections of their own."""
         check_shapes(*near)
@@ -99,11 +105,15 @@ class SparseAttention(ABC):
         if isinstance(planned.near, FlexTable):
             output = attend_flex(*near, planned.near, bias=bias)
         else:
-            output = attend_gathered(*near, planned.plan.layout, planned.near, bias=bias, dropout_rate=rate)
+            output = attend_gathered(
+                *near, planned.plan.layout, planned.near, bias=bias, dropout_rate=rate
+            )
         rows = planned.plan.wide
         if rows is None or (far is None and planned.plan.layout.takes_all):
             return output
-        everywhere = attend_widely(*(near if far is None else far), rows, planned.far, bias=bias, dropout_rate=rate)
+        everywhere = attend_widely(
+            *(near if far is None else far), rows, planned.far, bias=bias, dropout_rate=rate
+        )
         return torch.where(rows.is_wide[:, None, :, None], everywhere, output)
 
     def weights(
@@ -121,11 +131,19 @@ class SparseAttention(ABC):
         plan = self.plan(mask, q.shape[2], k.shape[2], q.device)
         return attention_weights(q, k, mask & Mask((plan.pattern,)), bias)
 
-    def _planned(self, mask: Mask, q: Tensor, k: Tensor, *, bias: Bias | None, dropout_rate: float) -> Planned:
+    def _planned(
+        self, mask: Mask, q: Tensor, k: Tensor, *, bias: Bias | None, dropout_rate: float
+    ) -> Planned:
         """As prepared, if it was by this kernel and for this form."""
-        flexes = self._flexes(q.device, k.shape[2]) and (self.form == "flex" or _fits_flex(q, bias, dropout_rate))
+        flexes = self._flexes(q.device, k.shape[2]) and (
+            self.form == "flex" or _fits_flex(q, bias, dropout_rate)
+        )
         planned = mask.worked_out(Planned)
-        if planned is not None and planned.kernel == self and isinstance(planned.near, FlexTable) == flexes:
+        if (
+            planned is not None
+            and planned.kernel == self
+            and isinstance(planned.near, FlexTable) == flexes
+        ):
             return planned
         return self._work_out(mask, q.shape[2], k.shape[2], q.device, flexes=flexes)
 
@@ -133,7 +151,9 @@ class SparseAttention(ABC):
         pays = torch.compiler.is_compiling() or num_keys >= MIN_KEYS_TO_COMPILE
         return self.form == "flex" or (self.form == "auto" and device.type == "cuda" and pays)
 
-    def _work_out(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device, *, flexes: bool) -> Planned:
+    def _work_out(
+        self, mask: Mask, num_queries: int, num_keys: int, device: torch.device, *, flexes: bool
+    ) -> Planned:
         mask = mask.as_given()
         plan = self.plan(mask, num_queries, num_keys, device)
         seen = mask & Mask((plan.pattern,))

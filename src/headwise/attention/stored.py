@@ -56,7 +56,9 @@ class _StoredAttention(torch.autograd.Function):
         leading, grad_output = grad_output.shape[:2], grad_output.flatten(0, 1)
         grad_v = torch.bmm(weights.transpose(1, 2), grad_output)
         grad_weights = torch.bmm(grad_output, v.transpose(1, 2))
-        grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype).mul_(ctx.scale)
+        grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype).mul_(
+            ctx.scale
+        )
         grad_q, grad_k = torch.bmm(grad_scores, k), torch.bmm(grad_scores.transpose(1, 2), q)
         return *(gradient.unflatten(0, leading) for gradient in (grad_q, grad_k, grad_v)), None
 

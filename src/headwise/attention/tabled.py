@@ -36,7 +36,9 @@ def attend_through_table(
     if runs_kernels(q):
         from headwise.gpu.attending import attend
 
-        return attend(q, new, keys, values, table=table, length=time.expand(len(q)), num_heads=num_heads)
+        return attend(
+            q, new, keys, values, table=table, length=time.expand(len(q)), num_heads=num_heads
+        )
     return attend_plainly(q, new, keys, values, table=table, time=time, num_heads=num_heads)
 
 
@@ -57,7 +59,10 @@ def attend_plainly(
     slot = torch.where(when == time, own, table)
     seen = when <= time
     # Slots that were never written may hold anything: a weight of zero does not silence a NaN.
-    k, v = (store[when, slot].masked_fill(~seen[..., None], 0.0).transpose(0, 1) for store in (keys, values))
+    k, v = (
+        store[when, slot].masked_fill(~seen[..., None], 0.0).transpose(0, 1)
+        for store in (keys, values)
+    )
     return _look(q[:, None], k, v, seen.t()[None], num_heads)[:, 0]
 
 
@@ -90,9 +95,15 @@ def look_plainly(
     """The same in torch."""
     seen = torch.arange(keys.shape[1], device=q.device) < length[:, None]
     k, v = (store[sentence].masked_fill(~seen[..., None], 0.0) for store in (keys, values))
-    return _look(q.view(len(sentence), -1, q.shape[1]), k, v, seen[:, None], num_heads).reshape(q.shape)
+    return _look(q.view(len(sentence), -1, q.shape[1]), k, v, seen[:, None], num_heads).reshape(
+        q.shape
+    )
 
 
 def _look(q: Tensor, k: Tensor, v: Tensor, seen: Tensor, num_heads: int) -> Tensor:
     heads = [x.unflatten(-1, (num_heads, -1)).transpose(1, 2) for x in (q, k, v)]
-    return FullAttention()(heads[0], heads[1], heads[2], explicit(seen[:, None])).transpose(1, 2).flatten(2)
+    return (
+        FullAttention()(heads[0], heads[1], heads[2], explicit(seen[:, None]))
+        .transpose(1, 2)
+        .flatten(2)
+    )

@@ -25,7 +25,8 @@ def tap_attention(layers: Mapping[str, MultiHeadAttention]) -> Iterator[dict[str
     """While open, every forward pass of the given layers leaves its weights under the given name."""
     maps: dict[str, Tensor] = {}
     handles = [
-        layer.register_forward_pre_hook(_collector(name, maps), with_kwargs=True) for name, layer in layers.items()
+        layer.register_forward_pre_hook(_collector(name, maps), with_kwargs=True)
+        for name, layer in layers.items()
     ]
     try:
         yield maps

@@ -52,7 +52,9 @@ def allowed_targets(
     batch = torch.arange(max(num_batch, rows.target.shape[0]), device=device).view(-1, 1, 1, 1, 1)
     head = torch.arange(num_heads, device=device).view(-1, 1, 1, 1)
     query, key = rows.target[:, None, :, :, None], rows.key()[None, None, :, None, :]
-    seen = mask.at(batch if num_batch > 1 else batch[:1], head, query.clamp(min=0), key.clamp(max=num_keys - 1))
+    seen = mask.at(
+        batch if num_batch > 1 else batch[:1], head, query.clamp(min=0), key.clamp(max=num_keys - 1)
+    )
     wide = rows.is_wide[batch if rows.is_wide.shape[0] > 1 else batch[:1], query.clamp(min=0)]
     table = (query >= 0) & wide & (key < num_keys)
     return table if seen is None else table & seen
@@ -90,16 +92,22 @@ def attend_widely(
         highest = highest.scatter_reduce(2, index, scores.amax(-1).flatten(2), "amax")
     shift = highest.gather(2, index).view(scores.shape[:-1])
     exponents = (scores - shift[..., None]).exp().masked_fill(~allowed, 0.0)
-    total = scores.new_zeros(num_batch, num_heads, num_queries).scatter_add(2, index, exponents.sum(-1).flatten(2))
+    total = scores.new_zeros(num_batch, num_heads, num_queries).scatter_add(
+        2, index, exponents.sum(-1).flatten(2)
+    )
     # Divided before the product: gradients of scores then sum to zero in any precision. Divided after it, what bfloat16 rounds off
     # pushes all keys of a query one way, and a projection that only such queries use follows it until it fails.
-    weights = exponents / torch.where(total > 0, total, 1.0).gather(2, index).view(*scores.shape[:-1], 1)
+    weights = exponents / torch.where(total > 0, total, 1.0).gather(2, index).view(
+        *scores.shape[:-1], 1
+    )
     if dropout_rate > 0:
         weights = F.dropout(weights, dropout_rate)
     # Sums over many pieces are kept wide, as a product keeps its own.
     pieces = (weights.to(v.dtype) @ _blocks(v, rows)).to(scores.dtype).flatten(2, 3)
     output = pieces.new_zeros(num_batch, num_heads, num_queries, v.shape[3])
-    return output.scatter_add(2, index[..., None].expand(-1, -1, -1, v.shape[3]), pieces).to(v.dtype)
+    return output.scatter_add(2, index[..., None].expand(-1, -1, -1, v.shape[3]), pieces).to(
+        v.dtype
+    )
 
 
 def _attend_shared(
@@ -117,11 +125,17 @@ def _attend_shared(
     if bias is not None:
         batch = torch.arange(q.shape[0], device=q.device).view(-1, 1, 1, 1)
         head = torch.arange(q.shape[1], device=q.device).view(1, -1, 1, 1)
-        bias = bias_at(bias, batch, head, target[:, None, :, None], torch.arange(k.shape[2], device=q.device))
+        bias = bias_at(
+            bias, batch, head, target[:, None, :, None], torch.arange(k.shape[2], device=q.device)
+        )
     mask = Mask() if allowed is None else explicit(allowed[:, :, 0])
-    found = FusedAttention(dropout_rate)(_fetch(q, rows)[:, :, 0], k, v, mask, bias=bias, training=dropout_rate > 0)
+    found = FusedAttention(dropout_rate)(
+        _fetch(q, rows)[:, :, 0], k, v, mask, bias=bias, training=dropout_rate > 0
+    )
     # What was found for none is written behind the end and cut off.
-    index = torch.where(rows.target[:, 0] < 0, q.shape[2], target)[:, None, :, None].expand_as(found)
+    index = torch.where(rows.target[:, 0] < 0, q.shape[2], target)[:, None, :, None].expand_as(
+        found
+    )
     output = v.new_zeros(*q.shape[:2], q.shape[2] + 1, v.shape[3])
     return output.scatter(2, index, found)[:, :, :-1]
 
@@ -130,7 +144,11 @@ def _fetch(q: Tensor, rows: WideRows) -> Tensor:
     """[batch, head, key_block, target, head_dim]"""
     index = rows.target.clamp(min=0).expand(q.shape[0], -1, -1)
     first = q.shape[2] * torch.arange(q.shape[0], device=q.device)[:, None, None]
-    lines = q.transpose(1, 2).reshape(-1, q.shape[1] * q.shape[3]).index_select(0, (first + index).flatten())
+    lines = (
+        q.transpose(1, 2)
+        .reshape(-1, q.shape[1] * q.shape[3])
+        .index_select(0, (first + index).flatten())
+    )
     return lines.view(*index.shape, q.shape[1], q.shape[3]).permute(0, 3, 1, 2, 4)
 
 

@@ -42,7 +42,11 @@ class WindowAttention(SparseAttention):
     form: Form = "auto"
 
     def __post_init__(self) -> None:
-        sizes = (Size("left", self.left, least=0), Size("right", self.right, least=0), Size("block", self.block))
+        sizes = (
+            Size("left", self.left, least=0),
+            Size("right", self.right, least=0),
+            Size("block", self.block),
+        )
         check_sizes("WindowAttention", *sizes)
         if self.left == self.right == 0:
             raise UsageError(
@@ -59,7 +63,9 @@ class WindowAttention(SparseAttention):
         layout = Layout(num_queries, num_keys, block, left, right, device, offset=offset)
         return Plan(Window(self.left, self.right, offset), layout)
 
-    def make_cache(self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor) -> Cache:
+    def make_cache(
+        self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor
+    ) -> Cache:
         shape = (num_rows, num_heads, head_dim)
         return WindowCache.empty(self.left + 1, max_length=max_length, shape=shape, like=like)
 
@@ -81,14 +87,20 @@ class WindowCache:
     """The last `num_kept` keys and values; room for twice as many, so that they lie in order and move only now and then."""
 
     def __init__(
-        self, store: Float[Tensor, "two time row head head_dim"], num_kept: int, *, room: int | None = None
+        self,
+        store: Float[Tensor, "two time row head head_dim"],
+        num_kept: int,
+        *,
+        room: int | None = None,
     ) -> None:
         self.store, self.num_kept, self.room = store, num_kept, room
         self.length = 0
         self._end = 0
 
     @classmethod
-    def empty(cls, num_in_sight: int, *, max_length: int, shape: tuple[int, int, int], like: Tensor) -> "WindowCache":
+    def empty(
+        cls, num_in_sight: int, *, max_length: int, shape: tuple[int, int, int], like: Tensor
+    ) -> "WindowCache":
         """For a window that sees so many positions, rows of at most `max_length`, and a position of [row, head, head_dim]."""
         num_kept = min(num_in_sight, max_length)
         room = max_length if max_length < num_in_sight else None
@@ -110,7 +122,9 @@ class WindowCache:
         self.store[0, self._end], self.store[1, self._end] = k[:, :, 0], v[:, :, 0]
         self._end += 1
         self.length += 1
-        keys, values = self.store[:, max(0, self._end - self.num_kept) : self._end].permute(0, 2, 3, 1, 4)
+        keys, values = self.store[:, max(0, self._end - self.num_kept) : self._end].permute(
+            0, 2, 3, 1, 4
+        )
         return keys, values
 
     def reorder(self, index: Int[Tensor, " new_row"]) -> None:

@@ -33,7 +33,15 @@ class Highway(nn.Module):
 class CharacterEncoder(nn.Module):
     """`filters` holds a number of filters for the widths 1, 2, 3 … letters."""
 
-    def __init__(self, num_signs: int, *, letter_dim: int, filters: Sequence[int], num_highways: int, dim: int) -> None:
+    def __init__(
+        self,
+        num_signs: int,
+        *,
+        letter_dim: int,
+        filters: Sequence[int],
+        num_highways: int,
+        dim: int,
+    ) -> None:
         super().__init__()
         self.table = nn.Embedding(num_signs, letter_dim)
         self.filters = nn.ModuleList(

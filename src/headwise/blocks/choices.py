@@ -127,7 +127,9 @@ def build_norm(settings: NormSettings, *, dim: int) -> nn.Module:
         case Rms():
             return RMSNorm(dim, epsilon=settings.epsilon)
         case Power():
-            return PowerNorm(dim, epsilon=settings.epsilon, decay=settings.decay, warmup=settings.warmup)
+            return PowerNorm(
+                dim, epsilon=settings.epsilon, decay=settings.decay, warmup=settings.warmup
+            )
         case Batch():
             return BatchNorm(dim, epsilon=settings.epsilon, momentum=settings.momentum)
 
@@ -138,7 +140,9 @@ def hidden_width(settings: FeedForwardSettings, *, dim: int) -> int:
     return 4 * dim if settings.kind != "gated" else -(-8 * dim // 24) * 8
 
 
-def build_feed_forward(settings: FeedForwardSettings, *, dim: int, dropout_rate: float) -> nn.Module:
+def build_feed_forward(
+    settings: FeedForwardSettings, *, dim: int, dropout_rate: float
+) -> nn.Module:
     hidden = hidden_width(settings, dim=dim)
     match settings:
         case Relu() | Gelu():

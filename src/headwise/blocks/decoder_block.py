@@ -52,7 +52,9 @@ class DecoderBlock(nn.Module):
             return self.self_attention(normed, normed, mask, position=position)
 
         x = self.attention_residual(x, look, real=real)
-        x = self.cross_residual(x, lambda normed: self.cross_attention(normed, memory, cross_mask), real=real)
+        x = self.cross_residual(
+            x, lambda normed: self.cross_attention(normed, memory, cross_mask), real=real
+        )
         return self.feed_forward_residual(x, self.feed_forward, real=real)
 
     def step(
@@ -75,9 +77,15 @@ class DecoderBlock(nn.Module):
             queries = normed.reshape(source[0].shape[0], -1, normed.shape[-1])
             time = cache.length - 1  # self-attention has remembered this position already
             if watch is not None:
-                watch.append(self.cross_attention.weights_over(queries, source, cross_mask, time=time))
-            return self.cross_attention.attend(queries, source, cross_mask, time=time).reshape(normed.shape)
+                watch.append(
+                    self.cross_attention.weights_over(queries, source, cross_mask, time=time)
+                )
+            return self.cross_attention.attend(queries, source, cross_mask, time=time).reshape(
+                normed.shape
+            )
 
-        x = self.attention_residual(x, lambda normed: self.self_attention.step(normed, cache, mask=mask))
+        x = self.attention_residual(
+            x, lambda normed: self.self_attention.step(normed, cache, mask=mask)
+        )
         x = self.cross_residual(x, look_at_source)
         return self.feed_forward_residual(x, self.feed_forward)

@@ -30,7 +30,9 @@ def drop(x: Tensor, rate: float, *, training: bool, shared: int | None = None) -
     if shared is not None:
         return x * drop(torch.ones_like(x.narrow(shared, 0, 1)), rate, training=True)
     if torch.compiler.is_compiling():
-        noise = hashed_bytes(torch.randint(-(2**31), 2**31 - 1, (1,), dtype=torch.int32, device=x.device), x.shape)
+        noise = hashed_bytes(
+            torch.randint(-(2**31), 2**31 - 1, (1,), dtype=torch.int32, device=x.device), x.shape
+        )
     else:
         noise = drawn_bytes(x.numel(), x.device).view(x.shape)
     return torch.where(noise >= threshold, x * (NUM_LEVELS / (NUM_LEVELS - threshold)), 0.0)

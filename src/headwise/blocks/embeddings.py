@@ -18,7 +18,9 @@ from headwise.blocks.dropout import drop
 
 
 class TokenEmbedding(nn.Module):
-    def __init__(self, table: nn.Embedding, positions: nn.Module | None, *, scaled: bool, dropout_rate: float) -> None:
+    def __init__(
+        self, table: nn.Embedding, positions: nn.Module | None, *, scaled: bool, dropout_rate: float
+    ) -> None:
         super().__init__()
         self.table = table
         self.positions = positions

@@ -21,7 +21,9 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.
 
 
 class FeedForward(nn.Module):
-    def __init__(self, dim: int, hidden: int, *, activation: str, dropout_rate: float = 0.0) -> None:
+    def __init__(
+        self, dim: int, hidden: int, *, activation: str, dropout_rate: float = 0.0
+    ) -> None:
         super().__init__()
         self.activation = ACTIVATIONS[activation]
         self.dropout_rate = dropout_rate

@@ -27,7 +27,9 @@ class HalfLinear(nn.Module):
                 "此模型有权重超过 fp16 的最大数 65,504；请用 --precision fp32",
             )
         with quantized_engine("fbgemm"):
-            packed = torch.ops.quantized.linear_prepack_fp16(weight, None if bias is None else bias.detach().float())
+            packed = torch.ops.quantized.linear_prepack_fp16(
+                weight, None if bias is None else bias.detach().float()
+            )
         self.packed = packed
         self._multiply = torch.ops.quantized.linear_dynamic_fp16.default._op
 

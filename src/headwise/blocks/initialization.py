@@ -65,13 +65,19 @@ def _zeros(weight: Tensor, generator: torch.Generator) -> None:
 # Queries, keys and values start smaller (gain 1/√2), as if they were one matrix of thrice the width: fairseq's choice,
 # which trains deep post-norm stacks more evenly.
 TABLE: tuple[tuple[str, Rule], ...] = (
-    (r"(.*\.)?(endings|together)\.weight", _zeros),  # an ending or a pair that is never seen in training says nothing
+    (
+        r"(.*\.)?(endings|together)\.weight",
+        _zeros,
+    ),  # an ending or a pair that is never seen in training says nothing
     (r"(.*\.)?(table|halves)\.weight", _normal_by_dim),
     (r"output\.weight", _normal_by_dim),
     (r".*\.((global_)?query|value)\.weight", _xavier(1, 1 / math.sqrt(2))),
     (r".*\.(global_)?key_value\.weight", _xavier(2, 1 / math.sqrt(2))),
     (r".*\.gate_widen\.weight", _xavier(2)),
-    (r".*\.relation\.dynamics\.narrow\.weight", _zeros),  # a path that stands still at every length, and learns to move
+    (
+        r".*\.relation\.dynamics\.narrow\.weight",
+        _zeros,
+    ),  # a path that stands still at every length, and learns to move
     (r"(?!.*\.dynamics\.narrow).*\.(output|widen|narrow)\.weight", _xavier(1)),
     (r".*\.relation\.distance\.weight", _xavier(1, 1 / math.sqrt(2))),
     (r".*\.relation\.distance_(keys|values)", _normal_by_dim),
@@ -95,7 +101,9 @@ def rule_for(name: str) -> Rule:
     for pattern, rule in TABLE:
         if re.fullmatch(pattern, name):
             return rule
-    raise AssertionError(f"no initialisation rule for the parameter {name!r}; add a row to the table")
+    raise AssertionError(
+        f"no initialisation rule for the parameter {name!r}; add a row to the table"
+    )
 
 
 def initialize(module: nn.Module, generator: torch.Generator) -> None:
@@ -116,7 +124,11 @@ class Unfilled(TorchFunctionMode):
     """
 
     def __torch_function__(
-        self, func: Callable, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+        self,
+        func: Callable,
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         if getattr(func, "__module__", None) == nn.init.__name__:
             return kwargs["tensor"] if kwargs and "tensor" in kwargs else args[0]

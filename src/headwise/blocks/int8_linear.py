@@ -26,7 +26,9 @@ LARGEST = 127
 VNNI_IS_THERE: bool = getattr(torch.cpu, "_is_vnni_supported", lambda: False)()
 
 
-def quantize_rows(x: Float[Tensor, "row dim"]) -> tuple[Int8[Tensor, "row dim"], Float[Tensor, "row 1"]]:
+def quantize_rows(
+    x: Float[Tensor, "row dim"],
+) -> tuple[Int8[Tensor, "row dim"], Float[Tensor, "row 1"]]:
     """Whole numbers from -127 to 127, and what to multiply each row with to get it back."""
     scale = x.abs().amax(1, keepdim=True).clamp_min(torch.finfo(x.dtype).tiny) / LARGEST
     return (x / scale).round_().to(torch.int8), scale
@@ -40,8 +42,12 @@ class FbgemmLinear(nn.Module):
         with quantized_engine("fbgemm"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             # The only form of an int8 weight that fbgemm packs is a quantised tensor, whose makers warn that they will go.
-            quantized = torch._make_per_channel_quantized_tensor(integers, scale[:, 0].double(), zero, 0)
-            self.packed = torch.ops.quantized.linear_prepack(quantized, None if bias is None else bias.detach().float())
+            quantized = torch._make_per_channel_quantized_tensor(
+                integers, scale[:, 0].double(), zero, 0
+            )
+            self.packed = torch.ops.quantized.linear_prepack(
+                quantized, None if bias is None else bias.detach().float()
+            )
         self._multiply = torch.ops.quantized.linear_dynamic.default._op
 
     def forward(self, x: Float[Tensor, "*batch input"]) -> Float[Tensor, "*batch output"]:

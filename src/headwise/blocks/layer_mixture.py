@@ -26,5 +26,7 @@ class LayerMixture(nn.Module):
 
     def forward(self, layers: Sequence[Float[Tensor, "*place dim"]]) -> Float[Tensor, "*place dim"]:
         assert len(layers) == len(self.layer_scores), "one score a layer"
-        mixed = sum(weight * layer for weight, layer in zip(self.weights.unbind(), layers, strict=True))
+        mixed = sum(
+            weight * layer for weight, layer in zip(self.weights.unbind(), layers, strict=True)
+        )
         return self.gain * mixed

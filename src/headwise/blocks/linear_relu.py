@@ -18,7 +18,9 @@ from torch.autograd.function import once_differentiable
 
 
 def linear_relu(
-    x: Float[Tensor, "*batch dim"], weight: Float[Tensor, "hidden dim"], bias: Float[Tensor, " hidden"]
+    x: Float[Tensor, "*batch dim"],
+    weight: Float[Tensor, "hidden dim"],
+    bias: Float[Tensor, " hidden"],
 ) -> Float[Tensor, "*batch hidden"]:
     """Under autocast in its dtype, as a linear map would be."""
     device = x.device.type

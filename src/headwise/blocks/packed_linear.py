@@ -33,7 +33,9 @@ def round_rows(num_rows: int) -> int:
 class PackedLinear(nn.Module):
     """Takes and gives fp32; inside, products are in `dtype`."""
 
-    def __init__(self, weight: Float[Tensor, "output input"], bias: Tensor | None, *, dtype: torch.dtype) -> None:
+    def __init__(
+        self, weight: Float[Tensor, "output input"], bias: Tensor | None, *, dtype: torch.dtype
+    ) -> None:
         super().__init__()
         self.dtype = dtype
         self.bias = None if bias is None else bias.detach().to(dtype)

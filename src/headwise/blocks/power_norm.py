@@ -30,7 +30,9 @@ class _DivideByRoot(torch.autograd.Function):
     """z = x / root, with the approximate derivative; `nu` is moved on by backward."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, root: Tensor, nu: Tensor, real: Tensor | None, decay: float) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, root: Tensor, nu: Tensor, real: Tensor | None, decay: float
+    ) -> Tensor:
         z = x / root
         ctx.save_for_backward(z, root, real)
         # Not saved but kept: it is to be changed in place, which is what saving forbids.
@@ -54,7 +56,9 @@ class PowerNorm(TokenNorm):
     gradient_mean: Tensor
     num_batches: Tensor
 
-    def __init__(self, dim: int, *, epsilon: float = 1e-5, decay: float = 0.9, warmup: int = 4000) -> None:
+    def __init__(
+        self, dim: int, *, epsilon: float = 1e-5, decay: float = 0.9, warmup: int = 4000
+    ) -> None:
         super().__init__()
         self.epsilon, self.decay, self.warmup = epsilon, decay, warmup
         self.gain = nn.Parameter(torch.ones(dim))
@@ -87,6 +91,9 @@ class PowerNorm(TokenNorm):
         is_warming = (self.num_batches <= self.warmup) & has_tokens
         used = torch.where(is_warming, square, self.running_square.to(square))
         # A share that is a tensor: no branch on a number the device holds.
-        share = torch.where(is_warming, 1.0 / self.num_batches.clamp(min=1), 1.0 - self.decay) * has_tokens
+        share = (
+            torch.where(is_warming, 1.0 / self.num_batches.clamp(min=1), 1.0 - self.decay)
+            * has_tokens
+        )
         self.running_square.lerp_(square.to(self.running_square), share.to(self.running_square))
         return (used + self.epsilon).sqrt()

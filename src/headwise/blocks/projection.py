@@ -40,7 +40,12 @@ def project(
 ) -> Float[Tensor, "row output"]:
     """`norm` is applied to x, `residual_norm` to the residual; not both at once."""
     numbers = _norm_numbers(norm if norm is not None else residual_norm)
-    if fuses(x) and x.shape[1] <= MAX_DIM and activation in _NAMES and numbers is not NotImplemented:
+    if (
+        fuses(x)
+        and x.shape[1] <= MAX_DIM
+        and activation in _NAMES
+        and numbers is not NotImplemented
+    ):
         from headwise.gpu.projecting import project as project_few
 
         return project_few(
@@ -54,7 +59,9 @@ def project(
         )
     x = x if norm is None else norm(x)
     if activation is F.relu and bias is not None and x.is_cuda:
-        y = torch._addmm_activation(bias, x, weight.t())  # the product's last act there, and so free
+        y = torch._addmm_activation(
+            bias, x, weight.t()
+        )  # the product's last act there, and so free
     else:
         y = F.linear(x, weight, bias)
         y = y if activation is None else activation(y)

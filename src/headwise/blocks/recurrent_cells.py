@@ -31,20 +31,26 @@ State = tuple[Tensor, ...]
 Cell = Callable[[Tensor, State, Tensor, Tensor], State]
 
 
-def rnn_cell(given: Float[Tensor, "batch gates"], state: State, weight: Tensor, bias: Tensor) -> State:
+def rnn_cell(
+    given: Float[Tensor, "batch gates"], state: State, weight: Tensor, bias: Tensor
+) -> State:
     """`given` is W x + b; U and d follow."""
     (h,) = state
     return (torch.tanh(given + nn.functional.linear(h, weight, bias)),)
 
 
-def lstm_cell(given: Float[Tensor, "batch gates"], state: State, weight: Tensor, bias: Tensor) -> State:
+def lstm_cell(
+    given: Float[Tensor, "batch gates"], state: State, weight: Tensor, bias: Tensor
+) -> State:
     h, c = state
     i, f, g, o = (given + nn.functional.linear(h, weight, bias)).chunk(4, dim=-1)
     c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
     return torch.sigmoid(o) * torch.tanh(c), c
 
 
-def gru_cell(given: Float[Tensor, "batch gates"], state: State, weight: Tensor, bias: Tensor) -> State:
+def gru_cell(
+    given: Float[Tensor, "batch gates"], state: State, weight: Tensor, bias: Tensor
+) -> State:
     (h,) = state
     given_r, given_z, given_n = given.chunk(3, dim=-1)
     held_r, held_z, held_n = nn.functional.linear(h, weight, bias).chunk(3, dim=-1)
@@ -56,7 +62,11 @@ def gru_cell(given: Float[Tensor, "batch gates"], state: State, weight: Tensor, 
 CELLS: dict[CellKind, Cell] = {"rnn": rnn_cell, "lstm": lstm_cell, "gru": gru_cell}
 FUSED: dict[CellKind, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 
-LOOPS: dict[CellKind, Callable[..., Any]] = {"rnn": torch.rnn_tanh, "lstm": torch.lstm, "gru": torch.gru}
+LOOPS: dict[CellKind, Callable[..., Any]] = {
+    "rnn": torch.rnn_tanh,
+    "lstm": torch.lstm,
+    "gru": torch.gru,
+}
 
 
 class RecurrentLayer(nn.Module):
@@ -70,7 +80,9 @@ class RecurrentLayer(nn.Module):
     def start(self, num_rows: int) -> State:
         """Zeros: nothing has been read."""
         like = self.parts()[0]
-        return tuple(like.new_zeros(num_rows, self.dim) for _ in range(2 if self.kind == "lstm" else 1))
+        return tuple(
+            like.new_zeros(num_rows, self.dim) for _ in range(2 if self.kind == "lstm" else 1)
+        )
 
     def forward(
         self,
@@ -90,7 +102,13 @@ class RecurrentLayer(nn.Module):
         if self.kind != "lstm":
             held = held[0]
         run = LOOPS[self.kind]
-        form = {"has_biases": True, "num_layers": 1, "dropout": 0.0, "train": self.training, "bidirectional": False}
+        form = {
+            "has_biases": True,
+            "num_layers": 1,
+            "dropout": 0.0,
+            "train": self.training,
+            "bidirectional": False,
+        }
         if lengths is None:
             outputs, *after = run(x, held, weights, batch_first=True, **form)
             return outputs, tuple(part[0] for part in after)
@@ -98,17 +116,29 @@ class RecurrentLayer(nn.Module):
         order, back = packed.sorted_indices, packed.unsorted_indices
         held = tuple(part[:, order] for part in held) if isinstance(held, tuple) else held[:, order]
         data, *after = run(packed.data, packed.batch_sizes, held, weights, **form)
-        outputs, _ = pad_packed_sequence(packed._replace(data=data), batch_first=True, total_length=x.shape[1])
+        outputs, _ = pad_packed_sequence(
+            packed._replace(data=data), batch_first=True, total_length=x.shape[1]
+        )
         return outputs, tuple(part[0, back] for part in after)
 
-    def step(self, x: Float[Tensor, "batch input_dim"], state: State, recurrent_weight: Tensor | None = None) -> State:
+    def step(
+        self,
+        x: Float[Tensor, "batch input_dim"],
+        state: State,
+        recurrent_weight: Tensor | None = None,
+    ) -> State:
         """One more word by the equations; the first part of the state is the output."""
         input_weight, weight, input_bias, bias = self.parts(recurrent_weight)
-        return CELLS[self.kind](nn.functional.linear(x, input_weight, input_bias), state, weight, bias)
+        return CELLS[self.kind](
+            nn.functional.linear(x, input_weight, input_bias), state, weight, bias
+        )
 
     def parts(self, recurrent_weight: Tensor | None = None) -> list[Tensor]:
         """W, U, b, d in torch's order."""
-        held = [getattr(self.weights, f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+        held = [
+            getattr(self.weights, f"{name}_l0")
+            for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        ]
         return held if recurrent_weight is None else [held[0], recurrent_weight, *held[2:]]
 
     def _write_out(
@@ -124,7 +154,9 @@ class RecurrentLayer(nn.Module):
                 outputs.append(state[0])
             else:
                 goes_on = (time < lengths)[:, None]
-                state = tuple(torch.where(goes_on, new, old) for new, old in zip(after, state, strict=True))
+                state = tuple(
+                    torch.where(goes_on, new, old) for new, old in zip(after, state, strict=True)
+                )
                 outputs.append(state[0] * goes_on)
         return torch.stack(outputs, dim=1), state
 
@@ -175,7 +207,9 @@ class RecurrentStack(nn.Module):
         after = []
         for number, layer in enumerate(self.layers):
             if number > 0:
-                x = drop(x, self.dropout_rate, training=self.training, shared=1 if self.locked else None)
+                x = drop(
+                    x, self.dropout_rate, training=self.training, shared=1 if self.locked else None
+                )
             x, state = layer(
                 x,
                 None if states is None else states[number],
@@ -191,7 +225,9 @@ class RecurrentStack(nn.Module):
             return None
         return drop(layer.parts()[1], self.recurrent_rate, training=True)
 
-    def step(self, x: Float[Tensor, "batch input_dim"], states: Sequence[State]) -> tuple[Tensor, list[State]]:
+    def step(
+        self, x: Float[Tensor, "batch input_dim"], states: Sequence[State]
+    ) -> tuple[Tensor, list[State]]:
         """One more word through all layers."""
         after = []
         for number, (layer, state) in enumerate(zip(self.layers, states, strict=True)):

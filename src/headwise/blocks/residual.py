@@ -39,4 +39,6 @@ class Residual(nn.Module):
         if self.place == "before":
             normed = apply_norm(self.norm, x, real)
             return x + drop(sublayer(normed), self.dropout_rate, training=self.training)
-        return apply_norm(self.norm, x + drop(sublayer(x), self.dropout_rate, training=self.training), real)
+        return apply_norm(
+            self.norm, x + drop(sublayer(x), self.dropout_rate, training=self.training), real
+        )

@@ -32,7 +32,13 @@ class Stream:
     ) -> Float[Tensor, "row output"]:
         """A product of the stream, under the reader's norm or the one that is owed."""
         if fuses(self._x):
-            return project(self._x, weight, bias, norm=self._owed if norm is None else norm, activation=activation)
+            return project(
+                self._x,
+                weight,
+                bias,
+                norm=self._owed if norm is None else norm,
+                activation=activation,
+            )
         return project(self._settle(norm), weight, bias, activation=activation)
 
     def add(

@@ -22,7 +22,10 @@ def refusal_of(make: MakeLinear, *, tolerance: float) -> str | None:
     x, weight = (torch.randn(shape, generator=generator) for shape in ((3, 32), (48, 32)))
     try:
         difference = (make(weight, None)(x) - F.linear(x, weight)).abs().max()
-    except (AttributeError, RuntimeError) as error:  # an operator, or the hardware for it, is not there
+    except (
+        AttributeError,
+        RuntimeError,
+    ) as error:  # an operator, or the hardware for it, is not there
         return f"{type(error).__name__}: {str(error).splitlines()[0]}"
     return None if difference < tolerance else "its products are wrong here"
 

@@ -31,7 +31,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "output",
         type=NewOutput,
         metavar="FILE",
-        help=say("e.g. model.arpa, model.arpa.gz or model.arpa.xz", "例如 model.arpa、model.arpa.gz 或 model.arpa.xz"),
+        help=say(
+            "e.g. model.arpa, model.arpa.gz or model.arpa.xz",
+            "例如 model.arpa、model.arpa.gz 或 model.arpa.xz",
+        ),
     )
 
 

@@ -16,7 +16,17 @@ if TYPE_CHECKING:
     from headwise.explorer.number_tables import NumberTable
     from headwise.explorer.worked import WorkedAttention
 
-SCORES = ("dot", "scaled_dot", "additive", "concat", "bilinear", "general", "cosine", "location", "gaussian")
+SCORES = (
+    "dot",
+    "scaled_dot",
+    "additive",
+    "concat",
+    "bilinear",
+    "general",
+    "cosine",
+    "location",
+    "gaussian",
+)
 WEIGHTS = ("softmax", "sparsemax", "entmax", "hard")
 EXAMPLES = ("waist", "two-column")
 
@@ -60,9 +70,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="key=value",
         help=say("a setting of the score or the weights", "打分或权重的一项设置"),
     )
-    parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
     parser.add_argument(
-        "--plot", metavar="FILE", type=OutputFile, help=say("also draw it (.png or .svg)", "同时画图（.png 或 .svg）")
+        "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
+    )
+    parser.add_argument(
+        "--plot",
+        metavar="FILE",
+        type=OutputFile,
+        help=say("also draw it (.png or .svg)", "同时画图（.png 或 .svg）"),
     )
 
 
@@ -82,9 +97,14 @@ def _add_numbers(parser: argparse.ArgumentParser) -> None:
         help=say("what is compared with; or a CSV file", "被比较的键；或 CSV 文件"),
     )
     parser.add_argument(
-        "--values", type=Input, metavar="NUMBERS", help=say("what is mixed, one for each key", "被混合的值，每个键一个")
+        "--values",
+        type=Input,
+        metavar="NUMBERS",
+        help=say("what is mixed, one for each key", "被混合的值，每个键一个"),
     )
-    parser.add_argument("--queries", type=Input, metavar="NUMBERS", help=say("what asks", "提问的查询"))
+    parser.add_argument(
+        "--queries", type=Input, metavar="NUMBERS", help=say("what asks", "提问的查询")
+    )
     parser.add_argument(
         "--score",
         choices=SCORES,
@@ -94,7 +114,10 @@ def _add_numbers(parser: argparse.ArgumentParser) -> None:
         ),
     )
     parser.add_argument(
-        "--weights", choices=WEIGHTS, default="softmax", help=say("how scores become weights", "分数如何变成权重")
+        "--weights",
+        choices=WEIGHTS,
+        default="softmax",
+        help=say("how scores become weights", "分数如何变成权重"),
     )
     parser.add_argument(
         "--parameter",
@@ -162,11 +185,17 @@ def _work(arguments: argparse.Namespace) -> "WorkedAttention":
     )
     parameters = dict(example.parameters.get(score, {})) if example else {}
     parameters |= _parameters(arguments.parameter)
-    settings = choose_settings(score, arguments.weights, arguments.overrides, num_keys=len(keys), parameters=parameters)
-    return work_out(keys, values, queries, settings=settings, parameters=parameters, seed=arguments.seed)
+    settings = choose_settings(
+        score, arguments.weights, arguments.overrides, num_keys=len(keys), parameters=parameters
+    )
+    return work_out(
+        keys, values, queries, settings=settings, parameters=parameters, seed=arguments.seed
+    )
 
 
-def _table(arguments: argparse.Namespace, name: str, default: "NumberTable | None") -> "NumberTable":
+def _table(
+    arguments: argparse.Namespace, name: str, default: "NumberTable | None"
+) -> "NumberTable":
     from headwise.explorer.number_tables import read_numbers
 
     text = getattr(arguments, name)

@@ -15,7 +15,9 @@ from headwise.language import say
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "compare",
-        help=say("train variants side by side and test the difference", "并排训练多个变体并检验差异"),
+        help=say(
+            "train variants side by side and test the difference", "并排训练多个变体并检验差异"
+        ),
         description=say(
             "Train recipes, or alternatives of a value, with the same budget, data and seeds, and write one table: quality with "
             "confidence intervals, parameters, time per step, memory, speed. Translators, taggers and classifiers. Stop whenever you like: the same "
@@ -64,34 +66,59 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("where the runs, the table and the pictures go", "存放各次运行、表格与图片"),
     )
     parser.add_argument(
-        "--seeds", metavar="1,2,3", help=say("train each variant with each of these", "每个变体分别用这些种子训练")
+        "--seeds",
+        metavar="1,2,3",
+        help=say("train each variant with each of these", "每个变体分别用这些种子训练"),
     )
     parser.add_argument(
-        "--jobs", type=positive, default=1, metavar="N", help=say("runs at the same time", "同时进行的运行数")
+        "--jobs",
+        type=positive,
+        default=1,
+        metavar="N",
+        help=say("runs at the same time", "同时进行的运行数"),
     )
-    parser.add_argument("--json", action="store_true", help=say("print the table as JSON", "以 JSON 输出表格"))
+    parser.add_argument(
+        "--json", action="store_true", help=say("print the table as JSON", "以 JSON 输出表格")
+    )
     _add_attention(parser)
     _add_lineage(parser)
 
 
 def _add_attention(parser: argparse.ArgumentParser) -> None:
     """Options of `compare attention`; recipes say these things themselves."""
-    group = parser.add_argument_group(say("only with `compare attention`", "仅用于 `compare attention`"))
+    group = parser.add_argument_group(
+        say("only with `compare attention`", "仅用于 `compare attention`")
+    )
     group.add_argument(
-        "--kinds", metavar="A,B", help=say("kernels to measure (default: all)", "要测量的内核（默认：全部）")
+        "--kinds",
+        metavar="A,B",
+        help=say("kernels to measure (default: all)", "要测量的内核（默认：全部）"),
     )
     group.add_argument("--lengths", metavar="512,1024", help=say("of the sequence", "序列长度"))
     group.add_argument(
-        "--heads", type=positive, metavar="N", help=say("attention heads (default: 8)", "注意力头数（默认 8）")
+        "--heads",
+        type=positive,
+        metavar="N",
+        help=say("attention heads (default: 8)", "注意力头数（默认 8）"),
     )
     group.add_argument(
-        "--head-dim", type=positive, metavar="N", help=say("width of a head (default: 64)", "每个头的宽度（默认 64）")
+        "--head-dim",
+        type=positive,
+        metavar="N",
+        help=say("width of a head (default: 64)", "每个头的宽度（默认 64）"),
     )
     group.add_argument(
-        "--batch", type=positive, metavar="N", help=say("sequences at once (default: 1)", "一次的序列数（默认 1）")
+        "--batch",
+        type=positive,
+        metavar="N",
+        help=say("sequences at once (default: 1)", "一次的序列数（默认 1）"),
     )
     group.add_argument("--causal", action="store_true", help=say("look back only", "只看前文"))
-    group.add_argument("--device", choices=("auto", "cpu", "cuda"), help=say("auto, cpu or cuda", "auto、cpu 或 cuda"))
+    group.add_argument(
+        "--device",
+        choices=("auto", "cpu", "cuda"),
+        help=say("auto, cpu or cuda", "auto、cpu 或 cuda"),
+    )
     group.add_argument(
         "--precision",
         choices=("auto", "fp32", "bf16"),
@@ -100,13 +127,18 @@ def _add_attention(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--compile",
         choices=("auto", "on", "off"),
-        help=say("torch.compile the kernel; auto: on a GPU", "用 torch.compile 编译内核；auto：仅在 GPU 上"),
+        help=say(
+            "torch.compile the kernel; auto: on a GPU",
+            "用 torch.compile 编译内核；auto：仅在 GPU 上",
+        ),
     )
 
 
 def _add_lineage(parser: argparse.ArgumentParser) -> None:
     """Options of `compare lineage`: what every model is asked."""
-    group = parser.add_argument_group(say("only with `compare lineage`", "仅用于 `compare lineage`"))
+    group = parser.add_argument_group(
+        say("only with `compare lineage`", "仅用于 `compare lineage`")
+    )
     group.add_argument(
         "--sentences",
         nargs=2,
@@ -119,7 +151,10 @@ def _add_lineage(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--beginning",
         metavar="TEXT",
-        help=say("which word comes next? (default: after half of that line)", "下一个词是什么？（默认：该行的前半）"),
+        help=say(
+            "which word comes next? (default: after half of that line)",
+            "下一个词是什么？（默认：该行的前半）",
+        ),
     )
 
 
@@ -131,11 +166,23 @@ class Compared(RecipeName):
 
 
 LINEAGE_OPTIONS = ("sentences", "beginning")
-ATTENTION_OPTIONS = ("kinds", "lengths", "heads", "head_dim", "batch", "causal", "device", "precision", "compile")
+ATTENTION_OPTIONS = (
+    "kinds",
+    "lengths",
+    "heads",
+    "head_dim",
+    "batch",
+    "causal",
+    "device",
+    "precision",
+    "compile",
+)
 
 
 def check(arguments: argparse.Namespace) -> None:
-    is_lineage, is_attention = (arguments.overrides[:1] == [word] for word in ("lineage", "attention"))
+    is_lineage, is_attention = (
+        arguments.overrides[:1] == [word] for word in ("lineage", "attention")
+    )
     asked = [name for name in LINEAGE_OPTIONS if getattr(arguments, name) is not None]
     if asked and not is_lineage:
         raise UsageError(
@@ -217,7 +264,11 @@ def _run_attention(arguments: argparse.Namespace) -> int:
         batch=arguments.batch or 1,
         causal=arguments.causal,
     )
-    lengths = read_numbers(arguments.lengths, "--lengths") if arguments.lengths else LENGTHS[conditions.device]
+    lengths = (
+        read_numbers(arguments.lengths, "--lengths")
+        if arguments.lengths
+        else LENGTHS[conditions.device]
+    )
     with TrainingDisplay() as display:
         result = compare_attention(
             choose_kernels(arguments.kinds),

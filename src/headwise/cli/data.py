@@ -37,13 +37,20 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "names",
         nargs="+",
         metavar="NAME",
-        help=say("a corpus from `data list`, or one of its parts", "`data list` 中的语料名或其中一部分"),
+        help=say(
+            "a corpus from `data list`, or one of its parts", "`data list` 中的语料名或其中一部分"
+        ),
     )
     checking.add_argument(
-        "names", nargs="*", metavar="NAME", help=say("default: all that are here", "默认：本地已有的全部")
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=say("default: all that are here", "默认：本地已有的全部"),
     )
     for action in (listing, fetching, checking):
-        action.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
+        action.add_argument(
+            "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
+        )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -72,7 +79,9 @@ def _list(*, as_json: bool) -> int:
                 "licence": corpus.licence,
                 "bytes": size,
                 "here": here,
-                "parts": [f"known:{part}" for part in corpus.parts or [file.path for file in corpus.files]],
+                "parts": [
+                    f"known:{part}" for part in corpus.parts or [file.path for file in corpus.files]
+                ],
             }
         )
     if as_json:
@@ -119,7 +128,9 @@ def _fetch(names: list[str], *, as_json: bool) -> int:
             except DataError as error:  # the others may be had nevertheless
                 failures.append(error)
     if as_json:
-        sys.stdout.write(json.dumps([str(path) for path in paths], ensure_ascii=False, indent=2) + "\n")
+        sys.stdout.write(
+            json.dumps([str(path) for path in paths], ensure_ascii=False, indent=2) + "\n"
+        )
     else:
         for path in paths:
             sys.stdout.write(f"{path}\n")
@@ -139,12 +150,24 @@ def _check(names: list[str], *, as_json: bool) -> int:
         entries = [{"file": str(state.path), "state": state.state} for state in states]
         sys.stdout.write(json.dumps(entries, ensure_ascii=False, indent=2) + "\n")
     else:
-        words = {"right": say("right", "正确"), "missing": say("missing", "缺失"), "wrong": say("WRONG", "错误")}
+        words = {
+            "right": say("right", "正确"),
+            "missing": say("missing", "缺失"),
+            "wrong": say("WRONG", "错误"),
+        }
         for state in states:
             sys.stdout.write(f"{words[state.state]}\t{state.path}\n")
         if not states:
             text = f"nothing to check in {data_directory()}; fetch a corpus first: headwise data fetch multi30k"
             sys.stderr.write(
-                say(text, f"{data_directory()} 中没有可检查的语料；请先获取：headwise data fetch multi30k") + "\n"
+                say(
+                    text,
+                    f"{data_directory()} 中没有可检查的语料；请先获取：headwise data fetch multi30k",
+                )
+                + "\n"
             )
-    return 3 if any(state.state == "wrong" or (names and state.state == "missing") for state in states) else 0
+    return (
+        3
+        if any(state.state == "wrong" or (names and state.state == "missing") for state in states)
+        else 0
+    )

@@ -37,13 +37,19 @@ def print_demo(result: "DemoResult") -> None:
         for scores in (result.test, result.unseen)
     ]
     seconds = result.training["training_seconds"]
-    print_table(headings, rows, title=say(f"after {seconds:.0f} seconds of training", f"训练 {seconds:.0f} 秒之后"))
+    print_table(
+        headings,
+        rows,
+        title=say(f"after {seconds:.0f} seconds of training", f"训练 {seconds:.0f} 秒之后"),
+    )
     sys.stdout.write(f"{_explain_pronouns(result)}\n{_explain_alignment(result)}\n\n")
     for shown in result.shown:
         mark = "✓" if shown.is_right else "✗"
         sys.stdout.write(f"  {shown.source}\n{mark} {shown.translation}\n")
         if not shown.is_right:
-            sys.stdout.write(say(f"  (right: {shown.reference})\n", f"  （正确：{shown.reference}）\n"))
+            sys.stdout.write(
+                say(f"  (right: {shown.reference})\n", f"  （正确：{shown.reference}）\n")
+            )
     sys.stdout.write("\n" + say("Pictures:", "图片：") + "\n")
     for path in result.pictures:
         sys.stdout.write(f"  {path}\n")
@@ -86,14 +92,26 @@ def _explain_alignment(result: "DemoResult") -> str:
 
 def _print_next(result: "DemoResult") -> None:
     """What to try after the demo."""
-    model, pair = result.directory / "model", f"{result.translator.source_language}-{result.translator.target_language}"
+    model, pair = (
+        result.directory / "model",
+        f"{result.translator.source_language}-{result.translator.target_language}",
+    )
     other = {"en-de": "zh-en", "zh-en": "zh-de"}.get(pair, "en-de")
     languages = "" if pair == "en-de" else " data.source={} data.target={}".format(*pair.split("-"))
     nexts: tuple[tuple[str, str], ...] = (
-        (f"headwise explore {model}", say("watch it attend, search, decide", "观察它的注意、搜索与抉择")),
-        (f"headwise translate --model {model}", say("type sentences of your own", "输入自己的句子")),
+        (
+            f"headwise explore {model}",
+            say("watch it attend, search, decide", "观察它的注意、搜索与抉择"),
+        ),
+        (
+            f"headwise translate --model {model}",
+            say("type sentences of your own", "输入自己的句子"),
+        ),
         (f"headwise describe {model}", say("what it is made of", "看它由什么组成")),
-        (f"headwise demo --pair {other} --run runs/demo-{other}", say("another pair of languages", "换一对语言")),
+        (
+            f"headwise demo --pair {other} --run runs/demo-{other}",
+            say("another pair of languages", "换一对语言"),
+        ),
         (
             f"headwise train pocket --run runs/deeper{languages} model.encoder.layers=4",
             say("change one part, compare", "改一处，比一比"),
@@ -102,7 +120,13 @@ def _print_next(result: "DemoResult") -> None:
     )
     sys.stdout.write(say("What to try next:\n", "接下来可以试试：\n"))
     if shutil.which("headwise") is None:
-        nexts = (("source .venv/bin/activate", say("puts headwise on your path", "使 headwise 可直接调用")), *nexts)
+        nexts = (
+            (
+                "source .venv/bin/activate",
+                say("puts headwise on your path", "使 headwise 可直接调用"),
+            ),
+            *nexts,
+        )
     width = max(66, max(len(command) for command, _ in nexts))
     for command, purpose in nexts:
         sys.stdout.write(f"  {command:<{width}} # {purpose}\n")

@@ -31,7 +31,9 @@ FIGURE = re.compile(r"$|[-+−–±<≤(]?\s?\d|–$")
 """A cell that stands on the right of its column: a number, with or without its unit; nothing; a dash."""
 
 
-def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, title: str | None = None) -> None:
+def print_table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, title: str | None = None
+) -> None:
     """A table on standard output; tab-separated where no terminal looks at it."""
     if not sys.stdout.isatty():
         if title is not None:
@@ -68,7 +70,10 @@ class TrainingDisplay:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._stop()
 
@@ -126,7 +131,9 @@ class TrainingDisplay:
         }
         if progress.phase in phases:
             parts.append(phases[progress.phase])
-        self._show(" · ".join(parts), progress.step, progress.steps, ended=progress.phase == "finished")
+        self._show(
+            " · ".join(parts), progress.step, progress.steps, ended=progress.phase == "finished"
+        )
 
     def _show(self, line: str, done: int, total: int | None, *, ended: bool) -> None:
         if not self.console.is_terminal:
@@ -145,7 +152,9 @@ class TrainingDisplay:
             # rich prints what is written to standard output above the bar. That is right only where both are one terminal:
             # results that were sent to a file belong there.
             above = sys.stdout.isatty()
-            self._live = Live(row, console=self.console, refresh_per_second=8, redirect_stdout=above)
+            self._live = Live(
+                row, console=self.console, refresh_per_second=8, redirect_stdout=above
+            )
             self._live.start()
         self._live.update(row)
 
@@ -188,7 +197,12 @@ def print_findings(findings: "Sequence[Finding]") -> None:
 
 
 def print_scores(result: "MeasuredScores") -> None:
-    headings = (say("metric", "指标"), say("score", "分数"), say("95 % interval", "95% 区间"), say("signature", "签名"))
+    headings = (
+        say("metric", "指标"),
+        say("score", "分数"),
+        say("95 % interval", "95% 区间"),
+        say("signature", "签名"),
+    )
     print_table(headings, result.rows())
     for line in result.remarks():
         sys.stdout.write(line + "\n")
@@ -225,16 +239,32 @@ def print_summary(summary: "RunSummary") -> None:
     rows = []
     for name, value in summary.results.items():
         if isinstance(value, dict) and "perplexity" in value:
-            rows.append((f"{name} {say('perplexity', '困惑度')}", _shown(value["perplexity"]), _predictions(value)))
+            rows.append(
+                (
+                    f"{name} {say('perplexity', '困惑度')}",
+                    _shown(value["perplexity"]),
+                    _predictions(value),
+                )
+            )
         elif isinstance(value, dict) and "accuracy" in value:
             labels = say(f"{value['labels']:,} labels", f"{value['labels']:,} 个标签")
-            rows.append((f"{name} {say('accuracy', '准确率')}", f"{100 * value['accuracy']:.2f} %", labels))
+            rows.append(
+                (f"{name} {say('accuracy', '准确率')}", f"{100 * value['accuracy']:.2f} %", labels)
+            )
         elif isinstance(value, dict):
             for metric in ("bleu", "chrf", "ter"):
                 score = value[metric]
-                rows.append((f"{name} {score['name']}", f"{score['value']:.2f}", score["signature"]))
+                rows.append(
+                    (f"{name} {score['name']}", f"{score['value']:.2f}", score["signature"])
+                )
         else:
-            rows.append((result_name(name), f"{value:,}" if isinstance(value, int | float) else str(value), ""))
+            rows.append(
+                (
+                    result_name(name),
+                    f"{value:,}" if isinstance(value, int | float) else str(value),
+                    "",
+                )
+            )
     print_table((say("result", "结果"), say("value", "值"), say("signature", "签名")), rows)
     for note in summary.notes:
         sys.stdout.write(f"{say('note', '注意')}{say(': ', '：')}{note}\n")
@@ -256,4 +286,7 @@ def _shown(perplexity: float | None) -> str:
 
 def _predictions(value: dict[str, Any]) -> str:
     count, unknown = value["predictions"], value["unknown"]
-    return say(f"{count:,} predictions, {unknown:,} unknown words", f"{count:,} 次预测，未知词 {unknown:,} 个")
+    return say(
+        f"{count:,} predictions, {unknown:,} unknown words",
+        f"{count:,} 次预测，未知词 {unknown:,} 个",
+    )

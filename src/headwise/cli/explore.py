@@ -20,7 +20,10 @@ USUAL_PORT = 8000
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "explore",
-        help=say("watch a model attend, search and decide, on a page", "在网页上观察模型的注意、搜索与抉择"),
+        help=say(
+            "watch a model attend, search and decide, on a page",
+            "在网页上观察模型的注意、搜索与抉择",
+        ),
         description=say(
             "Opens a page in your browser, served from this machine to this machine. On it you translate a sentence and see "
             "which word looked at which, every head of every layer, each step with what else might have been written, "
@@ -99,7 +102,12 @@ def run(arguments: argparse.Namespace) -> int:
             settings = settings.model_copy(update={"port": 0})
 
     def opened(address: str) -> None:
-        announce(say(f"the explorer is at {address}   (Ctrl-C ends it)", f"探索页面：{address}   （Ctrl-C 结束）"))
+        announce(
+            say(
+                f"the explorer is at {address}   (Ctrl-C ends it)",
+                f"探索页面：{address}   （Ctrl-C 结束）",
+            )
+        )
         if not arguments.no_browser and sys.stderr.isatty():
             threading.Timer(0.5, webbrowser.open, [address]).start()
 

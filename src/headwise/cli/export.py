@@ -11,7 +11,16 @@ from headwise.language import say
 if TYPE_CHECKING:
     from headwise.tasks.ctranslate2_export import Exported
 
-QUANTIZATIONS = ("none", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16")
+QUANTIZATIONS = (
+    "none",
+    "int8",
+    "int8_float32",
+    "int8_float16",
+    "int8_bfloat16",
+    "int16",
+    "float16",
+    "bfloat16",
+)
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
@@ -38,13 +47,16 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise export runs/ptb ptb.arpa.gz",
         ),
     )
-    parser.add_argument("model", type=Model, metavar="MODEL", help=say("a bundle or run", "模型或运行目录"))
+    parser.add_argument(
+        "model", type=Model, metavar="MODEL", help=say("a bundle or run", "模型或运行目录")
+    )
     parser.add_argument(
         "output",
         type=NewOutput,
         metavar="OUTPUT",
         help=say(
-            "a new directory; for n-grams a file, e.g. model.arpa.gz", "新目录；n 元语法则为文件，例如 model.arpa.gz"
+            "a new directory; for n-grams a file, e.g. model.arpa.gz",
+            "新目录；n 元语法则为文件，例如 model.arpa.gz",
         ),
     )
     parser.add_argument(
@@ -65,7 +77,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "用于比较的句子，每行一句（至多 100 句；默认：多种语言的十句）",
         ),
     )
-    parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
+    parser.add_argument(
+        "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -73,12 +87,21 @@ def run(arguments: argparse.Namespace) -> int:
     from headwise.tasks.exporting import export_model
 
     result = export_model(
-        arguments.model, arguments.output, quantization=arguments.quantization, probes=arguments.probes
+        arguments.model,
+        arguments.output,
+        quantization=arguments.quantization,
+        probes=arguments.probes,
     )
     if isinstance(result, Exported):
-        sys.stdout.write(json.dumps(result.as_dict(), ensure_ascii=False) + "\n" if arguments.json else _report(result))
+        sys.stdout.write(
+            json.dumps(result.as_dict(), ensure_ascii=False) + "\n"
+            if arguments.json
+            else _report(result)
+        )
     else:
-        sys.stdout.write(json.dumps({"file": str(result)}) + "\n" if arguments.json else f"{result}\n")
+        sys.stdout.write(
+            json.dumps({"file": str(result)}) + "\n" if arguments.json else f"{result}\n"
+        )
     return 0
 
 

@@ -25,7 +25,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise generate --model runs/ptb-lstm 'the company' --greedy",
         ),
     )
-    parser.add_argument("beginning", nargs="?", default="", metavar="BEGINNING", help=say("its first words", "开头"))
+    parser.add_argument(
+        "beginning", nargs="?", default="", metavar="BEGINNING", help=say("its first words", "开头")
+    )
     parser.add_argument(
         "--model",
         required=True,
@@ -34,23 +36,38 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("a bundle or run", "模型目录或运行目录"),
     )
     parser.add_argument(
-        "--length", type=positive, default=100, metavar="N", help=say("tokens at most", "最多写多少词元")
+        "--length",
+        type=positive,
+        default=100,
+        metavar="N",
+        help=say("tokens at most", "最多写多少词元"),
     )
     parser.add_argument(
-        "--samples", type=positive, default=1, metavar="N", help=say("how many, at most 10,000", "写几份，至多 10,000")
+        "--samples",
+        type=positive,
+        default=1,
+        metavar="N",
+        help=say("how many, at most 10,000", "写几份，至多 10,000"),
     )
-    parser.add_argument("--greedy", action="store_true", help=say("always the likeliest", "总取最可能的词元"))
+    parser.add_argument(
+        "--greedy", action="store_true", help=say("always the likeliest", "总取最可能的词元")
+    )
     parser.add_argument(
         "--temperature",
         type=float,
         default=1.0,
         metavar="T",
         help=say(
-            "below 1: likelier words more often; above 1: more variety", "小于 1：更常选可能的词；大于 1：更多变化"
+            "below 1: likelier words more often; above 1: more variety",
+            "小于 1：更常选可能的词；大于 1：更多变化",
         ),
     )
     parser.add_argument(
-        "--top-k", type=int, default=0, metavar="K", help=say("of the K best only", "只从最可能的 K 个中抽取")
+        "--top-k",
+        type=int,
+        default=0,
+        metavar="K",
+        help=say("of the K best only", "只从最可能的 K 个中抽取"),
     )
     parser.add_argument(
         "--top-p",
@@ -59,8 +76,12 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="P",
         help=say("of the best that hold P together", "只从合计概率 P 的词元中抽取"),
     )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help=say("of the draw", "抽样种子"))
-    parser.add_argument("--json", action="store_true", help=say("one JSON object a line", "每行一个 JSON"))
+    parser.add_argument(
+        "--seed", type=int, default=1, metavar="N", help=say("of the draw", "抽样种子")
+    )
+    parser.add_argument(
+        "--json", action="store_true", help=say("one JSON object a line", "每行一个 JSON")
+    )
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -80,7 +101,9 @@ def run(arguments: argparse.Namespace) -> int:
     settings: GreedySettings | SamplingSettings = GreedySettings()
     if not arguments.greedy:
         names = ("temperature", "top_k", "top_p", "seed")
-        settings = check_settings(SamplingSettings, {name: getattr(arguments, name) for name in names})
+        settings = check_settings(
+            SamplingSettings, {name: getattr(arguments, name) for name in names}
+        )
     model = LanguageModel.load(arguments.model)
     num_samples = 1 if arguments.greedy else arguments.samples
     if num_samples > 1:
@@ -91,7 +114,9 @@ def run(arguments: argparse.Namespace) -> int:
             )
         )
     for number in range(num_samples):
-        written = write_on(model, arguments.beginning, settings, length=arguments.length, number=number)
+        written = write_on(
+            model, arguments.beginning, settings, length=arguments.length, number=number
+        )
         if arguments.json:
             sys.stdout.write(json.dumps(written.as_dict(), ensure_ascii=False) + "\n")
         else:

@@ -20,13 +20,23 @@ BLOCK = 1024
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "texts", nargs="*", metavar="TEXT", help=say("text (none: standard input)", "文本（不给则读标准输入）")
+        "texts",
+        nargs="*",
+        metavar="TEXT",
+        help=say("text (none: standard input)", "文本（不给则读标准输入）"),
     )
     parser.add_argument(
-        "--model", required=True, type=LabelModel, metavar="DIR", help=say("a bundle or run", "模型目录或运行目录")
+        "--model",
+        required=True,
+        type=LabelModel,
+        metavar="DIR",
+        help=say("a bundle or run", "模型目录或运行目录"),
     )
     parser.add_argument(
-        "--file", type=SentenceFile, metavar="FILE", help=say("read texts here, one a line", "从文件读取，每行一条")
+        "--file",
+        type=SentenceFile,
+        metavar="FILE",
+        help=say("read texts here, one a line", "从文件读取，每行一条"),
     )
     parser.add_argument(
         "--measure",
@@ -39,9 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ),
     )
     parser.add_argument(
-        "--device", default="auto", choices=("auto", "cpu", "cuda"), help=say("auto, cpu or cuda", "auto、cpu 或 cuda")
+        "--device",
+        default="auto",
+        choices=("auto", "cpu", "cuda"),
+        help=say("auto, cpu or cuda", "auto、cpu 或 cuda"),
     )
-    parser.add_argument("--json", action="store_true", help=say("one JSON object a line", "每行一个 JSON"))
+    parser.add_argument(
+        "--json", action="store_true", help=say("one JSON object a line", "每行一个 JSON")
+    )
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -52,7 +67,9 @@ def check(arguments: argparse.Namespace) -> None:
         )
 
 
-def run_labelling(arguments: argparse.Namespace, *, tags: bool, show: Callable[["LabelledAnswer"], None]) -> int:
+def run_labelling(
+    arguments: argparse.Namespace, *, tags: bool, show: Callable[["LabelledAnswer"], None]
+) -> int:
     """Answer or measure with a model of the right shape."""
     from headwise.evaluation.labelling import CutTexts
     from headwise.tasks.labeller import Labeller
@@ -76,7 +93,9 @@ def run_labelling(arguments: argparse.Namespace, *, tags: bool, show: Callable[[
         cut += [answer for answer in answers if answer.num_read < answer.num_tokens]
         for answer in answers:
             if arguments.json:
-                sys.stdout.write(json.dumps(answer.as_dict(is_tagged=tags), ensure_ascii=False) + "\n")
+                sys.stdout.write(
+                    json.dumps(answer.as_dict(is_tagged=tags), ensure_ascii=False) + "\n"
+                )
             else:
                 show(answer)
     if cut:
@@ -112,9 +131,19 @@ def _show_scores(scores: "LabelScores", *, as_json: bool) -> None:
         found = scores.as_dict() | {"cut_texts": scores.cut.num_texts}
         sys.stdout.write(json.dumps(found, ensure_ascii=False, indent=2) + "\n")
         return
-    headings = (say("class", "类别"), say("count", "数量"), say("precision", "精确率"), say("recall", "召回率"), "F1")
+    headings = (
+        say("class", "类别"),
+        say("count", "数量"),
+        say("precision", "精确率"),
+        say("recall", "召回率"),
+        "F1",
+    )
     rows = [
-        (one.label, f"{one.num_there:,}", *(f"{100 * value:.1f}" for value in (one.precision, one.recall, one.f1)))
+        (
+            one.label,
+            f"{one.num_there:,}",
+            *(f"{100 * value:.1f}" for value in (one.precision, one.recall, one.f1)),
+        )
         for one in scores.classes
     ]
     title = say(

@@ -13,8 +13,16 @@ def is_first_process() -> bool:
 def command_to_go_on(given: Sequence[str], *, command: str, run: str | None) -> str:
     """The shortest command that goes on with the run: a run keeps its recipe and what was changed of it."""
     if command == "train" and run is not None:
-        words = ["train", "--run", run, "--resume", *(word for word in given if word in ("--anyway", "--json"))]
+        words = [
+            "train",
+            "--run",
+            run,
+            "--resume",
+            *(word for word in given if word in ("--anyway", "--json")),
+        ]
     else:
-        words = [word for word in given if word != "--fresh"]  # of the demo, which goes on by itself
+        words = [
+            word for word in given if word != "--fresh"
+        ]  # of the demo, which goes on by itself
     launcher = "torchrun … -m -- " if "WORLD_SIZE" in os.environ else ""
     return launcher + shlex.join(["headwise", *words])

@@ -68,7 +68,10 @@ def build_parser() -> argparse.ArgumentParser:
         ),
     )
     parser.add_argument(
-        "--version", action="version", version=f"headwise {__version__}", help=say("show the version", "显示版本")
+        "--version",
+        action="version",
+        version=f"headwise {__version__}",
+        help=say("show the version", "显示版本"),
     )
     commands = parser.add_subparsers(dest="command", metavar=say("COMMAND", "命令"))
     for name in COMMANDS:
@@ -107,11 +110,15 @@ def _listening() -> Iterator[None]:
     logger.addHandler(handler)
     before: dict[int, Any] = {}
     with contextlib.suppress(ValueError):  # not in the main thread: signals are somebody else's
-        before[signal.SIGTERM] = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+        before[signal.SIGTERM] = signal.signal(
+            signal.SIGTERM, lambda number, frame: sys.exit(128 + number)
+        )
         for name in ("SIGHUP", "SIGUSR1"):  # the terminal was closed; a batch system warns
             number = getattr(signal, name, None)  # Windows has neither
             if number is not None and signal.getsignal(number) != signal.SIG_IGN:
-                before[number] = signal.signal(number, lambda *_: signal.raise_signal(signal.SIGTERM))
+                before[number] = signal.signal(
+                    number, lambda *_: signal.raise_signal(signal.SIGTERM)
+                )
     try:
         yield
     finally:
@@ -184,10 +191,14 @@ def _explain_system(error: OSError) -> int:
                 ),
             )
         case OSError(errno=errno.ELOOP):
-            advice = say("its symbolic links lead in a circle; give another path", "符号链接成环；请换一个路径")
+            advice = say(
+                "its symbolic links lead in a circle; give another path",
+                "符号链接成环；请换一个路径",
+            )
         case OSError(errno=errno.EROFS):
             advice = say(
-                "the file system is read-only; use a place you may write to", "文件系统只读；请换一个可写的位置"
+                "the file system is read-only; use a place you may write to",
+                "文件系统只读；请换一个可写的位置",
             )
         case PermissionError():
             advice = say(
@@ -203,7 +214,9 @@ def _explain_system(error: OSError) -> int:
             advice = say(f"{error.strerror}; check the path", f"{error.strerror}；请检查路径")
         case _:
             reason = error.strerror or str(error)
-            _complain(where + say(f"{reason}; nothing more was written", f"{reason}；没有写入更多内容"))
+            _complain(
+                where + say(f"{reason}; nothing more was written", f"{reason}；没有写入更多内容")
+            )
             return 1
     _complain(where + advice)
     return 2

@@ -22,7 +22,10 @@ OVERRIDE = r"\s*[\w.]+\s*=.*"
 _CHINESE = (
     (r"the following arguments are required: (.*)", r"缺少必需的参数：\1"),
     (r"unrecognized arguments: (.*)", r"无法识别的参数：\1"),
-    (r"argument (.*?): invalid choice: (.*?) \(choose from (.*)\)", r"参数 \1：没有 \2 这个选择（可选：\3）"),
+    (
+        r"argument (.*?): invalid choice: (.*?) \(choose from (.*)\)",
+        r"参数 \1：没有 \2 这个选择（可选：\3）",
+    ),
     (r"argument (.*?): expected one argument", r"参数 \1：需要一个值"),
     (r"argument (.*?): (.*)", r"参数 \1：\2"),
 )
@@ -34,7 +37,10 @@ def positive(text: str) -> int:
         if (number := int(text)) >= 1:
             return number
     raise argparse.ArgumentTypeError(
-        say(f"{text!r} is not a whole number from 1 on; give one such as 4", f"{text!r} 不是正整数；请给出例如 4")
+        say(
+            f"{text!r} is not a whole number from 1 on; give one such as 4",
+            f"{text!r} 不是正整数；请给出例如 4",
+        )
     )
 
 
@@ -53,7 +59,10 @@ def override(text: str) -> str:
 def add_computing(parser: argparse.ArgumentParser) -> None:
     """Where and in what numbers a model computes."""
     parser.add_argument(
-        "--device", default="auto", choices=("auto", "cpu", "cuda"), help=say("auto, cpu or cuda", "auto、cpu 或 cuda")
+        "--device",
+        default="auto",
+        choices=("auto", "cpu", "cuda"),
+        help=say("auto, cpu or cuda", "auto、cpu 或 cuda"),
     )
     parser.add_argument(
         "--precision",
@@ -89,7 +98,9 @@ class HelpFormatter(argparse.HelpFormatter):
         return "\n".join(indent + line for line in lines)
 
     def add_usage(self, usage: Any, actions: Any, groups: Any, prefix: str | None = None) -> None:
-        super().add_usage(usage, actions, groups, say("usage: ", "用法：") if prefix is None else prefix)
+        super().add_usage(
+            usage, actions, groups, say("usage: ", "用法：") if prefix is None else prefix
+        )
 
 
 class Parser(argparse.ArgumentParser):
@@ -138,7 +149,9 @@ class Parser(argparse.ArgumentParser):
         for name in (str(action.metavar) for action in self._actions if not action.option_strings):
             if word == f"--{name.lower()}":
                 given = f"`{self.prog} {name}`"
-                return say(f"; give it without {word}: {given}", f"；请直接给出，不加 {word}：{given}")
+                return say(
+                    f"; give it without {word}: {given}", f"；请直接给出，不加 {word}：{given}"
+                )
         known = [option for action in self._actions for option in action.option_strings]
         known += [str(choice) for action in self._actions for choice in action.choices or ()]
         near = next(iter(difflib.get_close_matches(word, known, n=1)), None)
@@ -154,13 +167,18 @@ def _in_chinese(message: str) -> str:
 
 def name_options(parser: argparse.ArgumentParser) -> dict[str, str]:
     """How the user writes what argparse keeps under a `dest`: --source, or FILE for what is given without an option."""
-    return {action.dest: (*action.option_strings, str(action.metavar or action.dest))[0] for action in parser._actions}
+    return {
+        action.dest: (*action.option_strings, str(action.metavar or action.dest))[0]
+        for action in parser._actions
+    }
 
 
 def find_leaf(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.ArgumentParser:
     """The parser that the words given so far lead to: of the command, or of its action."""
     for word in given:
-        actions = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+        actions = [
+            action for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+        ]
         if actions and word in actions[0].choices:
             parser = actions[0].choices[word]
     return parser
@@ -174,12 +192,17 @@ def _name_override(leaf: argparse.ArgumentParser, given: Sequence[str], word: st
 
     option, _, value = word.partition("=")
     after = list(given[given.index(word) + 1 :])
-    value = value or (after[0] if after and not after[0].startswith("-") and "=" not in after[0] else "…")
+    value = value or (
+        after[0] if after and not after[0].startswith("-") and "=" not in after[0] else "…"
+    )
     overrides = propose_overrides(option, value, task=task_of_recipe(given[1:]))
     if not overrides:
         return ""
     meant = say(" or ", " 或 ").join(overrides)
-    return say(f"; a value of the recipe is changed without dashes: {meant}", f"；修改配方中的值不加横线：{meant}")
+    return say(
+        f"; a value of the recipe is changed without dashes: {meant}",
+        f"；修改配方中的值不加横线：{meant}",
+    )
 
 
 def parse(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Namespace:
@@ -188,7 +211,9 @@ def parse(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Nam
     Unknown options are refused before anything else is: `--modle` is the mistake, not the missing `--model`.
     """
     leaf = find_leaf(parser, given)
-    known = {option for action in (*parser._actions, *leaf._actions) for option in action.option_strings}
+    known = {
+        option for action in (*parser._actions, *leaf._actions) for option in action.option_strings
+    }
     for word in given[: given.index("--")] if "--" in given else given:
         if word.startswith("--") and " " not in word and word.partition("=")[0] not in known:
             assert isinstance(leaf, Parser)
@@ -201,7 +226,10 @@ def parse(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Nam
     for action in leaf._actions:
         if rest and action.dest == "overrides":
             try:
-                parsed.overrides = [*parsed.overrides, *(leaf._get_value(action, word) for word in rest)]
+                parsed.overrides = [
+                    *parsed.overrides,
+                    *(leaf._get_value(action, word) for word in rest),
+                ]
             except argparse.ArgumentError as error:
                 leaf.error(str(error))
     return parsed

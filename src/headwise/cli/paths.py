@@ -196,7 +196,9 @@ class Output(str):
     def check(self, option: str) -> None:
         """Refuse what could only fail later, when the work is done."""
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            os.stat(self)  # a name that is too long, links in a circle, a directory that may not be entered
+            os.stat(
+                self
+            )  # a name that is too long, links in a circle, a directory that may not be entered
         above = next(parent for parent in Path(self).absolute().parents if parent.exists())
         if not above.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(self))
@@ -237,7 +239,9 @@ class OutputDirectory(Output):
 
 def check_paths(parsed: argparse.Namespace, names: Mapping[str, str]) -> None:
     """Refuse a command that could not succeed, or that would write over what it reads; `names` are those of the options by `dest`."""
-    given = [(names.get(dest, dest), one) for dest, value in vars(parsed).items() for one in _each(value)]
+    given = [
+        (names.get(dest, dest), one) for dest, value in vars(parsed).items() for one in _each(value)
+    ]
     for option, one in given:
         if "\0" in one:
             raise UsageError(

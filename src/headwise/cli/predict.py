@@ -47,9 +47,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("a bundle, run or ARPA file", "模型目录、运行目录或 ARPA 文件"),
     )
     parser.add_argument(
-        "--file", type=SentenceFile, metavar="FILE", help=say("beginnings, one a line", "开头，每行一个")
+        "--file",
+        type=SentenceFile,
+        metavar="FILE",
+        help=say("beginnings, one a line", "开头，每行一个"),
     )
-    parser.add_argument("--top", type=positive, default=5, metavar="K", help=say("how many", "给出几个"))
+    parser.add_argument(
+        "--top", type=positive, default=5, metavar="K", help=say("how many", "给出几个")
+    )
     parser.add_argument(
         "--length",
         type=positive,
@@ -60,13 +65,16 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "后续的词元数（字符模型：多数汉语词为 2）",
         ),
     )
-    parser.add_argument("--json", action="store_true", help=say("one JSON object a line", "每行一个 JSON"))
+    parser.add_argument(
+        "--json", action="store_true", help=say("one JSON object a line", "每行一个 JSON")
+    )
 
 
 def check(arguments: argparse.Namespace) -> None:
     if arguments.beginnings and arguments.file is not None:
         raise UsageError(
-            "beginnings and --file exclude each other; give one of them", "开头与 --file 不能同时使用；请只给其一"
+            "beginnings and --file exclude each other; give one of them",
+            "开头与 --file 不能同时使用；请只给其一",
         )
 
 
@@ -90,7 +98,8 @@ def run(arguments: argparse.Namespace) -> int:
             sys.stdout.write(f"{beginning}\n{nothing}\n")
             continue
         rows = [
-            (one.label, f"{math.exp(one.log_probability):.4f}", f"{one.log_probability:.3f}") for one in predictions
+            (one.label, f"{math.exp(one.log_probability):.4f}", f"{one.log_probability:.3f}")
+            for one in predictions
         ]
         logarithm, plain = headings(sums_to_one=model.sums_to_one)
         print_table((say("next", "后续"), plain, logarithm), rows, title=beginning)

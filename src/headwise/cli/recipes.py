@@ -23,8 +23,16 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise train my.yaml --run runs/mine",
         ),
     )
-    parser.add_argument("name", nargs="?", type=RecipeName, metavar="NAME", help=say("print this recipe", "打印该配方"))
-    parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
+    parser.add_argument(
+        "name",
+        nargs="?",
+        type=RecipeName,
+        metavar="NAME",
+        help=say("print this recipe", "打印该配方"),
+    )
+    parser.add_argument(
+        "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -33,7 +33,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "masked_language",
             "bidirectional_language",
         ),
-        help=say("of a recipe of this task (default: translation)", "该任务的配方（默认：translation）"),
+        help=say(
+            "of a recipe of this task (default: translation)", "该任务的配方（默认：translation）"
+        ),
     )
 
 

@@ -24,7 +24,10 @@ BLOCK = 256
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "score",
-        help=say("which sentence is more natural: probabilities of a language model", "哪句话更自然：语言模型的概率"),
+        help=say(
+            "which sentence is more natural: probabilities of a language model",
+            "哪句话更自然：语言模型的概率",
+        ),
         description=say(
             "Log-probability of every token, the sum, and perplexity, by a language model (a bundle or an ARPA file). Several "
             "sentences are compared. Without SENTENCE: --file, or standard input, one sentence a line, one answer a line (of a blank "
@@ -39,7 +42,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "  headwise score --model runs/chinese --pairs known:sighan15-csc/test",
         ),
     )
-    parser.add_argument("sentences", nargs="*", metavar="SENTENCE", help=say("sentences to compare", "要比较的句子"))
+    parser.add_argument(
+        "sentences", nargs="*", metavar="SENTENCE", help=say("sentences to compare", "要比较的句子")
+    )
     parser.add_argument(
         "--model",
         required=True,
@@ -48,7 +53,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=say("a bundle, run or ARPA file", "模型目录、运行目录或 ARPA 文件"),
     )
     parser.add_argument(
-        "--file", type=SentenceFile, metavar="FILE", help=say("sentences, one a line", "句子，每行一句")
+        "--file",
+        type=SentenceFile,
+        metavar="FILE",
+        help=say("sentences, one a line", "句子，每行一句"),
     )
     parser.add_argument(
         "--pairs",
@@ -60,13 +68,20 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         ),
     )
     parser.add_argument(
-        "--summary", action="store_true", help=say("of a text its perplexity alone", "只给出整篇文本的困惑度")
+        "--summary",
+        action="store_true",
+        help=say("of a text its perplexity alone", "只给出整篇文本的困惑度"),
     )
-    parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
+    parser.add_argument(
+        "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
+    )
 
 
 def check(arguments: argparse.Namespace) -> None:
-    if sum((bool(arguments.sentences), arguments.file is not None, arguments.pairs is not None)) > 1:
+    if (
+        sum((bool(arguments.sentences), arguments.file is not None, arguments.pairs is not None))
+        > 1
+    ):
         raise UsageError(
             "sentences, --file and --pairs exclude each other; give one of them",
             "句子、--file 与 --pairs 不能同时使用；请只给其一",
@@ -114,7 +129,9 @@ def _sentence(scores: "Sequence[SentenceScore]", verdict: "Verdict") -> str:
             + " 中的词大多不在模型的词表里，而模型给每个未知词同样的概率；请比较由它见过的词组成的句子，或用更多文本训练",
         )
     if verdict.best is None:
-        tied = say(" and ", " 与 ").join(score.text for score in scores if score.total == max(totals))
+        tied = say(" and ", " 与 ").join(
+            score.text for score in scores if score.total == max(totals)
+        )
         return say(f"equally natural: {tied}", f"同样自然：{tied}")
     margin = totals[verdict.best] - sorted(totals)[-2]
     times = f" ({_rounded(math.exp(margin))} ×)" if margin < 700 else ""
@@ -167,7 +184,9 @@ def headings(*, sums_to_one: bool) -> tuple[str, str]:
     """Of a logarithm and what it is the logarithm of; stupid back-off gives no probabilities, and does not say it does."""
     if sums_to_one:
         return say("log p", "对数概率"), "p"
-    return say("log score", "对数分值"), say("score (no p: they sum to more than 1)", "分值（非概率：总和大于 1）")
+    return say("log score", "对数分值"), say(
+        "score (no p: they sum to more than 1)", "分值（非概率：总和大于 1）"
+    )
 
 
 def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
@@ -194,7 +213,9 @@ def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
             if arguments.json:
                 sys.stdout.write(json.dumps(score.as_dict(), ensure_ascii=False) + "\n")
             else:
-                sys.stdout.write(f"{score.total:.4f}\t{score.perplexity:.2f}\t{score.num_unknown}\t{score.text}\n")
+                sys.stdout.write(
+                    f"{score.total:.4f}\t{score.perplexity:.2f}\t{score.num_unknown}\t{score.text}\n"
+                )
     return 0
 
 

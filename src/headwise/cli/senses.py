@@ -37,12 +37,18 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         type=WordReaderModel,
         required=True,
         metavar="DIR",
-        help=say("word vectors, ELMo or an encoder; may be given several times", "词向量、ELMo 或编码器；可给出多次"),
+        help=say(
+            "word vectors, ELMo or an encoder; may be given several times",
+            "词向量、ELMo 或编码器；可给出多次",
+        ),
     )
     parser.add_argument(
         "--untrained",
         action="store_true",
-        help=say("also the same networks with random weights: what reading alone gives", "另列权重随机的同一网络"),
+        help=say(
+            "also the same networks with random weights: what reading alone gives",
+            "另列权重随机的同一网络",
+        ),
     )
     parser.add_argument(
         "--word",
@@ -70,7 +76,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         "--plot",
         type=OutputFile,
         metavar="FILE",
-        help=say("draw the (first) word's occurrences by sense", "按义项画出（第一个）词的各次出现"),
+        help=say(
+            "draw the (first) word's occurrences by sense", "按义项画出（第一个）词的各次出现"
+        ),
     )
     parser.add_argument(
         "--layout",
@@ -78,7 +86,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         default="tsne",
         help=say("how the picture is laid out: tsne or pca", "图的布局：tsne 或 pca"),
     )
-    parser.add_argument("--json", action="store_true", help=say("machine-readable output", "输出 JSON"))
+    parser.add_argument(
+        "--json", action="store_true", help=say("machine-readable output", "输出 JSON")
+    )
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -110,7 +120,8 @@ def run(arguments: argparse.Namespace) -> int:
             readers[f"{Path(model).name} (untrained)"] = load_word_reader(model, untrained=True)
     if len(readers) < len(arguments.model):
         raise UsageError(
-            "two models have the same name; rename one of the directories", "两个模型同名；请将其中一个目录改名"
+            "two models have the same name; rename one of the directories",
+            "两个模型同名；请将其中一个目录改名",
         )
     with TrainingDisplay() as display:
         report, vectors = measure_senses(readers, parts[0].found, parts[1].found, events=display)
@@ -124,7 +135,10 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stderr.write(note)
     if arguments.json:
         left_out = {"left_out": {"train": parts[0].num_left_out, "test": parts[1].num_left_out}}
-        sys.stdout.write(json.dumps(report.as_dict() | left_out, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+        sys.stdout.write(
+            json.dumps(report.as_dict() | left_out, ensure_ascii=False, indent=2, allow_nan=False)
+            + "\n"
+        )
         return 0
     _print(report)
     return 0
@@ -140,13 +154,18 @@ def _draw(arguments: argparse.Namespace, report: "SenseReport", vectors: "SenseV
     scores = measured[word].scores
     numbers = [number for number, one in enumerate(vectors.occurrences) if one.word == word]
     panels = {
-        f"{name}, {100 * scores[name].balanced:.0f} %": layers[-1][numbers] for name, layers in vectors.layers.items()
+        f"{name}, {100 * scores[name].balanced:.0f} %": layers[-1][numbers]
+        for name, layers in vectors.layers.items()
     }
     senses = [vectors.occurrences[number].sense for number in numbers]
     key = draw_sense_map(word, senses, panels, Path(arguments.plot), method=arguments.layout)
-    sys.stderr.write(say(f"picture of {word}: {arguments.plot}\n", f"{word} 的图：{arguments.plot}\n"))
+    sys.stderr.write(
+        say(f"picture of {word}: {arguments.plot}\n", f"{word} 的图：{arguments.plot}\n")
+    )
     if key:
-        sys.stderr.write("  ".join(f"{number} {sense}" for number, sense in enumerate(key, start=1)) + "\n")
+        sys.stderr.write(
+            "  ".join(f"{number} {sense}" for number, sense in enumerate(key, start=1)) + "\n"
+        )
 
 
 def _print(report: "SenseReport") -> None:

@@ -15,7 +15,10 @@ from headwise.language import say
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "serve",
-        help=say("put models behind HTTP: translate, score, look inside", "以 HTTP 提供模型：翻译、打分、观察内部"),
+        help=say(
+            "put models behind HTTP: translate, score, look inside",
+            "以 HTTP 提供模型：翻译、打分、观察内部",
+        ),
         description=say(
             "Loads bundles (translators, language models, word vectors, classifiers) and answers requests until it is stopped. "
             "Requests that come at the same time share batches. SIGTERM finishes what was accepted.\n\n"
@@ -59,20 +62,28 @@ def add_listening(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--host",
         default="127.0.0.1",
-        help=say("address to listen on (default 127.0.0.1: this machine only)", "监听地址（默认 127.0.0.1：仅限本机）"),
+        help=say(
+            "address to listen on (default 127.0.0.1: this machine only)",
+            "监听地址（默认 127.0.0.1：仅限本机）",
+        ),
     )
     parser.add_argument(
         "--port",
         type=int,
         default=8000,
         metavar="N",
-        help=say("port (default 8000; 0 takes a free one)", "端口（默认 8000；0 表示任选空闲端口）"),
+        help=say(
+            "port (default 8000; 0 takes a free one)", "端口（默认 8000；0 表示任选空闲端口）"
+        ),
     )
     parser.add_argument(
         "--keys",
         type=Input,
         metavar="FILE",
-        help=say("ask for one of these keys (made by `headwise key`)", "要求出示其中的密钥（由 `headwise key` 生成）"),
+        help=say(
+            "ask for one of these keys (made by `headwise key`)",
+            "要求出示其中的密钥（由 `headwise key` 生成）",
+        ),
     )
     parser.add_argument(
         "--allow-host",
@@ -117,7 +128,10 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=30.0,
         metavar="SECONDS",
-        help=say("longest time for a request; then 504 (default 30)", "单个请求的最长时间；超过则 504（默认 30）"),
+        help=say(
+            "longest time for a request; then 504 (default 30)",
+            "单个请求的最长时间；超过则 504（默认 30）",
+        ),
     )
 
 
@@ -129,7 +143,11 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def _settings(arguments: argparse.Namespace) -> Any:
-    limits = {"queue": arguments.queue, "deadline_seconds": arguments.deadline, "rate": arguments.rate}
+    limits = {
+        "queue": arguments.queue,
+        "deadline_seconds": arguments.deadline,
+        "rate": arguments.rate,
+    }
     return server_settings(arguments, **limits)
 
 
@@ -144,7 +162,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def server_settings(
-    arguments: argparse.Namespace, *, queue: int = 64, deadline_seconds: float = 30.0, rate: int | None = None
+    arguments: argparse.Namespace,
+    *,
+    queue: int = 64,
+    deadline_seconds: float = 30.0,
+    rate: int | None = None,
 ) -> Any:
     """The options of `add_listening`, and limits, as checked settings."""
     from headwise.serving.limits import ServerSettings

@@ -36,4 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(answer: "LabelledAnswer") -> None:
-    sys.stdout.write(" ".join(f"{word}/{tag}" for word, tag in zip(answer.words, answer.labels, strict=True)) + "\n")
+    sys.stdout.write(
+        " ".join(f"{word}/{tag}" for word, tag in zip(answer.words, answer.labels, strict=True))
+        + "\n"
+    )

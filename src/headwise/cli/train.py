@@ -60,16 +60,22 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="DIR",
         help=say("directory of this run (--check needs none)", "本次运行的目录（--check 不需要）"),
     )
-    parser.add_argument("--resume", action="store_true", help=say("go on with the run in DIR", "继续 DIR 中的运行"))
     parser.add_argument(
-        "--check", action="store_true", help=say("check recipe and data, train nothing", "只检查配方与数据，不训练")
+        "--resume", action="store_true", help=say("go on with the run in DIR", "继续 DIR 中的运行")
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help=say("check recipe and data, train nothing", "只检查配方与数据，不训练"),
     )
     parser.add_argument(
         "--anyway",
         action="store_true",
         help=say("start although it will not fit into memory", "即使预计内存不足也开始"),
     )
-    parser.add_argument("--json", action="store_true", help=say("print the result as JSON", "以 JSON 输出结果"))
+    parser.add_argument(
+        "--json", action="store_true", help=say("print the result as JSON", "以 JSON 输出结果")
+    )
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -117,7 +123,9 @@ def run(arguments: argparse.Namespace) -> int:
     from headwise.tasks.running import check_run, train
 
     recipe, overrides = arguments.recipe, arguments.overrides
-    start = partial(train, recipe, resume=arguments.resume, overrides=overrides, anyway=arguments.anyway)
+    start = partial(
+        train, recipe, resume=arguments.resume, overrides=overrides, anyway=arguments.anyway
+    )
     if not is_first_process():
         if not arguments.check:
             start(run=arguments.run)

@@ -56,7 +56,9 @@ def run(arguments: argparse.Namespace) -> int:
     decoding = translator.settings(_changes(arguments, kind=translator.recipe.decoding.kind))
     if lines is None:
         return converse(translator, decoding)
-    looking = None if arguments.attention is None else _Looking(translator, Path(arguments.attention))
+    looking = (
+        None if arguments.attention is None else _Looking(translator, Path(arguments.attention))
+    )
     stream = translate_lines(
         translator,
         lines,
@@ -72,13 +74,17 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _write(stream: "Iterable[TranslatedLine]", arguments: argparse.Namespace, looking: "_Looking | None") -> None:
+def _write(
+    stream: "Iterable[TranslatedLine]", arguments: argparse.Namespace, looking: "_Looking | None"
+) -> None:
     for number, line in enumerate(stream, start=1):
         if looking is not None:
             looking.add(line)
         if arguments.json:
             changed = {"too_long": line.change} if line.change else {}
-            sys.stdout.write(json.dumps({**line.translation.as_dict(), **changed}, ensure_ascii=False) + "\n")
+            sys.stdout.write(
+                json.dumps({**line.translation.as_dict(), **changed}, ensure_ascii=False) + "\n"
+            )
         elif arguments.n_best > 1:
             _write_candidates(line.translation, number)
         else:
@@ -118,7 +124,9 @@ class _Progress:
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._file = arguments.file
-        self._is_shown = arguments.file is not None and sys.stderr.isatty() and not sys.stdout.isatty()
+        self._is_shown = (
+            arguments.file is not None and sys.stderr.isatty() and not sys.stdout.isatty()
+        )
         self._display: TrainingDisplay | None = None
 
     def __enter__(self) -> Self:
@@ -135,7 +143,9 @@ class _Progress:
     def watch(self, stream: "Iterable[TranslatedLine]") -> "Iterator[TranslatedLine]":
         from headwise.tasks.files import read_lines_or_none
 
-        total = sum(1 for _ in read_lines_or_none(Path(self._file))) if self._display is not None else 0
+        total = (
+            sum(1 for _ in read_lines_or_none(Path(self._file))) if self._display is not None else 0
+        )
         for number, line in enumerate(stream, start=1):
             yield line
             if self._display is not None:
@@ -177,7 +187,11 @@ def _changes(arguments: argparse.Namespace, *, kind: str) -> list[str]:
             _tell_beam("--n-best" if arguments.n_best > 1 else "--require")
     if arguments.n_best > 1:
         changes.append(f"num_best={arguments.n_best}")
-    for key, wish in (("prefix", arguments.prefix), ("forbidden", arguments.forbid), ("required", arguments.require)):
+    for key, wish in (
+        ("prefix", arguments.prefix),
+        ("forbidden", arguments.forbid),
+        ("required", arguments.require),
+    ):
         if wish:
             changes.append(f"{key}={json.dumps(wish)}")
     return changes
@@ -205,7 +219,10 @@ def converse(translator: "Translator", decoding: "DecodingSettings | None" = Non
     pair = f"{translator.source_language} → {translator.target_language}"
     form = translator.form.label
     sys.stderr.write(
-        say(f"{pair}. Type a sentence; an empty line ends. ({form})\n", f"{pair}。输入句子，空行结束。（{form}）\n")
+        say(
+            f"{pair}. Type a sentence; an empty line ends. ({form})\n",
+            f"{pair}。输入句子，空行结束。（{form}）\n",
+        )
     )
     number = 0
     while True:
@@ -217,7 +234,9 @@ def converse(translator: "Translator", decoding: "DecodingSettings | None" = Non
         if not line.strip():
             return 0
         number += 1
-        for answer in translate_lines(translator, [Line(line, say("input", "输入"), number)], decoding):
+        for answer in translate_lines(
+            translator, [Line(line, say("input", "输入"), number)], decoding
+        ):
             if len(answer.translation.n_best) > 1:
                 _write_candidates(answer.translation, 1)
             else:

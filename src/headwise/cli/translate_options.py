@@ -10,7 +10,9 @@ from headwise.language import say
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "translate",
-        help=say("translate a file, standard input, or what you type", "翻译文件、标准输入或键入的句子"),
+        help=say(
+            "translate a file, standard input, or what you type", "翻译文件、标准输入或键入的句子"
+        ),
         description=say(
             "One sentence a line in, one translation a line out; empty lines stay empty, order is kept. "
             "Without FILE: standard input, or a prompt if that is a terminal.\n\n"
@@ -37,14 +39,18 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         action="append",
         default=[],
         metavar="SENTENCE",
-        help=say("translate this instead of a file; may be repeated", "翻译此句而不读文件；可重复给出"),
+        help=say(
+            "translate this instead of a file; may be repeated", "翻译此句而不读文件；可重复给出"
+        ),
     )
     parser.add_argument(
         "--model",
         required=True,
         type=ModelOrCheckpoint,
         metavar="DIR",
-        help=say("a bundle or run, e.g. runs/demo/model", "模型目录或运行目录，例如 runs/demo/model"),
+        help=say(
+            "a bundle or run, e.g. runs/demo/model", "模型目录或运行目录，例如 runs/demo/model"
+        ),
     )
     add_checkpoint(parser)
     parser.add_argument(
@@ -74,7 +80,10 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
         action="store_true",
-        help=say("one JSON object a line: text, score, n-best, alignment", "每行一个 JSON：译文、得分、候选、对齐"),
+        help=say(
+            "one JSON object a line: text, score, n-best, alignment",
+            "每行一个 JSON：译文、得分、候选、对齐",
+        ),
     )
 
 
@@ -91,7 +100,9 @@ def _add_wishes(parser: argparse.ArgumentParser) -> None:
             "修改一个解码值，例如 --set kind=beam --set size=8",
         ),
     )
-    parser.add_argument("--prefix", metavar="TEXT", help=say("every translation starts with this", "译文以此开头"))
+    parser.add_argument(
+        "--prefix", metavar="TEXT", help=say("every translation starts with this", "译文以此开头")
+    )
     parser.add_argument(
         "--forbid",
         action="append",

@@ -40,7 +40,9 @@ def digest_of_text(path: Path) -> str | None:
     return digest.hexdigest()
 
 
-def receive(stream: BinaryIO, path: Path, file: KnownFile, *, progress: Progress | None, is_original: bool) -> None:
+def receive(
+    stream: BinaryIO, path: Path, file: KnownFile, *, progress: Progress | None, is_original: bool
+) -> None:
     """Write beside, check, publish; a plain text is stored as gzip where the table's name ends in .gz."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}{INCOMPLETE}")

@@ -54,7 +54,9 @@ class Cursor:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> "Cursor":
-        if set(data) != {"epoch", "chunk", "row"} or not all(type(v) is int and v >= 0 for v in data.values()):
+        if set(data) != {"epoch", "chunk", "row"} or not all(
+            type(v) is int and v >= 0 for v in data.values()
+        ):
             raise CheckpointError(
                 f"{dict(data)!r} is no place in the data; epoch, chunk and row are needed, each 0 or more: "
                 "use an earlier checkpoint",
@@ -79,8 +81,13 @@ class Share:
     def cuts(self, rows: int) -> list[int]:
         """Where its batches begin and end among the rows of the update."""
         total = self.accumulation * rows
-        first, last = (total * process // self.num_processes for process in (self.process, self.process + 1))
-        return [first + (last - first) * number // self.num_batches for number in range(self.num_batches + 1)]
+        first, last = (
+            total * process // self.num_processes for process in (self.process, self.process + 1)
+        )
+        return [
+            first + (last - first) * number // self.num_batches
+            for number in range(self.num_batches + 1)
+        ]
 
     def check(self, rows: int) -> None:
         total = rows * self.accumulation
@@ -107,7 +114,11 @@ def plan_row_lengths(
 
 
 def plan_rows(
-    source_tokens: int, target_tokens: int, row_tokens: int, *, multiples: Sequence[int] = ROW_MULTIPLES
+    source_tokens: int,
+    target_tokens: int,
+    row_tokens: int,
+    *,
+    multiples: Sequence[int] = ROW_MULTIPLES,
 ) -> tuple[int, int]:
     """Target rows of `row_tokens`, source rows in the proportion of the corpus.
 
@@ -195,7 +206,11 @@ class _Chunks:
         source, target = self.store.gather(pairs, key)
         check_fit(source, target, source_row=self.source_row, target_row=self.target_row)
         return build_rows(
-            source, target, source_row=self.source_row, target_row=self.target_row, shuffle=numpy_generator(*key)
+            source,
+            target,
+            source_row=self.source_row,
+            target_row=self.target_row,
+            shuffle=numpy_generator(*key),
         )
 
     def after(self, place: Cursor) -> Cursor:
@@ -217,7 +232,13 @@ def check_fit(source: Ragged, target: Ragged, *, source_row: int, target_row: in
 
 
 def evaluation_batches(
-    store: PairSource, *, rows: int, source_row: int, target_row: int, process: int = 0, num_processes: int = 1
+    store: PairSource,
+    *,
+    rows: int,
+    source_row: int,
+    target_row: int,
+    process: int = 0,
+    num_processes: int = 1,
 ) -> Iterator[PackedBatch]:
     """Every pair exactly once, in stored order chunk by chunk; rows of padding complete the last batch.
 
@@ -236,7 +257,11 @@ def evaluation_batches(
                 yield joined.slice(first, first + rows).batch()
             number += 1
         waiting = [joined.slice(whole, len(joined))]
-    rest = join_tables(waiting) if waiting else empty_rows(0, source_row=source_row, target_row=target_row)
+    rest = (
+        join_tables(waiting)
+        if waiting
+        else empty_rows(0, source_row=source_row, target_row=target_row)
+    )
     if len(rest) and number % num_processes == process:
         padding = empty_rows(rows - len(rest), source_row=source_row, target_row=target_row)
         yield join_tables([rest, padding]).batch()

@@ -53,7 +53,9 @@ def pack_rows(
 class _Rows:
     """Rows being filled: what is free in each, which row each pair is in (-1: in the pool)."""
 
-    def __init__(self, source: np.ndarray, target: np.ndarray, source_row: int, target_row: int) -> None:
+    def __init__(
+        self, source: np.ndarray, target: np.ndarray, source_row: int, target_row: int
+    ) -> None:
         self.source, self.target = source.astype(np.int64), target.astype(np.int64)
         self.source_row, self.target_row = source_row, target_row
         needed = max(self.source.sum() / source_row, self.target.sum() / target_row)
@@ -63,7 +65,10 @@ class _Rows:
         self.row = np.full(len(source), -1, dtype=np.int64)
         # A bucket is one (source length, target length); its value is the share of a row it fills.
         buckets = np.arange((source_row + 1) * (target_row + 1))
-        self.bucket_source, self.bucket_target = buckets // (target_row + 1), buckets % (target_row + 1)
+        self.bucket_source, self.bucket_target = (
+            buckets // (target_row + 1),
+            buckets % (target_row + 1),
+        )
         share = self.bucket_source / source_row + self.bucket_target / target_row
         self.bucket_value = np.round(share * 4096).astype(np.int64)
         self.bucket_rank = (self.bucket_value << _BUCKET_BITS) + buckets
@@ -97,11 +102,15 @@ class _Rows:
         for begin in range(0, len(order), self.num_rows):
             pairs = order[begin : begin + self.num_rows]
             rows = np.argsort(-self.free_share(), kind="stable")[: len(pairs)]
-            row_lean = self.free_source[rows] / self.source_row - self.free_target[rows] / self.target_row
+            row_lean = (
+                self.free_source[rows] / self.source_row - self.free_target[rows] / self.target_row
+            )
             group = np.arange(len(pairs)) // _DEALT_GROUP
             rows = rows[np.lexsort((row_lean, group))]
             pairs = pairs[np.lexsort((lean[pairs], group))]
-            fits = (self.source[pairs] <= self.free_source[rows]) & (self.target[pairs] <= self.free_target[rows])
+            fits = (self.source[pairs] <= self.free_source[rows]) & (
+                self.target[pairs] <= self.free_target[rows]
+            )
             self.place(pairs[fits], rows[fits])
         self.refill_pool()
 
@@ -113,7 +122,9 @@ class _Rows:
 
     def best_bucket(self, free_source: np.ndarray, free_target: np.ndarray) -> np.ndarray:
         """The largest bucket of the pool within each free space, -1 where none fits."""
-        present = np.where(self.count > 0, self.bucket_rank, -1).reshape(self.source_row + 1, self.target_row + 1)
+        present = np.where(self.count > 0, self.bucket_rank, -1).reshape(
+            self.source_row + 1, self.target_row + 1
+        )
         table = np.maximum.accumulate(np.maximum.accumulate(present, axis=0), axis=1).ravel()
         best = table[free_source * (self.target_row + 1) + free_target]
         return np.where(best >= 0, best & ((1 << _BUCKET_BITS) - 1), -1)
@@ -145,9 +156,12 @@ class _Rows:
         placed = np.flatnonzero(self.row >= 0)
         rows = self.row[placed]
         bucket = self.best_bucket(
-            self.free_source[rows] + self.source[placed], self.free_target[rows] + self.target[placed]
+            self.free_source[rows] + self.source[placed],
+            self.free_target[rows] + self.target[placed],
         )
-        gain = np.where(bucket >= 0, self.bucket_value[bucket] - self.bucket_value[self.bucket[placed]], 0)
+        gain = np.where(
+            bucket >= 0, self.bucket_value[bucket] - self.bucket_value[self.bucket[placed]], 0
+        )
         chosen = np.flatnonzero(gain > 0)
         chosen = chosen[np.lexsort((-gain[chosen], rows[chosen]))]
         chosen = chosen[_rank_in_run(rows[chosen]) == 0]  # the best trade of each row

@@ -91,11 +91,15 @@ class PocketCorpus(_Corpus):
 
 
 def _kind_of_path(path: str, options: Mapping[str, Any]) -> str:
-    return "tsv" if path.endswith(_TSV_ENDINGS) or {"columns", "header"} & options.keys() else "files"
+    return (
+        "tsv" if path.endswith(_TSV_ENDINGS) or {"columns", "header"} & options.keys() else "files"
+    )
 
 
 Corpus = Annotated[
-    Annotated[FilesCorpus | TsvCorpus | KnownCorpus | PocketCorpus, pydantic.Field(discriminator="kind")],
+    Annotated[
+        FilesCorpus | TsvCorpus | KnownCorpus | PocketCorpus, pydantic.Field(discriminator="kind")
+    ],
     pydantic.BeforeValidator(partial(expand, kind_of_path=_kind_of_path)),
 ]
 Corpora = Annotated[tuple[Corpus, ...], pydantic.BeforeValidator(as_list)]
@@ -122,7 +126,11 @@ class DataSettings(Settings):
                 f"source 与 target 都是 {self.source!r}；请给出两种不同的语言代码",
             )
         for corpus in (*self.train, *self.valid, *self.test):
-            if isinstance(corpus, _SplitCorpus) and corpus.split and corpus.split.by not in (self.source, self.target):
+            if (
+                isinstance(corpus, _SplitCorpus)
+                and corpus.split
+                and corpus.split.by not in (self.source, self.target)
+            ):
                 raise SettingsError(
                     f"split.by is {corpus.split.by!r}; it must be {self.source!r} or {self.target!r}",
                     f"split.by 为 {corpus.split.by!r}；必须是 {self.source!r} 或 {self.target!r}",
@@ -151,7 +159,9 @@ def read_corpus(corpus: Corpus, *, source: str, target: str) -> Iterator[Pair]:
         case FilesCorpus():
             pairs = read_parallel(*find_parallel(corpus.path, source, target))
         case TsvCorpus():
-            columns = choose_columns(corpus.columns or {source: 0, target: 1}, corpus.keep, source, target)
+            columns = choose_columns(
+                corpus.columns or {source: 0, target: 1}, corpus.keep, source, target
+            )
             pairs = read_tsv(find_text_file(corpus.path), replace(columns, header=corpus.header))
         case KnownCorpus():
             pairs = _read_known(corpus, source, target)
@@ -176,26 +186,38 @@ def corpus_files(corpus: Corpus, *, source: str, target: str) -> list[Path]:
             return []
 
 
-def choose_columns(columns: Mapping[str, int], keep: tuple[Keep, ...], source: str, target: str) -> Columns:
+def choose_columns(
+    columns: Mapping[str, int], keep: tuple[Keep, ...], source: str, target: str
+) -> Columns:
     if source not in columns or target not in columns:
         raise SettingsError(
             f"columns names {', '.join(columns)}, but {source!r} and {target!r} are needed; "
             f"write e.g. columns: {{{source}: 0, {target}: 1}}",
             f"columns 中有 {'、'.join(columns)}，但需要 {source!r} 和 {target!r}；例如 columns: {{{source}: 0, {target}: 1}}",
         )
-    return Columns(columns[source], columns[target], {rule.column: frozenset(rule.values) for rule in keep})
+    return Columns(
+        columns[source], columns[target], {rule.column: frozenset(rule.values) for rule in keep}
+    )
 
 
 def _read_known(corpus: KnownCorpus, source: str, target: str) -> Iterator[Pair]:
     part = find_known(corpus.name, languages=(source, target))
     if part.columns is None:
         return read_parallel(*find_parallel(part.path, source, target))
-    keep = tuple(Keep(column=c, values=v) for c, v in part.keep.items()) if corpus.keep is None else corpus.keep
+    keep = (
+        tuple(Keep(column=c, values=v) for c, v in part.keep.items())
+        if corpus.keep is None
+        else corpus.keep
+    )
     return read_tsv(part.path, choose_columns(part.columns, keep, source, target))
 
 
 def _take_part(pairs: Iterator[Pair], split: SplitSettings, *, by_source: bool) -> Iterator[Pair]:
-    return (pair for pair in pairs if part_of(pair.source if by_source else pair.target, split) == split.part)
+    return (
+        pair
+        for pair in pairs
+        if part_of(pair.source if by_source else pair.target, split) == split.part
+    )
 
 
 def read_pocket(corpus: PocketCorpus, *, source: str, target: str) -> Iterator[Pair]:
@@ -209,11 +231,15 @@ def read_pocket(corpus: PocketCorpus, *, source: str, target: str) -> Iterator[P
 def _speak_pocket(split: str, count: int, seed: int, source: str, target: str) -> Iterator[Pair]:
     from headwise.pocket import texts  # here, because few runs need the grammar
 
-    for number, (left, right) in enumerate(texts(split, count, (source, target), seed=seed), start=1):
+    for number, (left, right) in enumerate(
+        texts(split, count, (source, target), seed=seed), start=1
+    ):
         yield Pair(left, right, f"pocket:{split}", number)
 
 
 @lru_cache(maxsize=2)
-def _remember_pocket(split: str, count: int, seed: int, source: str, target: str) -> tuple[Pair, ...]:
+def _remember_pocket(
+    split: str, count: int, seed: int, source: str, target: str
+) -> tuple[Pair, ...]:
     """A corpus is read four times while it is prepared, and the grammar speaks slower than a file is read."""
     return tuple(_speak_pocket(split, count, seed, source, target))

@@ -56,7 +56,9 @@ def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
         counts = [number + (end is not _END) for end in (left, right)]
         counts[0] += sum(1 for _ in source_lines)
         counts[1] += sum(1 for _ in target_lines)
-        raise _unequal(source, target, counts, find_slip(_line_lengths(source), _line_lengths(target)))
+        raise _unequal(
+            source, target, counts, find_slip(_line_lengths(source), _line_lengths(target))
+        )
     if number == 0:
         raise empty_file(source)
 
@@ -109,7 +111,9 @@ def read_tsv(path: Path, columns: Columns) -> Iterator[Pair]:
     if number == 0:
         raise empty_file(path)
     if columns.keep and not kept:
-        wanted = "; ".join(f"column {column}: {', '.join(sorted(v))}" for column, v in columns.keep.items())
+        wanted = "; ".join(
+            f"column {column}: {', '.join(sorted(v))}" for column, v in columns.keep.items()
+        )
         raise DataError(
             f"no line has the values asked for ({wanted}); correct `keep` of this corpus",
             f"没有一行含有要求的取值（{wanted}）；请修改该语料的 `keep`",
@@ -140,7 +144,9 @@ def find_parallel(prefix: Path, source: str, target: str) -> tuple[Path, Path]:
 def _explain_prefix(prefix: Path, source: str, target: str) -> DataError | None:
     """What was given in place of a prefix, if it is one of the usual mistakes."""
     endings = [f".{code}{suffix}" for code in (source, target) for suffix in SUFFIXES]
-    ending = next((one for one in endings if prefix.name.endswith(one) and prefix.name != one), None)
+    ending = next(
+        (one for one in endings if prefix.name.endswith(one) and prefix.name != one), None
+    )
     if ending is not None:
         right = prefix.with_name(prefix.name.removesuffix(ending))
         return DataError(

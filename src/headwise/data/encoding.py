@@ -71,13 +71,18 @@ class BlockEncoder:
         targets = self.tokenizers.target.encode_batch([pair.target for pair in clean])
         kept = []
         for index, (source, target) in enumerate(zip(sources, targets, strict=True)):
-            reason = check_lengths(len(source), len(target), limits=self.limits, max_ratio=self.settings.max_ratio)
+            reason = check_lengths(
+                len(source), len(target), limits=self.limits, max_ratio=self.settings.max_ratio
+            )
             if reason is None:
                 kept.append(index)
             else:
                 reasons[places[index]] = CODES[reason]
         return EncodedBlock(
-            reasons, hashes, as_ragged([sources[i] for i in kept]), as_ragged([targets[i] for i in kept])
+            reasons,
+            hashes,
+            as_ragged([sources[i] for i in kept]),
+            as_ragged([targets[i] for i in kept]),
         )
 
 

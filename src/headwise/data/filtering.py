@@ -55,8 +55,14 @@ REASONS = {
     "max_characters": ("too many characters", "字符过多"),
     "duplicate": ("seen before", "重复"),
     "leaked": ("one side stands in validation or test", "一侧出现在验证集或测试集中"),
-    "max_tokens": ("longer than a row or data.filter.max_tokens", "超过一行或 data.filter.max_tokens"),
-    "max_ratio": ("lengths too different (data.filter.max_ratio)", "长度相差过大（data.filter.max_ratio）"),
+    "max_tokens": (
+        "longer than a row or data.filter.max_tokens",
+        "超过一行或 data.filter.max_tokens",
+    ),
+    "max_ratio": (
+        "lengths too different (data.filter.max_ratio)",
+        "长度相差过大（data.filter.max_ratio）",
+    ),
 }
 
 
@@ -83,24 +89,41 @@ class FilterReport:
         shown = self.examples.setdefault(reason, [])
         if len(shown) < MAX_EXAMPLES:
             cut = slice(_SHOWN_CHARACTERS)
-            shown.append(Example(pair.file, pair.line, clean_line(pair.source[cut]), clean_line(pair.target[cut])))
+            shown.append(
+                Example(
+                    pair.file, pair.line, clean_line(pair.source[cut]), clean_line(pair.target[cut])
+                )
+            )
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "FilterReport":
-        examples = {reason: [Example(**entry) for entry in entries] for reason, entries in data["examples"].items()}
+        examples = {
+            reason: [Example(**entry) for entry in entries]
+            for reason, entries in data["examples"].items()
+        }
         return cls(data["read"], data["kept"], data["dropped"], examples)
 
     def describe(self) -> str:
         """The report for people, in the language of the moment."""
-        lines = [say(f"read {self.read:,} pairs, kept {self.kept:,}", f"读入 {self.read:,} 对，保留 {self.kept:,} 对")]
+        lines = [
+            say(
+                f"read {self.read:,} pairs, kept {self.kept:,}",
+                f"读入 {self.read:,} 对，保留 {self.kept:,} 对",
+            )
+        ]
         for reason, count in sorted(self.dropped.items(), key=lambda item: -item[1]):
             lines.append(
-                say(f"  {count:,} dropped: {REASONS[reason][0]}", f"  去除 {count:,} 对：{REASONS[reason][1]}")
+                say(
+                    f"  {count:,} dropped: {REASONS[reason][0]}",
+                    f"  去除 {count:,} 对：{REASONS[reason][1]}",
+                )
             )
-            lines += [f"    {e.file}:{e.line}: {e.source!r} | {e.target!r}" for e in self.examples[reason]]
+            lines += [
+                f"    {e.file}:{e.line}: {e.source!r} | {e.target!r}" for e in self.examples[reason]
+            ]
         return "\n".join(lines)
 
 
@@ -111,7 +134,9 @@ def check_text(pair: Pair, settings: FilterSettings) -> tuple[str | None, Pair]:
     if has_control_characters(pair.source) or has_control_characters(pair.target):
         return "control_characters", pair
     source, target = clean_line(pair.source), clean_line(pair.target)
-    if source is not pair.source or target is not pair.target:  # most lines are clean, and a new pair takes its time
+    if (
+        source is not pair.source or target is not pair.target
+    ):  # most lines are clean, and a new pair takes its time
         pair = pair._replace(source=source, target=target)
     if not source or not target:
         return "empty", pair
@@ -130,14 +155,18 @@ class LengthLimits:
     target: int
 
 
-def check_lengths(source: int, target: int, *, limits: LengthLimits, max_ratio: float | None) -> str | None:
+def check_lengths(
+    source: int, target: int, *, limits: LengthLimits, max_ratio: float | None
+) -> str | None:
     """The rules on token counts."""
     if source > limits.source or target > limits.target:
         return "max_tokens"
     if source == 0 or target == 0:
         return "empty"
     shorter, longer = sorted((source, target))
-    if max_ratio is not None and longer + _RATIO_ALLOWANCE > max_ratio * (shorter + _RATIO_ALLOWANCE):
+    if max_ratio is not None and longer + _RATIO_ALLOWANCE > max_ratio * (
+        shorter + _RATIO_ALLOWANCE
+    ):
         return "max_ratio"
     return None
 
@@ -173,7 +202,11 @@ class SeenHashes:
         return new
 
     def _insert(self, run: np.ndarray) -> None:
-        while self._runs and len(self._runs[-1]) <= 2 * len(run) and len(self._runs[-1]) + len(run) <= MAX_RUN:
+        while (
+            self._runs
+            and len(self._runs[-1]) <= 2 * len(run)
+            and len(self._runs[-1]) + len(run) <= MAX_RUN
+        ):
             run = np.concatenate([self._runs.pop(), run])
             run.sort(kind="stable")
         self._runs.append(run)

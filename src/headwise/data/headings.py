@@ -26,7 +26,9 @@ _LABELS = frozenset({"label", "class"})
 
 def heads_pairs(source_cell: str, target_cell: str, *, source: str, target: str) -> bool:
     """Whether two cells name a source and a target, by language or by role."""
-    return _is_one(source_cell, _SOURCES | _names(source)) and _is_one(target_cell, _TARGETS | _names(target))
+    return _is_one(source_cell, _SOURCES | _names(source)) and _is_one(
+        target_cell, _TARGETS | _names(target)
+    )
 
 
 def heads_labels(text_cell: str, label_cell: str) -> bool:

@@ -108,9 +108,15 @@ def find_known_labelled(name: str, language: str) -> KnownText:
     part = _part_with(name, (language,))
     if part.form not in LABELLED:
         names = ", ".join(
-            f"known:{one}" for corpus in CORPORA for one, at in corpus.parts.items() if at.form in LABELLED
+            f"known:{one}"
+            for corpus in CORPORA
+            for one, at in corpus.parts.items()
+            if at.form in LABELLED
         )
-        raise UsageError(f"known:{name} has no labels; choose one of: {names}", f"known:{name} 没有标签；可选：{names}")
+        raise UsageError(
+            f"known:{name} has no labels; choose one of: {names}",
+            f"known:{name} 没有标签；可选：{names}",
+        )
     _check_files(name, [part.file])
     return KnownText(data_directory() / part.file, None, part.keep, part.form)
 
@@ -155,7 +161,9 @@ def _check_files(name: str, files: Sequence[str]) -> None:
             raise _explain_missing(corpus, known[file], root / file)
         if digest_of_text(root / file) != known[file].sha256:
             fetch = f"`headwise data fetch {corpus.name}`"
-            remedy_en = f"run {fetch}" if known[file].url else f"put the right one there ({corpus.source})"
+            remedy_en = (
+                f"run {fetch}" if known[file].url else f"put the right one there ({corpus.source})"
+            )
             remedy_zh = f"运行 {fetch}" if known[file].url else f"放入正确的文件（{corpus.source}）"
             raise DataError(
                 f"is not the published text (its SHA-256 differs); remove it and {remedy_en}",
@@ -184,7 +192,10 @@ def _explain_missing(corpus: KnownCorpusEntry, file: KnownFile, path: Path) -> D
 def check_corpus(name: str, directory: Path | None = None) -> list[FileState]:
     """Compare every file of a corpus with its checksum."""
     root = directory or data_directory()
-    return [FileState(root / file.path, _state(root / file.path, file)) for file in find_corpus(name).files]
+    return [
+        FileState(root / file.path, _state(root / file.path, file))
+        for file in find_corpus(name).files
+    ]
 
 
 def _state(path: Path, file: KnownFile) -> str:
@@ -194,7 +205,11 @@ def _state(path: Path, file: KnownFile) -> str:
 
 
 def fetch_corpus(
-    name: str, directory: Path | None = None, *, mirror: Path | None = None, progress: Progress | None = None
+    name: str,
+    directory: Path | None = None,
+    *,
+    mirror: Path | None = None,
+    progress: Progress | None = None,
 ) -> list[Path]:
     """Bring every file of a corpus, or of one part of it, that is not there yet, from a mirror or its publisher; returns their paths.
 
@@ -223,15 +238,27 @@ def _files_of(corpus: KnownCorpusEntry, name: str) -> list[KnownFile]:
     if name == corpus.name:
         return list(corpus.files)
     part = _part_with(name, ())
-    return [file for file in corpus.files if file.path == part.file or file.path.startswith(part.file + ".")]
+    return [
+        file
+        for file in corpus.files
+        if file.path == part.file or file.path.startswith(part.file + ".")
+    ]
 
 
-def _download(corpus: KnownCorpusEntry, file: KnownFile, path: Path, progress: Progress | None) -> None:
+def _download(
+    corpus: KnownCorpusEntry, file: KnownFile, path: Path, progress: Progress | None
+) -> None:
     if file.url is None:
         raise _explain_missing(corpus, file, path)
     try:
         if "*" in file.url:
-            receive(io.BytesIO(join_senses(_read, file.url)), path, file, progress=progress, is_original=False)
+            receive(
+                io.BytesIO(join_senses(_read, file.url)),
+                path,
+                file,
+                progress=progress,
+                is_original=False,
+            )
         else:
             with _open(file.url) as stream:
                 receive(stream, path, file, progress=progress, is_original=True)
@@ -247,7 +274,9 @@ def _download(corpus: KnownCorpusEntry, file: KnownFile, path: Path, progress: P
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
     """Follows a server to another address only if that is https too."""
 
-    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+    def redirect_request(
+        self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> Any:
         _require_https(newurl)
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 

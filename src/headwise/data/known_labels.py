@@ -2,7 +2,10 @@
 
 from headwise.data.known_table import GITHUB, KnownCorpusEntry, KnownPartEntry
 
-_SENSES = GITHUB + "/danlou/bert-disambiguation/e1b829108b03c374a52e8b9ddf070925e41f2382/data/CoarseWSD-20/*/"
+_SENSES = (
+    GITHUB
+    + "/danlou/bert-disambiguation/e1b829108b03c374a52e8b9ddf070925e41f2382/data/CoarseWSD-20/*/"
+)
 _REVIEWS = GITHUB + "/SophonPlus/ChineseNlpCorpus"
 
 LABELLED_CORPORA = (
@@ -32,7 +35,9 @@ LABELLED_CORPORA = (
             "trec-qc/train": KnownPartEntry("trec-qc/train.txt.gz", ("en",), form="questions"),
             "trec-qc/test": KnownPartEntry("trec-qc/test.txt.gz", ("en",), form="questions"),
         },
-        addresses={"trec-qc/": GITHUB + "/nltk/nltk_data/gh-pages/packages/corpora/qc.zip#qc/{stem}"},
+        addresses={
+            "trec-qc/": GITHUB + "/nltk/nltk_data/gh-pages/packages/corpora/qc.zip#qc/{stem}"
+        },
         change="latin-1",
     ),
     KnownCorpusEntry(
@@ -63,12 +68,20 @@ LABELLED_CORPORA = (
         licence="CC BY-SA 4.0",
         source="github UniversalDependencies/UD_English-EWT, commit 15d613d8",
         parts={
-            "ud-english-ewt/train": KnownPartEntry("ud-english-ewt/en_ewt-ud-train.conllu.gz", ("en",), form="conllu"),
-            "ud-english-ewt/dev": KnownPartEntry("ud-english-ewt/en_ewt-ud-dev.conllu.gz", ("en",), form="conllu"),
-            "ud-english-ewt/test": KnownPartEntry("ud-english-ewt/en_ewt-ud-test.conllu.gz", ("en",), form="conllu"),
+            "ud-english-ewt/train": KnownPartEntry(
+                "ud-english-ewt/en_ewt-ud-train.conllu.gz", ("en",), form="conllu"
+            ),
+            "ud-english-ewt/dev": KnownPartEntry(
+                "ud-english-ewt/en_ewt-ud-dev.conllu.gz", ("en",), form="conllu"
+            ),
+            "ud-english-ewt/test": KnownPartEntry(
+                "ud-english-ewt/en_ewt-ud-test.conllu.gz", ("en",), form="conllu"
+            ),
         },
         # Of the commit no more than these eight digits is known.
-        addresses={"ud-english-ewt/": GITHUB + "/UniversalDependencies/UD_English-EWT/15d613d8/{stem}"},
+        addresses={
+            "ud-english-ewt/": GITHUB + "/UniversalDependencies/UD_English-EWT/15d613d8/{stem}"
+        },
     ),
     KnownCorpusEntry(
         name="coarsewsd-20",
@@ -77,10 +90,15 @@ LABELLED_CORPORA = (
         licence="CC BY-NC 4.0",
         source="github danlou/bert-disambiguation, data/CoarseWSD-20, commit d8728bc; the words' folders joined in one table",
         parts={
-            "coarsewsd-20/train": KnownPartEntry("coarsewsd-20/train.tsv.gz", ("en",), form="senses"),
+            "coarsewsd-20/train": KnownPartEntry(
+                "coarsewsd-20/train.tsv.gz", ("en",), form="senses"
+            ),
             "coarsewsd-20/test": KnownPartEntry("coarsewsd-20/test.tsv.gz", ("en",), form="senses"),
         },
-        addresses={"coarsewsd-20/train": _SENSES + "train.data.txt", "coarsewsd-20/test": _SENSES + "test.data.txt"},
+        addresses={
+            "coarsewsd-20/train": _SENSES + "train.data.txt",
+            "coarsewsd-20/test": _SENSES + "test.data.txt",
+        },
     ),
     KnownCorpusEntry(
         name="word-vectors-eval",

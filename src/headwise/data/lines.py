@@ -178,7 +178,10 @@ def find_text_file(path: Path) -> Path:
     rule = (
         ("", "")
         if path.is_absolute()
-        else (" (a relative path starts in the working directory)", "（相对路径从当前工作目录算起）")
+        else (
+            " (a relative path starts in the working directory)",
+            "（相对路径从当前工作目录算起）",
+        )
     )
     folder = path.parent.absolute()
     raise DataError(

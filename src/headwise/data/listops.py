@@ -96,21 +96,35 @@ class _Level:
     value: Numbers
 
 
-def _grow(generator: np.random.Generator, min_length: int, max_length: int) -> list[tuple[NDArray[np.uint8], int]]:
+def _grow(
+    generator: np.random.Generator, min_length: int, max_length: int
+) -> list[tuple[NDArray[np.uint8], int]]:
     """One chunk of trees: those whose length is right, as tokens and value."""
     levels: list[_Level] = []
     tree, parent = np.arange(TREES_AT_ONCE), np.full(TREES_AT_ONCE, -1)
     for depth in range(1, MAX_DEPTH + 1):
-        is_operator = generator.random(len(tree)) < OPERATOR_SHARE if depth < MAX_DEPTH else np.zeros(len(tree), bool)
-        kind = np.where(is_operator, generator.integers(4, size=len(tree)), 4 + generator.integers(10, size=len(tree)))
+        is_operator = (
+            generator.random(len(tree)) < OPERATOR_SHARE
+            if depth < MAX_DEPTH
+            else np.zeros(len(tree), bool)
+        )
+        kind = np.where(
+            is_operator,
+            generator.integers(4, size=len(tree)),
+            4 + generator.integers(10, size=len(tree)),
+        )
         levels.append(_Level(tree, parent, kind, np.where(is_operator, 2, 1), kind - 4))
-        arguments = np.where(is_operator, generator.integers(2, MAX_ARGUMENTS + 1, size=len(tree)), 0)
+        arguments = np.where(
+            is_operator, generator.integers(2, MAX_ARGUMENTS + 1, size=len(tree)), 0
+        )
         parent = np.repeat(np.arange(len(tree)), arguments)
         tree = tree[parent]
         if len(tree) == 0:
             break
     for above, below in zip(levels[-2::-1], levels[:0:-1], strict=True):
-        above.size = above.size + np.bincount(below.parent, below.size, len(above.size)).astype(np.int64)
+        above.size = above.size + np.bincount(below.parent, below.size, len(above.size)).astype(
+            np.int64
+        )
         _evaluate(above, below)
     kept = (levels[0].size > min_length) & (levels[0].size < max_length)
     return _write(levels, kept)
@@ -128,7 +142,9 @@ def _evaluate(above: _Level, below: _Level) -> None:
     starts = ends - counts
     # The median of an even number of arguments is the mean of the middle two, cut to a whole number.
     medians = (ranked[starts + (counts - 1) // 2] + ranked[starts + counts // 2]) // 2
-    results = np.stack([ranked[starts], ranked[ends - 1], medians, np.add.reduceat(ranked, starts) % 10])
+    results = np.stack(
+        [ranked[starts], ranked[ends - 1], medians, np.add.reduceat(ranked, starts) % 10]
+    )
     above.value[operators] = results[above.kind[operators], np.arange(len(operators))]
 
 
@@ -149,5 +165,6 @@ def _write(levels: list[_Level], kept: NDArray[np.bool_]) -> list[tuple[NDArray[
         text[place[own]] = FIRST_OPERATOR + level.kind[own]
     chosen = np.flatnonzero(kept)
     return [
-        (text[starts[number] : starts[number] + lengths[number]], int(levels[0].value[number])) for number in chosen
+        (text[starts[number] : starts[number] + lengths[number]], int(levels[0].value[number]))
+        for number in chosen
     ]

@@ -68,7 +68,11 @@ def mask_rows(
     targets = tokens[places]
     fate = generator.random(len(places))
     others = generator.integers(FIRST_WORD, max(len(bounds), FIRST_WORD + 1), size=len(places))
-    shown = np.where(fate < settings.hidden, MASK, np.where(fate < settings.hidden + settings.random, others, targets))
+    shown = np.where(
+        fate < settings.hidden,
+        MASK,
+        np.where(fate < settings.hidden + settings.random, others, targets),
+    )
     tokens[places] = shown
     filled, wanted = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
     filled[: len(places)], wanted[: len(places)] = places, targets
@@ -77,7 +81,12 @@ def mask_rows(
 
 
 def _ask(
-    group: np.ndarray, is_word: np.ndarray, rate: float, room: int, *, generator: np.random.Generator
+    group: np.ndarray,
+    is_word: np.ndarray,
+    rate: float,
+    room: int,
+    *,
+    generator: np.random.Generator,
 ) -> np.ndarray:
     """Which tokens are asked for: words drawn at the rate, whole ones while there is room, one at least."""
     sizes = np.bincount(group, weights=is_word).astype(np.int64)

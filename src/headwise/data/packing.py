@@ -37,7 +37,11 @@ class PackedBatch:
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> "PackedBatch":
         return replace(
-            self, **{f.name: getattr(self, f.name).to(device, non_blocking=non_blocking) for f in fields(self)}
+            self,
+            **{
+                f.name: getattr(self, f.name).to(device, non_blocking=non_blocking)
+                for f in fields(self)
+            },
         )
 
     def pin_memory(self) -> "PackedBatch":
@@ -77,32 +81,49 @@ class RowTable:
         return RowTable({name: array[begin:end] for name, array in self.arrays.items()})
 
     def batch(self) -> PackedBatch:
-        return PackedBatch(**{name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in self.arrays.items()})
+        return PackedBatch(
+            **{name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in self.arrays.items()}
+        )
 
 
 def join_tables(tables: list[RowTable]) -> RowTable:
     if len(tables) == 1:
         return tables[0]
-    return RowTable({name: np.concatenate([table.arrays[name] for table in tables]) for name in NAMES})
+    return RowTable(
+        {name: np.concatenate([table.arrays[name] for table in tables]) for name in NAMES}
+    )
 
 
 def empty_rows(count: int, *, source_row: int, target_row: int) -> RowTable:
     """Rows of padding only: they complete the last batch of an evaluation."""
     widths = {name: source_row if name.startswith("source") else target_row for name in NAMES}
-    return RowTable({name: np.zeros((count, width), dtype=np.int64) for name, width in widths.items()})
+    return RowTable(
+        {name: np.zeros((count, width), dtype=np.int64) for name, width in widths.items()}
+    )
 
 
 def build_rows(
-    source: Ragged, target: Ragged, *, source_row: int, target_row: int, shuffle: np.random.Generator | None = None
+    source: Ragged,
+    target: Ragged,
+    *,
+    source_row: int,
+    target_row: int,
+    shuffle: np.random.Generator | None = None,
 ) -> RowTable:
     """Pack pairs into rows (shuffled if a generator is given) and lay out all their tokens."""
-    row = pack_rows(source.lengths + 1, target.lengths + 1, source_row=source_row, target_row=target_row)
+    row = pack_rows(
+        source.lengths + 1, target.lengths + 1, source_row=source_row, target_row=target_row
+    )
     num_rows = int(row.max()) + 1 if len(row) else 0
     if shuffle is not None:
         row = shuffle.permutation(num_rows)[row]
     order = np.argsort(row, kind="stable")
     row = row[order]
-    first = np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]])) if len(row) else np.zeros(0, dtype=np.int64)
+    first = (
+        np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]]))
+        if len(row)
+        else np.zeros(0, dtype=np.int64)
+    )
     segment = np.arange(len(row)) - np.repeat(first, np.diff(np.append(first, len(row)))) + 1
     table = empty_rows(num_rows, source_row=source_row, target_row=target_row)
     _lay_out(source, order, row, segment, table.arrays, "source")
@@ -111,7 +132,12 @@ def build_rows(
 
 
 def _lay_out(
-    side: Ragged, order: np.ndarray, row: np.ndarray, segment: np.ndarray, arrays: dict[str, np.ndarray], name: str
+    side: Ragged,
+    order: np.ndarray,
+    row: np.ndarray,
+    segment: np.ndarray,
+    arrays: dict[str, np.ndarray],
+    name: str,
 ) -> None:
     """Write the tokens, segments and positions of one side; pairs come sorted by row."""
     width = arrays[f"{name}_segment"].shape[1]

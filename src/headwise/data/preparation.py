@@ -31,7 +31,13 @@ from headwise.data.survey import Progress, Survey, cut_blocks, survey_corpora
 from headwise.data.workers import encode_blocks
 from headwise.errors import CheckpointError, DataError
 from headwise.language import say
-from headwise.storage import manifest_digest, publish_directory, read_sealed_json, verify_directory, write_sealed_json
+from headwise.storage import (
+    manifest_digest,
+    publish_directory,
+    read_sealed_json,
+    verify_directory,
+    write_sealed_json,
+)
 from headwise.text.choices import SentencePieceSettings, TextSettings, learn_tokenizers
 from headwise.text.han import read_words
 from headwise.text.known_words import FILE as KNOWN_WORDS
@@ -100,20 +106,27 @@ def prepare_data(
     `earlier_seed`: what is there may have been drawn with this one, that of training, as it was before there was `SEED`.
     """
     wanted = describe_inputs(data, text, seed)
-    usable = {wanted} if earlier_seed is None else {wanted, describe_inputs(data, text, earlier_seed)}
+    usable = (
+        {wanted} if earlier_seed is None else {wanted, describe_inputs(data, text, earlier_seed)}
+    )
     if (directory / DESCRIPTION).exists():
         try:
             if read_description(directory).inputs in usable:
                 return open_prepared(directory)
         except CheckpointError as error:
-            logger.warning("%s", say(f"{error}; it is made again from the corpora", f"{error}；将由语料重新生成"))
+            logger.warning(
+                "%s",
+                say(f"{error}; it is made again from the corpora", f"{error}；将由语料重新生成"),
+            )
     require_pairs(data)
     directory.mkdir(parents=True, exist_ok=True)
     (directory / DESCRIPTION).unlink(missing_ok=True)
     survey = survey_corpora(data, text, seed=seed, progress=progress)
     learnt = learn_from_corpora(data, text, survey, seed=seed, watch=vocabulary_progress)
     tokenizers = replace(learnt, known_words=KnownWords.of(survey.planned))
-    with publish_directory(directory / "tokenizers", kind=TOKENIZERS_KIND, replace=True) as temporary:
+    with publish_directory(
+        directory / "tokenizers", kind=TOKENIZERS_KIND, replace=True
+    ) as temporary:
         tokenizers.save(temporary)
     source_row, target_row = plan_from_sample(data, tokenizers, survey.planned)
     del survey  # up to some hundred megabytes that are not needed again
@@ -145,7 +158,10 @@ def read_description(directory: Path) -> Description:
     found = read_sealed_json(path, Description.__annotations__, remedy=PREPARE_AGAIN)
     try:
         return Description(
-            str(found["inputs"]), int(found["source_row"]), int(found["target_row"]), bool(found["valid"])
+            str(found["inputs"]),
+            int(found["source_row"]),
+            int(found["target_row"]),
+            bool(found["valid"]),
         )
     except (TypeError, ValueError) as error:
         raise CheckpointError(
@@ -159,14 +175,23 @@ def describe_inputs(data: DataSettings, text: TextSettings, seed: int = SEED) ->
     """A hash of everything the result depends on: settings, and size and time of the files."""
     files = []
     # The test set decides about training pairs only where those that leak are left out.
-    parts: tuple[Part, ...] = ("train", "valid", "test") if data.filter.drop_leaked else ("train", "valid")
+    parts: tuple[Part, ...] = (
+        ("train", "valid", "test") if data.filter.drop_leaked else ("train", "valid")
+    )
     for part in parts:
         for corpus in data.corpora(part):
             for path in corpus_files(corpus, source=data.source, target=data.target):
                 status = path.stat()
                 files.append([str(path), status.st_size, status.st_mtime_ns])
     if isinstance(text, SentencePieceSettings) and text.words is not None:
-        files.append([text.words, hashlib.sha256("\n".join(sorted(read_words(Path(text.words)))).encode()).hexdigest()])
+        files.append(
+            [
+                text.words,
+                hashlib.sha256(
+                    "\n".join(sorted(read_words(Path(text.words)))).encode()
+                ).hexdigest(),
+            ]
+        )
     settings = [
         data.model_dump(mode="json", exclude=None if "test" in parts else {"test"}),
         text.model_dump(mode="json", exclude_none=True),
@@ -174,7 +199,9 @@ def describe_inputs(data: DataSettings, text: TextSettings, seed: int = SEED) ->
     return hashlib.sha256(json.dumps([settings, files, seed], sort_keys=True).encode()).hexdigest()
 
 
-def read_part(data: DataSettings, part: Part, settings: FilterSettings | None = None) -> Iterator[Pair]:
+def read_part(
+    data: DataSettings, part: Part, settings: FilterSettings | None = None
+) -> Iterator[Pair]:
     """The usable pairs of a part, as text: what tokenizers learn from, and what a test set is translated from."""
     for corpus in data.corpora(part):
         for pair in read_corpus(corpus, source=data.source, target=data.target):
@@ -184,7 +211,12 @@ def read_part(data: DataSettings, part: Part, settings: FilterSettings | None = 
 
 
 def learn_from_corpora(
-    data: DataSettings, text: TextSettings, survey: Survey, *, seed: int = 0, watch: Watch | None = None
+    data: DataSettings,
+    text: TextSettings,
+    survey: Survey,
+    *,
+    seed: int = 0,
+    watch: Watch | None = None,
 ) -> TokenizerPair:
     """Tokenizers learnt from the sample; those that count words or characters read the corpora once for each side."""
     if isinstance(text, SentencePieceSettings):
@@ -210,7 +242,9 @@ def plan_from_sample(
     sources = _lengths(tokenizers.source, [source for source, _ in sample])
     targets = _lengths(tokenizers.target, [target for _, target in sample])
     limit = min(data.row_tokens, data.filter.max_tokens or data.row_tokens)
-    fitting = [(s, t) for s, t in zip(sources, targets, strict=True) if t <= limit and s <= 2 * limit]
+    fitting = [
+        (s, t) for s, t in zip(sources, targets, strict=True) if t <= limit and s <= 2 * limit
+    ]
     if not fitting:
         return data.row_tokens, data.row_tokens
     return plan_rows(sum(s for s, _ in fitting), sum(t for _, t in fitting), data.row_tokens)
@@ -222,19 +256,31 @@ def _lengths(tokenizer: Tokenizer, texts: list[str]) -> list[int]:
 
 
 def write_part(
-    data: DataSettings, part: Part, directory: Path, *, limits: LengthLimits, progress: Progress | None = None
+    data: DataSettings,
+    part: Part,
+    directory: Path,
+    *,
+    limits: LengthLimits,
+    progress: Progress | None = None,
 ) -> None:
     """Filter and tokenise one part into a store beside its tokenizers; the report is kept in the store's details."""
     settings = data.filter if part == "train" else KEEP_ALL
     tokenizers = load_tokenizers(directory / "tokenizers")
-    held_out = HeldOut.of(chain(read_part(data, "valid"), read_part(data, "test")) if settings.drop_leaked else ())
-    encoder, gate = BlockEncoder(tokenizers, settings, limits, held_out), Gate(settings.drop_duplicates)
+    held_out = HeldOut.of(
+        chain(read_part(data, "valid"), read_part(data, "test")) if settings.drop_leaked else ()
+    )
+    encoder, gate = (
+        BlockEncoder(tokenizers, settings, limits, held_out),
+        Gate(settings.drop_duplicates),
+    )
     sizes: dict[Any, int] = {"source": tokenizers.source.size, "target": tokenizers.target.size}
     with StoreWriter(directory / part, vocabulary_sizes=sizes, replace=True) as writer:
         for corpus in data.corpora(part):
             writer.start_corpus(corpus_name(corpus), weight=corpus.weight)
             blocks = cut_blocks(read_corpus(corpus, source=data.source, target=data.target))
-            for block, encoded in encode_blocks(encoder, blocks, tokenizers=directory / "tokenizers"):
+            for block, encoded in encode_blocks(
+                encoder, blocks, tokenizers=directory / "tokenizers"
+            ):
                 writer.add(*gate.admit(block, encoded))
                 if progress is not None:
                     progress(part, gate.report.read)
@@ -247,7 +293,8 @@ def _nothing_left(part: Part, report: FilterReport) -> DataError:
     return DataError(
         f"no pair of data.{part} is left after filtering; change data.filter, data.row_tokens or the corpora\n"
         + report.describe(),
-        f"过滤后 data.{part} 没有剩下任何句对；请修改 data.filter、data.row_tokens 或语料\n" + report.describe(),
+        f"过滤后 data.{part} 没有剩下任何句对；请修改 data.filter、data.row_tokens 或语料\n"
+        + report.describe(),
     )
 
 

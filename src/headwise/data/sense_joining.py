@@ -45,7 +45,10 @@ def join_senses(read: Callable[[str], bytes], address: str) -> bytes:
             senses = json.loads(read(sentences.rpartition("/")[0] + "/classes_map.txt"))
             numbers = read(sentences.replace(".data.", ".gold.")).decode().split()
             lines = read(sentences).decode().removesuffix("\n").split("\n")
-            rows += [f"{word}\t{senses[number]}\t{line}\n" for number, line in zip(numbers, lines, strict=True)]
+            rows += [
+                f"{word}\t{senses[number]}\t{line}\n"
+                for number, line in zip(numbers, lines, strict=True)
+            ]
         except (ValueError, KeyError, TypeError):
             return b""  # the checksum says that this is not the text
     return "".join(rows).encode()

@@ -15,7 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from headwise.data.batching import ALL_ROWS, Share
-from headwise.data.labelled_rows import LabelledTokens, RowBatch, batch_rows, endless_rows, fill_rows, pack_rows
+from headwise.data.labelled_rows import (
+    LabelledTokens,
+    RowBatch,
+    batch_rows,
+    endless_rows,
+    fill_rows,
+    pack_rows,
+)
 from headwise.randomness import numpy_generator
 
 OTHER, NEXT = 1, 2
@@ -39,13 +46,20 @@ def draw_pairs(num_lines: int, *, seed: int, epoch: int) -> list[Pair]:
     other = generator.integers(0, num_lines - 2, size=len(first))
     other += 2 * (other >= first)
     second = np.where(is_next, first + 1, other)
-    return [Pair(*one) for one in zip(first.tolist(), second.tolist(), (OTHER + is_next).tolist(), strict=True)]
+    return [
+        Pair(*one)
+        for one in zip(first.tolist(), second.tolist(), (OTHER + is_next).tolist(), strict=True)
+    ]
 
 
 def join_pairs(lines: LabelledTokens, pairs: Sequence[Pair]) -> LabelledTokens:
     """Each pair as one sentence whose label says of what kind it is; every line begins with <s> already."""
     cuts = lines.offsets
-    parts = [lines.tokens[cuts[line] : cuts[line + 1]] for pair in pairs for line in (pair.first, pair.second)]
+    parts = [
+        lines.tokens[cuts[line] : cuts[line + 1]]
+        for pair in pairs
+        for line in (pair.first, pair.second)
+    ]
     lengths = np.fromiter((len(part) for part in parts), np.int64, len(parts)).reshape(-1, 2).sum(1)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     tokens = np.concatenate(parts) if parts else lines.tokens[:0]
@@ -65,15 +79,21 @@ class PairRows:
     fingerprint: str
     share: Share = ALL_ROWS
 
-    def stream(self, cursor: Mapping[str, int] | None) -> Iterator[tuple[RowBatch, Mapping[str, int]]]:
+    def stream(
+        self, cursor: Mapping[str, int] | None
+    ) -> Iterator[tuple[RowBatch, Mapping[str, int]]]:
         return batch_rows(endless_rows(cursor, self._rows_of), self.rows, self.share, self._fill)
 
     def _rows_of(self, epoch: int) -> list[list[Pair]]:
         pairs = draw_pairs(len(self.store), seed=self.seed, epoch=epoch)
         sizes = self.store.lengths
-        lengths = np.fromiter((sizes[one.first] + sizes[one.second] for one in pairs), np.int64, len(pairs))
+        lengths = np.fromiter(
+            (sizes[one.first] + sizes[one.second] for one in pairs), np.int64, len(pairs)
+        )
         order = numpy_generator(self.seed, "labelled", epoch).permutation(len(pairs))
-        return [[pairs[number] for number in row] for row in pack_rows(lengths, order, self.row_tokens)]
+        return [
+            [pairs[number] for number in row] for row in pack_rows(lengths, order, self.row_tokens)
+        ]
 
     def _fill(self, rows: Sequence[Sequence[Pair]]) -> RowBatch:
         joined = join_pairs(self.store, [pair for row in rows for pair in row])

@@ -21,7 +21,13 @@ from typing import Any, BinaryIO, Literal, Self
 import numpy as np
 
 from headwise.errors import CheckpointError, DataError
-from headwise.storage import manifest_digest, publish_directory, read_json, verify_directory, write_json
+from headwise.storage import (
+    manifest_digest,
+    publish_directory,
+    read_json,
+    verify_directory,
+    write_json,
+)
 
 KIND = "token store"
 DESCRIPTION = "store.json"
@@ -57,7 +63,9 @@ class Ragged:
 
 def as_ragged(sequences: Sequence[Sequence[int]]) -> Ragged:
     lengths = np.fromiter(map(len, sequences), dtype="<i8", count=len(sequences))
-    return Ragged(np.fromiter(chain.from_iterable(sequences), dtype="<i8", count=int(lengths.sum())), lengths)
+    return Ragged(
+        np.fromiter(chain.from_iterable(sequences), dtype="<i8", count=int(lengths.sum())), lengths
+    )
 
 
 class TokenStore:
@@ -69,17 +77,26 @@ class TokenStore:
         description = read_json(directory / DESCRIPTION)
         try:
             self.num_pairs = int(description["pairs"])
-            self.total_tokens: dict[Side, int] = {side: int(description["tokens"][side]) for side in SIDES}
-            self.max_length: dict[Side, int] = {side: int(description["longest"][side]) for side in SIDES}
+            self.total_tokens: dict[Side, int] = {
+                side: int(description["tokens"][side]) for side in SIDES
+            }
+            self.max_length: dict[Side, int] = {
+                side: int(description["longest"][side]) for side in SIDES
+            }
             self.corpora = tuple(CorpusRange(**entry) for entry in description["corpora"])
             self.details: dict[str, Any] = description["details"]
-            self._offsets = {s: np.memmap(directory / f"{s}.offsets", dtype="<i8", mode="r") for s in SIDES}
+            self._offsets = {
+                s: np.memmap(directory / f"{s}.offsets", dtype="<i8", mode="r") for s in SIDES
+            }
             self._tokens = {
-                s: np.memmap(directory / f"{s}.tokens", dtype=np.dtype(description["dtype"][s]), mode="r")
+                s: np.memmap(
+                    directory / f"{s}.tokens", dtype=np.dtype(description["dtype"][s]), mode="r"
+                )
                 for s in SIDES
             }
             whole = all(
-                len(self._offsets[s]) == self.num_pairs + 1 and int(self._offsets[s][-1]) == len(self._tokens[s])
+                len(self._offsets[s]) == self.num_pairs + 1
+                and int(self._offsets[s][-1]) == len(self._tokens[s])
                 for s in SIDES
             )
         except (KeyError, TypeError, ValueError, OSError) as error:
@@ -141,9 +158,13 @@ def _damaged(directory: Path) -> CheckpointError:
 class StoreWriter:
     """Writes a store block by block; use as a context manager, the store appears when the block ends well."""
 
-    def __init__(self, directory: Path, *, vocabulary_sizes: dict[Side, int], replace: bool = False) -> None:
+    def __init__(
+        self, directory: Path, *, vocabulary_sizes: dict[Side, int], replace: bool = False
+    ) -> None:
         self.directory, self.details = directory, dict[str, Any]()
-        self._dtype = {side: "<u2" if vocabulary_sizes[side] <= 1 << 16 else "<u4" for side in SIDES}
+        self._dtype = {
+            side: "<u2" if vocabulary_sizes[side] <= 1 << 16 else "<u4" for side in SIDES
+        }
         self._publishing = publish_directory(directory, kind=KIND, replace=replace)
         self._files: dict[str, BinaryIO] = {}
         self._end = dict.fromkeys(SIDES, 0)
@@ -155,7 +176,9 @@ class StoreWriter:
         self._temporary = self._publishing.__enter__()
         for side in SIDES:
             for part in ("tokens", "offsets"):
-                self._files[f"{side}.{part}"] = (self._temporary / f"{side}.{part}").open("wb", buffering=1 << 20)
+                self._files[f"{side}.{part}"] = (self._temporary / f"{side}.{part}").open(
+                    "wb", buffering=1 << 20
+                )
             self._files[f"{side}.offsets"].write(np.zeros(1, "<i8").tobytes())
         return self
 
@@ -169,7 +192,9 @@ class StoreWriter:
         assert self._corpora, "start a corpus first"
         for side, sequences in zip(SIDES, (source, target), strict=True):
             ends = self._end[side] + np.cumsum(sequences.lengths)
-            self._files[f"{side}.tokens"].write(sequences.tokens.astype(self._dtype[side]).tobytes())
+            self._files[f"{side}.tokens"].write(
+                sequences.tokens.astype(self._dtype[side]).tobytes()
+            )
             self._files[f"{side}.offsets"].write(ends.astype("<i8").tobytes())
             self._end[side] += len(sequences.tokens)
             self._longest[side] = max(self._longest[side], int(sequences.lengths.max(initial=0)))
@@ -178,7 +203,10 @@ class StoreWriter:
         self._corpora[-1] = CorpusRange(last.name, last.pairs + len(source.lengths), last.weight)
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> bool | None:
         for file in self._files.values():
             file.close()

@@ -30,9 +30,13 @@ class Survey:
     planned: list[tuple[str, str]]
 
 
-def survey_corpora(data: DataSettings, text: TextSettings, *, seed: int, progress: Progress | None = None) -> Survey:
+def survey_corpora(
+    data: DataSettings, text: TextSettings, *, seed: int, progress: Progress | None = None
+) -> Survey:
     """One pass over the training corpora; what is held is bounded by `text.sample`, and only that is looked at closely."""
-    learnt = Reservoir[_Seen](text.sample if isinstance(text, SentencePieceSettings) else 0, seed=seed)
+    learnt = Reservoir[_Seen](
+        text.sample if isinstance(text, SentencePieceSettings) else 0, seed=seed
+    )
     planned = Reservoir[_Seen](_PLANNED_PAIRS, seed=seed)
     done = 0
     for corpus in data.train:
@@ -47,7 +51,10 @@ def survey_corpora(data: DataSettings, text: TextSettings, *, seed: int, progres
 
 
 def _usable(pairs: Iterable[_Seen], settings: FilterSettings) -> list[tuple[str, str]]:
-    checked = (check_text(Pair(source, target, "", 0, problem), settings) for source, target, problem in pairs)
+    checked = (
+        check_text(Pair(source, target, "", 0, problem), settings)
+        for source, target, problem in pairs
+    )
     return [(clean.source, clean.target) for reason, clean in checked if reason is None]
 
 

@@ -128,7 +128,10 @@ class PaddedLines:
         while True:
             groups = self._groups(epoch)
             for number in range(first, len(groups)):
-                rows = [self.lines.tokens[starts[i] : starts[i] + self.lines.lengths[i]] for i in groups[number]]
+                rows = [
+                    self.lines.tokens[starts[i] : starts[i] + self.lines.lengths[i]]
+                    for i in groups[number]
+                ]
                 yield pad_lines(rows, first=BOS), {"epoch": epoch, "batch": number + 1}
             epoch, first = epoch + 1, 0
 
@@ -161,7 +164,11 @@ def pad_lines(lines: Sequence[np.ndarray | Sequence[int]], *, first: int) -> Tex
     for row, line in enumerate(lines):
         tokens[row, 0], tokens[row, 1 : len(line) + 1] = first, line
         targets[row, : len(line)], targets[row, len(line)] = line, EOS
-    return TextBatch(torch.from_numpy(tokens), torch.from_numpy(targets), torch.ones(len(lines), dtype=torch.bool))
+    return TextBatch(
+        torch.from_numpy(tokens),
+        torch.from_numpy(targets),
+        torch.ones(len(lines), dtype=torch.bool),
+    )
 
 
 @dataclass(frozen=True)
@@ -177,7 +184,13 @@ class StreamWindows:
 
     @staticmethod
     def of(
-        text: np.ndarray, *, batch_tokens: int, length: int, carried: bool, seed: int, fingerprint: str
+        text: np.ndarray,
+        *,
+        batch_tokens: int,
+        length: int,
+        carried: bool,
+        seed: int,
+        fingerprint: str,
     ) -> "StreamWindows":
         """As many rows as fill a batch, fewer where the text is short."""
         length = min(length, len(text) - 1)
@@ -200,7 +213,11 @@ class StreamWindows:
         num_tokens = len(self.text) - 1
         needed = self.rows * self.length
         # Every epoch begins elsewhere, as far as the text can spare it.
-        shift = int(numpy_generator(self.seed, "shift", epoch).integers(min(self.length, num_tokens - needed + 1)))
+        shift = int(
+            numpy_generator(self.seed, "shift", epoch).integers(
+                min(self.length, num_tokens - needed + 1)
+            )
+        )
         if self.carried:
             columns = (num_tokens - shift) // self.rows // self.length
             starts = shift + np.arange(self.rows) * columns * self.length

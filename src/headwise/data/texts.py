@@ -79,7 +79,9 @@ def _kind_of_path(path: str, options: Mapping[str, Any]) -> str:
 
 
 Text = Annotated[
-    Annotated[TextFile | TextColumn | KnownTextCorpus | PocketText, pydantic.Field(discriminator="kind")],
+    Annotated[
+        TextFile | TextColumn | KnownTextCorpus | PocketText, pydantic.Field(discriminator="kind")
+    ],
     pydantic.BeforeValidator(partial(expand, kind_of_path=_kind_of_path)),
 ]
 Texts = Annotated[tuple[Text, ...], pydantic.BeforeValidator(as_list)]
@@ -99,7 +101,9 @@ class TextDataSettings(Settings):
     @pydantic.model_validator(mode="after")
     def _check_split(self) -> "TextDataSettings":
         named = (*self.train, *self.valid, *self.test)
-        check_splits([text.split for text in named if isinstance(text, _SplitText)], language=self.language)
+        check_splits(
+            [text.split for text in named if isinstance(text, _SplitText)], language=self.language
+        )
         return self
 
     def texts(self, part: Part) -> tuple[Text, ...]:
@@ -133,7 +137,9 @@ def _read(text: Text, language: str, *, in_words: bool) -> Iterator[str]:
         case TextFile():
             return read_whole_lines(find_text_file(text.path))
         case TextColumn():
-            return islice(_read_column(find_text_file(text.path), text.column, {}), int(text.header), None)
+            return islice(
+                _read_column(find_text_file(text.path), text.column, {}), int(text.header), None
+            )
         case KnownTextCorpus():
             known = find_known_text(text.name, language)
             if known.column is not None:
@@ -190,7 +196,9 @@ def _read_known(known: KnownText, *, spaced: bool) -> Iterator[str]:
         case "senses":
             return _read_column(known.path, 3, known.keep)
         case "reviews":
-            found = read_comma_table(known.path, text_column=1, label_column=0, header=True, skip_empty=True)
+            found = read_comma_table(
+                known.path, text_column=1, label_column=0, header=True, skip_empty=True
+            )
         case "questions":
             found = read_leading(known.path, coarse=False)
         case "conllu":

@@ -54,7 +54,9 @@ class BagCutter:
         self.in_sight = torch.from_numpy(in_sight.astype(np.float32))
         self.averaging = self.in_sight / self.in_sight.sum(1, keepdim=True).clamp_(min=1)
 
-    def cut(self, ids: np.ndarray, sentences: np.ndarray, *, generator: np.random.Generator) -> Bags:
+    def cut(
+        self, ids: np.ndarray, sentences: np.ndarray, *, generator: np.random.Generator
+    ) -> Bags:
         """All centres of a piece of text, each with its own radius; batches are of equal size."""
         num_blocks = -(-len(ids) // self.share)
         num_batches = -(-num_blocks // self.blocks)
@@ -63,10 +65,17 @@ class BagCutter:
         text = F.pad(torch.from_numpy(ids), (window, window + filling))
         # Filling looks at nothing: (0, 0) is the first row of the tables.
         rows = F.pad(torch.from_numpy(self._sight(sentences, generator)), (0, filling))
-        looks = F.pad(self.in_sight.index_select(0, rows).view(num_batches, size, near), (0, 0, 2 * window, 2 * window))
+        looks = F.pad(
+            self.in_sight.index_select(0, rows).view(num_batches, size, near),
+            (0, 0, 2 * window, 2 * window),
+        )
         # Place p is offset 2·window - t of centre p - 2·window + t.
-        seen = looks.as_strided((num_batches, size + 2 * window, near), (looks.stride(0), near, near - 1), 2 * window)
-        watchers = torch.arange(size + 2 * window, dtype=torch.int32)[:, None] + torch.arange(-2 * window, 1)
+        seen = looks.as_strided(
+            (num_batches, size + 2 * window, near), (looks.stride(0), near, near - 1), 2 * window
+        )
+        watchers = torch.arange(size + 2 * window, dtype=torch.int32)[:, None] + torch.arange(
+            -2 * window, 1
+        )
         return Bags(
             centres=text[window : len(text) - window].long().view(num_batches, size),
             words=text.unfold(0, near, 1).reshape(num_batches, -1),

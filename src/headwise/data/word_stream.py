@@ -44,7 +44,9 @@ class WordStream:
         return np.repeat(np.arange(first, last + 1, dtype=np.int32), np.diff(edges))
 
 
-def read_words(sentences: Iterable[Sequence[str]], *, min_count: int, max_words: int | None = None) -> WordStream:
+def read_words(
+    sentences: Iterable[Sequence[str]], *, min_count: int, max_words: int | None = None
+) -> WordStream:
     """The stream of a text; a text in which no two words are kept is refused."""
     numbers: defaultdict[str, int] = defaultdict(count().__next__)
     ids, lengths = array("i"), array("i")
@@ -72,12 +74,16 @@ def read_words(sentences: Iterable[Sequence[str]], *, min_count: int, max_words:
     kept = text >= 0
     before = np.concatenate(([0], np.cumsum(kept)))
     ends = before[np.cumsum(np.frombuffer(lengths, dtype=np.int32), dtype=np.int64)]
-    return WordStream(tuple(words[number] for number in order), counts[order], text[kept], ends, lone)
+    return WordStream(
+        tuple(words[number] for number in order), counts[order], text[kept], ends, lone
+    )
 
 
 def in_words(lines: Iterable[str], *, lowercase: bool) -> Iterator[list[str]]:
     """Each line cut at whitespace."""
-    return (line.lower().split() for line in lines) if lowercase else (line.split() for line in lines)
+    return (
+        (line.lower().split() for line in lines) if lowercase else (line.split() for line in lines)
+    )
 
 
 def in_characters(lines: Iterable[str], *, lowercase: bool) -> Iterator[list[str]]:

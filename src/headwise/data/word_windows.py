@@ -72,11 +72,15 @@ class WindowCutter:
 
     def __init__(self, *, window: int, share: int) -> None:
         self.window, self.share = window, share
-        distance = (torch.arange(share + 2 * window)[None, :] - window - torch.arange(share)[:, None]).abs()
+        distance = (
+            torch.arange(share + 2 * window)[None, :] - window - torch.arange(share)[:, None]
+        ).abs()
         distance[distance == 0] = window + 1  # a word is not its own context
         self.distance = distance.to(torch.int16)
 
-    def cut(self, ids: np.ndarray, sentences: np.ndarray, *, generator: np.random.Generator) -> Windows:
+    def cut(
+        self, ids: np.ndarray, sentences: np.ndarray, *, generator: np.random.Generator
+    ) -> Windows:
         """All windows of a piece of text, each with its own radius."""
         window, share = self.window, self.share
         num_blocks = -(-len(ids) // share)
@@ -85,7 +89,9 @@ class WindowCutter:
         inside = F.pad(torch.from_numpy(sentences), (0, num_blocks * share - len(ids)), value=-1)
         around = F.pad(inside, (window, window), value=-2)
         around[around == -1] = -2
-        radius = torch.from_numpy(generator.integers(1, window + 1, (num_blocks, share, 1), dtype=np.int16))
+        radius = torch.from_numpy(
+            generator.integers(1, window + 1, (num_blocks, share, 1), dtype=np.int16)
+        )
         mask = (self.distance <= radius) & (
             inside.view(-1, share, 1) == around.unfold(0, share + 2 * window, share)[:, None, :]
         )

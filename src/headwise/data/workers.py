@@ -55,7 +55,9 @@ def encode_blocks(
     """Each block with its encoding, in order; `tokenizers` is where the encoder's were saved."""
     remaining = iter(blocks)
     yield from ((block, encoder(block)) for block in islice(remaining, alone))
-    count = num_processes or min(MAX_PROCESSES, len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1)
+    count = num_processes or min(
+        MAX_PROCESSES, len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
+    )
     following = next(remaining, None)
     if following is None:
         return
@@ -94,7 +96,10 @@ class _Workers:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._threads.shutdown(wait=error is None, cancel_futures=True)
         for process in self._processes:
@@ -129,7 +134,9 @@ class _Workers:
                 f"一个分词进程意外结束（状态 {status}）；若是内存不足被系统终止，请关闭其他程序；然后重新开始",
             ) from error
         finally:
-            self._free.put(process)  # a dead one too: whoever takes it next is told so instead of waiting for ever
+            self._free.put(
+                process
+            )  # a dead one too: whoever takes it next is told so instead of waiting for ever
         for number, pair in enumerate(block):
             if pair.problem is not None:
                 encoded.reasons[number] = CODES[pair.problem]
@@ -167,7 +174,9 @@ def _send_encoder(stream: IO[bytes], encoder: BlockEncoder, tokenizers: Path) ->
 
 def _receive_encoder(stream: IO[bytes]) -> BlockEncoder:
     description = json.loads(_receive(stream))
-    sources, targets = (frozenset(np.frombuffer(_receive(stream), dtype="<u8").tolist()) for _ in range(2))
+    sources, targets = (
+        frozenset(np.frombuffer(_receive(stream), dtype="<u8").tolist()) for _ in range(2)
+    )
     return BlockEncoder(
         load_tokenizers(Path(description["tokenizers"])),
         FilterSettings(**description["filter"]),
@@ -177,12 +186,27 @@ def _receive_encoder(stream: IO[bytes]) -> BlockEncoder:
 
 
 def _send_block(stream: IO[bytes], block: EncodedBlock) -> None:
-    counts = (len(block.reasons), len(block.source.lengths), len(block.source.tokens), len(block.target.tokens))
+    counts = (
+        len(block.reasons),
+        len(block.source.lengths),
+        len(block.source.tokens),
+        len(block.target.tokens),
+    )
     sides = [
-        array.astype("<i4").tobytes() for side in (block.source, block.target) for array in (side.lengths, side.tokens)
+        array.astype("<i4").tobytes()
+        for side in (block.source, block.target)
+        for array in (side.lengths, side.tokens)
     ]
     _send(
-        stream, b"".join([_COUNTS.pack(*counts), block.reasons.tobytes(), block.hashes.astype("<u8").tobytes(), *sides])
+        stream,
+        b"".join(
+            [
+                _COUNTS.pack(*counts),
+                block.reasons.tobytes(),
+                block.hashes.astype("<u8").tobytes(),
+                *sides,
+            ]
+        ),
     )
 
 
@@ -191,11 +215,20 @@ def _receive_block(stream: IO[bytes]) -> EncodedBlock:
     pairs, kept, source, target = _COUNTS.unpack_from(content)
     place = _COUNTS.size
     arrays = []
-    for dtype, count in (("u1", pairs), ("<u8", pairs), ("<i4", kept), ("<i4", source), ("<i4", kept), ("<i4", target)):
+    for dtype, count in (
+        ("u1", pairs),
+        ("<u8", pairs),
+        ("<i4", kept),
+        ("<i4", source),
+        ("<i4", kept),
+        ("<i4", target),
+    ):
         arrays.append(np.frombuffer(content, dtype=dtype, count=count, offset=place))
         place += arrays[-1].nbytes
     reasons, hashes, *sides = arrays
-    return EncodedBlock(reasons.copy(), hashes, Ragged(sides[1], sides[0]), Ragged(sides[3], sides[2]))
+    return EncodedBlock(
+        reasons.copy(), hashes, Ragged(sides[1], sides[0]), Ragged(sides[3], sides[2])
+    )
 
 
 def main() -> None:
@@ -209,7 +242,10 @@ def main() -> None:
             return
         lines = content.decode("utf-8", "surrogatepass").split("\n")
         half = len(lines) // 2
-        _send_block(answered, encoder([Pair(*both, "", 0) for both in zip(lines[:half], lines[half:], strict=True)]))
+        _send_block(
+            answered,
+            encoder([Pair(*both, "", 0) for both in zip(lines[:half], lines[half:], strict=True)]),
+        )
 
 
 if __name__ == "__main__":

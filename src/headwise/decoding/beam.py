@@ -23,7 +23,13 @@ from torch import Tensor
 from headwise.decoding.beam_rounds import BeamRounds, search_key
 from headwise.decoding.candidates import Candidates, weigh_best
 from headwise.decoding.constraints import Constraints, Phrases, SearchSettings
-from headwise.decoding.length import AverageLength, LengthPenalty, StopRule, limit_for, penalize_coverage
+from headwise.decoding.length import (
+    AverageLength,
+    LengthPenalty,
+    StopRule,
+    limit_for,
+    penalize_coverage,
+)
 from headwise.decoding.lineage import Lineage
 from headwise.decoding.required import weigh_required
 from headwise.decoding.results import SearchResult, Tell
@@ -106,12 +112,16 @@ def search_beams(
                 tokens, index = beam.compact(tokens, index, tell=tell)
         beam.advance(tokens, index)
         # On the CPU it costs nothing to see that every row stays where it is, and then no cache need be touched.
-        stays = device.type == "cpu" and torch.equal(index, torch.arange(len(scores), device=device))
+        stays = device.type == "cpu" and torch.equal(
+            index, torch.arange(len(scores), device=device)
+        )
         state = state if stays else stepper.reorder(state, index)
     return beam.finish()
 
 
-def _search_in_room(room: Room, settings: BeamSettings, limits: Sequence[int]) -> list[SearchResult]:
+def _search_in_room(
+    room: Room, settings: BeamSettings, limits: Sequence[int]
+) -> list[SearchResult]:
     penalty, stop = settings.length_penalty, settings.stop
     rounds = room.recall(
         search_key(settings, penalty, stop),
@@ -191,7 +201,9 @@ class _Beam:
         penalty = penalize_coverage(self.coverage, real, beta=self.settings.coverage_penalty)
         return penalty.view(len(self.alive), -1).gather(1, candidates.parent)
 
-    def compact(self, tokens: Tensor, index: Tensor, *, tell: Tell | None = None) -> tuple[Tensor, Tensor]:
+    def compact(
+        self, tokens: Tensor, index: Tensor, *, tell: Tell | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Let the sentences that are done go; the tokens and old rows of the others."""
         size = self.settings.size
         gone, kept = torch.nonzero(self.done)[:, 0], torch.nonzero(~self.done)[:, 0]
@@ -221,4 +233,7 @@ class _Beam:
                 f"本批第 {results.index(()) + 1} 句没有任何输出能同时满足全部约束；请减少必需或禁用短语，或调大 max_length",
             )
         traces = [None] * len(results) if self.tracer is None else self.tracer.read()
-        return [SearchResult(hypotheses, trace) for hypotheses, trace in zip(results, traces, strict=True)]
+        return [
+            SearchResult(hypotheses, trace)
+            for hypotheses, trace in zip(results, traces, strict=True)
+        ]

@@ -33,16 +33,27 @@ class BeamRounds:
     """`outer` is the search in the wider room this one continues."""
 
     def __init__(
-        self, room: Room, rules: Rules, *, penalty: LengthPenalty, stop: StopRule, outer: "BeamRounds | None" = None
+        self,
+        room: Room,
+        rules: Rules,
+        *,
+        penalty: LengthPenalty,
+        stop: StopRule,
+        outer: "BeamRounds | None" = None,
     ) -> None:
         self.room, self.rules, self.penalty, self.stop = room, rules, penalty, stop
         device = room.device
-        self.beam = Beam.fresh(torch.ones(room.num_sentences, dtype=torch.long, device=device), room.width)
-        self.tokens = torch.full((room.num_sentences * room.width,), BOS, dtype=torch.long, device=device)
+        self.beam = Beam.fresh(
+            torch.ones(room.num_sentences, dtype=torch.long, device=device), room.width
+        )
+        self.tokens = torch.full(
+            (room.num_sentences * room.width,), BOS, dtype=torch.long, device=device
+        )
         self.rows = torch.zeros_like(self.tokens, dtype=torch.int32)
         self.numbers = torch.arange(room.num_sentences, device=device)
         self.divisors = torch.tensor(
-            [1.0, *(float(divisor(penalty, n)) for n in range(1, room.max_length + 1))], device=device
+            [1.0, *(float(divisor(penalty, n)) for n in range(1, room.max_length + 1))],
+            device=device,
         )
         self.num_alive = torch.zeros(1, dtype=torch.long, device=device)
         self.history: tuple[Tensor, Tensor, Tensor]
@@ -58,7 +69,9 @@ class BeamRounds:
 
     def begin(self, limits: Sequence[int]) -> None:
         """A new batch is in the room; places without a sentence are done already."""
-        padded = torch.tensor([*limits, *[0] * (self.room.num_sentences - len(limits))], device=self.room.device)
+        padded = torch.tensor(
+            [*limits, *[0] * (self.room.num_sentences - len(limits))], device=self.room.device
+        )
         _assign(self.beam, Beam.fresh(padded, self.room.width))
         self.beam.done.copy_(padded == 0)
         self.tokens.fill_(BOS)
@@ -80,7 +93,9 @@ class BeamRounds:
         candidates = weigh_ranked(values.to(beam.running.dtype), tokens, beam.running)
         chosen = select(beam, candidates, length=time, penalty=self.penalty, stop=self.stop)
         here = (time - 1, self.numbers)
-        for table, column in zip(self.history, (chosen.parent, chosen.token, chosen.log_probability), strict=True):
+        for table, column in zip(
+            self.history, (chosen.parent, chosen.token, chosen.log_probability), strict=True
+        ):
             table[here] = column
         _assign(beam, chosen.beam)
         self.tokens.copy_(chosen.token.view(-1))
@@ -121,7 +136,9 @@ class BeamRounds:
             return self
         # Places that are left over repeat the first sentence, count as done, and write where nobody reads.
         filled = torch.cat([kept, kept[:1].expand(size - len(kept))])
-        rows = (filled[:, None] * self.room.width + torch.arange(self.room.width, device=kept.device)).view(-1)
+        rows = (
+            filled[:, None] * self.room.width + torch.arange(self.room.width, device=kept.device)
+        ).view(-1)
         room = self.room.narrow(size, rows)
         inner = room.recall(
             search_key(self.rules.settings, self.penalty, self.stop),
@@ -142,7 +159,9 @@ class BeamRounds:
     def read(self, num_sentences: int, *, num_best: int) -> list[tuple[Hypothesis, ...]]:
         """The hypotheses of the first sentences, best first; waits for the device."""
         self._store()
-        parent, token, value = (table[: int(self.room.time), :num_sentences] for table in self.history)
+        parent, token, value = (
+            table[: int(self.room.time), :num_sentences] for table in self.history
+        )
         return trace_back(
             (parent.cpu().numpy(), token.cpu().numpy(), value.cpu().double().numpy()),
             self.results.best(num_sentences),

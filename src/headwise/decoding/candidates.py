@@ -43,7 +43,13 @@ def take_best(
     num_blocks = vocab // BLOCK
     if num_blocks < 4 * count:
         return scores.topk(count, dim=-1)
-    blocks = scores[:, : num_blocks * BLOCK].view(num_rows, num_blocks, BLOCK).amax(-1).topk(count, dim=-1).indices
+    blocks = (
+        scores[:, : num_blocks * BLOCK]
+        .view(num_rows, num_blocks, BLOCK)
+        .amax(-1)
+        .topk(count, dim=-1)
+        .indices
+    )
     inside = torch.arange(BLOCK, device=scores.device)
     places = (blocks[:, :, None] * BLOCK + inside).view(num_rows, -1)
     rest = torch.arange(num_blocks * BLOCK, vocab, device=scores.device).expand(num_rows, -1)
@@ -74,22 +80,35 @@ def weigh_rows(
 
 
 def add_running(
-    values: Float[Tensor, "row best"], tokens: Int[Tensor, "row best"], running: Float[Tensor, "sentence beam"]
+    values: Float[Tensor, "row best"],
+    tokens: Int[Tensor, "row best"],
+    running: Float[Tensor, "sentence beam"],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Within a row the running total is a constant, so the top is taken before it is added: no [row, vocab] sum is made."""
     (num_sentences, size), per_row = running.shape, values.shape[1]
-    totals = (running[:, :, None] + values.view(num_sentences, size, per_row)).view(num_sentences, -1)
+    totals = (running[:, :, None] + values.view(num_sentences, size, per_row)).view(
+        num_sentences, -1
+    )
     parents = torch.arange(size * per_row, device=values.device) // per_row
-    return totals, values.view(num_sentences, -1), parents.expand(num_sentences, -1), tokens.view(num_sentences, -1)
+    return (
+        totals,
+        values.view(num_sentences, -1),
+        parents.expand(num_sentences, -1),
+        tokens.view(num_sentences, -1),
+    )
 
 
-def weigh_best(scores: Float[Tensor, "row vocab"], running: Float[Tensor, "sentence beam"]) -> Candidates:
+def weigh_best(
+    scores: Float[Tensor, "row vocab"], running: Float[Tensor, "sentence beam"]
+) -> Candidates:
     """The 2k best continuations of each sentence, best first."""
     return weigh_ranked(*take_best(scores, min(2 * running.shape[1], scores.shape[-1])), running)
 
 
 def weigh_ranked(
-    values: Float[Tensor, "row best"], tokens: Int[Tensor, "row best"], running: Float[Tensor, "sentence beam"]
+    values: Float[Tensor, "row best"],
+    tokens: Int[Tensor, "row best"],
+    running: Float[Tensor, "sentence beam"],
 ) -> Candidates:
     """The same when the best of each row are known."""
     size = running.shape[1]
@@ -97,5 +116,10 @@ def weigh_ranked(
     total, place = totals.topk(2 * size, dim=1)
     ranked = (torch.arange(2 * size, device=total.device) < size).expand_as(total)
     return Candidates(
-        total, values.gather(1, place), parents.gather(1, place), tokens.gather(1, place), ranked, priority=total
+        total,
+        values.gather(1, place),
+        parents.gather(1, place),
+        tokens.gather(1, place),
+        ranked,
+        priority=total,
     )

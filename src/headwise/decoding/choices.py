@@ -25,7 +25,9 @@ from headwise.errors import UsageError
 
 __all__ = ["BeamSettings", "DecodingSettings", "GreedySettings", "SamplingSettings", "decode"]
 
-DecodingSettings = Annotated[GreedySettings | BeamSettings | SamplingSettings, Field(discriminator="kind")]
+DecodingSettings = Annotated[
+    GreedySettings | BeamSettings | SamplingSettings, Field(discriminator="kind")
+]
 
 
 def decode(
@@ -83,9 +85,18 @@ def _search(
         case GreedySettings():
             return search_greedily(stepper, sources, settings, phrases=phrases, tell=tell)
         case BeamSettings():
-            return search_beams(stepper, sources, settings, phrases=phrases, traced=traced, tell=tell)
+            return search_beams(
+                stepper, sources, settings, phrases=phrases, traced=traced, tell=tell
+            )
         case SamplingSettings():
-            return sample(stepper, sources, settings, phrases=phrases, sentence_numbers=sentence_numbers, tell=tell)
+            return sample(
+                stepper,
+                sources,
+                settings,
+                phrases=phrases,
+                sentence_numbers=sentence_numbers,
+                tell=tell,
+            )
 
 
 def _spread_phrases(

@@ -144,11 +144,15 @@ def check_phrases(phrases: Phrases, *, limit: int) -> None:
                 f"the prefix holds the special token {token}; only ordinary tokens can be asked for",
                 f"前缀含有特殊词元 {token}；只能要求普通词元",
             )
-    needed = len(phrases.prefix) + (0 if phrases.rules is None else phrases.rules.read(phrases.prefix))
+    needed = len(phrases.prefix) + (
+        0 if phrases.rules is None else phrases.rules.read(phrases.prefix)
+    )
     if needed >= IMPOSSIBLE:
         assert phrases.rules is not None
         raise _explain_impossible(phrases.rules, has_prefix=bool(phrases.prefix))
-    if needed >= limit and (phrases.prefix or (phrases.rules is not None and phrases.rules.required)):
+    if needed >= limit and (
+        phrases.prefix or (phrases.rules is not None and phrases.rules.required)
+    ):
         raise UsageError(
             f"prefix, required phrases and the end of the sentence take {needed + 1} tokens, but max_length is {limit} here; "
             "raise max_length or ask for less",
@@ -157,7 +161,9 @@ def check_phrases(phrases: Phrases, *, limit: int) -> None:
 
 
 def _explain_impossible(rules: TextRules, *, has_prefix: bool) -> UsageError:
-    required, forbidden = (", ".join(map(repr, texts)) for texts in (rules.required, rules.forbidden))
+    required, forbidden = (
+        ", ".join(map(repr, texts)) for texts in (rules.required, rules.forbidden)
+    )
     begin = ("after this prefix ", "在该前缀之后，") if has_prefix else ("", "")
     return UsageError(
         f"{begin[0]}no text can hold the required phrases ({required or 'none'}) without a forbidden one "
@@ -192,14 +198,24 @@ class Constraints:
         self.states = torch.zeros(len(limits) * width, dtype=torch.long, device=device)
         self._needs: tuple[Tensor, Tensor] | None = None
         self.longest_prefix = max(len(wishes.prefix) for wishes in phrases)
-        self.prefixes = _pad([wishes.prefix for wishes in phrases], self.longest_prefix, device=device)
+        self.prefixes = _pad(
+            [wishes.prefix for wishes in phrases], self.longest_prefix, device=device
+        )
         self.keeps_history = settings.no_repeat_ngrams > 0
         self.history = torch.empty((len(limits) * width, 0), dtype=torch.long, device=device)
 
     @staticmethod
     def _shared_rules(phrases: Sequence[Phrases]) -> TextRules | None:
         rules = phrases[0].rules
-        if len({wishes.rules and (wishes.rules.forbidden, wishes.rules.required) for wishes in phrases}) > 1:
+        if (
+            len(
+                {
+                    wishes.rules and (wishes.rules.forbidden, wishes.rules.required)
+                    for wishes in phrases
+                }
+            )
+            > 1
+        ):
             raise UsageError(
                 "the sentences of one batch have different forbidden or required phrases; decode them in batches of their own",
                 "同一批句子的禁用或必需短语不一致；请分批解码",
@@ -211,7 +227,11 @@ class Constraints:
         scores = log_probabilities
         end = scores[:, EOS].clone() if self.tables is not None or self.keeps_history else None
         in_prefix = self.step < self.longest_prefix
-        forced = self.prefixes[:, self.step].repeat_interleave(self.width)[:, None] if in_prefix else None
+        forced = (
+            self.prefixes[:, self.step].repeat_interleave(self.width)[:, None]
+            if in_prefix
+            else None
+        )
         forced_value = None if forced is None else scores.gather(1, forced.clamp(min=PAD))
         scores[:, :EOS] = MINUS_INFINITY
         if not self.settings.allow_unknown:
@@ -226,7 +246,9 @@ class Constraints:
         if forced is not None and forced_value is not None:
             active = forced >= PAD
             scores.masked_fill_(active, MINUS_INFINITY)
-            scores.scatter_(1, forced.clamp(min=PAD), torch.where(active, forced_value, MINUS_INFINITY))
+            scores.scatter_(
+                1, forced.clamp(min=PAD), torch.where(active, forced_value, MINUS_INFINITY)
+            )
         if self.settings.at_limit == "end" and self.step + 1 >= self.first_limit:
             last = (self.limits == self.step + 1).repeat_interleave(self.width)
             last = last if may_end is None else last & may_end
@@ -275,7 +297,9 @@ class Constraints:
             self.history = torch.cat([past, tokens[:, None]], dim=1)
         if self.tables is not None:
             self._needs = None
-            self.states = self.tables.move(self.states if index is None else self.states[index], tokens)
+            self.states = self.tables.move(
+                self.states if index is None else self.states[index], tokens
+            )
         self.step += 1
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> None:

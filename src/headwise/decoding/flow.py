@@ -65,17 +65,25 @@ class _Row:
     def _hypothesis(self) -> Hypothesis:
         finished, total = self.tokens[-1] == EOS, sum(self.values)
         tokens = self.tokens[:-1] if finished else self.tokens
-        return Hypothesis(tuple(tokens), total, total / len(self.values), tuple(self.values), finished)
+        return Hypothesis(
+            tuple(tokens), total, total / len(self.values), tuple(self.values), finished
+        )
 
 
 @torch.no_grad()
-def flow_greedily(flow: Flow, first: Sequence[Arrival], settings: GreedySettings, *, more: More) -> None:
+def flow_greedily(
+    flow: Flow, first: Sequence[Arrival], settings: GreedySettings, *, more: More
+) -> None:
     """Search for those who come, until all are done or nobody waits any more."""
     rows: list[_Row] = []
     tokens = torch.empty(0, dtype=torch.long)
     coming = first
     while True:
-        kept = [number for number, row in enumerate(rows) if not row.is_done and not row.arrival.is_over()]
+        kept = [
+            number
+            for number, row in enumerate(rows)
+            if not row.is_done and not row.arrival.is_over()
+        ]
         if not kept and not coming:
             return
         rows, tokens = _seat(flow, rows, kept, [_enter(one, settings) for one in coming], tokens)
@@ -98,7 +106,9 @@ def _seat(
     num_left = len(free) - len(new)
     if num_left < 0 or (num_left and pays_to_compact(num_left, len(rows))):
         flow.arrange(kept, sources)
-        return [*(rows[number] for number in kept), *new], torch.cat([tokens[kept], tokens.new_full((len(new),), BOS)])
+        return [*(rows[number] for number in kept), *new], torch.cat(
+            [tokens[kept], tokens.new_full((len(new),), BOS)]
+        )
     places = free[: len(new)]
     if new:
         flow.replace(places, sources)
@@ -114,7 +124,9 @@ def _enter(arrival: Arrival, settings: GreedySettings) -> _Row:
     return _Row(arrival, limit)
 
 
-def _choose(scores: Tensor, rows: Sequence[_Row], settings: GreedySettings) -> tuple[Tensor, Tensor]:
+def _choose(
+    scores: Tensor, rows: Sequence[_Row], settings: GreedySettings
+) -> tuple[Tensor, Tensor]:
     """The token of each row and its log-probability; the rules are those of `constraints.py`."""
     forced = {
         number: row.arrival.prefix[len(row.tokens)]

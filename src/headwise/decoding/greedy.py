@@ -37,7 +37,9 @@ def search_greedily(
     limits = [limit_for(settings.max_length, len(source)) for source in sources]
     room = enter_room(stepper, sources, settings, phrases=phrases, limits=limits, width=1)
     if room is not None:
-        rounds = room.recall(search_key(settings), lambda: GreedyRounds(room, Rules(settings, room)))
+        rounds = room.recall(
+            search_key(settings), lambda: GreedyRounds(room, Rules(settings, room))
+        )
         rounds.begin(limits)
         found = run_rounds(rounds, longest=max(limits)).read(limits)
         return [SearchResult(tuple(hypotheses)) for hypotheses in found]
@@ -45,5 +47,7 @@ def search_greedily(
     def choose(scores: Tensor, step: int, sentences: Tensor) -> Tensor:
         return scores.argmax(-1)
 
-    paths = follow_paths(stepper, sources, choose, settings=settings, phrases=phrases, width=1, tell=tell)
+    paths = follow_paths(
+        stepper, sources, choose, settings=settings, phrases=phrases, width=1, tell=tell
+    )
     return [SearchResult(tuple(hypotheses)) for hypotheses in paths]

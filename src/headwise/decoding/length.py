@@ -101,18 +101,26 @@ def bound_score(
     penalty: LengthPenalty, total: Tensor, *, length: int | Tensor, limits: Tensor, stop: StopRule
 ) -> Tensor:
     """The best score a running hypothesis is credited with: at its present length or, to be sure, at its best one."""
-    return penalize(penalty, total, limits if stop == "proven" and favours_length(penalty) else length)
+    return penalize(
+        penalty, total, limits if stop == "proven" and favours_length(penalty) else length
+    )
 
 
 def penalize_coverage(
-    coverage: Float[Tensor, "hypothesis source"], real: Bool[Tensor, "hypothesis source"], *, beta: float
+    coverage: Float[Tensor, "hypothesis source"],
+    real: Bool[Tensor, "hypothesis source"],
+    *,
+    beta: float,
 ) -> Float[Tensor, "hypothesis"]:
     """beta · Σ_i log min(coverage_i, 1) over the real source tokens (`real` is true there)."""
     return beta * (coverage.clamp(COVERAGE_FLOOR, 1.0).log() * real).sum(-1)
 
 
 def check_stops(
-    best_possible: Float[Tensor, "sentence"], worst_finished: Float[Tensor, "sentence"], *, stop: StopRule
+    best_possible: Float[Tensor, "sentence"],
+    worst_finished: Float[Tensor, "sentence"],
+    *,
+    stop: StopRule,
 ) -> Tensor:
     """Which sentences need no more steps; the worst finished score is -inf while fewer than k have finished."""
     hopeless = ~(best_possible > worst_finished)

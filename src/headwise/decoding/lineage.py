@@ -31,7 +31,9 @@ class Finished:
     """Last step, the slot it continued there, and the last token."""
 
     @staticmethod
-    def none(num_sentences: int, size: int, *, device: torch.device, dtype: torch.dtype | None = None) -> "Finished":
+    def none(
+        num_sentences: int, size: int, *, device: torch.device, dtype: torch.dtype | None = None
+    ) -> "Finished":
         nothing = torch.full((num_sentences, size), float("-inf"), device=device, dtype=dtype)
         origin = torch.zeros((num_sentences, size, 3), dtype=torch.long, device=device)
         return Finished(nothing, nothing.clone(), nothing.clone(), origin)
@@ -39,7 +41,9 @@ class Finished:
     def best(self, num_sentences: int) -> "Finished":
         """Of the first sentences, best first, if they were kept in any order."""
         first = Finished(*(column[:num_sentences] for column in self.tensors()))
-        return Finished.none(*first.score.shape, device=self.score.device, dtype=self.score.dtype).merge(first)
+        return Finished.none(
+            *first.score.shape, device=self.score.device, dtype=self.score.dtype
+        ).merge(first)
 
     def tensors(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         return self.score, self.total, self.log_probability, self.origin
@@ -50,12 +54,17 @@ class Finished:
         best, place = score.topk(self.score.shape[1], dim=1)
         total = torch.cat([self.total, other.total], dim=1).gather(1, place)
         last = torch.cat([self.log_probability, other.log_probability], dim=1).gather(1, place)
-        origin = torch.cat([self.origin, other.origin], dim=1).gather(1, place[:, :, None].expand(-1, -1, 3))
+        origin = torch.cat([self.origin, other.origin], dim=1).gather(
+            1, place[:, :, None].expand(-1, -1, 3)
+        )
         return Finished(best, total, last, origin)
 
     def select(self, sentences: Tensor) -> "Finished":
         return Finished(
-            self.score[sentences], self.total[sentences], self.log_probability[sentences], self.origin[sentences]
+            self.score[sentences],
+            self.total[sentences],
+            self.log_probability[sentences],
+            self.origin[sentences],
         )
 
 
@@ -67,7 +76,9 @@ class Lineage:
         self._steps: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
         self._finished: list[tuple[Tensor, Finished]] = []
 
-    def record(self, sentences: Tensor, parent: Tensor, token: Tensor, log_probability: Tensor) -> None:
+    def record(
+        self, sentences: Tensor, parent: Tensor, token: Tensor, log_probability: Tensor
+    ) -> None:
         """One step: for the sentences with these numbers, the three values of each slot."""
         self._steps.append((sentences, parent, token, log_probability))
 
@@ -84,7 +95,9 @@ class Lineage:
         for _, group in groupby(self._steps, key=lambda step: id(step[0])):
             steps = list(group)
             numbers = steps[0][0].cpu().numpy()
-            for table, columns in zip(tables, zip(*(step[1:] for step in steps), strict=True), strict=True):
+            for table, columns in zip(
+                tables, zip(*(step[1:] for step in steps), strict=True), strict=True
+            ):
                 table[first : first + len(steps), numbers] = torch.stack(columns).cpu().numpy()
             first += len(steps)
         return tables
@@ -111,7 +124,11 @@ def _read_retired(
 ) -> Iterator[tuple[int, tuple[Hypothesis, ...]]]:
     numbers = sentences.cpu().numpy()
     parent, token, value = (table[:, numbers] for table in tables)
-    return zip(numbers.tolist(), trace_back((parent, token, value), finished, num_best=num_best), strict=True)
+    return zip(
+        numbers.tolist(),
+        trace_back((parent, token, value), finished, num_best=num_best),
+        strict=True,
+    )
 
 
 def trace_back(
@@ -121,10 +138,15 @@ def trace_back(
 
     All of them are followed back together, one step at a time: what is said of one hypothesis in the loop holds for a table.
     """
-    score, total, last, origin = (column[:, :num_best].cpu().numpy() for column in finished.tensors())
+    score, total, last, origin = (
+        column[:, :num_best].cpu().numpy() for column in finished.tensors()
+    )
     steps, slot, final = origin[..., 0], origin[..., 1], origin[..., 2]
     longest = int(steps.max(initial=0)) + 1
-    tokens, values = np.zeros((longest, *steps.shape), dtype=np.int64), np.zeros((longest, *steps.shape))
+    tokens, values = (
+        np.zeros((longest, *steps.shape), dtype=np.int64),
+        np.zeros((longest, *steps.shape)),
+    )
     # One number for sentence and slot: looking up one is several times as fast as looking up a pair.
     parent, token, value = (table.reshape(len(table), -1) for table in tables)
     base = np.arange(steps.shape[0])[:, None] * finished.score.shape[1]

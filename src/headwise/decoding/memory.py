@@ -11,7 +11,9 @@ from headwise.errors import UsageError, is_out_of_memory
 
 
 @contextlib.contextmanager
-def explaining_memory(settings: SearchSettings, *, num_sentences: int, longest: int) -> Iterator[None]:
+def explaining_memory(
+    settings: SearchSettings, *, num_sentences: int, longest: int
+) -> Iterator[None]:
     """Turn "out of memory", however it is raised, into the settings to lower."""
     try:
         yield

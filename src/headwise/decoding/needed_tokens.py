@@ -18,7 +18,9 @@ BLOCK = 1 << 16
 """Edges looked at together; what that takes is bounded."""
 
 
-def count_needed(at_end: NDArray[np.int32], effects: TokenEffects, all_required: int) -> NDArray[np.int16]:
+def count_needed(
+    at_end: NDArray[np.int32], effects: TokenEffects, all_required: int
+) -> NDArray[np.int16]:
     """[state, set of phrases]: the fewest tokens; `at_end` has the bits of the phrases that are complete at the end."""
     written = np.arange(all_required + 1)
     is_complete: NDArray[np.bool_] = (written | at_end[:, None]) & all_required == all_required
@@ -60,7 +62,10 @@ def _edges(effects: TokenEffects) -> tuple[NDArray[np.int64], NDArray[np.int64],
     plain: list[NDArray[np.int64]] = []
     others: list[NDArray[np.int64]] = []
     for begin in range(0, num_states, ROWS):
-        moves, found = effects.moves[begin : begin + ROWS].astype(np.int64), effects.found[begin : begin + ROWS]
+        moves, found = (
+            effects.moves[begin : begin + ROWS].astype(np.int64),
+            effects.found[begin : begin + ROWS],
+        )
         is_next = np.zeros((len(moves), num_states), dtype=bool)
         source, column = np.nonzero(found == 0)
         is_next[source, moves[source, column]] = True

@@ -33,7 +33,9 @@ class GreedyRounds:
         self.num_alive = torch.zeros(1, dtype=torch.long, device=room.device)
         if outer is None:
             # One sentence more than there are: what filling does is written there.
-            self.path = torch.zeros((room.max_length, room.num_sentences + 1), dtype=torch.long, device=room.device)
+            self.path = torch.zeros(
+                (room.max_length, room.num_sentences + 1), dtype=torch.long, device=room.device
+            )
             self.values = torch.zeros_like(self.path, dtype=torch.float32)
         else:
             self.path, self.values = outer.path, outer.values
@@ -41,7 +43,9 @@ class GreedyRounds:
 
     def begin(self, limits: Sequence[int]) -> None:
         """A new batch is in the room; places without a sentence have ended already."""
-        padded = torch.tensor([*limits, *[0] * (self.room.num_sentences - len(limits))], device=self.room.device)
+        padded = torch.tensor(
+            [*limits, *[0] * (self.room.num_sentences - len(limits))], device=self.room.device
+        )
         self.limits.copy_(padded)
         self.ended.copy_(padded == 0)
         self.tokens.fill_(BOS)
@@ -66,7 +70,9 @@ class GreedyRounds:
             return self
         filled = torch.cat([kept, kept[:1].expand(size - len(kept))])
         room = self.room.narrow(size, filled)
-        inner = room.recall(search_key(self.rules.settings), lambda: GreedyRounds(room, self.rules, outer=self))
+        inner = room.recall(
+            search_key(self.rules.settings), lambda: GreedyRounds(room, self.rules, outer=self)
+        )
         inner.limits.copy_(self.limits[filled])
         inner.tokens.copy_(self.tokens[filled])
         inner.ended.copy_(torch.arange(size, device=kept.device) >= len(kept))
@@ -77,5 +83,7 @@ class GreedyRounds:
     def read(self, limits: Sequence[int]) -> list[list[Hypothesis]]:
         """The path of each sentence; waits for the device."""
         num_steps = int(self.room.time)
-        tokens, values = (table[:num_steps, : len(limits), None].cpu() for table in (self.path, self.values))
+        tokens, values = (
+            table[:num_steps, : len(limits), None].cpu() for table in (self.path, self.values)
+        )
         return read_paths(tokens.numpy(), values.double().numpy(), limits=limits)

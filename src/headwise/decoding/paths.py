@@ -16,7 +16,14 @@ from torch import Tensor
 from headwise.decoding.constraints import Constraints, Phrases, SearchSettings
 from headwise.decoding.length import limit_for
 from headwise.decoding.results import Hypothesis, SearchResult, Tell
-from headwise.decoding.stepping import BOS, EOS, State, Stepper, pays_to_compact, steps_between_checks
+from headwise.decoding.stepping import (
+    BOS,
+    EOS,
+    State,
+    Stepper,
+    pays_to_compact,
+    steps_between_checks,
+)
 from headwise.errors import UsageError
 
 Choose = Callable[[Tensor, int, Tensor], Tensor]
@@ -75,11 +82,15 @@ def follow_paths(
     return read_paths(*_read_steps(steps, num_sentences=len(limits), width=width), limits=limits)
 
 
-def _tell_of(sentences: Tensor, steps: Sequence[_Step], tell: Tell, *, limits: Sequence[int], width: int) -> None:
+def _tell_of(
+    sentences: Tensor, steps: Sequence[_Step], tell: Tell, *, limits: Sequence[int], width: int
+) -> None:
     """Those that leave are done, whatever the others still write."""
     numbers = sentences.tolist()
     tokens, values = _read_steps(steps, num_sentences=len(limits), width=width)
-    found = read_paths(tokens[:, numbers], values[:, numbers], limits=[limits[number] for number in numbers])
+    found = read_paths(
+        tokens[:, numbers], values[:, numbers], limits=[limits[number] for number in numbers]
+    )
     for number, hypotheses in zip(numbers, found, strict=True):
         tell(number, SearchResult(tuple(hypotheses)))
 
@@ -92,7 +103,9 @@ def _refuse_required(phrases: Sequence[Phrases]) -> None:
         )
 
 
-def _read_steps(steps: Sequence[_Step], *, num_sentences: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+def _read_steps(
+    steps: Sequence[_Step], *, num_sentences: int, width: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Tokens and log-probabilities by [step, sentence, row]."""
     shape = (len(steps), num_sentences, width)
     tokens, values = np.full(shape, EOS, dtype=np.int64), np.zeros(shape)
@@ -101,14 +114,18 @@ def _read_steps(steps: Sequence[_Step], *, num_sentences: int, width: int) -> tu
     for _, same in groupby(steps, key=lambda step: id(step.sentences)):
         group = list(same)
         sentences, here = group[0].sentences.cpu().numpy(), slice(first, first + len(group))
-        tokens[here, sentences] = torch.stack([step.tokens.view(-1, width) for step in group]).cpu().numpy()
+        tokens[here, sentences] = (
+            torch.stack([step.tokens.view(-1, width) for step in group]).cpu().numpy()
+        )
         chosen = torch.stack([step.log_probabilities.view(-1, width) for step in group])
         values[here, sentences] = chosen.double().cpu().numpy()
         first += len(group)
     return tokens, values
 
 
-def read_paths(tokens: np.ndarray, values: np.ndarray, *, limits: Sequence[int]) -> list[list[Hypothesis]]:
+def read_paths(
+    tokens: np.ndarray, values: np.ndarray, *, limits: Sequence[int]
+) -> list[list[Hypothesis]]:
     """The hypotheses in tables [step, sentence, row]: each goes to its first end of sentence, or to its limit."""
     num_steps = np.minimum(len(tokens), np.array(limits))[:, None]
     ends = (tokens == EOS) & (np.arange(len(tokens))[:, None, None] < num_steps)
@@ -117,10 +134,19 @@ def read_paths(tokens: np.ndarray, values: np.ndarray, *, limits: Sequence[int])
     totals = np.where(np.arange(len(tokens))[:, None, None] < lengths, values, 0.0).sum(axis=0)
     by_row = tokens.transpose(1, 2, 0).tolist(), values.transpose(1, 2, 0).tolist()
     columns = (*by_row, lengths.tolist(), finished.tolist(), totals.tolist())
-    return [[_hypothesis(*row) for row in zip(*rows, strict=True)] for rows in zip(*columns, strict=True)]
+    return [
+        [_hypothesis(*row) for row in zip(*rows, strict=True)]
+        for rows in zip(*columns, strict=True)
+    ]
 
 
-def _hypothesis(tokens: list[int], values: list[float], length: int, finished: bool, total: float) -> Hypothesis:  # noqa: FBT001
+def _hypothesis(
+    tokens: list[int],
+    values: list[float],
+    length: int,
+    finished: bool,  # noqa: FBT001
+    total: float,
+) -> Hypothesis:
     return Hypothesis(
         tokens=tuple(tokens[: length - finished]),
         log_probability=total,

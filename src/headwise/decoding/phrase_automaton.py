@@ -30,9 +30,13 @@ from headwise.text.spelling import NO_WORD, NOT_KNOWN, NUM_SYMBOLS, OTHER_SPACE,
 LONG_SPACES = frozenset(chr(code).encode() for code in range(0x80, 0x3001) if is_space(chr(code)))
 """White space of several bytes; what has one byte is the symbol of a space."""
 SPACES = LONG_SPACES | {bytes([SPACE])}
-SPACE_BEGINNINGS = frozenset(space[:length] for space in LONG_SPACES for length in range(1, len(space)))
+SPACE_BEGINNINGS = frozenset(
+    space[:length] for space in LONG_SPACES for length in range(1, len(space))
+)
 SPACE_PARTS = {
-    begun: frozenset(space[len(begun)] for space in LONG_SPACES if space.startswith(begun) and space != begun)
+    begun: frozenset(
+        space[len(begun)] for space in LONG_SPACES if space.startswith(begun) and space != begun
+    )
     for begun in (b"", *SPACE_BEGINNINGS)
 }
 """Bytes that go on with a space of several bytes."""
@@ -57,7 +61,9 @@ class Phrase:
     @staticmethod
     def of(text: str, *, bit: int, is_required: bool) -> "Phrase":
         text = single_spaced(text)
-        return Phrase(text.encode(), bit, is_required, is_word_character(text[0]), is_word_character(text[-1]))
+        return Phrase(
+            text.encode(), bit, is_required, is_word_character(text[0]), is_word_character(text[-1])
+        )
 
     def is_inside_word(self, kind: int) -> bool:
         return kind == WORD or (kind == NOT_KNOWN and self.is_required)
@@ -96,7 +102,11 @@ class _Builder:
         for number, phrase in enumerate(phrases):
             self.beginnings.setdefault(phrase.content[0], []).append((number, phrase))
         begin_word = {phrase.is_required for phrase in phrases if phrase.begins_word}
-        self.kinds = (NO_WORD, WORD if begin_word else NO_WORD, NOT_KNOWN if True in begin_word else NO_WORD)
+        self.kinds = (
+            NO_WORD,
+            WORD if begin_word else NO_WORD,
+            NOT_KNOWN if True in begin_word else NO_WORD,
+        )
         """Kinds that no phrase tells from another are one."""
         self.chains: list[tuple[Item, int]] = [((-1, 0, b""), 0)]
         self.watched: list[frozenset[int]] = [frozenset()]
@@ -122,7 +132,10 @@ class _Builder:
                 moves[-1][symbol], found[-1][symbol] = self._number_of(kind_of(symbol), after), bits
             forbidden, required = self.pending[chain]
             found[-1] |= forbidden * (kinds != WORD) | required * (kinds == NO_WORD)
-            if len(self.states) > max_states or len(self.chains) + len(self.known) > MAX_STEPS_OF_STATE * max_states:
+            if (
+                len(self.states) > max_states
+                or len(self.chains) + len(self.known) > MAX_STEPS_OF_STATE * max_states
+            ):
                 return None
         at_end = [sum(self.pending[chain]) for _, chain in self.waiting]
         return PhraseAutomaton(np.stack(moves), np.stack(found), np.array(at_end, dtype=np.int32))
@@ -173,7 +186,11 @@ class _Builder:
                 self.numbers[item, chain] = len(self.chains)
                 forbidden, required = self.pending[chain]
                 bit = phrase.bit * is_complete
-                self.pending.append((forbidden, required | bit) if phrase.is_required else (forbidden | bit, required))
+                self.pending.append(
+                    (forbidden, required | bit)
+                    if phrase.is_required
+                    else (forbidden | bit, required)
+                )
                 self.watched.append(self.watched[chain] | self._watched_by(item))
                 self.chains.append((item, chain))
             chain = self.numbers[item, chain]
@@ -186,7 +203,11 @@ class _Builder:
             return frozenset()
         watched = {content[place] + 256 * kind for kind in (NO_WORD, WORD, NOT_KNOWN)}
         if not is_required and SPACE in content[max(0, place - 1) : place + 1]:
-            watched |= {SPACE, OTHER_SPACE, *(byte + 256 * NOT_KNOWN for byte in SPACE_PARTS[begun])}
+            watched |= {
+                SPACE,
+                OTHER_SPACE,
+                *(byte + 256 * NOT_KNOWN for byte in SPACE_PARTS[begun]),
+            }
         return frozenset(watched) & self.symbols
 
     def _go_on(self, item: Item, symbol: int) -> Iterator[Item]:

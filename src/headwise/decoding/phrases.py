@@ -38,7 +38,9 @@ def check_shortest(settings: SearchSettings, tokenizer: Tokenizer) -> None:
     check_phrases(encode_phrases(settings, tokenizer), limit=limit_for(settings.max_length, 1))
 
 
-def rules_of(tokenizer: Tokenizer, forbidden: tuple[str, ...], required: tuple[str, ...]) -> TextRules | None:
+def rules_of(
+    tokenizer: Tokenizer, forbidden: tuple[str, ...], required: tuple[str, ...]
+) -> TextRules | None:
     """The rules of these phrases for a tokenizer; the same object for the same phrases."""
     rules = _rules_or_refusal(tokenizer, forbidden, required) if forbidden or required else None
     if isinstance(rules, UsageError):

@@ -38,7 +38,9 @@ def weigh_required(
     first = torch.arange(len(running), device=running.device)[:, None] * size
     needed = need_after[parent + first, token].long()
     order = total.argsort(dim=1, descending=True, stable=True)
-    total, value, parent, token, needed = (table.gather(1, order) for table in (total, value, parent, token, needed))
+    total, value, parent, token, needed = (
+        table.gather(1, order) for table in (total, value, parent, token, needed)
+    )
     rank = rank_in_groups(needed)
     # Once round all groups before any has its second turn, the smallest need first.
     is_possible = total > MINUS_INFINITY

@@ -72,7 +72,11 @@ def run_rounds(rounds: AnyRounds, *, longest: int) -> AnyRounds:
         if num_alive == 0:
             break
         room = rounds.room
-        if num_alive and 2 * num_alive <= room.num_sentences and room.num_sentences * room.width > FEW_ROWS:
+        if (
+            num_alive
+            and 2 * num_alive <= room.num_sentences
+            and room.num_sentences * room.width > FEW_ROWS
+        ):
             rounds = rounds.narrow()
     return rounds
 
@@ -122,7 +126,12 @@ class Rules:
         return settings.allow_unknown, settings.min_length, settings.at_limit
 
     def rank(
-        self, logits: Float[Tensor, "row vocab"], limits: Int[Tensor, "sentence"], *, time: Int[Tensor, "1"], count: int
+        self,
+        logits: Float[Tensor, "row vocab"],
+        limits: Int[Tensor, "sentence"],
+        *,
+        time: Int[Tensor, "1"],
+        count: int,
     ) -> tuple[Float[Tensor, "row best"], Int[Tensor, "row best"]]:
         """The best tokens of each row; `time` counts this step, too."""
         if self.settings.min_length:

@@ -58,7 +58,13 @@ def sample(
         return draw_tokens(scores, uniform[sentences, step].reshape(-1), settings)
 
     paths = follow_paths(
-        stepper, sources, choose, settings=settings, phrases=phrases, width=settings.num_samples, tell=tell
+        stepper,
+        sources,
+        choose,
+        settings=settings,
+        phrases=phrases,
+        width=settings.num_samples,
+        tell=tell,
     )
     return [SearchResult(tuple(hypotheses)) for hypotheses in paths]
 
@@ -82,7 +88,9 @@ def draw_tokens(
     if 0 < settings.top_k < scores.shape[-1]:
         scores, order = scores.topk(settings.top_k, dim=-1)
     # The greatest score is taken off first: dividing by a tiny temperature must not overflow.
-    probabilities = ((scores - scores.amax(-1, keepdim=True)).double() / settings.temperature).softmax(-1)
+    probabilities = (
+        (scores - scores.amax(-1, keepdim=True)).double() / settings.temperature
+    ).softmax(-1)
     if settings.top_p == 1:
         choice = _invert(probabilities, uniform)
     else:
@@ -99,7 +107,9 @@ def _draw_from_nucleus(probabilities: Tensor, uniform: Tensor, *, top_p: float) 
     large = torch.nonzero(best.sum(-1) < top_p)[:, 0]
     if vocab > NUCLEUS and len(large):
         best, order = probabilities[large].sort(dim=-1, descending=True, stable=True)
-        choice[large] = order.gather(1, _invert(_cut_tail(best, top_p), uniform[large])[:, None])[:, 0]
+        choice[large] = order.gather(1, _invert(_cut_tail(best, top_p), uniform[large])[:, None])[
+            :, 0
+        ]
     return choice
 
 

@@ -31,7 +31,9 @@ class Beam:
     limits: Int[Tensor, "sentence"]
 
     @staticmethod
-    def fresh(limits: Int[Tensor, "sentence"], size: int, *, dtype: torch.dtype | None = None) -> "Beam":
+    def fresh(
+        limits: Int[Tensor, "sentence"], size: int, *, dtype: torch.dtype | None = None
+    ) -> "Beam":
         running = torch.full((len(limits), size), MINUS_INFINITY, device=limits.device, dtype=dtype)
         # One slot starts at 0, the others at -inf: else the k best of the first step were k times the same.
         running[:, 0] = 0.0
@@ -40,7 +42,10 @@ class Beam:
 
     def select(self, sentences: Int[Tensor, "kept"]) -> "Beam":
         return Beam(
-            self.running[sentences], self.finished.select(sentences), self.done[sentences], self.limits[sentences]
+            self.running[sentences],
+            self.finished.select(sentences),
+            self.done[sentences],
+            self.limits[sentences],
         )
 
 
@@ -86,11 +91,20 @@ def select(
     # Where looking costs nothing, the usual case that nothing ends here is spared the rest.
     if score.device.type != "cpu" or admitted.any():
         origin = torch.stack(
-            [torch.zeros_like(candidates.parent) + (length - 1), candidates.parent, candidates.token], dim=-1
+            [
+                torch.zeros_like(candidates.parent) + (length - 1),
+                candidates.parent,
+                candidates.token,
+            ],
+            dim=-1,
         )
         taken = score.masked_fill(~admitted, MINUS_INFINITY)
-        finished = finished.merge(Finished(taken, candidates.total, candidates.log_probability, origin))
-    _, place = candidates.priority.masked_fill(ends, MINUS_INFINITY).topk(beam.running.shape[1], dim=1)
+        finished = finished.merge(
+            Finished(taken, candidates.total, candidates.log_probability, origin)
+        )
+    _, place = candidates.priority.masked_fill(ends, MINUS_INFINITY).topk(
+        beam.running.shape[1], dim=1
+    )
     running = candidates.total.masked_fill(ends, MINUS_INFINITY).gather(1, place)
     best = bound_score(penalty, running.amax(1), length=length, limits=beam.limits, stop=stop)
     done = beam.done | at_limit | check_stops(best, finished.score[:, -1], stop=stop)

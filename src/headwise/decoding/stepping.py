@@ -39,7 +39,9 @@ class Stepper(Protocol[State]):
         """Room for `width` rows per sentence and at most `max_length` steps; sources come without end of sentence."""
         ...
 
-    def step(self, state: State, tokens: Int[Tensor, "hypothesis"]) -> tuple[Float[Tensor, "hypothesis vocab"], State]:
+    def step(
+        self, state: State, tokens: Int[Tensor, "hypothesis"]
+    ) -> tuple[Float[Tensor, "hypothesis vocab"], State]:
         """Feed one token per row. The log-probabilities (fp32) are the search's to overwrite."""
         ...
 
@@ -120,7 +122,9 @@ class Room(Protocol):
 class RoomyStepper(Protocol):
     """A stepper that has rooms."""
 
-    def enter(self, sources: Sequence[Sequence[int]], *, width: int, max_length: int) -> Room | None:
+    def enter(
+        self, sources: Sequence[Sequence[int]], *, width: int, max_length: int
+    ) -> Room | None:
         """A room with these sources in it, or None where the plain way is the better one."""
         ...
 

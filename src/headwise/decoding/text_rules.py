@@ -48,7 +48,9 @@ class TextRules:
     """[state, class]: bits of the required phrases that such a token completes."""
     need: NDArray[np.int16]
     """[state, set of required phrases]: the fewest tokens until the text may end; IMPOSSIBLE if it never may."""
-    _on_devices: dict[torch.device, "RuleTables"] = field(default_factory=dict, repr=False, compare=False)
+    _on_devices: dict[torch.device, "RuleTables"] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def read(self, tokens: Sequence[int]) -> int:
         """How many tokens are needed after these; IMPOSSIBLE if they may not be written."""
@@ -96,9 +98,13 @@ class RuleTables:
         return after * self.num_sets + (written | self.found[row, classes].long())
 
 
-def make_rules(forbidden: Sequence[str], required: Sequence[str], spelling: Spelling) -> TextRules | None:
+def make_rules(
+    forbidden: Sequence[str], required: Sequence[str], spelling: Spelling
+) -> TextRules | None:
     """The rules of these phrases; None if there are none."""
-    unwanted, wanted = (tuple(dict.fromkeys(map(single_spaced, texts))) for texts in (forbidden, required))
+    unwanted, wanted = (
+        tuple(dict.fromkeys(map(single_spaced, texts))) for texts in (forbidden, required)
+    )
     if not unwanted and not wanted:
         return None
     if len(wanted) > MAX_REQUIRED:
@@ -107,7 +113,9 @@ def make_rules(forbidden: Sequence[str], required: Sequence[str], spelling: Spel
             f"要求出现的短语有 {len(wanted)} 个，最多 {MAX_REQUIRED} 个；请减少",
         )
     all_required = (1 << len(wanted)) - 1
-    phrases = [Phrase.of(text, bit=1 << number, is_required=True) for number, text in enumerate(wanted)]
+    phrases = [
+        Phrase.of(text, bit=1 << number, is_required=True) for number, text in enumerate(wanted)
+    ]
     phrases += [Phrase.of(text, bit=all_required + 1, is_required=False) for text in unwanted]
     automaton = _build(phrases, spelling)
     effects = read_vocabulary(automaton, spelling, all_required=all_required)
@@ -116,7 +124,10 @@ def make_rules(forbidden: Sequence[str], required: Sequence[str], spelling: Spel
     need = count_needed(automaton.at_end, effects, all_required)
     effects.classes[EOS] = effects.moves.shape[1]
     stay = np.arange(len(effects.moves), dtype=np.int16)[:, None]
-    moves, found = np.hstack([effects.moves, stay]), np.hstack([effects.found, np.zeros_like(stay, dtype=np.uint8)])
+    moves, found = (
+        np.hstack([effects.moves, stay]),
+        np.hstack([effects.found, np.zeros_like(stay, dtype=np.uint8)]),
+    )
     return TextRules(unwanted, wanted, effects.classes, moves, found, need)
 
 

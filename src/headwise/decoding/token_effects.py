@@ -34,7 +34,9 @@ class TokenEffects:
     """[state, class]: bits of the required phrases that such a token completes."""
 
 
-def read_vocabulary(automaton: PhraseAutomaton, spelling: Spelling, *, all_required: int) -> TokenEffects | None:
+def read_vocabulary(
+    automaton: PhraseAutomaton, spelling: Spelling, *, all_required: int
+) -> TokenEffects | None:
     """`all_required`: the bits of required phrases; others are forbidden. None if it takes more than the bounds."""
     table = _join_tables(automaton, all_required)
     num_states = table.shape[1]
@@ -64,7 +66,10 @@ def read_vocabulary(automaton: PhraseAutomaton, spelling: Spelling, *, all_requi
     moves = np.empty((num_states, len(used)), dtype=np.int16)
     found = np.empty((num_states, len(used)), dtype=np.uint8)
     for column, number in enumerate(used):
-        moves[:, column], found[:, column] = effects[number] >> NUM_BITS, effects[number] & all_required
+        moves[:, column], found[:, column] = (
+            effects[number] >> NUM_BITS,
+            effects[number] & all_required,
+        )
     return TokenEffects(classes, moves, found)
 
 

@@ -41,14 +41,18 @@ class Tracer:
         possible = candidates.total.isfinite().tolist()
         slots = [
             {column: slot for slot, column in enumerate(places) if used[slot]}
-            for places, used in zip(chosen.place.tolist(), chosen.beam.running.isfinite().tolist(), strict=True)
+            for places, used in zip(
+                chosen.place.tolist(), chosen.beam.running.isfinite().tolist(), strict=True
+            )
         ]
         over = done.tolist()
         for i, (number, columns_here) in enumerate(zip(sentences.tolist(), columns, strict=True)):
             if over[i]:
                 continue
             step = []
-            for column, (parent, token, value, total, scored, ended) in enumerate(zip(*columns_here, strict=True)):
+            for column, (parent, token, value, total, scored, ended) in enumerate(
+                zip(*columns_here, strict=True)
+            ):
                 if possible[i][column]:
                     slot = slots[i].get(column)
                     fate: Literal["kept", "pruned", "finished"]

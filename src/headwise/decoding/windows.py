@@ -43,7 +43,11 @@ def decode_stream(
 ) -> Iterator[SearchResult]:
     """Results in the order of the sources, which are read one window at a time; phrases for all or for each."""
     wishes: Iterator[Phrases | None]
-    wishes = repeat(phrases) if phrases is None or isinstance(phrases, Phrases) else chain(phrases, repeat(None))
+    wishes = (
+        repeat(phrases)
+        if phrases is None or isinstance(phrases, Phrases)
+        else chain(phrases, repeat(None))
+    )
     pairs = zip(sources, wishes, strict=False)  # the sources end it: the wishes never do
     first = 0
     while window := list(islice(pairs, settings.batching.window)):

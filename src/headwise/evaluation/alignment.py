@@ -56,7 +56,12 @@ def parse_links(line: str, *, first: int = 0) -> GoldLinks:
     for item in line.split():
         for mark in "-p?":
             source, found, target = item.partition(mark)
-            if found and source.isdecimal() and target.isdecimal() and min(int(source), int(target)) >= first:
+            if (
+                found
+                and source.isdecimal()
+                and target.isdecimal()
+                and min(int(source), int(target)) >= first
+            ):
                 link = (int(source) - first, int(target) - first)
                 possible.add(link)
                 if mark == "-":
@@ -80,9 +85,14 @@ def score_alignments(predicted: Sequence[Links], gold: Sequence[GoldLinks]) -> A
     num_links = sum(len(links) for links in predicted)
     num_sure = sum(len(links.sure) for links in gold)
     in_sure = sum(len(links & right.sure) for links, right in zip(predicted, gold, strict=True))
-    in_possible = sum(len(links & (right.possible | right.sure)) for links, right in zip(predicted, gold, strict=True))
+    in_possible = sum(
+        len(links & (right.possible | right.sure))
+        for links, right in zip(predicted, gold, strict=True)
+    )
     return AlignmentScores(
-        error_rate=1 - (in_sure + in_possible) / (num_links + num_sure) if num_links + num_sure else 0.0,
+        error_rate=1 - (in_sure + in_possible) / (num_links + num_sure)
+        if num_links + num_sure
+        else 0.0,
         precision=in_possible / num_links if num_links else 1.0,
         recall=in_sure / num_sure if num_sure else 1.0,
         num_sentences=len(gold),
@@ -126,7 +136,9 @@ def assign_pieces(pieces: Sequence[str], words: Sequence[str]) -> tuple[int, ...
         )
     starts = np.cumsum([0, *sizes[:-1]]) if sizes else np.zeros(0)
     # A piece of nothing but "▁" at the very end would begin after the last word: it belongs to it.
-    return tuple(min(int(place), len(words) - 1) for place in np.searchsorted(ends, starts, side="right"))
+    return tuple(
+        min(int(place), len(words) - 1) for place in np.searchsorted(ends, starts, side="right")
+    )
 
 
 def _count_bytes(piece: str) -> int:
@@ -136,7 +148,9 @@ def _count_bytes(piece: str) -> int:
 
 
 def merge_pieces(
-    attention: Float[ndarray, "target source"], source_words: Sequence[int], target_words: Sequence[int]
+    attention: Float[ndarray, "target source"],
+    source_words: Sequence[int],
+    target_words: Sequence[int],
 ) -> Float[ndarray, "target_word source_word"]:
     """Attention between words: summed over the pieces of a source word, averaged over those of a target word.
 
@@ -155,11 +169,16 @@ def link_greatest(attention: Float[ndarray, "target source"]) -> Links:
     if not attention.size:
         return frozenset()
     best = attention.argmax(1)
-    return frozenset((int(source), target) for target, source in enumerate(best) if attention[target, source] > 0)
+    return frozenset(
+        (int(source), target) for target, source in enumerate(best) if attention[target, source] > 0
+    )
 
 
 def symmetrize(
-    forward: Links, backward: Links, *, method: Literal["intersection", "union", "grow_diagonal"] = "grow_diagonal"
+    forward: Links,
+    backward: Links,
+    *,
+    method: Literal["intersection", "union", "grow_diagonal"] = "grow_diagonal",
 ) -> Links:
     """Join the links of both directions (both as (source, target)); growing starts from the links they share and adds
     neighbours, diagonal ones too, that link a word not linked yet (Koehn et al. 2005)."""

@@ -39,7 +39,11 @@ class ClassScore:
 
     def as_dict(self) -> dict[str, Any]:
         scores = {"precision": self.precision, "recall": self.recall, "f1": self.f1}
-        return {"label": self.label, "count": self.num_there, **{name: round(one, 6) for name, one in scores.items()}}
+        return {
+            "label": self.label,
+            "count": self.num_there,
+            **{name: round(one, 6) for name, one in scores.items()},
+        }
 
 
 @dataclass(frozen=True)
@@ -81,12 +85,16 @@ class LabelScores:
         }
 
 
-def score_labels(gold: Sequence[str], found: Sequence[str], *, cut: CutTexts = CutTexts()) -> LabelScores:
+def score_labels(
+    gold: Sequence[str], found: Sequence[str], *, cut: CutTexts = CutTexts()
+) -> LabelScores:
     """Compare label by label; a class that was never there but named has a line too."""
     there, named = Counter(gold), Counter(found)
     right = Counter(one for one, other in zip(gold, found, strict=True) if one == other)
     names = sorted(there | named, key=lambda name: (-there[name], name))
-    return LabelScores(tuple(ClassScore(name, right[name], named[name], there[name]) for name in names), cut)
+    return LabelScores(
+        tuple(ClassScore(name, right[name], named[name], there[name]) for name in names), cut
+    )
 
 
 @dataclass(frozen=True)

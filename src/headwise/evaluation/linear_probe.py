@@ -63,7 +63,11 @@ def fit_probe(
     weight = torch.zeros(len(names), x.shape[1], dtype=torch.float64, requires_grad=True)
     bias = torch.zeros(len(names), dtype=torch.float64, requires_grad=True)
     search = torch.optim.LBFGS(
-        [weight, bias], max_iter=_STEPS, tolerance_grad=1e-7, tolerance_change=1e-12, line_search_fn="strong_wolfe"
+        [weight, bias],
+        max_iter=_STEPS,
+        tolerance_grad=1e-7,
+        tolerance_change=1e-12,
+        line_search_fn="strong_wolfe",
     )
 
     def measure() -> torch.Tensor:
@@ -77,7 +81,11 @@ def fit_probe(
 
 
 def _loss(
-    given: torch.Tensor, wanted: torch.Tensor, shares: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
+    given: torch.Tensor,
+    wanted: torch.Tensor,
+    shares: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor,
 ) -> torch.Tensor:
     scores = (given @ weight.T + bias).log_softmax(1)
     return -(scores.gather(1, wanted[:, None])[:, 0] * shares).sum()

@@ -75,7 +75,9 @@ class SeedScores:
         return SeedScores.of_statistics(statistics, num_draws=num_draws, seed=seed)
 
     @staticmethod
-    def of_statistics(statistics: Sequence[Statistics], *, num_draws: int = 1000, seed: int = 12345) -> "SeedScores":
+    def of_statistics(
+        statistics: Sequence[Statistics], *, num_draws: int = 1000, seed: int = 12345
+    ) -> "SeedScores":
         """From the statistics of each seed's answers to the same sentences."""
         generator = numpy_generator(seed, "bootstrap")
         drawn: list[list[Draws]] = [[] for _ in statistics]
@@ -104,7 +106,13 @@ class SeedScores:
         """How much better this is than the baseline."""
         draws = self.draws.mean(0) - baseline.draws.mean(0)
         span = SCALE[1] - SCALE[0]
-        return _estimate(self.mean - baseline.mean, draws, [self, baseline], ends=(-span, span), is_difference=True)
+        return _estimate(
+            self.mean - baseline.mean,
+            draws,
+            [self, baseline],
+            ends=(-span, span),
+            is_difference=True,
+        )
 
 
 def _estimate(
@@ -116,14 +124,20 @@ def _estimate(
     is_difference: bool = False,
 ) -> Estimate:
     of_test = float(draws.var())
-    of_seeds = [(side.spread**2 / len(side.values), len(side.values) - 1) for side in sides if side.spread is not None]
+    of_seeds = [
+        (side.spread**2 / len(side.values), len(side.values) - 1)
+        for side in sides
+        if side.spread is not None
+    ]
     variance = of_test + sum(part for part, _ in of_seeds)
     doubt = sum(part**2 / freedom for part, freedom in of_seeds)
     freedom = variance**2 / doubt if doubt > 0 else math.inf
     reach = student_quantile(0.975, freedom) * math.sqrt(variance)
     p_value = None
     if is_difference:
-        p_value = 1.0 if variance == 0 else 2 * student_tail(abs(value) / math.sqrt(variance), freedom)
+        p_value = (
+            1.0 if variance == 0 else 2 * student_tail(abs(value) / math.sqrt(variance), freedom)
+        )
         p_value = 0.0 if variance == 0 and value != 0 else p_value
     low, high = max(value - reach, ends[0]), min(value + reach, ends[1])
     return Estimate(value, low, high, p_value, is_cut=(low, high) != (value - reach, value + reach))

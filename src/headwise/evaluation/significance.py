@@ -95,18 +95,26 @@ def compare_systems(
 
 
 def _bootstrap(
-    first: SentenceStatistics, second: SentenceStatistics, generator: np.random.Generator, num_draws: int
+    first: SentenceStatistics,
+    second: SentenceStatistics,
+    generator: np.random.Generator,
+    num_draws: int,
 ) -> NDArray[np.float64]:
     """Differences on test sets drawn anew; both systems are scored on the same draw."""
     differences = []
     for size in chunk_sizes(num_draws):
         counts = draw_counts(generator, len(first.rows), num_resamples=size)
-        differences.append(second.score_sums(counts @ second.rows) - first.score_sums(counts @ first.rows))
+        differences.append(
+            second.score_sums(counts @ second.rows) - first.score_sums(counts @ first.rows)
+        )
     return np.concatenate(differences)
 
 
 def _randomize(
-    first: SentenceStatistics, second: SentenceStatistics, generator: np.random.Generator, num_draws: int
+    first: SentenceStatistics,
+    second: SentenceStatistics,
+    generator: np.random.Generator,
+    num_draws: int,
 ) -> NDArray[np.float64]:
     """Differences after swapping the outputs of a random half of the sentences."""
     total = first.rows.sum(0) + second.rows.sum(0)

@@ -25,10 +25,14 @@ class SentenceStatistics:
     rows: NDArray[np.float64]
 
     @staticmethod
-    def of(metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> "SentenceStatistics":
+    def of(
+        metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
+    ) -> "SentenceStatistics":
         """Statistics of every sentence; `references` holds one list per set of references, as sacreBLEU takes them."""
         # sacreBLEU's own significance tests rest on these two methods; the public ones give whole scores only.
-        rows = metric._extract_corpus_statistics(list(hypotheses), [list(each) for each in references])
+        rows = metric._extract_corpus_statistics(
+            list(hypotheses), [list(each) for each in references]
+        )
         return SentenceStatistics(metric, np.asarray(rows, dtype=np.float64))
 
     def score(self) -> float:
@@ -41,10 +45,14 @@ class SentenceStatistics:
 
     def score_sums(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """The corpus score of each row of summed statistics."""
-        return np.array([self.metric._compute_score_from_stats(list(total)).score for total in sums])
+        return np.array(
+            [self.metric._compute_score_from_stats(list(total)).score for total in sums]
+        )
 
 
-def draw_counts(generator: np.random.Generator, num_sentences: int, *, num_resamples: int) -> NDArray[np.float64]:
+def draw_counts(
+    generator: np.random.Generator, num_sentences: int, *, num_resamples: int
+) -> NDArray[np.float64]:
     """How often each sentence stands in each resample of the same size, drawn with replacement."""
     even = np.full(num_sentences, 1 / num_sentences)
     return generator.multinomial(num_sentences, even, size=num_resamples).astype(np.float64)

@@ -19,7 +19,15 @@ from headwise.errors import DataError
 from headwise.evaluation.statistics import SentenceStatistics, chunk_sizes, draw_counts
 from headwise.randomness import numpy_generator
 
-TOKENIZERS = {"zh": "zh", "ja": "char", "ko": "char", "th": "char", "lo": "char", "km": "char", "my": "char"}
+TOKENIZERS = {
+    "zh": "zh",
+    "ja": "char",
+    "ko": "char",
+    "th": "char",
+    "lo": "char",
+    "km": "char",
+    "my": "char",
+}
 
 
 @dataclass(frozen=True)
@@ -37,7 +45,9 @@ class Score:
         return dataclasses.asdict(self)
 
     def __str__(self) -> str:
-        interval = "" if self.low is None or self.high is None else f" [{self.low:.1f}, {self.high:.1f}]"
+        interval = (
+            "" if self.low is None or self.high is None else f" [{self.low:.1f}, {self.high:.1f}]"
+        )
         return f"{self.name} {self.value:.1f}{interval} ({self.signature})"
 
 
@@ -70,7 +80,11 @@ def build_metrics(
     asian = not pretokenized and tokenizer_for(language) != "13a"
     return {
         # `force` only silences the warning that text looks tokenized: here that is the caller's decision.
-        "bleu": BLEU(tokenize=tokenizer_for(language, pretokenized=pretokenized), lowercase=lowercase, force=True),
+        "bleu": BLEU(
+            tokenize=tokenizer_for(language, pretokenized=pretokenized),
+            lowercase=lowercase,
+            force=True,
+        ),
         "chrf": CHRF(lowercase=lowercase),
         "ter": TER(case_sensitive=not lowercase, normalized=asian, asian_support=asian),
     }
@@ -93,8 +107,12 @@ def score_translations(
         name: score_metric(metric, hypotheses, sets, num_resamples=num_resamples, seed=seed)
         for name, metric in metrics.items()
     }
-    matches = [text.strip() in {each[i].strip() for each in sets} for i, text in enumerate(hypotheses)]
-    return TranslationScores(**scores, exact_match=float(np.mean(matches)), num_sentences=len(hypotheses))
+    matches = [
+        text.strip() in {each[i].strip() for each in sets} for i, text in enumerate(hypotheses)
+    ]
+    return TranslationScores(
+        **scores, exact_match=float(np.mean(matches)), num_sentences=len(hypotheses)
+    )
 
 
 def score_metric(
@@ -111,20 +129,29 @@ def score_metric(
     if num_resamples:
         generator = numpy_generator(seed, "bootstrap")
         drawn = [
-            statistics.score_sums(draw_counts(generator, len(hypotheses), num_resamples=size) @ statistics.rows)
+            statistics.score_sums(
+                draw_counts(generator, len(hypotheses), num_resamples=size) @ statistics.rows
+            )
             for size in chunk_sizes(num_resamples)
         ]
         low, high = (float(bound) for bound in np.percentile(np.concatenate(drawn), [2.5, 97.5]))
-    return Score(statistics.name, statistics.score(), str(metric.get_signature()), low, high, num_resamples)
+    return Score(
+        statistics.name, statistics.score(), str(metric.get_signature()), low, high, num_resamples
+    )
 
 
 def check_parallel(
     hypotheses: Sequence[str], references: Sequence[str] | Sequence[Sequence[str]]
 ) -> list[Sequence[str]]:
     """Sets of references, each as long as the hypotheses."""
-    sets: list[Any] = [references] if not references or isinstance(references[0], str) else list(references)
+    sets: list[Any] = (
+        [references] if not references or isinstance(references[0], str) else list(references)
+    )
     if not hypotheses:
-        raise DataError("there are no translations to score; give at least one", "没有可评分的译文；请至少给出一句")
+        raise DataError(
+            "there are no translations to score; give at least one",
+            "没有可评分的译文；请至少给出一句",
+        )
     for each in sets:
         if len(each) != len(hypotheses):
             raise DataError(

@@ -127,20 +127,37 @@ def number_words(words: Sequence[str]) -> dict[str, int]:
     return numbers
 
 
-def score_similarity(name: str, pairs: Sequence[WordPair], words: Sequence[str], unit_vectors: np.ndarray) -> WordScore:
+def score_similarity(
+    name: str, pairs: Sequence[WordPair], words: Sequence[str], unit_vectors: np.ndarray
+) -> WordScore:
     """100 × Spearman's correlation."""
     numbers = number_words(words)
-    found = [(numbers.get(fold(pair.first)), numbers.get(fold(pair.second)), pair.score) for pair in pairs]
-    known = [(first, second, score) for first, second, score in found if first is not None and second is not None]
+    found = [
+        (numbers.get(fold(pair.first)), numbers.get(fold(pair.second)), pair.score)
+        for pair in pairs
+    ]
+    known = [
+        (first, second, score)
+        for first, second, score in found
+        if first is not None and second is not None
+    ]
     cosines = [float(unit_vectors[first] @ unit_vectors[second]) for first, second, _ in known]
-    return WordScore(name, 100 * spearman(cosines, [score for *_, score in known]), len(known), len(pairs))
+    return WordScore(
+        name, 100 * spearman(cosines, [score for *_, score in known]), len(known), len(pairs)
+    )
 
 
-def score_analogies(questions: Sequence[Analogy], words: Sequence[str], unit_vectors: np.ndarray) -> list[WordScore]:
+def score_analogies(
+    questions: Sequence[Analogy], words: Sequence[str], unit_vectors: np.ndarray
+) -> list[WordScore]:
     """Per cent answered right, each group and then all of them."""
     numbers = number_words(words)
-    known = [question for question in questions if all(fold(word) in numbers for word in question.words)]
-    asked = np.array([[numbers[fold(word)] for word in question.words] for question in known]).reshape(-1, 4)
+    known = [
+        question for question in questions if all(fold(word) in numbers for word in question.words)
+    ]
+    asked = np.array(
+        [[numbers[fold(word)] for word in question.words] for question in known]
+    ).reshape(-1, 4)
     right = _answer(asked, words[:MAX_WORDS], numbers, unit_vectors[:MAX_WORDS]) == asked[:, 3]
     groups: dict[str, list[int]] = {}
     for place, question in enumerate(known):
@@ -157,10 +174,17 @@ def score_analogies(questions: Sequence[Analogy], words: Sequence[str], unit_vec
         )
         for group, total in totals.items()
     ]
-    return [*scores, WordScore("all", 100 * float(right.mean()) if len(right) else 0.0, len(known), len(questions))]
+    return [
+        *scores,
+        WordScore(
+            "all", 100 * float(right.mean()) if len(right) else 0.0, len(known), len(questions)
+        ),
+    ]
 
 
-def _answer(asked: np.ndarray, words: Sequence[str], numbers: dict[str, int], unit_vectors: np.ndarray) -> np.ndarray:
+def _answer(
+    asked: np.ndarray, words: Sequence[str], numbers: dict[str, int], unit_vectors: np.ndarray
+) -> np.ndarray:
     """The row of the best answer to each question, of several cases of a word the row of the first."""
     first_case = np.array([numbers[fold(word)] for word in words], dtype=np.int64)
     cases: dict[int, list[int]] = {}

@@ -68,10 +68,15 @@ def _draw_quality(result: ComparisonResult, fonts: Fonts) -> Path:
         axes.plot([found.value], [number], "o", color=colour, markersize=6)
     labels = make_labels([variant.name for variant in shown], fonts)
     axes.set_yticks(range(len(shown)), labels.texts)
-    axes.set_ylim(len(shown) - 0.5, -0.5)  # the first on top, and half a line of room above and below
+    axes.set_ylim(
+        len(shown) - 0.5, -0.5
+    )  # the first on top, and half a line of room above and below
     name = ("BLEU", "BLEU") if metric == "bleu" else ("Accuracy in %", "准确率（%）")
     axes.set_xlabel(
-        fonts.say(f"{name[0]} of the test set, mean over seeds, 95 % interval", f"测试集{name[1]}，种子平均，95% 区间")
+        fonts.say(
+            f"{name[0]} of the test set, mean over seeds, 95 % interval",
+            f"测试集{name[1]}，种子平均，95% 区间",
+        )
     )
     return _finish(figure, [axes], fonts, result.directory / "quality.png")
 
@@ -82,12 +87,23 @@ def _draw_curves(result: ComparisonResult, fonts: Fonts) -> Path:
     names = make_labels([variant.name for variant in result.variants], fonts).texts
     for number, variant in enumerate(result.variants):
         colour, stroke = style(number)
-        curves = [lines for label, lines in result.curves.items() if label.startswith(f"{variant.name} · ") and lines]
+        curves = [
+            lines
+            for label, lines in result.curves.items()
+            if label.startswith(f"{variant.name} · ") and lines
+        ]
         for index, lines in enumerate(curves):
             losses = [line["loss"] for line in lines]
             label = names[number] if index == 0 else None
             for axes, key in ((left, "step"), (right, "seconds")):
-                axes.plot([line[key] for line in lines], losses, stroke, marker=".", color=colour, label=label)
+                axes.plot(
+                    [line[key] for line in lines],
+                    losses,
+                    stroke,
+                    marker=".",
+                    color=colour,
+                    label=label,
+                )
     left.set_xlabel(fonts.say("updates", "更新次数"))
     right.set_xlabel(fonts.say("seconds of training", "训练秒数"))
     left.set_ylabel(fonts.say("validation loss", "验证损失"))

@@ -48,7 +48,9 @@ def read_along(
     """Log-probabilities of the token after each beginning of the target, the empty one first, for every source."""
     state = stepper.start(sources, width=1, max_length=len(target) + 1)
     for token in (BOS, *target):
-        scores, state = stepper.step(state, torch.full((len(sources),), token, device=stepper.device))
+        scores, state = stepper.step(
+            state, torch.full((len(sources),), token, device=stepper.device)
+        )
         yield scores
 
 
@@ -70,12 +72,16 @@ def weigh_steps(
     return tuple(found)
 
 
-def decide(tokenizer: Tokenizer, scores: Float[Tensor, "vocab"], token: int, *, num_best: int) -> Decision:
+def decide(
+    tokenizer: Tokenizer, scores: Float[Tensor, "vocab"], token: int, *, num_best: int
+) -> Decision:
     """One distribution and the token that was taken from it."""
     offered = scores.clone()
     offered[[PAD, BOS]] = float("-inf")  # no search may write these
     values, tokens = offered.topk(min(num_best, len(offered) - 2))
-    best = [_choice(tokenizer, *pair) for pair in zip(tokens.tolist(), values.tolist(), strict=True)]
+    best = [
+        _choice(tokenizer, *pair) for pair in zip(tokens.tolist(), values.tolist(), strict=True)
+    ]
     entropy = -(scores.exp() * scores).nansum()
     return Decision(
         _choice(tokenizer, token, float(scores[token])),

@@ -101,7 +101,9 @@ def find_fonts() -> Fonts:
         wide = _wide_font()
     families = (BASE_FONT,) if wide is None else (BASE_FONT, wide)
     # The base family is asked for as it will be drawn: its regular face, not the last one in the list.
-    files = [font_manager.findfont(font_manager.FontProperties(family=[family])) for family in families]
+    files = [
+        font_manager.findfont(font_manager.FontProperties(family=[family])) for family in families
+    ]
     return Fonts(families, frozenset().union(*(_characters_of(str(file)) for file in files)))
 
 
@@ -119,7 +121,9 @@ def _list_new_fonts() -> None:
 
     listed = {entry.fname for entry in font_manager.fontManager.ttflist}
     for file in sorted(set(font_manager.findSystemFonts()) - listed):
-        with contextlib.suppress(OSError, RuntimeError, ValueError):  # a file that is no font after all
+        with contextlib.suppress(
+            OSError, RuntimeError, ValueError
+        ):  # a file that is no font after all
             font_manager.fontManager.addfont(file)
 
 
@@ -132,7 +136,9 @@ def _characters_of(file: str) -> frozenset[int]:
 
 def make_labels(texts: Sequence[str], fonts: Fonts) -> Labels:
     """The texts themselves (shortened), or their numbers from 1 where a character is missing from every font."""
-    printable = tuple(_shorten("".join(c if c.isprintable() else "\ufffd" for c in text)) for text in texts)
+    printable = tuple(
+        _shorten("".join(c if c.isprintable() else "\ufffd" for c in text)) for text in texts
+    )
     missing = next((text for text in printable if not fonts.can_draw(text)), "")
     if missing:
         return Labels(tuple(str(number) for number in range(1, len(texts) + 1)), missing)
@@ -143,7 +149,9 @@ def _shorten(text: str) -> str:
     return text if len(text) <= MAX_LABEL_LENGTH else text[: MAX_LABEL_LENGTH - 1] + "…"
 
 
-def explain_missing(labels: Iterable[Labels], *, instead: str = "The HTML page shows the characters.") -> str:
+def explain_missing(
+    labels: Iterable[Labels], *, instead: str = "The HTML page shows the characters."
+) -> str:
     """The caption for a picture whose labels had to become numbers, in English: other characters may be missing.
 
     `instead` says where the characters can be seen.
@@ -151,7 +159,11 @@ def explain_missing(labels: Iterable[Labels], *, instead: str = "The HTML page s
     missing = [item.missing for item in labels if item.missing]
     if not missing:
         return ""
-    reason = "No Chinese font is installed" if is_wide(missing[0]) else "No installed font has all the characters"
+    reason = (
+        "No Chinese font is installed"
+        if is_wide(missing[0])
+        else "No installed font has all the characters"
+    )
     return f"{reason}: the labels are position numbers. {instead}"
 
 
@@ -162,7 +174,9 @@ def new_figure(*, height: float) -> "Figure":
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
-    figure = Figure(figsize=(WIDTH_INCHES, height), dpi=DOTS_PER_INCH, facecolor="white", layout=layout)
+    figure = Figure(
+        figsize=(WIDTH_INCHES, height), dpi=DOTS_PER_INCH, facecolor="white", layout=layout
+    )
     FigureCanvasAgg(figure)
     return figure
 

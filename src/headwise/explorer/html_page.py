@@ -29,7 +29,9 @@ SCRIPTS = ("app/trace.js", "data.js", "links.js", "heat_map.js", "overview.js", 
 def write_page(traces: Sequence[Trace], path: Path | str, *, title: str) -> None:
     """Write the explorer for these traces as one self-contained HTML file."""
     if not traces:
-        raise UsageError("there is no trace to show; give at least one", "没有可展示的轨迹；请至少给出一条")
+        raise UsageError(
+            "there is no trace to show; give at least one", "没有可展示的轨迹；请至少给出一条"
+        )
     path = Path(path)
     write_text(path, make_page(traces, title=title))
 
@@ -70,4 +72,6 @@ def _policy(*, style: str, script: str) -> str:
 
 
 def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode(
+        "ascii"
+    )

@@ -36,7 +36,9 @@ def make_figure(lineage: Lineage) -> "Figure":
     seconds = [rung.training_seconds or None for rung in lineage.rungs]
     _dots(left, perplexities, ["∞" if value is None else f"{value:.1f}" for value in perplexities])
     _dots(right, seconds, [show_seconds(value or 0.0) for value in seconds])
-    left.set_yticks(range(len(lineage.rungs)), make_labels([rung.name for rung in lineage.rungs], fonts).texts)
+    left.set_yticks(
+        range(len(lineage.rungs)), make_labels([rung.name for rung in lineage.rungs], fonts).texts
+    )
     left.set_ylim(len(lineage.rungs) - 0.5, -0.5)
     left.set_xlabel(fonts.say("test perplexity", "测试困惑度"))
     right.set_xlabel(fonts.say("seconds of training", "训练秒数"))

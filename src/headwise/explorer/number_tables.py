@@ -61,7 +61,9 @@ def _looks_like_a_path(text: str) -> bool:
 
 def _read_file(path: Path) -> NumberTable:
     with path.open("rb") as file:
-        content = file.read(MAX_FILE_BYTES + 1)  # what has no size (a device, a pipe) may have no end either
+        content = file.read(
+            MAX_FILE_BYTES + 1
+        )  # what has no size (a device, a pipe) may have no end either
     if len(content) > MAX_FILE_BYTES:
         raise DataError(
             f"too many bytes: a table to work out by hand has at most {MAX_FILE_BYTES:,}; take a part of it",
@@ -103,7 +105,9 @@ def _cut(line: str, path: Path, number: int) -> list[str]:
             line=number,
         )
     try:
-        cells = next(csv.reader([line], delimiter=found[0] if found else ",", skipinitialspace=True))
+        cells = next(
+            csv.reader([line], delimiter=found[0] if found else ",", skipinitialspace=True)
+        )
     except csv.Error as error:
         raise DataError(
             f"{line.strip()[:40]!r}… cannot be read as CSV ({error}); write one number a cell, separated by commas",
@@ -116,7 +120,11 @@ def _cut(line: str, path: Path, number: int) -> list[str]:
 
 def _is_name(cell: str) -> bool:
     """What may stand in a heading: letters first. `5l` and `-x` are numbers gone wrong, `nan`, `inf` and `NA` numbers that are refused."""
-    return not _is_number(cell) and cell.lower() not in MISSING and re.match(r"[^\W\d]", cell) is not None
+    return (
+        not _is_number(cell)
+        and cell.lower() not in MISSING
+        and re.match(r"[^\W\d]", cell) is not None
+    )
 
 
 def _is_number(text: str) -> bool:
@@ -128,7 +136,11 @@ def _is_number(text: str) -> bool:
 
 
 def _read_row(
-    cells: list[str], kind: type[HeadwiseError], name: str, file: Path | None = None, line: int | None = None
+    cells: list[str],
+    kind: type[HeadwiseError],
+    name: str,
+    file: Path | None = None,
+    line: int | None = None,
 ) -> tuple[float, ...]:
     row = []
     for cell in cells:
@@ -153,7 +165,9 @@ def _check_shape(
     file: Path | None,
 ) -> None:
     if not rows:
-        raise kind(f"{name}no numbers; at least one is needed", f"{name}没有数；至少需要一个", file=file)
+        raise kind(
+            f"{name}no numbers; at least one is needed", f"{name}没有数；至少需要一个", file=file
+        )
     width = len(rows[0][0])
     for row, line in rows:
         if len(row) != width:
@@ -172,7 +186,9 @@ def _check_shape(
         )
 
 
-def arrange(keys: NumberTable, values: NumberTable, queries: NumberTable) -> tuple[Rows, Rows, Rows]:
+def arrange(
+    keys: NumberTable, values: NumberTable, queries: NumberTable
+) -> tuple[Rows, Rows, Rows]:
     """Lists become columns of single numbers; beside wide keys a list of queries is one query, beside one key a list of values one row."""
     key_rows = keys.as_column()
     one_query = queries.is_list and len(key_rows[0]) > 1

@@ -47,7 +47,11 @@ class Occlusion:
 
 
 def occlude(
-    translator: Translator, source: Sequence[int], target: Sequence[int], *, stepper: Stepper[Any] | None = None
+    translator: Translator,
+    source: Sequence[int],
+    target: Sequence[int],
+    *,
+    stepper: Stepper[Any] | None = None,
 ) -> Occlusion:
     """Leave out one word of the source after the other; `stepper`: one that can be stopped."""
     stepper = translator.stepper(attending=False) if stepper is None else stepper
@@ -55,7 +59,11 @@ def occlude(
     shortened = [without_word(source, words, number) for number in range(len(words.text))]
     rows = []
     for start in range(0, len(shortened) + 1, SENTENCES_AT_ONCE):
-        rows.append(_log_probabilities(stepper, [source, *shortened][start : start + SENTENCES_AT_ONCE], target))
+        rows.append(
+            _log_probabilities(
+                stepper, [source, *shortened][start : start + SENTENCES_AT_ONCE], target
+            )
+        )
     table = np.concatenate(rows)
     pieces = (*translator.tokenizers.target.pieces(target), "</s>")
     return Occlusion(words.text, pieces, float(table[0].sum()), table[0] - table[1:])
@@ -63,7 +71,9 @@ def occlude(
 
 def without_word(source: Sequence[int], words: Words, number: int) -> list[int]:
     """The source without the pieces of one word."""
-    return [token for token, word in zip(source, words.word_of_piece, strict=True) if word != number]
+    return [
+        token for token, word in zip(source, words.word_of_piece, strict=True) if word != number
+    ]
 
 
 def _log_probabilities(

@@ -79,7 +79,11 @@ class OpenedRow:
     is_softmax: bool
 
     def as_dict(self) -> dict[str, Any]:
-        return {**vars(self), "query_pieces": list(self.query_pieces), "key_pieces": list(self.key_pieces)}
+        return {
+            **vars(self),
+            "query_pieces": list(self.query_pieces),
+            "key_pieces": list(self.key_pieces),
+        }
 
 
 def count_layers(translator: Translator) -> dict[str, int]:
@@ -123,7 +127,9 @@ def open_row(
     source_ids = translator.tokenizers.source.encode(text)
     if not source_ids:
         raise UsageError("the text is empty; give a sentence", "文本为空；请给出一个句子")
-    check_within("tokens", "词元数", len(source_ids) + 1, 1, min(MAX_KEYS, translator.longest_source.tokens))
+    check_within(
+        "tokens", "词元数", len(source_ids) + 1, 1, min(MAX_KEYS, translator.longest_source.tokens)
+    )
     layers = len(model.encoder) if kind == "encoder_self" else len(model.decoder)
     number = layers - 1 if layer == -1 else layer
     check_within("layer", "层", number, 0, layers - 1)
@@ -148,13 +154,19 @@ def open_row(
     )
     caught = catch(attention, lambda: model.attention_maps(source_row, target_row))
     key_pieces = target_input if kind == "decoder_self" else source_pieces
-    return write_out(caught, head=head, query=query, query_pieces=query_pieces, key_pieces=key_pieces)
+    return write_out(
+        caught, head=head, query=query, query_pieces=query_pieces, key_pieces=key_pieces
+    )
 
 
-def translate(translator: Translator, source: Sequence[int], *, stepper: Stepper[Any] | None) -> list[int]:
+def translate(
+    translator: Translator, source: Sequence[int], *, stepper: Stepper[Any] | None
+) -> list[int]:
     """The tokens of the best translation, searched for as the recipe says."""
     settings = translator.within_positions(translator.recipe.decoding)
-    settings = settings.model_copy(update={"max_length": cap_limit(settings.max_length, MAX_PIECES)})
+    settings = settings.model_copy(
+        update={"max_length": cap_limit(settings.max_length, MAX_PIECES)}
+    )
     if stepper is None:
         stepper = translator.stepper(attending=needs_attention(translator))
     phrases = encode_phrases(settings, translator.tokenizers.target)
@@ -169,7 +181,8 @@ def needs_attention(translator: Translator) -> bool:
 def check_within(name: str, zh: str, value: int, low: int, high: int) -> None:
     if not low <= value <= high:
         raise UsageError(
-            f"{name} {value} was asked for; choose {low} to {high}", f"{zh}为 {value}；请选择 {low} 到 {high}"
+            f"{name} {value} was asked for; choose {low} to {high}",
+            f"{zh}为 {value}；请选择 {low} 到 {high}",
         )
 
 
@@ -200,7 +213,12 @@ def catch(layer: MultiHeadAttention, read: Callable[[], object]) -> Caught:
 
 
 def write_out(
-    caught: Caught, *, head: int, query: int, query_pieces: tuple[str, ...], key_pieces: tuple[str, ...]
+    caught: Caught,
+    *,
+    head: int,
+    query: int,
+    query_pieces: tuple[str, ...],
+    key_pieces: tuple[str, ...],
 ) -> OpenedRow:
     """The steps of one row in double precision, with the weights and the output that the model itself has."""
     q, k, v = (x[0, head].double().cpu() for x in (caught.q, caught.k, caught.v))
@@ -217,9 +235,15 @@ def write_out(
         visible = allowed.expand(1, caught.q.shape[1], len(q), len(k))[0, head, query].cpu()
     # What a kernel's own pattern hides has no weight at all; a softmax gives every key it sees something.
     visible = visible & (weights > 0)
-    exponentials = (scores - scores[visible].max()).exp() * visible if visible.any() else torch.zeros(len(k)).double()
+    exponentials = (
+        (scores - scores[visible].max()).exp() * visible
+        if visible.any()
+        else torch.zeros(len(k)).double()
+    )
     again = exponentials / exponentials.sum().clamp(min=1e-300)
-    is_softmax = bool((again - weights).abs().max() < TOLERANCE) and not isinstance(caught.bias, VectorBias)
+    is_softmax = bool((again - weights).abs().max() < TOLERANCE) and not isinstance(
+        caught.bias, VectorBias
+    )
     dims = max(1, min(q.shape[1], MAX_NUMBERS // len(k)))
     return OpenedRow(
         query_pieces=query_pieces,

@@ -46,13 +46,17 @@ def pack_side(pieces: Sequence[str], language: str) -> dict[str, Any]:
     }
 
 
-def pack_map(attention: AttentionMap, *, heads: Sequence[int] | None = None, bits: Bits = 8) -> dict[str, Any]:
+def pack_map(
+    attention: AttentionMap, *, heads: Sequence[int] | None = None, bits: Bits = 8
+) -> dict[str, Any]:
     """One layer; `heads` are those to be packed, all if not said."""
     chosen = list(range(len(attention.weights))) if heads is None else list(heads)
     weights = attention.weights[chosen].astype(np.float64)
     low = min(float(weights.min()), 0.0)
     scale = float(weights.max()) - low or 1.0
-    numbers = np.rint((weights - low) * ((2**bits - 1) / scale)).astype("<u1" if bits == 8 else "<u2")
+    numbers = np.rint((weights - low) * ((2**bits - 1) / scale)).astype(
+        "<u1" if bits == 8 else "<u2"
+    )
     return {
         "name": attention.name,
         "kind": attention.kind,

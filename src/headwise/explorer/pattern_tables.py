@@ -81,19 +81,32 @@ def draw_example(length: int, head_dim: int, *, seed: int = 0) -> tuple[Tensor, 
 
 @torch.inference_mode()
 def show_pattern(
-    settings: AttentionSettings, *, length: int, head_dim: int = 16, is_causal: bool = False, seed: int = 0
+    settings: AttentionSettings,
+    *,
+    length: int,
+    head_dim: int = 16,
+    is_causal: bool = False,
+    seed: int = 0,
 ) -> Pattern:
     """The table [query, key] of one kernel; what cannot be causal is refused where it is built."""
     layer = build_attention(
-        settings, dim=head_dim, num_heads=1, dropout_rate=0.0, role="decoder" if is_causal else "encoder"
+        settings,
+        dim=head_dim,
+        num_heads=1,
+        dropout_rate=0.0,
+        role="decoder" if is_causal else "encoder",
     )
-    initialize(nn.ModuleDict({"self_attention": layer}), torch_generator("patterns", seed, "weights"))
+    initialize(
+        nn.ModuleDict({"self_attention": layer}), torch_generator("patterns", seed, "weights")
+    )
     layer.eval()
     q, k = draw_example(length, head_dim, seed=seed)
     if isinstance(layer, SharedQueryKeyAttention):
         k = q
     mask = causal() if is_causal else everything()
-    table = layer.kernel.weights(q, k, layer.kernel.prepare(mask, length, length, q.device))[0, 0].double()
+    table = layer.kernel.weights(q, k, layer.kernel.prepare(mask, length, length, q.device))[
+        0, 0
+    ].double()
     return Pattern(
         settings.kind,
         length,

@@ -67,7 +67,11 @@ class PositionTable:
     curves: list[Curve]
 
     def as_dict(self) -> dict[str, Any]:
-        return {**vars(self), "formula": FORMULAS[self.kind], "curves": [vars(curve) for curve in self.curves]}
+        return {
+            **vars(self),
+            "formula": FORMULAS[self.kind],
+            "curves": [vars(curve) for curve in self.curves],
+        }
 
 
 @dataclass(frozen=True)
@@ -82,29 +86,41 @@ class Parts:
 def build_parts(settings: PositionSettings, *, dim: int, num_heads: int, seed: int = 0) -> Parts:
     """As a new model would have them; what is learned is drawn from the seed."""
     added = build_positions(settings, dim=dim)
-    relation = build_relations(settings, num_layers=1, dim=dim, num_heads=num_heads, is_causal=False)[0]
+    relation = build_relations(
+        settings, num_layers=1, dim=dim, num_heads=num_heads, is_causal=False
+    )[0]
     modules = nn.ModuleDict({"position": added} if added is not None else {})
     if isinstance(relation, nn.Module):
         modules["layer"] = nn.ModuleDict({"relation": relation})
     generator = torch_generator("positions", seed)
     initialize(modules, generator)
-    if isinstance(relation, ContinuousRelation):  # it starts without any motion, of which there would be nothing to see
+    if isinstance(
+        relation, ContinuousRelation
+    ):  # it starts without any motion, of which there would be nothing to see
         nn.init.xavier_uniform_(relation.dynamics.narrow.weight, generator=generator)
     # Of T5 and Transformer-XL only the part that nobody learns is shown without a model: buckets and waves.
-    known = isinstance(relation, BucketRelation | TransformerXLRelation) or not list(modules.parameters())
+    known = isinstance(relation, BucketRelation | TransformerXLRelation) or not list(
+        modules.parameters()
+    )
     return Parts(added, relation, "formula" if known else "drawn")
 
 
 def parts_of(model: EncoderDecoder) -> Parts:
     """Those of a loaded model's encoder, first layer; of the decoder if the encoder has no layers."""
-    relation = (model.encoder if len(model.encoder) > 0 else model.decoder)[0].self_attention.relation
+    relation = (model.encoder if len(model.encoder) > 0 else model.decoder)[
+        0
+    ].self_attention.relation
     added: nn.Module | None = model.source_embedding.positions
-    learned = any(True for part in (added, relation) if isinstance(part, nn.Module) for _ in part.parameters())
+    learned = any(
+        True for part in (added, relation) if isinstance(part, nn.Module) for _ in part.parameters()
+    )
     return Parts(added, relation, "model" if learned else "formula")
 
 
 @torch.inference_mode()
-def show_positions(settings: PositionSettings, parts: Parts, *, length: int, dim: int, num_heads: int) -> PositionTable:
+def show_positions(
+    settings: PositionSettings, parts: Parts, *, length: int, dim: int, num_heads: int
+) -> PositionTable:
     """Positions 0 … length − 1, distances −(length − 1) … length − 1."""
     kind, head_dim = settings.kind, dim // num_heads
     match parts.relation:
@@ -116,7 +132,10 @@ def show_positions(settings: PositionSettings, parts: Parts, *, length: int, dim
         case AlibiRelation() | BucketRelation() as relation:
             return _by_bias(kind, parts.origin, relation, length=length, num_heads=num_heads)
         case RelativeRelation() as relation:
-            rows = (torch.arange(1 - length, length).clamp(-relation.limit, relation.limit) + relation.limit).tolist()
+            rows = (
+                torch.arange(1 - length, length).clamp(-relation.limit, relation.limit)
+                + relation.limit
+            ).tolist()
             return _by_distance(kind, parts.origin, relation.distance_keys[rows], length=length)
         case TransformerXLRelation() as relation:
             # The published R is of the distance back, i − j.
@@ -124,7 +143,11 @@ def show_positions(settings: PositionSettings, parts: Parts, *, length: int, dim
             return _by_distance(kind, "formula", distance_waves(back, dim), length=length)
         case ContinuousRelation() as relation:
             path = solve_path(
-                relation.dynamics, relation.start, length=length, delta=relation.delta, stride=relation.stride
+                relation.dynamics,
+                relation.start,
+                length=length,
+                delta=relation.delta,
+                stride=relation.stride,
             )
             return _by_position(kind, parts.origin, path[:, 1])
         case _:
@@ -139,7 +162,14 @@ def _by_position(kind: str, origin: Origin, table: Tensor) -> PositionTable:
     products, length = precise @ precise.T, len(precise)
     means = [float(products.diagonal(distance).mean()) for distance in range(1 - length, length)]
     return PositionTable(
-        kind, origin, "position", 0, _plain(precise), "product", 1 - length, [Curve(None, _round(means))]
+        kind,
+        origin,
+        "position",
+        0,
+        _plain(precise),
+        "product",
+        1 - length,
+        [Curve(None, _round(means))],
     )
 
 
@@ -147,18 +177,27 @@ def _by_distance(kind: str, origin: Origin, table: Tensor, *, length: int) -> Po
     """Products with the vector of distance 0."""
     precise = table.double().cpu()
     curve = Curve(None, _round((precise @ precise[length - 1]).tolist()))
-    return PositionTable(kind, origin, "distance", 1 - length, _plain(precise), "product", 1 - length, [curve])
+    return PositionTable(
+        kind, origin, "distance", 1 - length, _plain(precise), "product", 1 - length, [curve]
+    )
 
 
 def _by_bias(
-    kind: str, origin: Origin, relation: AlibiRelation | BucketRelation, *, length: int, num_heads: int
+    kind: str,
+    origin: Origin,
+    relation: AlibiRelation | BucketRelation,
+    *,
+    length: int,
+    num_heads: int,
 ) -> PositionTable:
     q = torch.zeros(1, num_heads, length, 1)
     bias = relation.bias(q, num_keys=length, offset=0)
     assert isinstance(bias, DistanceBias)
     distance = torch.arange(1 - length, length)
     column = (distance - bias.first).clamp(0, bias.table.shape[1] - 1)
-    curves = [Curve(head, _round(bias.table[head, column].tolist())) for head in range(len(bias.table))]
+    curves = [
+        Curve(head, _round(bias.table[head, column].tolist())) for head in range(len(bias.table))
+    ]
     table = None
     if isinstance(relation, BucketRelation):
         bucket = distance_buckets(
@@ -171,7 +210,14 @@ def _by_bias(
         table = bucket[key - query + length - 1].double().tolist()
         if origin == "formula":
             return PositionTable(
-                kind, origin, "position", 0, table, "bucket", 1 - length, [Curve(None, bucket.double().tolist())]
+                kind,
+                origin,
+                "position",
+                0,
+                table,
+                "bucket",
+                1 - length,
+                [Curve(None, bucket.double().tolist())],
             )
     return PositionTable(kind, origin, "position", 0, table, "bias", 1 - length, curves)
 

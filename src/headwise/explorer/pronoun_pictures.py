@@ -38,7 +38,14 @@ from headwise.explorer.drawing import (
     save_figure,
     write_plainly,
 )
-from headwise.explorer.traces import AttentionKind, HeadChoice, Trace, choose_head, describe_head, describe_layer
+from headwise.explorer.traces import (
+    AttentionKind,
+    HeadChoice,
+    Trace,
+    choose_head,
+    describe_head,
+    describe_layer,
+)
 from headwise.explorer.words import group_pieces, is_mark, is_punctuation, is_wide, merge_weights
 
 if TYPE_CHECKING:
@@ -92,7 +99,9 @@ def pronoun_row(
     """Take from a trace what the picture shows; the last occurrence of the word counts."""
     words = group_pieces(trace.source_pieces)
     places = [
-        place for place, text in enumerate(words.text) if text.casefold() == word.casefold() and not is_mark(text)
+        place
+        for place, text in enumerate(words.text)
+        if text.casefold() == word.casefold() and not is_mark(text)
     ]
     if not places:
         raise UsageError(
@@ -108,7 +117,14 @@ def pronoun_row(
     if marked and any(item.kind == "cross" for item in trace.maps):
         across = merge_weights(trace.map_of("cross", layer=written.layer).weights, targets, words)
         answer = choose_head(across, written.head)[targets.text.index(translation[marked[0]])]
-    return PronounRow(words.text, places[-1], choose_head(merged, read.head)[places[-1]], translation, marked, answer)
+    return PronounRow(
+        words.text,
+        places[-1],
+        choose_head(merged, read.head)[places[-1]],
+        translation,
+        marked,
+        answer,
+    )
 
 
 def find_antecedent_head(
@@ -150,7 +166,9 @@ def draw_pronoun_picture(
 ) -> None:
     """Two (or more) sentences stacked, the links of one word in each, the translation below with `marks` marked."""
     if not traces:
-        raise UsageError("there is no trace to draw; give at least one", "没有可画的轨迹；请至少给出一条")
+        raise UsageError(
+            "there is no trace to draw; give at least one", "没有可画的轨迹；请至少给出一条"
+        )
     fonts = find_fonts()
     rows = [pronoun_row(trace, word, read=read, written=written, marks=marks) for trace in traces]
     height = HEADER + BAND * len(rows) + FOOTER
@@ -160,12 +178,19 @@ def draw_pronoun_picture(
     axes.set_axis_off()
     shown_word = f"“{word}”" if fonts.can_draw(word) else "the pronoun"
     title = fonts.say(
-        f"Where {shown_word} looks, and where its translation looks", f"{shown_word}在看哪里，译文的代词又在看哪里"
+        f"Where {shown_word} looks, and where its translation looks",
+        f"{shown_word}在看哪里，译文的代词又在看哪里",
     )
     axes.text(MARGIN, height - 28, title, fontsize=15, color=INK)
     kinds: tuple[tuple[str, HeadPlace, AttentionKind, str, str], ...] = (
         (LINK, read, "encoder_self", "above: encoder self-attention", "上：编码器自注意力"),
-        (ANSWER, written, "cross", "below: cross-attention while the pronoun is written", "下：写出代词时的交叉注意力"),
+        (
+            ANSWER,
+            written,
+            "cross",
+            "below: cross-attention while the pronoun is written",
+            "下：写出代词时的交叉注意力",
+        ),
     )
     for line, (colour, place, kind, en, zh) in enumerate(kinds):
         if any(item.kind == kind for item in traces[0].maps):
@@ -205,9 +230,16 @@ def _draw_row(axes: "Axes", row: PronounRow, fonts: Fonts, *, top: float) -> tup
         if place != row.pronoun and weight >= SMALLEST_LINK:
             _draw_arc(axes, x_of[row.pronoun], x_of[place], y=base + size + 2, weight=weight)
             axes.text(
-                _label_x(x_of[place], row.words[place]), base - 13, f"{weight:.2f}", ha="center", fontsize=8, color=LINK
+                _label_x(x_of[place], row.words[place]),
+                base - 13,
+                f"{weight:.2f}",
+                ha="center",
+                fontsize=8,
+                color=LINK,
             )
-    elsewhere = float(sum(row.weights[place] for place in range(len(row.words)) if place not in shown))
+    elsewhere = float(
+        sum(row.weights[place] for place in range(len(row.words)) if place not in shown)
+    )
     rest = fonts.say(
         f"on itself {row.weights[row.pronoun]:.2f}, on the end mark {elsewhere:.2f}",
         f"自身 {row.weights[row.pronoun]:.2f}，句末符号 {elsewhere:.2f}",
@@ -220,7 +252,10 @@ def _draw_row(axes: "Axes", row: PronounRow, fonts: Fonts, *, top: float) -> tup
         for place in shown:
             weight = float(row.answer[place])
             if weight >= SMALLEST_LINK:
-                ends = (places[row.marked[0]], base - TRANSLATION_DEPTH + letters + 4), (x_of[place], base - 30)
+                ends = (
+                    (places[row.marked[0]], base - TRANSLATION_DEPTH + letters + 4),
+                    (x_of[place], base - 30),
+                )
                 _draw_line(axes, *ends, weight=weight)
                 x = _label_x(x_of[place], row.words[place])
                 axes.text(x, base - 25, f"{weight:.2f}", ha="center", fontsize=8, color=ANSWER)
@@ -240,7 +275,10 @@ def _write_line(
     if not texts:  # an empty translation is shown as what it is
         return [], LARGEST
     boxed = {"facecolor": MARK, "edgecolor": LINK, "boxstyle": "round,pad=0.22", "linewidth": 0.8}
-    written = [axes.text(0.0, y, text, ha="center", va="baseline", color=INK, fontsize=LARGEST) for text in texts]
+    written = [
+        axes.text(0.0, y, text, ha="center", va="baseline", color=INK, fontsize=LARGEST)
+        for text in texts
+    ]
     write_plainly(written, fonts)
     to_points = 72.0 / DOTS_PER_INCH
     widths = [max(text.get_window_extent().width * to_points, LARGEST / 3) for text in written]
@@ -263,13 +301,17 @@ def _draw_arc(axes: "Axes", start: float, end: float, *, y: float, weight: float
     from matplotlib.patches import Arc
 
     height = min(20 + 0.22 * abs(end - start), 66.0)
-    arc = Arc(((start + end) / 2, y), abs(end - start), 2 * height, theta1=0, theta2=180, color=LINK)
+    arc = Arc(
+        ((start + end) / 2, y), abs(end - start), 2 * height, theta1=0, theta2=180, color=LINK
+    )
     arc.set_linewidth(0.6 + 7.0 * weight)
     arc.set_alpha(min(0.25 + 0.75 * weight, 1.0))
     axes.add_patch(arc)
 
 
-def _draw_line(axes: "Axes", start: tuple[float, float], end: tuple[float, float], *, weight: float) -> None:
+def _draw_line(
+    axes: "Axes", start: tuple[float, float], end: tuple[float, float], *, weight: float
+) -> None:
     """A straight link from the translated pronoun up to a source word."""
     axes.plot(
         [start[0], end[0]],

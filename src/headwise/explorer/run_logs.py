@@ -88,7 +88,9 @@ def list_runs(root: Path) -> list[RunEntry]:
     """Runs at most three levels below, newest first; a directory that is a run is not searched for others."""
     inside = root.resolve()
     until = time.monotonic() + RECIPE_SECONDS
-    found = [run for path in _find(inside) if (run := _entry(inside, path, until=until)) is not None]
+    found = [
+        run for path in _find(inside) if (run := _entry(inside, path, until=until)) is not None
+    ]
     return sorted(found, key=lambda run: (-run.changed, run.name))
 
 
@@ -146,7 +148,9 @@ def _read_kinds(root: Path, path: Path, changed: int) -> tuple[str | None, str |
             return None, None
         model = recipe.get("model")
         kind = model.get("kind") if isinstance(model, dict) else None
-        return text_of(recipe.get("task", "translation"), 40), None if kind is None else text_of(kind, 40)
+        return text_of(recipe.get("task", "translation"), 40), None if kind is None else text_of(
+            kind, 40
+        )
     except (HeadwiseError, OSError, ValueError, RecursionError):
         return None, None
 
@@ -231,7 +235,11 @@ def _parse(text: bytes) -> dict[str, Any] | None:
     step = line.pop("step")
     numbers = ((text_of(name, 40), number_of(value)) for name, value in line.items())
     told = islice(((name, number) for name, number in numbers if number is not None), MAX_FIELDS)
-    return {**dict(told), "kind": text_of(kind, 20) if isinstance(kind, str) else "other", "step": step}
+    return {
+        **dict(told),
+        "kind": text_of(kind, 20) if isinstance(kind, str) else "other",
+        "step": step,
+    }
 
 
 def thin(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -240,5 +248,7 @@ def thin(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for place, line in enumerate(lines):
         if line["kind"] in places or len(places) < MAX_KINDS:
             places.setdefault(line["kind"], []).append(place)
-    kept = sorted(place for some in places.values() for place in some[:: -ceil(len(some) / MAX_LINES)])
+    kept = sorted(
+        place for some in places.values() for place in some[:: -ceil(len(some) / MAX_LINES)]
+    )
     return [lines[place] for place in kept]

@@ -50,7 +50,18 @@ def grow_tree(trace: SearchTrace, hypotheses: Sequence[Hypothesis]) -> SearchTre
         for one in candidates:
             number = len(nodes) + 1
             parent = places[one.parent]
-            nodes.append(Node(number, parent, step, one.token, one.log_probability, one.total, one.score, one.fate))
+            nodes.append(
+                Node(
+                    number,
+                    parent,
+                    step,
+                    one.token,
+                    one.log_probability,
+                    one.total,
+                    one.score,
+                    one.fate,
+                )
+            )
             children[parent, one.token] = number
             if one.slot is not None:
                 following[one.slot] = number

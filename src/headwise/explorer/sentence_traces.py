@@ -79,7 +79,12 @@ def trace_sentence(
     decisions: tuple[Decision, ...] = ()
     if num_alternatives:
         decisions = weigh_steps(
-            translator, source, best.tokens, num_best=num_alternatives, finished=best.finished, stepper=stepper
+            translator,
+            source,
+            best.tokens,
+            num_best=num_alternatives,
+            finished=best.finished,
+            stepper=stepper,
         )
     every = () if maps is None else all_maps(translator, source, best.tokens)
     return SentenceTrace(
@@ -97,7 +102,9 @@ def trace_sentence(
     )
 
 
-def all_maps(translator: Translator, source: Sequence[int], target: Sequence[int]) -> tuple[AttentionMap, ...]:
+def all_maps(
+    translator: Translator, source: Sequence[int], target: Sequence[int]
+) -> tuple[AttentionMap, ...]:
     """Every map of the model; one without attention has none."""
     model = translator.recipe.model
     if isinstance(model, RecurrentTranslatorSettings) and model.attention.kind == "none":
@@ -116,13 +123,19 @@ def choose_maps(every: Sequence[AttentionMap], choice: MapChoice) -> tuple[Atten
             f"没有第 {absent[0]} 层；共有 {num_layers} 层，从 0 开始编号",
         )
     found = [one for one in found if choice.layers is None or one.layer in choice.layers]
-    missing = [head for head in choice.heads or () if found and head >= min(len(one.weights) for one in found)]
+    missing = [
+        head
+        for head in choice.heads or ()
+        if found and head >= min(len(one.weights) for one in found)
+    ]
     if missing:
         raise UsageError(
-            f"there is no head {missing[0]}; heads count from 0", f"没有注意力头 {missing[0]}；头从 0 开始编号"
+            f"there is no head {missing[0]}; heads count from 0",
+            f"没有注意力头 {missing[0]}；头从 0 开始编号",
         )
     count = sum(
-        one.weights[0].size * (len(one.weights) if choice.heads is None else len(choice.heads)) for one in found
+        one.weights[0].size * (len(one.weights) if choice.heads is None else len(choice.heads))
+        for one in found
     )
     if count > MAX_VALUES:
         raise TooManyValuesError(

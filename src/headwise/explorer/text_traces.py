@@ -49,7 +49,9 @@ class TextTrace:
 
 def attends(model: LanguageModel) -> bool:
     """Whether a language model is made of attention: n-grams, windows and recurrent ones are not."""
-    return isinstance(model.model, NeuralTokenModel) and isinstance(model.model.network, DecoderOnly)
+    return isinstance(model.model, NeuralTokenModel) and isinstance(
+        model.model.network, DecoderOnly
+    )
 
 
 def longest_text(model: LanguageModel) -> int | None:
@@ -102,7 +104,9 @@ def require_reader(model: LanguageModel) -> tuple[int, DecoderOnly]:
     return reader.first, reader.network
 
 
-def open_text_row(model: LanguageModel, text: str, *, layer: int = -1, head: int = 0, query: int = 0) -> OpenedRow:
+def open_text_row(
+    model: LanguageModel, text: str, *, layer: int = -1, head: int = 0, query: int = 0
+) -> OpenedRow:
     """Every number of one place of a text in one head (opened_row.py): the one that predicts piece number `query`. Layer -1 is the highest."""
     first, network = require_reader(model)
     tokens = model.tokenizer.encode(text.strip())

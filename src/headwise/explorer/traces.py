@@ -84,7 +84,10 @@ class Trace:
                 f"轨迹 {self.title!r} 没有注意力图；请至少给出一个",
             )
         for attention in self.maps:
-            expected = (len(self.query_pieces(attention.kind)), len(self.key_pieces(attention.kind)))
+            expected = (
+                len(self.query_pieces(attention.kind)),
+                len(self.key_pieces(attention.kind)),
+            )
             if attention.weights.shape[1:] != expected:
                 raise UsageError(
                     f"attention map {attention.name!r} has {attention.weights.shape[1:]} (query, key) positions but the "
@@ -103,7 +106,9 @@ class Trace:
 
     def maps_of(self, kind: AttentionKind) -> tuple[AttentionMap, ...]:
         """The maps of one kind from the lowest layer to the highest."""
-        found = tuple(sorted((item for item in self.maps if item.kind == kind), key=lambda item: item.layer))
+        found = tuple(
+            sorted((item for item in self.maps if item.kind == kind), key=lambda item: item.layer)
+        )
         if not found:
             present = sorted({item.kind for item in self.maps})
             raise UsageError(

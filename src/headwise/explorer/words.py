@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 from headwise.text.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES, WORD_START
 
 BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
-WIDE_SCRIPT = re.compile(r"[\u2e80-\u2fdf\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+WIDE_SCRIPT = re.compile(
+    r"[\u2e80-\u2fdf\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
 MARKS = (SPECIAL_PIECES[PAD], SPECIAL_PIECES[BOS], SPECIAL_PIECES[EOS])
 JOINING = "'’-‐‑_"
 """Marks that live inside words (don't, well-known); all other punctuation stands alone."""
@@ -52,7 +54,9 @@ def is_wide(text: str) -> bool:
 
 def is_punctuation(text: str) -> bool:
     """Whether a text is nothing but marks that stand between words."""
-    return bool(text) and all(unicodedata.category(mark).startswith("P") and mark not in JOINING for mark in text)
+    return bool(text) and all(
+        unicodedata.category(mark).startswith("P") and mark not in JOINING for mark in text
+    )
 
 
 def _stands_alone(piece: str) -> bool:
@@ -65,7 +69,12 @@ def group_pieces(pieces: tuple[str, ...]) -> Words:
     for piece in pieces:
         # A lone "▁" is a space that waits for its word, whatever comes next (except a mark such as </s>).
         waiting = bool(groups) and groups[-1] == [WORD_START] and not is_special(piece)
-        opens = not groups or piece.startswith(WORD_START) or _stands_alone(piece) or _stands_alone(groups[-1][-1])
+        opens = (
+            not groups
+            or piece.startswith(WORD_START)
+            or _stands_alone(piece)
+            or _stands_alone(groups[-1][-1])
+        )
         if waiting or not opens:
             groups[-1].append(piece)
         else:
@@ -79,17 +88,23 @@ def _spell(group: list[str]) -> str:
     joined = "".join(group)
 
     def decode(run: re.Match[str]) -> str:
-        return bytes(int(value, 16) for value in BYTE_PIECE.findall(run.group())).decode("utf-8", errors="replace")
+        return bytes(int(value, 16) for value in BYTE_PIECE.findall(run.group())).decode(
+            "utf-8", errors="replace"
+        )
 
     text = re.sub(rf"(?:{BYTE_PIECE.pattern})+", decode, joined)
     return text.replace(WORD_START, "") or WORD_START
 
 
-def merge_weights(weights: NDArray[np.floating], queries: Words, keys: Words) -> NDArray[np.float64]:
+def merge_weights(
+    weights: NDArray[np.floating], queries: Words, keys: Words
+) -> NDArray[np.float64]:
     """[..., query, key] over pieces -> the same over words: sum over keys, mean over queries."""
     rows = _membership(queries)
     columns = _membership(keys)
-    merged: NDArray[np.float64] = (rows / rows.sum(axis=1, keepdims=True)) @ weights.astype(np.float64) @ columns.T
+    merged: NDArray[np.float64] = (
+        (rows / rows.sum(axis=1, keepdims=True)) @ weights.astype(np.float64) @ columns.T
+    )
     return merged
 
 

@@ -102,7 +102,12 @@ class WorkedAttention:
 
 
 def choose_settings(
-    score: str, weights: str, overrides: Sequence[str], *, num_keys: int, parameters: Mapping[str, NumberTable]
+    score: str,
+    weights: str,
+    overrides: Sequence[str],
+    *,
+    num_keys: int,
+    parameters: Mapping[str, NumberTable],
 ) -> Full:
     """The settings of `attention: {kind: full}`, small where a model would be large: two hidden numbers, width 1, a place for each key."""
     hidden = [len(table.rows) for name, table in parameters.items() if name in ("W_q", "W_k", "W")]
@@ -129,7 +134,11 @@ def work_out(
     """The three steps; `parameters` by the names of the formulas (W_q, W_k, w_v, W, v, W_p, v_p), the others drawn from the seed."""
     k, v, q = (torch.tensor(rows, dtype=torch.float64) for rows in (keys, values, queries))
     score = build_score(settings.score, query_dim=q.shape[1], key_dim=k.shape[1])
-    window = None if settings.window is None else build_local_window(settings.window, head_dim=q.shape[1])
+    window = (
+        None
+        if settings.window is None
+        else build_local_window(settings.window, head_dim=q.shape[1])
+    )
     kernel = ScoredAttention(score, build_normalizer(settings.weights), window=window).double()
     initialize(kernel, torch_generator("attend", seed))
     learned = (settings.score.kind, "" if settings.window is None else settings.window.kind)
@@ -137,7 +146,8 @@ def work_out(
     given = dict(parameters or {})
     if unknown := [name for name in given if name not in names]:
         raise UsageError(
-            f"score {settings.score.kind} has no parameter {unknown[0]!r}; " + _list_parameters(names)[0],
+            f"score {settings.score.kind} has no parameter {unknown[0]!r}; "
+            + _list_parameters(names)[0],
             f"{settings.score.kind} 打分没有参数 {unknown[0]!r}；" + _list_parameters(names)[1],
         )
     _place(kernel, given, names)
@@ -161,7 +171,9 @@ def work_out(
         )
 
 
-def _centres(window: LocalWindow | None, q: Tensor, num_keys: int) -> Float[Tensor, " query"] | None:
+def _centres(
+    window: LocalWindow | None, q: Tensor, num_keys: int
+) -> Float[Tensor, " query"] | None:
     """Where each query's window stands: the place of its own number, or the one it predicts."""
     if isinstance(window, PredictiveWindow):
         return window.centre(q[None, None], torch.full((1, 1, 1, 1), num_keys))[0, 0, :, 0]
@@ -192,11 +204,19 @@ def estimate(worked: WorkedAttention, queries: Sequence[float]) -> list[float]:
     """The first output for other queries of one number, by the same parts: the curve through the examples."""
     settings, table = (
         worked.settings,
-        {name: NumberTable(tuple(map(tuple, value.tolist()))) for name, value in worked.parameters.items()},
+        {
+            name: NumberTable(tuple(map(tuple, value.tolist())))
+            for name, value in worked.parameters.items()
+        },
     )
     keys, values = (tuple(map(tuple, rows.tolist())) for rows in (worked.keys, worked.values))
     again = work_out(
-        keys, values, tuple((q,) for q in queries), settings=settings, parameters=table, seed=worked.seed or 0
+        keys,
+        values,
+        tuple((q,) for q in queries),
+        settings=settings,
+        parameters=table,
+        seed=worked.seed or 0,
     )
     assert all(map(math.isfinite, again.outputs[:, 0].tolist()))
     return again.outputs[:, 0].tolist()

@@ -50,8 +50,12 @@ def _attend(
         slot = tl.load(table_at + time * table_time + row * table_row, mask=seen, other=0)
         place = time.to(tl.int64) * time_stride + slot.to(tl.int64) * slot_stride
         both = seen[:, None] & real[None, :]
-        key = tl.load(key_at + place[:, None] + column[None, :], mask=both, other=0.0).to(tl.float32)
-        value = tl.load(value_at + place[:, None] + column[None, :], mask=both, other=0.0).to(tl.float32)
+        key = tl.load(key_at + place[:, None] + column[None, :], mask=both, other=0.0).to(
+            tl.float32
+        )
+        value = tl.load(value_at + place[:, None] + column[None, :], mask=both, other=0.0).to(
+            tl.float32
+        )
         score = tl.where(seen, tl.sum(key * q[None, :], 1), float("-inf"))
         highest = tl.maximum(top, tl.max(score, 0))
         weight = tl.exp(score - highest)
@@ -76,7 +80,9 @@ def _attend_shared(
     column = head * HEAD_DIM + inside
     mine = (row < WIDTH)[:, None] & real[None, :]
     wait_for_last_kernel(EARLY)
-    q = tl.load(q_at + (group * WIDTH + row)[:, None] * q_stride + column[None, :], mask=mine, other=0.0)
+    q = tl.load(
+        q_at + (group * WIDTH + row)[:, None] * q_stride + column[None, :], mask=mine, other=0.0
+    )
     length = tl.load(length_at + group).to(tl.int32)
     own = tl.load(sentence_at + group).to(tl.int64) * sentence_stride
     top = tl.full((ROWS,), float("-inf"), tl.float32)
@@ -94,10 +100,16 @@ def _attend_shared(
         weight = tl.exp(score - highest[:, None])
         shrink = tl.exp(top - highest)
         total = total * shrink + tl.sum(weight, 1)
-        mean = mean * shrink[:, None] + tl.dot(weight.to(value.dtype), value, input_precision="ieee")
+        mean = mean * shrink[:, None] + tl.dot(
+            weight.to(value.dtype), value, input_precision="ieee"
+        )
         top = highest
     mean = mean / tl.where(total > 0, total, 1.0)[:, None]
-    out = out_at + ((group * WIDTH + row)[:, None] * tl.num_programs(0) + head) * HEAD_DIM + inside[None, :]
+    out = (
+        out_at
+        + ((group * WIDTH + row)[:, None] * tl.num_programs(0) + head) * HEAD_DIM
+        + inside[None, :]
+    )
     tl.store(out, mean.to(out_at.dtype.element_ty), mask=mine)
 
 

@@ -43,7 +43,9 @@ def _project(
     place = tl.arange(0, CHUNK)
     real = place < INPUTS
     weight = tl.load(
-        weight_at + output[:, None] * INPUTS + place[None, :], mask=output_real[:, None] & real[None, :], other=0.0
+        weight_at + output[:, None] * INPUTS + place[None, :],
+        mask=output_real[:, None] & real[None, :],
+        other=0.0,
     )
     if HAS_BIAS:
         bias = tl.load(bias_at + output, mask=output_real, other=0.0).to(tl.float32)
@@ -64,11 +66,15 @@ def _project(
         if ACTIVATION == 2:
             total = 0.5 * total * (1.0 + tl.erf(total * 0.7071067811865476))
         if HAS_RESIDUAL:
-            own = tl.load(residual_at + row * residual_stride + output, mask=output_real, other=0.0).to(tl.float32)
+            own = tl.load(
+                residual_at + row * residual_stride + output, mask=output_real, other=0.0
+            ).to(tl.float32)
             if NORM == 2:
                 across = tl.arange(0, WIDE)
                 inside = across < num_outputs
-                stream = tl.load(residual_at + row * residual_stride + across, mask=inside, other=0.0).to(tl.float32)
+                stream = tl.load(
+                    residual_at + row * residual_stride + across, mask=inside, other=0.0
+                ).to(tl.float32)
                 mean = tl.sum(stream, 0) / num_outputs if CENTRED else 0.0
                 stream = tl.where(inside, stream - mean, 0.0)
                 own = (own - mean) * tl.rsqrt(tl.sum(stream * stream, 0) / num_outputs + epsilon)
@@ -76,7 +82,9 @@ def _project(
                 if CENTRED:
                     own += tl.load(shift_at + output, mask=output_real, other=0.0).to(tl.float32)
             total += own
-        tl.store(out_at + row * num_outputs + output, total.to(out_at.dtype.element_ty), mask=output_real)
+        tl.store(
+            out_at + row * num_outputs + output, total.to(out_at.dtype.element_ty), mask=output_real
+        )
 
 
 def project(

@@ -47,7 +47,10 @@ def _rank(
         again = tl.where(tl.load(banned_at + here, mask=here < vocab, other=1) != 0, nothing, again)
         place = tl.min(tl.where((again == best) & (inside > before), inside, BLOCK - 1), 0)
         tl.store(value_at + row * COUNT + rank, best - normalizer)
-        tl.store(token_at + row * COUNT + rank, tl.minimum(winner * BLOCK + place, vocab - 1).to(tl.int64))
+        tl.store(
+            token_at + row * COUNT + rank,
+            tl.minimum(winner * BLOCK + place, vocab - 1).to(tl.int64),
+        )
         left = (again < best) | ((again == best) & (inside > place))
         highest = tl.where(chosen, tl.max(tl.where(left, again, nothing), 0), highest)
         last_value = tl.where(chosen, best, last_value)

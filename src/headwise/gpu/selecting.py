@@ -70,7 +70,10 @@ def _select(
         best, winner = tl.max(left, 0, return_indices=True)
         picked = place == winner
         left = tl.where(picked, nothing, left)
-        new_token, new_value = tl.sum(tl.where(picked, token, 0), 0), tl.sum(tl.where(picked, value, 0.0), 0)
+        new_token, new_value = (
+            tl.sum(tl.where(picked, token, 0), 0),
+            tl.sum(tl.where(picked, value, 0.0), 0),
+        )
         parent = (winner // COUNT).to(tl.int64)
         ends = (new_token == END) | at_limit
         worst, weakest = tl.min(score, 0, return_indices=True)

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from headwise.models.elmo import BidirectionalLanguageModel, ElmoEncoder
     from headwise.models.encoder_decoder import EncoderDecoder
     from headwise.models.labeller import Labeller, build_labeller
-    from headwise.models.masked_language_model import MaskedLanguageModel, build_masked_language_model
+    from headwise.models.masked_language_model import (
+        MaskedLanguageModel,
+        build_masked_language_model,
+    )
     from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
     from headwise.models.ngram import NgramModel, NgramSettings, TokenStream, count_ngrams, estimate
     from headwise.models.recurrent_choices import RecurrentTranslatorSettings
@@ -93,4 +96,6 @@ def __getattr__(name: str) -> Any:
     for module, names in _HOMES.items():
         if name in names:
             return getattr(import_module(f"headwise.models.{module}"), name)
-    raise AttributeError(f"module 'headwise.models' has no attribute {name!r}; it offers {', '.join(__all__)}")
+    raise AttributeError(
+        f"module 'headwise.models' has no attribute {name!r}; it offers {', '.join(__all__)}"
+    )

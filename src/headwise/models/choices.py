@@ -8,7 +8,12 @@ import torch
 from pydantic import Discriminator, Field, Tag, model_validator
 from torch import nn
 
-from headwise.attention.choices import AttentionSettings, Fused, build_attention, share_between_layers
+from headwise.attention.choices import (
+    AttentionSettings,
+    Fused,
+    build_attention,
+    share_between_layers,
+)
 from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.attention.roles import Role
 from headwise.attention.shapes import check_heads
@@ -35,7 +40,12 @@ from headwise.models.ngram import NgramSettings
 from headwise.models.recurrent_choices import RecurrentTranslatorSettings, build_recurrent
 from headwise.models.recurrent_language_model import RecurrentLanguageModel, RecurrentSettings
 from headwise.models.translation_model import TranslationModel
-from headwise.positions.choices import PositionSettings, Sinusoidal, build_positions, build_relations
+from headwise.positions.choices import (
+    PositionSettings,
+    Sinusoidal,
+    build_positions,
+    build_relations,
+)
 from headwise.settings import Settings
 
 
@@ -107,7 +117,11 @@ class DecoderOnlySettings(StackSettings):
 
 def _kind_of(model: Any) -> str | None:
     """Left out, it is the Transformer."""
-    return model.get("kind", "encoder_decoder") if isinstance(model, dict) else getattr(model, "kind", None)
+    return (
+        model.get("kind", "encoder_decoder")
+        if isinstance(model, dict)
+        else getattr(model, "kind", None)
+    )
 
 
 ModelSettings = Annotated[
@@ -127,7 +141,9 @@ LanguageModelSettings = Annotated[NgramSettings | NeuralSettings, Field(discrimi
 LanguageNetwork = NeuralNgram | RecurrentLanguageModel | DecoderOnly
 
 
-def build_language_model(settings: NeuralSettings, *, size: int, generator: torch.Generator | None) -> LanguageNetwork:
+def build_language_model(
+    settings: NeuralSettings, *, size: int, generator: torch.Generator | None
+) -> LanguageNetwork:
     """A language model that learns by gradients, over a vocabulary of `size`; no generator: weights will be loaded."""
     if isinstance(settings, DecoderOnlySettings):
         return build_decoder_only(settings, size=size, generator=generator)
@@ -145,14 +161,26 @@ def build_language_model(settings: NeuralSettings, *, size: int, generator: torc
 
 @overload
 def build_model(
-    settings: EncoderDecoderSettings, *, source_size: int, target_size: int, generator: torch.Generator | None
+    settings: EncoderDecoderSettings,
+    *,
+    source_size: int,
+    target_size: int,
+    generator: torch.Generator | None,
 ) -> EncoderDecoder: ...
 @overload
 def build_model(
-    settings: TranslatorSettings, *, source_size: int, target_size: int, generator: torch.Generator | None
+    settings: TranslatorSettings,
+    *,
+    source_size: int,
+    target_size: int,
+    generator: torch.Generator | None,
 ) -> TranslationModel: ...
 def build_model(
-    settings: TranslatorSettings, *, source_size: int, target_size: int, generator: torch.Generator | None
+    settings: TranslatorSettings,
+    *,
+    source_size: int,
+    target_size: int,
+    generator: torch.Generator | None,
 ) -> TranslationModel:
     """A freshly initialised model; sizes are those of the vocabularies. No generator: weights will be loaded, and are not
     filled before."""
@@ -175,7 +203,9 @@ def build_model(
     return model
 
 
-def build_decoder_only(settings: DecoderOnlySettings, *, size: int, generator: torch.Generator | None) -> DecoderOnly:
+def build_decoder_only(
+    settings: DecoderOnlySettings, *, size: int, generator: torch.Generator | None
+) -> DecoderOnly:
     """A language model over a vocabulary of `size`; no generator: weights will be loaded."""
     with contextlib.nullcontext() if generator is not None else Unfilled():
         table = nn.Embedding(size, settings.dim)
@@ -200,9 +230,15 @@ def build_decoder_only(settings: DecoderOnlySettings, *, size: int, generator: t
     return model
 
 
-def _assemble(settings: EncoderDecoderSettings, *, source_size: int, target_size: int) -> EncoderDecoder:
+def _assemble(
+    settings: EncoderDecoderSettings, *, source_size: int, target_size: int
+) -> EncoderDecoder:
     target_table = nn.Embedding(target_size, settings.dim)
-    source_table = target_table if settings.embedding.tied == "all" else nn.Embedding(source_size, settings.dim)
+    source_table = (
+        target_table
+        if settings.embedding.tied == "all"
+        else nn.Embedding(source_size, settings.dim)
+    )
     output = nn.Linear(settings.dim, target_size, bias=settings.output_bias)
     if settings.embedding.tied != "none":
         output.weight = target_table.weight
@@ -221,7 +257,9 @@ def _assemble(settings: EncoderDecoderSettings, *, source_size: int, target_size
     )
 
 
-def _relations(settings: EncoderDecoderSettings, role: Literal["encoder", "decoder"]) -> Sequence[Relation | None]:
+def _relations(
+    settings: EncoderDecoderSettings, role: Literal["encoder", "decoder"]
+) -> Sequence[Relation | None]:
     """For every layer of a stack, what its self-attention is told of positions."""
     stack = getattr(settings, role)
     return build_relations(
@@ -240,7 +278,11 @@ def _embedding(settings: AnySettings, table: nn.Embedding, *, scaled: bool) -> T
 
 def _final_norm(settings: AnySettings) -> nn.Module:
     """With the norm before each sub-layer the stack's sum itself is not normalised yet; with it after, it is."""
-    return build_norm(settings.norm, dim=settings.dim) if settings.norm.place == "before" else nn.Identity()
+    return (
+        build_norm(settings.norm, dim=settings.dim)
+        if settings.norm.place == "before"
+        else nn.Identity()
+    )
 
 
 def _residual(settings: AnySettings) -> Residual:
@@ -248,7 +290,9 @@ def _residual(settings: AnySettings) -> Residual:
     return Residual(norm, place=settings.norm.place, dropout_rate=settings.dropout.residual)
 
 
-def _attention(settings: EncoderDecoderSettings, role: Role, relation: Relation | None = None) -> MultiHeadAttention:
+def _attention(
+    settings: EncoderDecoderSettings, role: Role, relation: Relation | None = None
+) -> MultiHeadAttention:
     stack = settings.encoder if role == "encoder" else settings.decoder
     return build_attention(
         settings.decoder.cross_attention if role == "cross" else stack.attention,
@@ -275,7 +319,9 @@ def _encoder_block(settings: AnySettings, relation: Relation | None) -> EncoderB
         attention = _attention(settings, "encoder", relation)
     return EncoderBlock(
         attention,
-        build_feed_forward(settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden),
+        build_feed_forward(
+            settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden
+        ),
         attention_residual=_residual(settings),
         feed_forward_residual=_residual(settings),
     )
@@ -285,7 +331,9 @@ def _decoder_block(settings: EncoderDecoderSettings, relation: Relation | None) 
     return DecoderBlock(
         _attention(settings, "decoder", relation),
         _attention(settings, "cross"),
-        build_feed_forward(settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden),
+        build_feed_forward(
+            settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden
+        ),
         attention_residual=_residual(settings),
         cross_residual=_residual(settings),
         feed_forward_residual=_residual(settings),

@@ -34,7 +34,12 @@ from headwise.blocks.encoder_block import EncoderBlock
 from headwise.blocks.initialization import initialize
 from headwise.blocks.normalization import TokenNorm, apply_norm
 from headwise.blocks.residual import Residual
-from headwise.positions.choices import PositionSettings, Sinusoidal, build_positions, build_relations
+from headwise.positions.choices import (
+    PositionSettings,
+    Sinusoidal,
+    build_positions,
+    build_relations,
+)
 from headwise.settings import Settings
 
 
@@ -96,7 +101,9 @@ class Classifier(nn.Module):
             x = block(x, mask, position=position, real=counted)
         return self.output(self.pool(apply_norm(self.encoder_norm, x, counted), real))
 
-    def pool(self, x: Float[Tensor, "batch time dim"], real: Bool[Tensor, "batch time"]) -> Float[Tensor, "batch dim"]:
+    def pool(
+        self, x: Float[Tensor, "batch time dim"], real: Bool[Tensor, "batch time"]
+    ) -> Float[Tensor, "batch dim"]:
         if self.pooling == "first":
             return x[:, 0]
         weights = real.to(x.dtype)
@@ -105,11 +112,19 @@ class Classifier(nn.Module):
 
 
 def build_classifier(
-    settings: ClassifierSettings, *, vocabulary_size: int, num_classes: int, generator: torch.Generator
+    settings: ClassifierSettings,
+    *,
+    vocabulary_size: int,
+    num_classes: int,
+    generator: torch.Generator,
 ) -> Classifier:
     """A freshly initialised classifier."""
     relations = build_relations(
-        settings.position, num_layers=settings.layers, dim=settings.dim, num_heads=settings.heads, is_causal=False
+        settings.position,
+        num_layers=settings.layers,
+        dim=settings.dim,
+        num_heads=settings.heads,
+        is_causal=False,
     )
     blocks = []
     for relation in relations:
@@ -123,13 +138,19 @@ def build_classifier(
         )
         feed_forward = build_feed_forward(settings.feed_forward, dim=settings.dim, dropout_rate=0.0)
         first, second = (_residual(settings) for _ in range(2))
-        blocks.append(EncoderBlock(attention, feed_forward, attention_residual=first, feed_forward_residual=second))
+        blocks.append(
+            EncoderBlock(
+                attention, feed_forward, attention_residual=first, feed_forward_residual=second
+            )
+        )
     table = nn.Embedding(vocabulary_size, settings.dim)
     positions = build_positions(settings.position, dim=settings.dim)
     model = Classifier(
         embedding=TokenEmbedding(table, positions, scaled=True, dropout_rate=settings.dropout),
         encoder=blocks,
-        encoder_norm=build_norm(settings.norm, dim=settings.dim) if settings.norm.place == "before" else nn.Identity(),
+        encoder_norm=build_norm(settings.norm, dim=settings.dim)
+        if settings.norm.place == "before"
+        else nn.Identity(),
         output=nn.Linear(settings.dim, num_classes),
         pooling=settings.pooling,
     )
@@ -139,5 +160,7 @@ def build_classifier(
 
 def _residual(settings: ClassifierSettings) -> Residual:
     return Residual(
-        build_norm(settings.norm, dim=settings.dim), place=settings.norm.place, dropout_rate=settings.dropout
+        build_norm(settings.norm, dim=settings.dim),
+        place=settings.norm.place,
+        dropout_rate=settings.dropout,
     )

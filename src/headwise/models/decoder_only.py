@@ -39,7 +39,12 @@ class DecoderOnly(nn.Module):
     blocks: Sequence[EncoderBlock]
 
     def __init__(
-        self, *, embedding: TokenEmbedding, blocks: list[EncoderBlock], norm: nn.Module, output: nn.Linear
+        self,
+        *,
+        embedding: TokenEmbedding,
+        blocks: list[EncoderBlock],
+        norm: nn.Module,
+        output: nn.Linear,
     ) -> None:
         super().__init__()
         self.embedding = embedding
@@ -94,4 +99,7 @@ class DecoderOnly(nn.Module):
 
     def attention_layers(self) -> dict[str, MultiHeadAttention]:
         """Every attention of the model by a name for people."""
-        return {f"decoder.{number}.self": block.self_attention for number, block in enumerate(self.blocks)}
+        return {
+            f"decoder.{number}.self": block.self_attention
+            for number, block in enumerate(self.blocks)
+        }

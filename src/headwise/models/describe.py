@@ -124,12 +124,27 @@ class ModelDescription:
         sizes = (
             (say("weights, fp32", "权重，fp32"), memory.weights_fp32),
             (say("weights, bf16", "权重，bf16"), memory.weights_bf16),
-            (say("training (weights, gradients, Adam)", "训练（权重、梯度、Adam）"), memory.training),
-            (say("decoder's cache per target token", "解码缓存，每目标词元"), memory.cache_per_target_token),
-            (say("decoder's cache whatever the length", "解码缓存，与长度无关"), memory.cache_fixed),
-            (say("decoder's cache per source token", "解码缓存，每源词元"), memory.cache_per_source_token),
+            (
+                say("training (weights, gradients, Adam)", "训练（权重、梯度、Adam）"),
+                memory.training,
+            ),
+            (
+                say("decoder's cache per target token", "解码缓存，每目标词元"),
+                memory.cache_per_target_token,
+            ),
+            (
+                say("decoder's cache whatever the length", "解码缓存，与长度无关"),
+                memory.cache_fixed,
+            ),
+            (
+                say("decoder's cache per source token", "解码缓存，每源词元"),
+                memory.cache_per_source_token,
+            ),
         )
-        work = ((say("forward", "前向"), self.forward_flops), (say("training step", "训练一步"), self.training_flops))
+        work = (
+            (say("forward", "前向"), self.forward_flops),
+            (say("training step", "训练一步"), self.training_flops),
+        )
         return [
             self._parts_table(),
             (say("Memory", "内存"), (say("what", "项目"), say("bytes", "字节")), _rows(sizes)),
@@ -148,10 +163,20 @@ class ModelDescription:
             say("FLOPs / target token", "每目标词元 FLOPs"),
         )
         body = [
-            (part.title, part.parameters, self.of_source(part.source_flops), self.of_target(part.target_flops))
+            (
+                part.title,
+                part.parameters,
+                self.of_source(part.source_flops),
+                self.of_target(part.target_flops),
+            )
             for part in self.parts
         ]
-        total = (say("all", "合计"), self.parameters, self.flops_per_source_token, self.flops_per_target_token)
+        total = (
+            say("all", "合计"),
+            self.parameters,
+            self.flops_per_source_token,
+            self.flops_per_target_token,
+        )
         return say("Parts", "组成"), headings, _rows([*body, total])
 
     def as_dict(self) -> dict[str, Any]:
@@ -174,14 +199,18 @@ class ModelDescription:
         }
 
 
-def describe(model: TranslationModel, *, source_length: int = 32, target_length: int = 32) -> ModelDescription:
+def describe(
+    model: TranslationModel, *, source_length: int = 32, target_length: int = 32
+) -> ModelDescription:
     """Costs of a model, for sentences of the given numbers of tokens."""
     match model:
         case EncoderDecoder():
             members = _members(model)
             flops = _flops(model, source_length=source_length, target_length=target_length)
             caches = [count_cache(block.self_attention) for block in model.decoder]
-            of_target, fixed = (sum(sizes) for sizes in zip(*caches, strict=True)) if caches else (0, 0)
+            of_target, fixed = (
+                (sum(sizes) for sizes in zip(*caches, strict=True)) if caches else (0, 0)
+            )
             of_source = sum(2 * block.self_attention.output.in_features for block in model.decoder)
         case RecurrentTranslator():
             members = recurrent_costs.members(model)
@@ -191,7 +220,10 @@ def describe(model: TranslationModel, *, source_length: int = 32, target_length:
         case _:
             raise AssertionError(f"no description of {type(model).__name__}")
     own = _count_once(members)
-    parts = tuple(PartDescription(name, own[name], flops[0].get(name, 0), flops[1].get(name, 0)) for name in own)
+    parts = tuple(
+        PartDescription(name, own[name], flops[0].get(name, 0), flops[1].get(name, 0))
+        for name in own
+    )
     num_parameters = sum(own.values())
     memory = MemoryDescription(
         weights_fp32=BYTES_FP32 * num_parameters,
@@ -206,7 +238,12 @@ def describe(model: TranslationModel, *, source_length: int = 32, target_length:
 
 def _members(model: EncoderDecoder) -> dict[str, list[nn.Module]]:
     blocks: list[nn.Module] = [*model.encoder, *model.decoder]
-    residuals = [module for block in blocks for name, module in block.named_children() if name.endswith("_residual")]
+    residuals = [
+        module
+        for block in blocks
+        for name, module in block.named_children()
+        if name.endswith("_residual")
+    ]
     return {
         "embedding": [model.source_embedding, model.target_embedding],
         "encoder_attention": [block.self_attention for block in model.encoder],
@@ -234,14 +271,23 @@ def _count_once(members: dict[str, list[nn.Module]]) -> dict[str, int]:
     return counts
 
 
-def _flops(model: EncoderDecoder, *, source_length: int, target_length: int) -> tuple[dict[str, int], dict[str, int]]:
+def _flops(
+    model: EncoderDecoder, *, source_length: int, target_length: int
+) -> tuple[dict[str, int], dict[str, int]]:
     """Operations of each part for the source sentence and for the target sentence."""
-    cross = _of_stack([block.cross_attention for block in model.decoder], target_length, source_length)
-    of_memory = source_length * _products(block.cross_attention.key_value for block in model.decoder)
+    cross = _of_stack(
+        [block.cross_attention for block in model.decoder], target_length, source_length
+    )
+    of_memory = source_length * _products(
+        block.cross_attention.key_value for block in model.decoder
+    )
     of_encoder = _of_stack([block.self_attention for block in model.encoder], source_length)
-    of_decoder = _of_stack([block.self_attention for block in model.decoder], target_length, is_causal=True)
+    of_decoder = _of_stack(
+        [block.self_attention for block in model.decoder], target_length, is_causal=True
+    )
     per_source = _times(
-        {"encoder_feed_forward": _products(block.feed_forward for block in model.encoder)}, source_length
+        {"encoder_feed_forward": _products(block.feed_forward for block in model.encoder)},
+        source_length,
     )
     per_target = _times(
         {
@@ -257,10 +303,18 @@ def _flops(model: EncoderDecoder, *, source_length: int, target_length: int) -> 
 
 
 def _of_stack(
-    layers: Sequence[MultiHeadAttention], num_queries: int, num_keys: int | None = None, *, is_causal: bool = False
+    layers: Sequence[MultiHeadAttention],
+    num_queries: int,
+    num_keys: int | None = None,
+    *,
+    is_causal: bool = False,
 ) -> int:
     """All layers of a stack are alike: one is counted."""
-    return len(layers) * count_products(layers[0], num_queries, num_keys, is_causal=is_causal) if layers else 0
+    return (
+        len(layers) * count_products(layers[0], num_queries, num_keys, is_causal=is_causal)
+        if layers
+        else 0
+    )
 
 
 def _times(counts: dict[str, int], length: int) -> dict[str, int]:
@@ -269,9 +323,13 @@ def _times(counts: dict[str, int], length: int) -> dict[str, int]:
 
 def _products(modules: Iterable[nn.Module]) -> int:
     """Two operations for each weight of each linear map inside."""
-    linear = (part for module in modules for part in module.modules() if isinstance(part, nn.Linear))
+    linear = (
+        part for module in modules for part in module.modules() if isinstance(part, nn.Linear)
+    )
     return sum(2 * part.weight.numel() for part in linear)
 
 
 def _rows(entries: Iterable[tuple[str | int, ...]]) -> list[tuple[str, ...]]:
-    return [tuple(f"{entry:,}" if isinstance(entry, int) else entry for entry in row) for row in entries]
+    return [
+        tuple(f"{entry:,}" if isinstance(entry, int) else entry for entry in row) for row in entries
+    ]

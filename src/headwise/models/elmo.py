@@ -44,7 +44,9 @@ class DirectedLayer(nn.Module):
         """A state at each word; zeros after the sentence's end."""
         given = turn_around(x, lengths) if self.reverse else x
         packed = pack_padded_sequence(given, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        states, _ = pad_packed_sequence(self.weights(packed)[0], batch_first=True, total_length=x.shape[1])
+        states, _ = pad_packed_sequence(
+            self.weights(packed)[0], batch_first=True, total_length=x.shape[1]
+        )
         states = turn_around(states, lengths) if self.reverse else states
         return states + x if self.residual else states
 

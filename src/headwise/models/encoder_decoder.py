@@ -79,7 +79,9 @@ class EncoderDecoder(TranslationModel):
             cross_mask = cross_kernel.prepare(cross_mask, length, source.shape[1], x.device)
         real = target_segment != 0 if self.looks_over_tokens else None
         for block in self.decoder:
-            x = block(x, memory, mask=mask, cross_mask=cross_mask, position=target_position, real=real)
+            x = block(
+                x, memory, mask=mask, cross_mask=cross_mask, position=target_position, real=real
+            )
         return apply_norm(self.decoder_norm, x, real)
 
     def encode(
@@ -104,7 +106,8 @@ class EncoderDecoder(TranslationModel):
         self, source: Int[Tensor, "row source"], target_input: Int[Tensor, "row target"]
     ) -> Mapping[str, Float[Tensor, "row head query key"]]:
         source_position, target_position = (
-            torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens) for tokens in (source, target_input)
+            torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
+            for tokens in (source, target_input)
         )
         with tap_attention(self.attention_layers()) as maps:
             self(

@@ -56,11 +56,21 @@ class FixedDecoder:
     def suits(model: EncoderDecoder) -> bool:
         """Layers that were exchanged for others (quantised ones, say) and shapes unknown here keep to the plain step."""
         layers = [module for module in model.modules() if "Linear" in type(module).__name__]
-        known = all(isinstance(block.feed_forward, FeedForward | GatedFeedForward) for block in model.decoder)
-        plain = all(block.self_attention.is_plain and block.cross_attention.is_plain for block in model.decoder)
+        known = all(
+            isinstance(block.feed_forward, FeedForward | GatedFeedForward)
+            for block in model.decoder
+        )
+        plain = all(
+            block.self_attention.is_plain and block.cross_attention.is_plain
+            for block in model.decoder
+        )
         norms = {type(module.norm) for module in model.modules() if isinstance(module, Residual)}
         known = known and plain and model.target_embedding.positions is not None
-        return known and norms <= {LayerNorm, RMSNorm} and all(type(layer) is nn.Linear for layer in layers)
+        return (
+            known
+            and norms <= {LayerNorm, RMSNorm}
+            and all(type(layer) is nn.Linear for layer in layers)
+        )
 
     def step(
         self,
@@ -71,11 +81,15 @@ class FixedDecoder:
     ) -> Float[Tensor, "row vocab"]:
         """Feed one token to every row; the logits of the next."""
         embedding = self.model.target_embedding
-        stream = Stream(torch.add(position, F.embedding(tokens, embedding.table.weight), alpha=embedding.scale))
+        stream = Stream(
+            torch.add(position, F.embedding(tokens, embedding.table.weight), alpha=embedding.scale)
+        )
         for layer, cache in zip(self.layers, caches, strict=True):
             layer.step(stream, cache, tables)
         output, norm = self.model.output, self.model.decoder_norm
-        return stream.read(output.weight, output.bias, norm=None if isinstance(norm, nn.Identity) else norm)
+        return stream.read(
+            output.weight, output.bias, norm=None if isinstance(norm, nn.Identity) else norm
+        )
 
 
 class _FixedLayer:
@@ -83,20 +97,39 @@ class _FixedLayer:
         self.block = block
         own = block.self_attention
         self.weight = torch.cat([own.query.weight, own.key_value.weight]).detach()
-        self.bias = None if own.query.bias is None else torch.cat([own.query.bias, own.key_value.bias]).detach()
+        self.bias = (
+            None
+            if own.query.bias is None
+            else torch.cat([own.query.bias, own.key_value.bias]).detach()
+        )
 
     def step(self, stream: Stream, cache: LayerCache, tables: Tables) -> None:
         block = self.block
         own, cross = block.self_attention, block.cross_attention
-        q, k, v = stream.read(self.weight, self.bias, norm=norm_before(block.attention_residual)).chunk(3, dim=-1)
+        q, k, v = stream.read(
+            self.weight, self.bias, norm=norm_before(block.attention_residual)
+        ).chunk(3, dim=-1)
         heads = attend_through_table(
-            q, (k, v), cache.keys, cache.values, table=tables.slots, time=tables.time, num_heads=own.num_heads
+            q,
+            (k, v),
+            cache.keys,
+            cache.values,
+            table=tables.slots,
+            time=tables.time,
+            num_heads=own.num_heads,
         )
         stream.add(heads, own.output.weight, own.output.bias, residual=block.attention_residual)
-        q = stream.read(cross.query.weight, cross.query.bias, norm=norm_before(block.cross_residual))
+        q = stream.read(
+            cross.query.weight, cross.query.bias, norm=norm_before(block.cross_residual)
+        )
         keys, values = cache.source.chunk(2, dim=-1)
         heads = attend_to_source(
-            q, keys, values, sentence=tables.sentence, length=tables.source_length, num_heads=cross.num_heads
+            q,
+            keys,
+            values,
+            sentence=tables.sentence,
+            length=tables.source_length,
+            num_heads=cross.num_heads,
         )
         stream.add(heads, cross.output.weight, cross.output.bias, residual=block.cross_residual)
         self._feed_forward(stream)
@@ -105,7 +138,9 @@ class _FixedLayer:
         part, residual = self.block.feed_forward, self.block.feed_forward_residual
         norm = norm_before(residual)
         if isinstance(part, FeedForward):
-            hidden = stream.read(part.widen.weight, part.widen.bias, norm=norm, activation=part.activation)
+            hidden = stream.read(
+                part.widen.weight, part.widen.bias, norm=norm, activation=part.activation
+            )
         else:
             assert isinstance(part, GatedFeedForward)
             gate, wide = stream.read(part.gate_widen.weight, None, norm=norm).chunk(2, dim=-1)

@@ -77,14 +77,19 @@ class FlowingDecoder:
         longest = max(map(len, sources)) + 1
         packed = pack_sources(sources, limit=self._source_limit)
         num_rows = len(self._lengths)
-        tables, _ = packed.lay_out(packed.num_rows, num_sentences=len(sources), stride=longest, nowhere=-1)
+        tables, _ = packed.lay_out(
+            packed.num_rows, num_sentences=len(sources), stride=longest, nowhere=-1
+        )
         tokens, segment, position, destination = torch.from_numpy(tables)
         memory = self.model.encode(tokens, segment=segment, position=position)
         token = torch.nonzero(destination.view(-1) >= 0)[:, 0]
         where = destination.view(-1)[token]
         index = torch.tensor(places)[where // longest], where % longest
         for number, block in enumerate(self.model.decoder):
-            k, v = (one.transpose(1, 2).flatten(0, 1)[token] for one in block.cross_attention.keys_values(memory))
+            k, v = (
+                one.transpose(1, 2).flatten(0, 1)[token]
+                for one in block.cross_attention.keys_values(memory)
+            )
             if number == len(self._sources):
                 empty = k.new_zeros((num_rows, longest, *k.shape[1:]))
                 self._sources.append((empty, empty.clone()))
@@ -112,9 +117,13 @@ class FlowingDecoder:
         x = self.model.target_embedding(tokens[:, None], position, length=self._time - first + 1)
         clock = torch.arange(first, self._time + 1)
         kernel = self.model.decoder[0].self_attention.kernel
-        own = kernel.prepare(padding(clock >= view.begin[:, None]).ignoring_blind(), 1, len(clock), tokens.device)
+        own = kernel.prepare(
+            padding(clock >= view.begin[:, None]).ignoring_blind(), 1, len(clock), tokens.device
+        )
         self._time += 1
-        for block, cache, source in zip(self.model.decoder, self._caches, view.sources, strict=True):
+        for block, cache, source in zip(
+            self.model.decoder, self._caches, view.sources, strict=True
+        ):
             cache.keep_last(len(clock) - 1)
             x = block.step(x, cache, source=source, cross_mask=view.cross_mask, mask=own)
         return self.model.logits(self.model.decoder_norm(x)[:, 0]).float().log_softmax(-1)
@@ -124,10 +133,19 @@ class FlowingDecoder:
         longest, lengths = max(self._lengths), torch.tensor(self._lengths)
         mask = padding(torch.arange(longest) < lengths[:, None]).ignoring_blind()
         kernel = self.model.decoder[0].cross_attention.kernel
-        sources = [(k[:, :longest].transpose(1, 2), v[:, :longest].transpose(1, 2)) for k, v in self._sources]
-        return _View(torch.tensor(self._begin), sources, kernel.prepare(mask, 1, longest, lengths.device))
+        sources = [
+            (k[:, :longest].transpose(1, 2), v[:, :longest].transpose(1, 2))
+            for k, v in self._sources
+        ]
+        return _View(
+            torch.tensor(self._begin), sources, kernel.prepare(mask, 1, longest, lengths.device)
+        )
 
 
 def _widen(table: Float[Tensor, "row source head head_dim"], length: int) -> Tensor:
     """Room for sources of this length; what lies beyond the end of a source is hidden."""
-    return table if table.shape[1] >= length else F.pad(table, (0, 0, 0, 0, 0, length - table.shape[1]))
+    return (
+        table
+        if table.shape[1] >= length
+        else F.pad(table, (0, 0, 0, 0, 0, length - table.shape[1]))
+    )

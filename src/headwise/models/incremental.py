@@ -53,13 +53,22 @@ class IncrementalDecoder:
     Runs under no_grad and not inference_mode: the log-probabilities are the search's to overwrite.
     """
 
-    def __init__(self, model: EncoderDecoder, *, attending: bool = False, rooms: bool | None = None) -> None:
+    def __init__(
+        self, model: EncoderDecoder, *, attending: bool = False, rooms: bool | None = None
+    ) -> None:
         """`rooms`: whether to offer them; if not said, on a GPU, where they pay."""
         self.model = model.eval()
         self.attending = attending
-        self._has_rooms = (self.device.type == "cuda" if rooms is None else rooms) and FixedDecoder.suits(model)
-        attentions = [one for block in model.decoder for one in (block.self_attention, block.cross_attention)]
-        plain = all(one.relation is None and type(one.kernel) in (FullAttention, FusedAttention) for one in attentions)
+        self._has_rooms = (
+            self.device.type == "cuda" if rooms is None else rooms
+        ) and FixedDecoder.suits(model)
+        attentions = [
+            one for block in model.decoder for one in (block.self_attention, block.cross_attention)
+        ]
+        plain = all(
+            one.relation is None and type(one.kernel) in (FullAttention, FusedAttention)
+            for one in attentions
+        )
         self.flows = bool(attentions) and plain and not attending and self.device.type == "cpu"
         """Whether its rows may begin one by one (`flowing.py`): all keys are kept, a mask says which are seen, positions stand in x."""
         self._weights = list(model.parameters())
@@ -71,7 +80,9 @@ class IncrementalDecoder:
         return self.model.output.weight.device
 
     @torch.no_grad()
-    def start(self, sources: Sequence[Sequence[int]], *, width: int, max_length: int) -> DecodingState:
+    def start(
+        self, sources: Sequence[Sequence[int]], *, width: int, max_length: int
+    ) -> DecodingState:
         """Encode the sources (without their end-of-sentence, which the model was trained with and is added here)."""
         lengths = [len(source) + 1 for source in sources]
         longest = max(lengths)
@@ -83,13 +94,17 @@ class IncrementalDecoder:
         same_length = min(lengths) == longest
         real = None if same_length else segment.bool()
         caches = [
-            block.self_attention.make_cache(max_length=max_length + 1, num_rows=len(sources) * width, like=memory)
+            block.self_attention.make_cache(
+                max_length=max_length + 1, num_rows=len(sources) * width, like=memory
+            )
             for block in self.model.decoder
         ]
         keys_values = [block.cross_attention.keys_values(memory) for block in self.model.decoder]
         return DecodingState(caches, keys_values, _cross_mask(real), real, width)
 
-    def _encode(self, tokens: Tensor, segment: Tensor, position: Tensor, lengths: Sequence[int]) -> Tensor:
+    def _encode(
+        self, tokens: Tensor, segment: Tensor, position: Tensor, lengths: Sequence[int]
+    ) -> Tensor:
         """The encoded sources. On a CPU, where filling costs as much as words, those of like length go together."""
         groups = group_lengths(lengths) if tokens.device.type == "cpu" else [range(len(lengths))]
         if len(groups) == 1:
@@ -113,7 +128,9 @@ class IncrementalDecoder:
         x = self.model.target_embedding(tokens[:, None], position, length=state.time + 1)
         state.time += 1
         watch: list[Tensor] | None = [] if self.attending else None
-        for block, cache, source in zip(self.model.decoder, state.caches, state.sources, strict=True):
+        for block, cache, source in zip(
+            self.model.decoder, state.caches, state.sources, strict=True
+        ):
             x = block.step(x, cache, source=source, cross_mask=state.cross_mask, watch=watch)
         if watch:
             state.attention = watch[-1].mean(1).reshape(tokens.shape[0], -1)
@@ -139,11 +156,17 @@ class IncrementalDecoder:
             self.model.source_embedding.positions,
             *(block.self_attention.kernel for block in self.model.encoder),
         ]
-        limits = [limit for reader in readers if (limit := getattr(reader, "max_length", None)) is not None]
+        limits = [
+            limit
+            for reader in readers
+            if (limit := getattr(reader, "max_length", None)) is not None
+        ]
         return min(limits, default=None)
 
     @torch.no_grad()
-    def enter(self, sources: Sequence[Sequence[int]], *, width: int, max_length: int) -> Room | None:
+    def enter(
+        self, sources: Sequence[Sequence[int]], *, width: int, max_length: int
+    ) -> Room | None:
         """These sources in a room of a suitable size, new or used before."""
         if not self._has_rooms or self.attending:
             return None
@@ -169,8 +192,14 @@ class IncrementalDecoder:
 
     def _make_way(self, *, keep: int) -> None:
         """Close the rooms not used for longest until so many are left, and they fill no more than their share of the memory."""
-        limit = MAX_SHARE * torch.cuda.mem_get_info(self.device)[1] if self.device.type == "cuda" else float("inf")
-        while len(self._rooms) > keep or sum(room.num_bytes for room in self._rooms.values()) > limit:
+        limit = (
+            MAX_SHARE * torch.cuda.mem_get_info(self.device)[1]
+            if self.device.type == "cuda"
+            else float("inf")
+        )
+        while (
+            len(self._rooms) > keep or sum(room.num_bytes for room in self._rooms.values()) > limit
+        ):
             self._rooms.pop(next(iter(self._rooms))).close()
 
     def attention(self, state: DecodingState) -> Float[Tensor, "hypothesis source"]:

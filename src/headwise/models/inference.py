@@ -58,7 +58,9 @@ class Form:
                 return name
 
 
-_PACKED, _PACKED_BF16 = (partial(PackedLinear, dtype=dtype) for dtype in (torch.float32, torch.bfloat16))
+_PACKED, _PACKED_BF16 = (
+    partial(PackedLinear, dtype=dtype) for dtype in (torch.float32, torch.bfloat16)
+)
 # For each precision the form it leads to and the layers that offer it, fastest first: name, maker, error allowed in a trial.
 _OFFERS: dict[Precision, tuple[FormName, tuple[tuple[str, MakeLinear, float], ...]]] = {
     "fp32": ("packed", (("oneDNN", _PACKED, 1e-4),)),
@@ -80,7 +82,10 @@ def choose_form(precision: Precision, device: torch.device) -> Form:
         if reason is None:
             return Form(name, make, remark="; ".join(refusals) or None)
         refusals.append(
-            say(f"slower: {library} cannot be used here ({reason})", f"较慢：此处无法使用 {library}（{reason}）")
+            say(
+                f"slower: {library} cannot be used here ({reason})",
+                f"较慢：此处无法使用 {library}（{reason}）",
+            )
         )
     if wanted == "fp32":
         return Form("plain", remark="; ".join(refusals))
@@ -120,7 +125,11 @@ def _exchange_linears(module: nn.Module, make_linear: MakeLinear) -> None:
             setattr(module, name, JointAttention(child, make_linear))
         elif isinstance(child, nn.Linear):
             is_output = isinstance(module, TranslationModel)
-            made = OutputLayer(child, make_linear) if is_output else make_linear(child.weight, child.bias)
+            made = (
+                OutputLayer(child, make_linear)
+                if is_output
+                else make_linear(child.weight, child.bias)
+            )
             setattr(module, name, made)
         else:
             _exchange_linears(child, make_linear)

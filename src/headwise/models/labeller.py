@@ -16,7 +16,12 @@ from torch import Tensor, nn
 from headwise.blocks.dropout import drop
 from headwise.blocks.initialization import Unfilled, initialize
 from headwise.models.elmo import ElmoEncoder
-from headwise.models.sentence_encoder import ElmoRung, RungSettings, SentenceEncoder, build_sentence_encoder
+from headwise.models.sentence_encoder import (
+    ElmoRung,
+    RungSettings,
+    SentenceEncoder,
+    build_sentence_encoder,
+)
 
 Pooling = Literal["mean", "first", "none"]
 """none: every word has a label of its own."""
@@ -26,7 +31,9 @@ Encoder = SentenceEncoder | ElmoEncoder
 class Labeller(nn.Module):
     """An encoder and the layer that names a class; `dropout_rate` is that of the vectors the layer reads."""
 
-    def __init__(self, encoder: Encoder, output: nn.Linear, *, pooling: Pooling, dropout_rate: float) -> None:
+    def __init__(
+        self, encoder: Encoder, output: nn.Linear, *, pooling: Pooling, dropout_rate: float
+    ) -> None:
         super().__init__()
         self.encoder, self.output = encoder, output
         self.pooling, self.dropout_rate = pooling, dropout_rate

@@ -45,7 +45,10 @@ def source_limits(model: TranslatorSettings) -> list[Limit]:
 def target_limits(model: TranslatorSettings) -> list[Limit]:
     """Of the rows it writes."""
     if isinstance(model, EncoderDecoderSettings):
-        return [*_of_position(model.position), *_of_attention(model.decoder.attention, "model.decoder.attention")]
+        return [
+            *_of_position(model.position),
+            *_of_attention(model.decoder.attention, "model.decoder.attention"),
+        ]
     return []
 
 
@@ -54,7 +57,9 @@ def row_limits(model: DecoderOnlySettings | EncoderRung) -> list[Limit]:
     return [*_of_position(model.position), *_of_attention(model.attention, "model.attention")]
 
 
-def check_rows(limits: Iterable[Limit], num_tokens: int, *, rows: tuple[str, str], enough: int | None = None) -> None:
+def check_rows(
+    limits: Iterable[Limit], num_tokens: int, *, rows: tuple[str, str], enough: int | None = None
+) -> None:
     """Refuse rows of `num_tokens` that are too long; `rows` says what sets their length, in English and Chinese, `enough` what certainly suffices if it is more."""
     needed = num_tokens if enough is None else enough
     for limit in limits:
@@ -67,7 +72,9 @@ def check_rows(limits: Iterable[Limit], num_tokens: int, *, rows: tuple[str, str
             )
 
 
-def check_buckets(model: EncoderDecoderSettings | DecoderOnlySettings | EncoderRung, num_tokens: int) -> None:
+def check_buckets(
+    model: EncoderDecoderSettings | DecoderOnlySettings | EncoderRung, num_tokens: int
+) -> None:
     """Refuse hashes with more buckets than a row has tokens: most would be alone in theirs and see nobody."""
     if isinstance(model, EncoderDecoderSettings):
         attentions = {
@@ -88,7 +95,11 @@ def check_buckets(model: EncoderDecoderSettings | DecoderOnlySettings | EncoderR
 
 def _of_position(position: PositionSettings) -> list[Limit]:
     unlimited = tuple(f"model.position.kind={kind}" for kind in ("sinusoidal", "rotary", "alibi"))
-    return [Limit("model.position.max_length", position.max_length, unlimited)] if isinstance(position, Learned) else []
+    return (
+        [Limit("model.position.max_length", position.max_length, unlimited)]
+        if isinstance(position, Learned)
+        else []
+    )
 
 
 def _of_attention(attention: AttentionSettings, key: str) -> list[Limit]:
@@ -104,5 +115,7 @@ def _of_attention(attention: AttentionSettings, key: str) -> list[Limit]:
 def _of_score(score: ScoreSettings, key: str) -> list[Limit]:
     unlimited = (f"{key}.score.kind=scaled_dot",)
     return (
-        [Limit(f"{key}.score.max_length", score.max_length, unlimited)] if isinstance(score, LocationSettings) else []
+        [Limit(f"{key}.score.max_length", score.max_length, unlimited)]
+        if isinstance(score, LocationSettings)
+        else []
     )

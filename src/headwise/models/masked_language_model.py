@@ -54,7 +54,9 @@ class Guesses(NamedTuple):
 class MaskedLanguageModel(nn.Module):
     """An encoder and its heads; the words' vectors are the embedding's."""
 
-    def __init__(self, encoder: SentenceEncoder, head: GuessingHead, following: FollowingHead | None) -> None:
+    def __init__(
+        self, encoder: SentenceEncoder, head: GuessingHead, following: FollowingHead | None
+    ) -> None:
         super().__init__()
         self.encoder, self.head, self.following = encoder, head, following
 
@@ -76,7 +78,11 @@ class MaskedLanguageModel(nn.Module):
 
 
 def build_masked_language_model(
-    settings: EncoderRung, *, vocabulary_size: int, has_pairs: bool, generator: torch.Generator | None
+    settings: EncoderRung,
+    *,
+    vocabulary_size: int,
+    has_pairs: bool,
+    generator: torch.Generator | None,
 ) -> MaskedLanguageModel:
     """A freshly initialised model; `has_pairs`: it also judges pairs of sentences. No generator: nothing is filled."""
     with Unfilled():

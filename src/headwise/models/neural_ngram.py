@@ -60,7 +60,9 @@ class NeuralNgram(nn.Module):
         """Hidden states that predict the token after each; positions restart with every sentence of a row."""
         if position is None:
             position = torch.arange(tokens.shape[1], device=tokens.device).expand(tokens.shape)
-        before = torch.stack([_earlier(tokens, position, distance) for distance in range(self.num_before)], dim=-1)
+        before = torch.stack(
+            [_earlier(tokens, position, distance) for distance in range(self.num_before)], dim=-1
+        )
         return self.combine(before)
 
     def combine(self, before: Int[Tensor, "*batch before"]) -> Float[Tensor, "*batch dim"]:

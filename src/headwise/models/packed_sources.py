@@ -31,7 +31,9 @@ class PackedSources:
     num_rows: int
     row_length: int
 
-    def lay_out(self, num_rows: int, *, num_sentences: int, stride: int, nowhere: int) -> tuple[np.ndarray, np.ndarray]:
+    def lay_out(
+        self, num_rows: int, *, num_sentences: int, stride: int, nowhere: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Tokens, segments, positions and destinations, [4, row, place], and the sources' lengths, 1 where there is none.
 
         Token t of source s belongs to place s · stride + t of what is kept of the sources; filling belongs `nowhere`.
@@ -39,9 +41,16 @@ class PackedSources:
         tables = np.zeros((4, num_rows * self.row_length), dtype=np.int64)
         tables[3] = nowhere
         sentence = np.repeat(np.arange(len(self.lengths)), self.lengths)
-        position = np.arange(len(self.tokens)) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
+        position = np.arange(len(self.tokens)) - np.repeat(
+            np.cumsum(self.lengths) - self.lengths, self.lengths
+        )
         place = (self.row * self.row_length + self.begin)[sentence] + position
-        tables[:, place] = self.tokens, self.segment[sentence], position, sentence * stride + position
+        tables[:, place] = (
+            self.tokens,
+            self.segment[sentence],
+            position,
+            sentence * stride + position,
+        )
         lengths = np.ones(num_sentences, dtype=np.int64)
         lengths[: len(self.lengths)] = self.lengths
         return tables.reshape(4, num_rows, self.row_length), lengths
@@ -65,6 +74,10 @@ def pack_sources(sources: Sequence[Sequence[int]], *, limit: int) -> PackedSourc
             last -= 1
         num_rows += 1
     lengths = np.array(sizes)
-    words = np.fromiter(chain.from_iterable(sources), dtype=np.int64, count=int(lengths.sum()) - len(lengths))
+    words = np.fromiter(
+        chain.from_iterable(sources), dtype=np.int64, count=int(lengths.sum()) - len(lengths)
+    )
     tokens = np.insert(words, np.cumsum(lengths - 1), EOS)
-    return PackedSources(tokens, lengths, np.array(row), np.array(begin), np.array(segment), num_rows, row_length)
+    return PackedSources(
+        tokens, lengths, np.array(row), np.array(begin), np.array(segment), num_rows, row_length
+    )

@@ -97,7 +97,9 @@ class RecurrentTranslatorSettings(Settings):
 
 def attends(model: Settings) -> bool:
     """Whether a translator of these settings has attention: only a recurrent one need not."""
-    return not (isinstance(model, RecurrentTranslatorSettings) and isinstance(model.attention, NoAttention))
+    return not (
+        isinstance(model, RecurrentTranslatorSettings) and isinstance(model.attention, NoAttention)
+    )
 
 
 def build_recurrent(
@@ -105,7 +107,11 @@ def build_recurrent(
 ) -> RecurrentTranslator:
     """The model, its weights not filled yet."""
     target_table = nn.Embedding(target_size, settings.dim)
-    source_table = target_table if settings.embedding.tied == "all" else nn.Embedding(source_size, settings.dim)
+    source_table = (
+        target_table
+        if settings.embedding.tied == "all"
+        else nn.Embedding(source_size, settings.dim)
+    )
     output = nn.Linear(settings.dim, target_size, bias=settings.output_bias)
     if settings.embedding.tied != "none":
         output.weight = target_table.weight
@@ -119,7 +125,9 @@ def build_recurrent(
 
 
 def _embedding(settings: RecurrentTranslatorSettings, table: nn.Embedding) -> TokenEmbedding:
-    return TokenEmbedding(table, None, scaled=settings.embedding.scaled, dropout_rate=settings.dropout.embedding)
+    return TokenEmbedding(
+        table, None, scaled=settings.embedding.scaled, dropout_rate=settings.dropout.embedding
+    )
 
 
 def _encoder(settings: RecurrentTranslatorSettings) -> RecurrentEncoder:
@@ -128,7 +136,9 @@ def _encoder(settings: RecurrentTranslatorSettings) -> RecurrentEncoder:
     def layers() -> list[RecurrentLayer]:
         return [RecurrentLayer(settings.cell, settings.dim, dim) for _ in range(settings.layers)]
 
-    return RecurrentEncoder(layers(), layers() if settings.bidirectional else [], dropout_rate=settings.dropout.hidden)
+    return RecurrentEncoder(
+        layers(), layers() if settings.bidirectional else [], dropout_rate=settings.dropout.hidden
+    )
 
 
 def _decoder(settings: RecurrentTranslatorSettings) -> RecurrentDecoder:
@@ -141,7 +151,9 @@ def _decoder(settings: RecurrentTranslatorSettings) -> RecurrentDecoder:
         case NoAttention():
             return FixedVectorDecoder(stack(dim), dropout_rate=rate)
         case Bahdanau():
-            return BahdanauDecoder(stack(2 * dim), _attention(settings.attention, dim), dim=dim, dropout_rate=rate)
+            return BahdanauDecoder(
+                stack(2 * dim), _attention(settings.attention, dim), dim=dim, dropout_rate=rate
+            )
         case Luong(input_feeding=feeding):
             return LuongDecoder(
                 stack(2 * dim if feeding else dim),
@@ -157,6 +169,8 @@ def _attention(settings: Bahdanau | Luong, dim: int) -> SourceAttention:
         ScoredAttention(
             build_score(settings.score, query_dim=dim, key_dim=dim),
             build_normalizer(settings.weights),
-            window=None if settings.window is None else build_local_window(settings.window, head_dim=dim),
+            window=None
+            if settings.window is None
+            else build_local_window(settings.window, head_dim=dim),
         )
     )

@@ -28,9 +28,13 @@ def members(model: RecurrentTranslator) -> dict[str, list[nn.Module]]:
     }
 
 
-def count_flops(model: RecurrentTranslator, *, source_length: int) -> tuple[dict[str, int], dict[str, int]]:
+def count_flops(
+    model: RecurrentTranslator, *, source_length: int
+) -> tuple[dict[str, int], dict[str, int]]:
     """Operations of each part per source token and per target token."""
-    readout = sum(2 * part.weight.numel() for part in model.decoder.children() if isinstance(part, nn.Linear))
+    readout = sum(
+        2 * part.weight.numel() for part in model.decoder.children() if isinstance(part, nn.Linear)
+    )
     once, each = _attention_flops(model, source_length)
     per_source = {"recurrent_encoder": _products(model.encoder.modules()), "source_attention": once}
     per_target = {

@@ -65,7 +65,9 @@ class SourceAttention(nn.Module):
         super().__init__()
         self.kernel = kernel
 
-    def map_keys(self, states: Float[Tensor, "pair source dim"]) -> Float[Tensor, "pair source mapped"]:
+    def map_keys(
+        self, states: Float[Tensor, "pair source dim"]
+    ) -> Float[Tensor, "pair source mapped"]:
         return self.kernel.map_keys(states[:, None])[:, 0]
 
     def forward(
@@ -75,7 +77,12 @@ class SourceAttention(nn.Module):
         position = torch.arange(time, time + query.shape[1], device=query.device)[None]
         keys = self.map_keys(memory.states) if memory.keys is None else memory.keys
         weights = self.kernel.weights(
-            query[:, None], keys[:, None], memory.mask, training=self.training, position=position, mapped=True
+            query[:, None],
+            keys[:, None],
+            memory.mask,
+            training=self.training,
+            position=position,
+            mapped=True,
         )[:, 0]
         weights = weights.to(memory.states.dtype)
         return weights @ memory.states, weights
@@ -90,13 +97,19 @@ class RecurrentDecoder(nn.Module, ABC):
 
     attention: SourceAttention | None
 
-    def __init__(self, layers: RecurrentStack, attention: SourceAttention | None, *, dropout_rate: float) -> None:
+    def __init__(
+        self, layers: RecurrentStack, attention: SourceAttention | None, *, dropout_rate: float
+    ) -> None:
         super().__init__()
         self.layers, self.attention, self.dropout_rate = layers, attention, dropout_rate
 
     def prepare(self, memory: Memory) -> Memory:
         """With all that steps would otherwise work out again and again."""
-        return memory if self.attention is None else replace(memory, keys=self.attention.map_keys(memory.states))
+        return (
+            memory
+            if self.attention is None
+            else replace(memory, keys=self.attention.map_keys(memory.states))
+        )
 
     def start(self, memory: Memory) -> WritingState:
         return WritingState(memory.last)
@@ -142,7 +155,9 @@ class BahdanauDecoder(RecurrentDecoder):
 
     attention: SourceAttention
 
-    def __init__(self, layers: RecurrentStack, attention: SourceAttention, *, dim: int, dropout_rate: float) -> None:
+    def __init__(
+        self, layers: RecurrentStack, attention: SourceAttention, *, dim: int, dropout_rate: float
+    ) -> None:
         super().__init__(layers, attention, dropout_rate=dropout_rate)
         self.widen = nn.Linear(3 * dim, dim)
 
@@ -184,7 +199,9 @@ class LuongDecoder(RecurrentDecoder):
         after = WritingState(layers, output[:, 0] if self.input_feeding else None, state.time + 1)
         return output[:, 0], after, weights[:, 0]
 
-    def forward(self, x: Float[Tensor, "pair target dim"], memory: Memory) -> tuple[Tensor, Tensor | None]:
+    def forward(
+        self, x: Float[Tensor, "pair target dim"], memory: Memory
+    ) -> tuple[Tensor, Tensor | None]:
         if self.input_feeding:
             return super().forward(x, memory)
         states, _ = self.layers(x, memory.last)

@@ -52,7 +52,9 @@ class RecurrentPenalty(Settings):
     change: float = Field(default=0.0, ge=0, le=1000)
     """Times the square of how it changes from a word to the next; needs `dropout.locked`, or it would count dropout."""
 
-    def of(self, hidden: Float[Tensor, "row time dim"], real: Bool[Tensor, "row time"]) -> Float[Tensor, ""]:
+    def of(
+        self, hidden: Float[Tensor, "row time dim"], real: Bool[Tensor, "row time"]
+    ) -> Float[Tensor, ""]:
         wide = hidden.float()
         both = real[:, 1:] & real[:, :-1]
         size = (wide.square().mean(-1) * real).sum() / real.sum().clamp(min=1)
@@ -92,7 +94,9 @@ class RecurrentLanguageModel(nn.Module):
         super().__init__()
         rates = settings.dropout
         self.rates, self.scale = rates, settings.dim**0.5
-        dims = [settings.hidden] * (settings.layers - 1) + [settings.dim if settings.tied else settings.hidden]
+        dims = [settings.hidden] * (settings.layers - 1) + [
+            settings.dim if settings.tied else settings.hidden
+        ]
         self.table = nn.Embedding(size, settings.dim)
         self.recurrent = RecurrentStack(
             settings.cell,
@@ -113,11 +117,15 @@ class RecurrentLanguageModel(nn.Module):
         self, tokens: Int[Tensor, "row time"], states: Sequence[State] | None = None
     ) -> tuple[Float[Tensor, "row time dim"], list[State]]:
         """Hidden states that predict the token after each, and the states to go on with."""
-        x = drop(self._embed(tokens), self.rates.embedding, training=self.training, shared=self._shared)
+        x = drop(
+            self._embed(tokens), self.rates.embedding, training=self.training, shared=self._shared
+        )
         hidden, after = self.recurrent(x, states)
         return drop(hidden, self.rates.output, training=self.training, shared=self._shared), after
 
-    def step(self, tokens: Int[Tensor, " row"], states: Sequence[State]) -> tuple[Tensor, list[State]]:
+    def step(
+        self, tokens: Int[Tensor, " row"], states: Sequence[State]
+    ) -> tuple[Tensor, list[State]]:
         """Read one more token of every row; the hidden states that predict the next."""
         return self.recurrent.step(self.table(tokens) * self.scale, states)
 
@@ -128,7 +136,9 @@ class RecurrentLanguageModel(nn.Module):
     def _embed(self, tokens: Tensor) -> Tensor:
         if not self.training or self.rates.word == 0:
             return self.table(tokens) * self.scale
-        kept = drop(self.table.weight.new_ones(self.table.num_embeddings, 1), self.rates.word, training=True)
+        kept = drop(
+            self.table.weight.new_ones(self.table.num_embeddings, 1), self.rates.word, training=True
+        )
         return self.table(tokens) * kept[tokens] * self.scale
 
 
@@ -142,10 +152,15 @@ class Carrying(nn.Module):
             for part, values in enumerate(state):
                 self.register_buffer(f"state_{number}_{part}", values)
 
-    def forward(self, tokens: Int[Tensor, "row time"], fresh: Bool[Tensor, " row"]) -> Float[Tensor, "row time dim"]:
+    def forward(
+        self, tokens: Int[Tensor, "row time"], fresh: Bool[Tensor, " row"]
+    ) -> Float[Tensor, "row time dim"]:
         """Read on; rows that are `fresh` begin with nothing read. Gradients stop at the state that was carried."""
         kept = ~fresh[:, None]
-        states = [tuple(part.clone() * kept for part in self._state(number)) for number in range(self._num_layers)]
+        states = [
+            tuple(part.clone() * kept for part in self._state(number))
+            for number in range(self._num_layers)
+        ]
         hidden, after = self.model(tokens, states)
         with torch.no_grad():
             for number, state in enumerate(after):

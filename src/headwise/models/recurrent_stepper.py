@@ -52,12 +52,16 @@ class RecurrentStepper:
         return self.model.output.weight.device
 
     @torch.no_grad()
-    def start(self, sources: Sequence[Sequence[int]], *, width: int, max_length: int) -> StepperState:
+    def start(
+        self, sources: Sequence[Sequence[int]], *, width: int, max_length: int
+    ) -> StepperState:
         """Encode the sources (their end of sentence is added here); a state needs no room for `max_length`."""
         lengths = torch.tensor([len(source) + 1 for source in sources], device=self.device)
         longest = max(len(source) for source in sources) + 1
         padded = [[*source, EOS, *([PAD] * (longest - len(source) - 1))] for source in sources]
-        memory = self.model.decoder.prepare(self.model.encode(torch.tensor(padded, device=self.device), lengths))
+        memory = self.model.decoder.prepare(
+            self.model.encode(torch.tensor(padded, device=self.device), lengths)
+        )
         rows = torch.arange(len(sources), device=self.device).repeat_interleave(width)
         memory = _select(memory, rows)
         return StepperState(memory, self.model.decoder.start(memory))

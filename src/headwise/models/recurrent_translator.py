@@ -30,7 +30,11 @@ class RecurrentEncoder(nn.Module):
     """Layers of one direction or of two side by side; the next layer reads both."""
 
     def __init__(
-        self, forwards: list[RecurrentLayer], backwards: list[RecurrentLayer], *, dropout_rate: float = 0.0
+        self,
+        forwards: list[RecurrentLayer],
+        backwards: list[RecurrentLayer],
+        *,
+        dropout_rate: float = 0.0,
     ) -> None:
         """`backwards` is empty, or has a layer for each of `forwards`."""
         super().__init__()
@@ -38,7 +42,9 @@ class RecurrentEncoder(nn.Module):
         self.backwards: Sequence[RecurrentLayer] = nn.ModuleList(backwards)  # type: ignore[assignment]
         self.dropout_rate = dropout_rate
 
-    def forward(self, x: Float[Tensor, "pair source dim"], lengths: Int[Tensor, " pair"] | None) -> Memory:
+    def forward(
+        self, x: Float[Tensor, "pair source dim"], lengths: Int[Tensor, " pair"] | None
+    ) -> Memory:
         """`lengths`: words of each sentence; None: no filling anywhere."""
         last = []
         for number, layer in enumerate(self.forwards):
@@ -103,7 +109,9 @@ class RecurrentTranslator(TranslationModel):
         hidden, _ = self._write(self.encode(pairs.source, pairs.source_length), pairs.target)
         return pairs.gather_back(hidden)
 
-    def encode(self, source: Int[Tensor, "pair source"], lengths: Int[Tensor, " pair"] | None) -> Memory:
+    def encode(
+        self, source: Int[Tensor, "pair source"], lengths: Int[Tensor, " pair"] | None
+    ) -> Memory:
         """What the decoder may use of sentences of these lengths (None: all as long as the row)."""
         return self.encoder(embed(self.source_embedding, source), lengths)
 
@@ -117,6 +125,8 @@ class RecurrentTranslator(TranslationModel):
         return {} if weights is None else {"decoder.0.cross": weights[:, None]}
 
 
-def embed(embedding: TokenEmbedding, tokens: Int[Tensor, "pair time"]) -> Float[Tensor, "pair time dim"]:
+def embed(
+    embedding: TokenEmbedding, tokens: Int[Tensor, "pair time"]
+) -> Float[Tensor, "pair time dim"]:
     """A recurrence knows where it stands: no positions."""
     return embedding(tokens, tokens, length=tokens.shape[1])

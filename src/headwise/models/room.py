@@ -47,9 +47,20 @@ class Room:
     """Fixed tensors for `num_sentences` sentences of `width` rows; the first call of a recorded step runs it plainly."""
 
     def __init__(
-        self, decoder: FixedDecoder, *, num_sentences: int, width: int, max_length: int, source_length: int
+        self,
+        decoder: FixedDecoder,
+        *,
+        num_sentences: int,
+        width: int,
+        max_length: int,
+        source_length: int,
     ) -> None:
-        self.decoder, self.num_sentences, self.width, self.max_length = decoder, num_sentences, width, max_length
+        self.decoder, self.num_sentences, self.width, self.max_length = (
+            decoder,
+            num_sentences,
+            width,
+            max_length,
+        )
         model, num_rows = decoder.model, num_sentences * width
         like = model.output.weight.detach()
         self.device, self.vocab, self.source_limit = like.device, like.shape[0], source_length
@@ -65,7 +76,9 @@ class Room:
         ]
         every = torch.arange(max_length, device=self.device)[None]
         assert model.target_embedding.positions is not None, "FixedDecoder.suits"
-        self.positions = model.target_embedding.positions(every, length=max_length)[0].to(like.dtype)
+        self.positions = model.target_embedding.positions(every, length=max_length)[0].to(
+            like.dtype
+        )
         self._share(torch.zeros(1, dtype=torch.long, device=self.device))
 
     def _share(self, time: Tensor) -> None:
@@ -121,7 +134,9 @@ class Room:
     def follow(self, index: Int[Tensor, " row"]) -> None:
         """Row i continues what row index[i] remembers, its last token included."""
         moved = self.slots.index_select(1, index)
-        moved.index_copy_(0, self.time - 1, index.to(moved.dtype)[None])  # the last token lies in the row's own slot
+        moved.index_copy_(
+            0, self.time - 1, index.to(moved.dtype)[None]
+        )  # the last token lies in the row's own slot
         self.slots.copy_(moved)
 
     def narrow(self, num_sentences: int, index: Int[Tensor, " new_row"]) -> "Room":
@@ -157,7 +172,10 @@ class _Encoding:
     def __call__(self, packed: PackedSources) -> None:
         nowhere = self.room.num_sentences * self.room.source_limit
         tables, lengths = packed.lay_out(
-            self.tables.shape[1], num_sentences=self.room.num_sentences, stride=self.room.source_limit, nowhere=nowhere
+            self.tables.shape[1],
+            num_sentences=self.room.num_sentences,
+            stride=self.room.source_limit,
+            nowhere=nowhere,
         )
         self.tables.copy_(torch.from_numpy(tables))
         self.lengths.copy_(torch.from_numpy(lengths))

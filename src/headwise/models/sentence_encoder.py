@@ -21,7 +21,12 @@ from jaxtyping import Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from headwise.attention.choices import AttentionSettings, Fused, build_attention, share_between_layers
+from headwise.attention.choices import (
+    AttentionSettings,
+    Fused,
+    build_attention,
+    share_between_layers,
+)
 from headwise.attention.masks import segments
 from headwise.attention.shapes import check_heads
 from headwise.blocks.choices import (
@@ -44,7 +49,12 @@ from headwise.errors import SettingsError
 from headwise.models.neighbours import Neighbours
 from headwise.models.sentence_reader import SentenceReader, build_sentence_reader
 from headwise.models.token_features import HalfEmbedding, LetterEmbedding, PairEmbedding
-from headwise.positions.choices import PositionSettings, Sinusoidal, build_positions, build_relations
+from headwise.positions.choices import (
+    PositionSettings,
+    Sinusoidal,
+    build_positions,
+    build_relations,
+)
 from headwise.settings import Settings
 
 UNKNOWN = 3
@@ -199,7 +209,9 @@ class SentenceEncoder(nn.Module):
             shown = torch.where(hidden & (tokens > UNKNOWN), UNKNOWN, tokens)
         length = tokens.shape[1]
         x = self.embedding(shown, position, length=length)
-        if self.pairs is not None:  # a hidden word takes its pair along; what follows it still says what stood there
+        if (
+            self.pairs is not None
+        ):  # a hidden word takes its pair along; what follows it still says what stood there
             x = x + self.pairs(tokens, position) * (shown == tokens)[..., None]
         if self.letters is not None and affixes is not None:
             x = x + drop(self.letters(affixes), self.embedding.dropout_rate, training=self.training)
@@ -227,7 +239,10 @@ def build_sentence_encoder(settings: TokenRung, *, vocabulary_size: int) -> Sent
             norm = nn.Identity()
         case WindowRung(reach=reach, hidden=hidden):
             rate = settings.dropout.hidden
-            context, norm = Neighbours(settings.dim, reach=reach, hidden=hidden, dropout_rate=rate), nn.Identity()
+            context, norm = (
+                Neighbours(settings.dim, reach=reach, hidden=hidden, dropout_rate=rate),
+                nn.Identity(),
+            )
         case RecurrentRung(cell=cell, layers=layers, bidirectional=both):
             rate, norm = settings.dropout.hidden, nn.Identity()
             context = build_sentence_reader(
@@ -240,10 +255,16 @@ def build_sentence_encoder(settings: TokenRung, *, vocabulary_size: int) -> Sent
             norm = build_norm(settings.norm, dim=settings.dim) if before else nn.Identity()
     table = nn.Embedding(vocabulary_size, settings.dim)
     return SentenceEncoder(
-        embedding=TokenEmbedding(table, positions, scaled=True, dropout_rate=settings.dropout.embedding),
-        letters=LetterEmbedding(settings.letters, settings.dim, settings.letter_dropout) if settings.letters else None,
+        embedding=TokenEmbedding(
+            table, positions, scaled=True, dropout_rate=settings.dropout.embedding
+        ),
+        letters=LetterEmbedding(settings.letters, settings.dim, settings.letter_dropout)
+        if settings.letters
+        else None,
         pairs=PairEmbedding(settings.pairs, settings.dim) if settings.pairs else None,
-        halves=HalfEmbedding(settings.dim) if isinstance(settings, EncoderRung) and settings.halves else None,
+        halves=HalfEmbedding(settings.dim)
+        if isinstance(settings, EncoderRung) and settings.halves
+        else None,
         context=context,
         blocks=blocks,
         norm=norm,
@@ -253,7 +274,11 @@ def build_sentence_encoder(settings: TokenRung, *, vocabulary_size: int) -> Sent
 
 def _blocks(settings: EncoderRung) -> list[EncoderBlock]:
     relations = build_relations(
-        settings.position, num_layers=settings.layers, dim=settings.dim, num_heads=settings.heads, is_causal=False
+        settings.position,
+        num_layers=settings.layers,
+        dim=settings.dim,
+        num_heads=settings.heads,
+        is_causal=False,
     )
     attentions = [
         build_attention(
@@ -270,7 +295,9 @@ def _blocks(settings: EncoderRung) -> list[EncoderBlock]:
     return [
         EncoderBlock(
             attention,
-            build_feed_forward(settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden),
+            build_feed_forward(
+                settings.feed_forward, dim=settings.dim, dropout_rate=settings.dropout.hidden
+            ),
             attention_residual=_residual(settings),
             feed_forward_residual=_residual(settings),
         )

@@ -25,7 +25,10 @@ class SentenceReader(nn.Module):
         self.layers = layers
 
     def forward(
-        self, x: Float[Tensor, "row time dim"], segment: Int[Tensor, "row time"], position: Int[Tensor, "row time"]
+        self,
+        x: Float[Tensor, "row time dim"],
+        segment: Int[Tensor, "row time"],
+        position: Int[Tensor, "row time"],
     ) -> Float[Tensor, "row time dim"]:
         """A state at each word; zeros where a row is filled."""
         sentences = spread_sentences(segment, position)
@@ -43,4 +46,6 @@ def build_sentence_reader(
     def layers() -> list[RecurrentLayer]:
         return [RecurrentLayer(cell, dim, width) for _ in range(num_layers)]
 
-    return SentenceReader(RecurrentEncoder(layers(), layers() if bidirectional else [], dropout_rate=dropout_rate))
+    return SentenceReader(
+        RecurrentEncoder(layers(), layers() if bidirectional else [], dropout_rate=dropout_rate)
+    )

@@ -30,7 +30,9 @@ class Spread:
     cell: Int[Tensor, "row packed_target"]
     """Of each place of the packed rows, its cell in `target`, counted row by row; filling has one past the last."""
 
-    def gather_back(self, hidden: Float[Tensor, "pair target dim"]) -> Float[Tensor, "row packed_target dim"]:
+    def gather_back(
+        self, hidden: Float[Tensor, "pair target dim"]
+    ) -> Float[Tensor, "row packed_target dim"]:
         """What was computed for each target token, where it stood; zeros in filling."""
         return _gather(hidden, self.cell)
 
@@ -47,10 +49,14 @@ class Sentences:
     def lay(self, x: Float[Tensor, "row time dim"]) -> Float[Tensor, "sentence width dim"]:
         """Each vector to its cell; zeros after a sentence's end."""
         num_cells = len(self.length) * self.width
-        flat = x.new_zeros(num_cells + 1, x.shape[-1]).index_copy(0, self.cell.flatten(), x.flatten(0, 1))
+        flat = x.new_zeros(num_cells + 1, x.shape[-1]).index_copy(
+            0, self.cell.flatten(), x.flatten(0, 1)
+        )
         return flat[:-1].view(-1, self.width, x.shape[-1])
 
-    def gather_back(self, hidden: Float[Tensor, "sentence width dim"]) -> Float[Tensor, "row time dim"]:
+    def gather_back(
+        self, hidden: Float[Tensor, "sentence width dim"]
+    ) -> Float[Tensor, "row time dim"]:
         """What was computed for each token, where it stood; zeros in filling."""
         return _gather(hidden, self.cell)
 
@@ -61,16 +67,26 @@ def _gather(hidden: Tensor, cell: Tensor) -> Tensor:
     return torch.where(real[..., None], flat[torch.where(real, cell, 0)], 0)
 
 
-def spread_sentences(segment: Int[Tensor, "row time"], position: Int[Tensor, "row time"]) -> Sentences:
+def spread_sentences(
+    segment: Int[Tensor, "row time"], position: Int[Tensor, "row time"]
+) -> Sentences:
     """One sentence a row, as wide as the longest of this batch; a batch of filling becomes one sentence of filling."""
     sentences_of_row = segment.amax(1)
     first = (sentences_of_row.cumsum(0) - sentences_of_row)[:, None]
     real = segment > 0
-    asked = torch.stack([sentences_of_row.sum().clamp_min(1), torch.where(real, position + 1, 1).max()])
+    asked = torch.stack(
+        [sentences_of_row.sum().clamp_min(1), torch.where(real, position + 1, 1).max()]
+    )
     num_sentences, width = asked.tolist()
     number = torch.where(real, first + segment - 1, num_sentences)
-    length = number.new_zeros(num_sentences + 1).scatter_add_(0, number.flatten(), real.long().flatten())[:-1]
-    return Sentences(torch.where(real, number * width + position, num_sentences * width), length.clamp_min(1), width)
+    length = number.new_zeros(num_sentences + 1).scatter_add_(
+        0, number.flatten(), real.long().flatten()
+    )[:-1]
+    return Sentences(
+        torch.where(real, number * width + position, num_sentences * width),
+        length.clamp_min(1),
+        width,
+    )
 
 
 def spread_pairs(
@@ -87,9 +103,14 @@ def spread_pairs(
     first = (pairs_of_row.cumsum(0) - pairs_of_row)[:, None]
     longest = [
         torch.where(segment > 0, position + 1, 1).max()
-        for segment, position in ((source_segment, source_position), (target_segment, target_position))
+        for segment, position in (
+            (source_segment, source_position),
+            (target_segment, target_position),
+        )
     ]
-    num_pairs, source_width, target_width = torch.stack([pairs_of_row.sum().clamp_min(1), *longest]).tolist()
+    num_pairs, source_width, target_width = torch.stack(
+        [pairs_of_row.sum().clamp_min(1), *longest]
+    ).tolist()
 
     def cells(segment: Tensor, position: Tensor, width: int) -> Tensor:
         return torch.where(segment > 0, (first + segment - 1) * width + position, num_pairs * width)
@@ -102,4 +123,9 @@ def spread_pairs(
     source_cell = cells(source_segment, source_position, source_width)
     target_cell = cells(target_segment, target_position, target_width)
     length = lay((source_segment > 0).long(), source_cell, source_width).sum(1).clamp_min(1)
-    return Spread(lay(source, source_cell, source_width), length, lay(target, target_cell, target_width), target_cell)
+    return Spread(
+        lay(source, source_cell, source_width),
+        length,
+        lay(target, target_cell, target_width),
+        target_cell,
+    )

@@ -33,7 +33,9 @@ class TextState:
     waiting: Tensor | None
 
 
-def next_token_logits(network: Network, hidden: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch vocab"]:
+def next_token_logits(
+    network: Network, hidden: Float[Tensor, "*batch dim"]
+) -> Float[Tensor, "*batch vocab"]:
     """Logits in fp32, from what can stand in a text alone; for use without gradients."""
     logits = network.output(hidden).float()
     logits[..., : BOS + 1] = -torch.inf  # ids 0 and 1, <pad> and <s>

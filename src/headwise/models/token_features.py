@@ -31,7 +31,12 @@ class LetterEmbedding(nn.Module):
 
     def forward(self, affixes: Int[Tensor, "row time affix"]) -> Float[Tensor, "row time dim"]:
         if self.training and self.word_rate > 0:
-            affixes = affixes * (torch.rand(affixes.shape[:2], device=affixes.device) >= self.word_rate)[..., None]
+            affixes = (
+                affixes
+                * (torch.rand(affixes.shape[:2], device=affixes.device) >= self.word_rate)[
+                    ..., None
+                ]
+            )
         found = self.endings(affixes) * (affixes != 0)[..., None]
         return found.sum(2) * math.sqrt(self.endings.embedding_dim / affixes.shape[2])
 

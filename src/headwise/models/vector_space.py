@@ -38,7 +38,9 @@ class VectorSpace:
     `text_words`: how many words of text they were learnt from; None where that is not known.
     """
 
-    def __init__(self, words: Sequence[str], vectors: np.ndarray, *, text_words: int | None = None) -> None:
+    def __init__(
+        self, words: Sequence[str], vectors: np.ndarray, *, text_words: int | None = None
+    ) -> None:
         self.text_words = text_words
         assert vectors.shape[:-1] == (len(words),), "one vector a word"
         self.words, self.vectors = tuple(words), np.ascontiguousarray(vectors, dtype=np.float32)
@@ -49,9 +51,14 @@ class VectorSpace:
     def unit_vectors(self) -> np.ndarray:
         """Each vector at length 1; a zero vector stays zero, near to nothing."""
         # In double precision, where the square of no float32 is lost: in single, vectors below 1e-20 or above 1e19 would have no length.
-        lengths = np.sqrt(np.einsum("wd,wd->w", self.vectors, self.vectors, dtype=np.float64))[:, None]
+        lengths = np.sqrt(np.einsum("wd,wd->w", self.vectors, self.vectors, dtype=np.float64))[
+            :, None
+        ]
         return np.divide(
-            self.vectors, np.where(lengths == 0, 1, lengths), out=np.empty_like(self.vectors), casting="same_kind"
+            self.vectors,
+            np.where(lengths == 0, 1, lengths),
+            out=np.empty_like(self.vectors),
+            casting="same_kind",
         )
 
     @property
@@ -84,11 +91,17 @@ class VectorSpace:
 
     def is_too_small_for(self, expression: str) -> bool:
         """Whether this is a sum of words, and the text is known to have been too short for such sums to come out."""
-        return self.text_words is not None and self.text_words < ANALOGY_WORDS and len(parse_expression(expression)) > 1
+        return (
+            self.text_words is not None
+            and self.text_words < ANALOGY_WORDS
+            and len(parse_expression(expression)) > 1
+        )
 
     def cosine(self, first: str, second: str) -> float:
         """How near two words are."""
-        return float(self.unit_vectors[self.number_of(first)] @ self.unit_vectors[self.number_of(second)])
+        return float(
+            self.unit_vectors[self.number_of(first)] @ self.unit_vectors[self.number_of(second)]
+        )
 
 
 def parse_expression(text: str) -> list[tuple[int, str]]:
@@ -98,7 +111,9 @@ def parse_expression(text: str) -> list[tuple[int, str]]:
     for piece in text.split():
         if piece in ("+", "-", "−"):
             if sign is not None and terms:
-                raise _wrong_expression(text, f"{piece!r} follows a sign", f"{piece!r} 前面又是符号")
+                raise _wrong_expression(
+                    text, f"{piece!r} follows a sign", f"{piece!r} 前面又是符号"
+                )
             sign = 1 if piece == "+" else -1
         elif sign is None:
             raise _wrong_expression(text, f"{piece!r} follows a word", f"{piece!r} 前面又是词")

@@ -40,7 +40,9 @@ class WordTables:
     outputs: Float[Tensor, "output dim"]
 
 
-def start_tables(num_words: int, num_outputs: int, dim: int, *, generator: np.random.Generator) -> WordTables:
+def start_tables(
+    num_words: int, num_outputs: int, dim: int, *, generator: np.random.Generator
+) -> WordTables:
     """Inputs uniform in ±0.5/dim, outputs zero, as in the C code."""
     inputs = generator.random((num_words, dim), dtype=np.float32)
     inputs -= 0.5
@@ -74,28 +76,39 @@ class Questions:
 
 
 def ask_negatives(
-    centres: Int[Tensor, "block centre"], strangers: Int[Tensor, "block stranger"], *, negatives: int
+    centres: Int[Tensor, "block centre"],
+    strangers: Int[Tensor, "block stranger"],
+    *,
+    negatives: int,
 ) -> Questions:
     """The centre itself (yes) and strangers shared by the block (no), `negatives` of them in sum."""
     num_blocks, pool = strangers.shape
     weights = torch.empty(num_blocks, pool, centres.shape[1])
     torch.ne(strangers[:, :, None], centres[:, None, :], out=weights).mul_(negatives / pool)
-    return Questions(strangers, torch.zeros(1, pool, 1).expand(num_blocks, -1, -1), weights, centres)
+    return Questions(
+        strangers, torch.zeros(1, pool, 1).expand(num_blocks, -1, -1), weights, centres
+    )
 
 
 def ask_path(centres: Int[Tensor, "block 1"], paths: HuffmanPaths) -> Questions:
     """The turns on the centre's path."""
     word = centres[:, 0]
-    return Questions(paths.nodes[word], paths.targets[word][:, :, None], paths.weights[word][:, :, None], None)
+    return Questions(
+        paths.nodes[word], paths.targets[word][:, :, None], paths.weights[word][:, :, None], None
+    )
 
 
-def learn_skip_gram(tables: WordTables, windows: Windows, questions: Questions, *, rate: float, blocks: int) -> None:
+def learn_skip_gram(
+    tables: WordTables, windows: Windows, questions: Questions, *, rate: float, blocks: int
+) -> None:
     """Each context word is an input; it is asked about every centre it is paired with. `blocks` are learnt at a time."""
     outputs, targets = questions.outputs, questions.targets
     weights = torch.bmm(questions.weights, windows.pairs)
     if questions.own is not None:
         outputs = torch.cat((questions.own, outputs), 1)
-        targets = torch.cat((torch.ones_like(questions.own[:, :, None], dtype=torch.float32), targets), 1)
+        targets = torch.cat(
+            (torch.ones_like(questions.own[:, :, None], dtype=torch.float32), targets), 1
+        )
         weights = torch.cat((windows.pairs, weights), 1)
     weights.mul_(rate)
     for one in _parts(len(outputs), blocks):
@@ -115,7 +128,10 @@ def learn_cbow(tables: WordTables, bags: Bags, questions: Questions, *, rate: fl
     num_batches, size = bags.centres.shape
     own, outputs = questions.own, questions.outputs.view(num_batches, -1)
     rows = outputs if own is None else torch.cat((own.view(num_batches, -1), outputs), 1)
-    weights, targets = (part.view(num_batches, -1, *part.shape[1:]) for part in (questions.weights, questions.targets))
+    weights, targets = (
+        part.view(num_batches, -1, *part.shape[1:])
+        for part in (questions.weights, questions.targets)
+    )
     place_starts = torch.arange(0, len(bags.watchers) + 1, bags.near, dtype=torch.int32)
     centre_starts, row_starts = place_starts[: size + 1], torch.arange(rows.shape[1] + 1)
     ascend_negatives = NegativesStep(weights[0], tables.inputs.shape[1], rate=rate)
@@ -127,11 +143,15 @@ def learn_cbow(tables: WordTables, bags: Bags, questions: Questions, *, rate: fl
         means = _sum_bags(tables.inputs, words, centre_starts, averaging)
         vectors = _sum_bags(tables.outputs, asked, row_starts, None)
         if own is None:
-            to_means, to_outputs = ascend_paths(means, vectors, weights=weight, targets=target, rate=rate)
+            to_means, to_outputs = ascend_paths(
+                means, vectors, weights=weight, targets=target, rate=rate
+            )
         else:
             to_means, to_outputs = ascend_negatives(means, vectors, weight)
         tables.outputs.index_add_(0, asked, to_outputs)
-        tables.inputs.index_add_(0, places, _sum_bags(to_means, bags.watchers, place_starts, spreading))
+        tables.inputs.index_add_(
+            0, places, _sum_bags(to_means, bags.watchers, place_starts, spreading)
+        )
 
 
 def ascend_paths(
@@ -155,10 +175,15 @@ class NegativesStep:
     place where one may have to wait for the other to leave the interpreter, so there are as few as can be.
     """
 
-    def __init__(self, weights: Float[Tensor, "block stranger block_centre"], dim: int, *, rate: float) -> None:
+    def __init__(
+        self, weights: Float[Tensor, "block stranger block_centre"], dim: int, *, rate: float
+    ) -> None:
         self.blocks, self.pool, self.share = weights.shape
         self.rate = rate
-        self.to_means, self.errors = torch.empty(self.blocks * self.share, dim), torch.empty_like(weights)
+        self.to_means, self.errors = (
+            torch.empty(self.blocks * self.share, dim),
+            torch.empty_like(weights),
+        )
         self.to_inputs = self.to_means.view(self.blocks, self.share, dim)
         self.errors_by_centre = self.errors.transpose(1, 2)
 
@@ -173,7 +198,10 @@ class NegativesStep:
         A centre says yes to itself (1 - σ): a diagonal, for which no matrix is multiplied. Every answer about a stranger is no (-σ).
         """
         rate, errors = self.rate, self.errors
-        own, strangers = vectors[: means.shape[0]], vectors[means.shape[0] :].view(self.blocks, self.pool, -1)
+        own, strangers = (
+            vectors[: means.shape[0]],
+            vectors[means.shape[0] :].view(self.blocks, self.pool, -1),
+        )
         inputs = means.view(self.blocks, self.share, -1)
         error = torch.rsub(torch.linalg.vecdot(means, own).sigmoid_(), rate, alpha=rate)[:, None]
         torch.bmm(strangers, inputs.mT, out=errors).sigmoid_().mul_(weights)
@@ -191,19 +219,25 @@ def _sum_bags(
     weights: Float[Tensor, "bag_near"] | None,
 ) -> Float[Tensor, "bag dim"]:
     # Rows to come are fetched ahead into the cache. F.embedding_bag is the same operation, and 5 µs of Python each time.
-    return torch.embedding_bag(table, ids, starts, per_sample_weights=weights, include_last_offset=True)[0]
+    return torch.embedding_bag(
+        table, ids, starts, per_sample_weights=weights, include_last_offset=True
+    )[0]
 
 
 def _parts(num_blocks: int, blocks: int) -> list[slice]:
     return [slice(first, first + blocks) for first in range(0, num_blocks, blocks)]
 
 
-def _fetch(table: Float[Tensor, "row dim"], ids: Int[Tensor, "block place"]) -> Float[Tensor, "block place dim"]:
+def _fetch(
+    table: Float[Tensor, "row dim"], ids: Int[Tensor, "block place"]
+) -> Float[Tensor, "block place dim"]:
     # index_select copies a row in 14 ns where table[ids] takes 66.
     return table.index_select(0, ids.view(-1)).view(*ids.shape, -1)
 
 
 def _add(
-    table: Float[Tensor, "row dim"], ids: Int[Tensor, "block place"], change: Float[Tensor, "block place dim"]
+    table: Float[Tensor, "row dim"],
+    ids: Int[Tensor, "block place"],
+    change: Float[Tensor, "block place dim"],
 ) -> None:
     table.index_add_(0, ids.view(-1), change.view(-1, table.shape[1]))

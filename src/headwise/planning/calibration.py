@@ -77,18 +77,28 @@ def time_operations(
     return Timings.of(found)
 
 
-def _time_operation(operation: Operation, device: torch.device, least: float = SECONDS_PER_CALL) -> float | None:
+def _time_operation(
+    operation: Operation, device: torch.device, least: float = SECONDS_PER_CALL
+) -> float | None:
     generator = torch.Generator(device).manual_seed(1)
     try:
         arguments = _with_content(operation.arguments, device, generator)
-        options = {name: _with_content(value, device, generator) for name, value in operation.options}
+        options = {
+            name: _with_content(value, device, generator) for name, value in operation.options
+        }
         run = partial(operation.function, *arguments, **options)
-        return measure_kernel(run) if device.type == "cuda" else measure_seconds(run, device, least=least)
+        return (
+            measure_kernel(run)
+            if device.type == "cuda"
+            else measure_seconds(run, device, least=least)
+        )
     except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
         return None  # it needs something of the real step, such as a generator or a count
 
 
-def measure_seconds(run: Callable[[], object], device: torch.device, *, least: float = SECONDS_PER_CALL) -> float:
+def measure_seconds(
+    run: Callable[[], object], device: torch.device, *, least: float = SECONDS_PER_CALL
+) -> float:
     """The least of a few repetitions; short calls are repeated within one measurement.
 
     Results are kept until the clock stops: in a real step too each is written to memory that nobody has just used.
@@ -112,15 +122,23 @@ def measure_seconds(run: Callable[[], object], device: torch.device, *, least: f
     return min(found)
 
 
-def measure_machine(trace: StepTrace, device: torch.device, *, bf16: bool, memory: int | None) -> Hardware:
+def measure_machine(
+    trace: StepTrace, device: torch.device, *, bf16: bool, memory: int | None
+) -> Hardware:
     """Product speed at the shapes of this step, copy speed, and the pace of small calls, on the device at hand."""
     products = [operation for operation in trace.operations if operation.kind == "product"]
     largest = sorted(products, key=lambda operation: operation.flops)[-_NUM_PRODUCTS:]
     seconds = {operation: _time_operation(operation, device) or 0.0 for operation in largest}
     work = sum(trace.operations[operation] * operation.flops for operation in largest)
-    speed = work / max(1e-12, sum(trace.operations[operation] * seconds[operation] for operation in largest))
+    speed = work / max(
+        1e-12, sum(trace.operations[operation] * seconds[operation] for operation in largest)
+    )
     small = torch.ones(8, device=device, requires_grad=True)
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or platform.machine()
+    name = (
+        torch.cuda.get_device_name(device)
+        if device.type == "cuda"
+        else platform.processor() or platform.machine()
+    )
     return Hardware(
         name=name,
         kind=device.type,
@@ -155,7 +173,11 @@ def measure_large_product(device: torch.device, *, bf16: bool) -> float:
     size = _LARGE[device.type]
     factor = torch.ones(size, size, device=device, dtype=torch.bfloat16 if bf16 else torch.float32)
     run = partial(torch.mm, factor, factor)
-    return 2.0 * size**3 / (measure_kernel(run) if device.type == "cuda" else measure_seconds(run, device))
+    return (
+        2.0
+        * size**3
+        / (measure_kernel(run) if device.type == "cuda" else measure_seconds(run, device))
+    )
 
 
 def measure_bandwidth(device: torch.device) -> float:

@@ -53,7 +53,9 @@ class Hardware:
         return replace(self, memory=memory or self.memory, link=link or self.link)
 
 
-def _card(name: str, *, bf16: float, tf32: float, bandwidth: float, memory: float, link: float) -> Hardware:
+def _card(
+    name: str, *, bf16: float, tf32: float, bandwidth: float, memory: float, link: float
+) -> Hardware:
     return Hardware(
         name=name,
         kind="cuda",

@@ -118,7 +118,11 @@ class Plan:
     def _fewer_as_fast(self, together: Scaling) -> Scaling | None:
         """One device, or half as many, if all together are hardly faster."""
         for few in (self.alone, self.half):
-            if few is not None and together.devices > 1 and self.speed(together) < HARDLY * self.speed(few):
+            if (
+                few is not None
+                and together.devices > 1
+                and self.speed(together) < HARDLY * self.speed(few)
+            ):
                 return few
         return None
 
@@ -145,7 +149,11 @@ class Plan:
         how = " ".join(
             [
                 "bf16" if self.execution.bf16 else "fp32",
-                *([say("compiled", "编译")] if self.execution.compiled else [say("not compiled", "不编译")]),
+                *(
+                    [say("compiled", "编译")]
+                    if self.execution.compiled
+                    else [say("not compiled", "不编译")]
+                ),
                 *([say("CUDA graph", "CUDA 图")] if self.execution.cuda_graphs else []),
             ]
         )
@@ -155,13 +163,24 @@ class Plan:
             (say("execution", "执行方式"), how),
             (say("parameters", "参数"), f"{run.parameters:,}"),
             (say("batch", "一批"), f"{run.batch_rows} × ({run.source_row} + {run.target_row})"),
-            (say("operations per target token", "每目标词元运算"), f"{run.flops_per_token / 1e6:,.0f} MFLOP"),
+            (
+                say("operations per target token", "每目标词元运算"),
+                f"{run.flops_per_token / 1e6:,.0f} MFLOP",
+            ),
             *self._speed_rows(),
-            (say("disk for checkpoints and model", "检查点与模型所需磁盘"), f"{run.disk / GIB:.2f} GiB"),
+            (
+                say("disk for checkpoints and model", "检查点与模型所需磁盘"),
+                f"{run.disk / GIB:.2f} GiB",
+            ),
             (say("layout", "布局"), self._layout_text(self.layout)),
         ]
         if self.fitting is not None and self.fitting != self.layout:
-            rows.append((say("cheapest layout that fits", "放得下的最省布局"), self._layout_text(self.fitting)))
+            rows.append(
+                (
+                    say("cheapest layout that fits", "放得下的最省布局"),
+                    self._layout_text(self.fitting),
+                )
+            )
         return say("The run", "运行"), (say("what", "项目"), say("predicted", "预测")), rows
 
     def _speed_rows(self) -> Rows:
@@ -185,11 +204,19 @@ class Plan:
             "activations": say("activations kept for backward", "为反向保留的激活"),
             "workspace": say("loss and work space", "损失与工作区"),
         }
-        rows: Rows = [(title, mebibytes(getattr(self.memory, name))) for name, title in titles.items()]
+        rows: Rows = [
+            (title, mebibytes(getattr(self.memory, name))) for name, title in titles.items()
+        ]
         verdict = say("fits", "放得下") if self.fits else say("does NOT fit", "放不下")
         rows.append((say("all", "合计"), mebibytes(self.memory.total)))
-        rows.append((say("there is room for", "可用"), f"{mebibytes(self.hardware.memory)} ({verdict})"))
-        return say("Memory of one device", "每个设备的内存"), (say("part", "部分"), say("predicted", "预测")), rows
+        rows.append(
+            (say("there is room for", "可用"), f"{mebibytes(self.hardware.memory)} ({verdict})")
+        )
+        return (
+            say("Memory of one device", "每个设备的内存"),
+            (say("part", "部分"), say("predicted", "预测")),
+            rows,
+        )
 
     def _time_table(self) -> Table:
         # Without a kernel of its own, as with dropout on a CPU, attention is products and what lies between them.
@@ -199,7 +226,9 @@ class Plan:
             if fused
             else say("matrix products, attention's too", "矩阵乘（含注意力的）"),
             **({"attention": say("attention", "注意力")} if fused else {}),
-            "other": say("between them", "其间") if fused else say("between them, softmax too", "其间（含 softmax）"),
+            "other": say("between them", "其间")
+            if fused
+            else say("between them, softmax too", "其间（含 softmax）"),
             "optimizer": say("optimiser", "优化器"),
             "launches": say("waiting for launches", "等待启动"),
         }
@@ -220,7 +249,9 @@ class Plan:
     def _scaling_table(self) -> Table:
         shared = say("the recipe's batch shared by all", "全体分担配方的一批")
         rows: Rows = [
-            (shared, str(self.refusal)) if self.together is None else self._scaling_row(shared, self.together),
+            (shared, str(self.refusal))
+            if self.together is None
+            else self._scaling_row(shared, self.together),
             self._scaling_row(say("the recipe's batch on each", "每个设备各一批"), self.each),
         ]
         head = (
@@ -252,9 +283,13 @@ class Plan:
         )
 
     def _layout_text(self, layout: Layout) -> str:
-        words = [say("sharded", "分片") if layout.parallel == "sharded" else say("replicated", "复制")]
+        words = [
+            say("sharded", "分片") if layout.parallel == "sharded" else say("replicated", "复制")
+        ]
         if layout.accumulation > 1:
-            words.append(say(f"batches in {layout.accumulation} parts", f"每批分 {layout.accumulation} 份"))
+            words.append(
+                say(f"batches in {layout.accumulation} parts", f"每批分 {layout.accumulation} 份")
+            )
         if layout.recompute:
             words.append("training.recompute=blocks")
         return ", ".join(words)

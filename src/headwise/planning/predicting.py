@@ -93,12 +93,20 @@ def draw_out(small: Parts, large: Parts, steps: float) -> Parts:
     slopes = {name: value - getattr(small, name) for name, value in vars(large).items()}
     return replace(
         large,
-        **{name: type(value)(max(0, value + steps * slopes[name])) for name, value in vars(large).items()},
+        **{
+            name: type(value)(max(0, value + steps * slopes[name]))
+            for name, value in vars(large).items()
+        },
     )
 
 
 def predict_memory(
-    trace: StepTrace, weights: Weights, execution: Execution, *, accumulation: int = 1, heap: float = 1.0
+    trace: StepTrace,
+    weights: Weights,
+    execution: Execution,
+    *,
+    accumulation: int = 1,
+    heap: float = 1.0,
 ) -> MemoryParts:
     """`heap`: what the allocator holds for each byte that comes and goes."""
     gradients = BYTES_FP32 * weights.num_learning
@@ -134,7 +142,9 @@ def predict_seconds(
         seconds = None if timings is None else timings.seconds(operation)
         if operation.kind == "other" and execution.compiled:
             continue
-        sums[operation.kind] += count * (_roofline(operation, hardware, execution) if seconds is None else seconds)
+        sums[operation.kind] += count * (
+            _roofline(operation, hardware, execution) if seconds is None else seconds
+        )
     if execution.compiled:
         sums["other"] = trace.compiled_traffic / hardware.bandwidth
     kernels = sum(sums.values())
@@ -156,7 +166,9 @@ def _roofline(operation: Operation, hardware: Hardware, execution: Execution) ->
     return max(operation.flops / hardware.product_flops(bf16=execution.bf16), moving, least)
 
 
-def _waiting_seconds(trace: StepTrace, hardware: Hardware, execution: Execution, kernels: float) -> float:
+def _waiting_seconds(
+    trace: StepTrace, hardware: Hardware, execution: Execution, kernels: float
+) -> float:
     """A device that is sent kernels one by one waits if they are shorter than the sending; a CPU sends them to itself."""
     if execution.cuda_graphs:
         # Compiled: one product or attention and, before it, what was fused.

@@ -34,7 +34,9 @@ class Proposal:
                 "layers or text.size, or use a machine with more memory",
                 f"仅权重、梯度与优化器就占 {total}，减小批次也不够：请减小 model.dim、层数或 text.size，或换内存更大的机器",
             )
-        settings = f"training.batch_tokens={self.batch_tokens} training.accumulation={self.accumulation}"
+        settings = (
+            f"training.batch_tokens={self.batch_tokens} training.accumulation={self.accumulation}"
+        )
         cut = "halve the batch" if self.parts == 2 else f"cut the batch into {self.parts:,} parts"
         cut_zh = "请把批次减半" if self.parts == 2 else f"请把批次分成 {self.parts:,} 份"
         return (
@@ -64,7 +66,9 @@ def propose(
     parts = 2
     while parts <= rows:
         of_device = -(-accumulation * parts // devices)
-        batch = (memory.workspace - chunk + memory.activations) * accumulation // (of_device * devices)
+        batch = (
+            (memory.workspace - chunk + memory.activations) * accumulation // (of_device * devices)
+        )
         total = fixed + chunk + batch
         if total <= (1 - MARGIN_OF_MEMORY) * room:
             return Proposal(-(-rows // parts) * row_tokens, accumulation * parts, total, parts)

@@ -62,7 +62,13 @@ def scale(
     """What `devices` take for one update when each computes for `compute_seconds`; `overlap`: of backward that hides sending."""
     if devices == 1:
         return Scaling(1, 0, compute_seconds, 0.0)
-    traffic = int(2 * (devices - 1) / devices * gradient_bytes * (SHARD_TRAFFIC if parallel == "sharded" else 1))
+    traffic = int(
+        2
+        * (devices - 1)
+        / devices
+        * gradient_bytes
+        * (SHARD_TRAFFIC if parallel == "sharded" else 1)
+    )
     hidden = overlap * BACKWARD_SHARE * compute_seconds
     tail = min(BUCKET_BYTES, traffic) / link
     return Scaling(devices, traffic, compute_seconds, max(tail, traffic / link - hidden))
@@ -87,7 +93,9 @@ def arrange(memory: MemoryParts, layout: Layout, *, devices: int, num_blocks: in
     )
 
 
-def choose_layout(memory: MemoryParts, *, devices: int, num_blocks: int, rows: int, room: float) -> Layout | None:
+def choose_layout(
+    memory: MemoryParts, *, devices: int, num_blocks: int, rows: int, room: float
+) -> Layout | None:
     """The cheapest layout that fits: accumulation costs launches, sharding traffic, checkpointing a third of the work."""
     halvings = [2**power for power in range(max(1, rows // devices).bit_length())]
     kinds: list[Parallel] = ["replicated", "sharded"] if devices > 1 else ["replicated"]

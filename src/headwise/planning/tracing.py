@@ -30,7 +30,14 @@ PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}
 """Where the first factor stands among the arguments."""
 BACKWARD_OF_ATTENTION = 2.5
 """Products of the backward pass for each of the forward's: five against two."""
-_FREE = ("aten.detach", "aten.empty", "prim.device", "aten.new_empty", "aten.promote_types", "aten._unsafe_view")
+_FREE = (
+    "aten.detach",
+    "aten.empty",
+    "prim.device",
+    "aten.new_empty",
+    "aten.promote_types",
+    "aten._unsafe_view",
+)
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,9 @@ class StepTrace:
         return sum(count * operation.flops for operation, count in self.operations.items())
 
     def calls(self, kind: Kind | None = None) -> int:
-        return sum(count for operation, count in self.operations.items() if kind in (None, operation.kind))
+        return sum(
+            count for operation, count in self.operations.items() if kind in (None, operation.kind)
+        )
 
 
 Step = Callable[[], contextlib.AbstractContextManager[tuple[nn.Module, Callable[[], Tensor]]]]
@@ -105,7 +114,9 @@ def trace_step(step: Step) -> StepTrace:
             watch.start_backward()
             value.backward()
             del value
-        return watch.finish([parameter.grad for parameter in module.parameters() if parameter.grad is not None])
+        return watch.finish(
+            [parameter.grad for parameter in module.parameters() if parameter.grad is not None]
+        )
 
 
 @dataclass
@@ -131,7 +142,9 @@ class _Watch(TorchDispatchMode):
         self._live = self._peak = self._made_before_peak = 0
         self._forward = True
 
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         options = kwargs or {}
         result = function(*args, **options)
         inputs, outputs = list(_tensors((args, options))), list(_tensors(result))
@@ -141,7 +154,9 @@ class _Watch(TorchDispatchMode):
             self._see(tensor, function)
         return result
 
-    def _record(self, function: Any, args: Any, options: Any, inputs: list[Tensor], outputs: list[Tensor]) -> None:
+    def _record(
+        self, function: Any, args: Any, options: Any, inputs: list[Tensor], outputs: list[Tensor]
+    ) -> None:
         kind, flops = count_flops(function, args, outputs)
         operation = Operation(
             function,
@@ -192,12 +207,16 @@ class _Watch(TorchDispatchMode):
         trace = self.trace
         ours = [self._storages.get(gradient.untyped_storage()._cdata) for gradient in gradients]
         before = {id(memory) for memory in self._all[: self._made_before_peak]}
-        trace.gradients_at_peak = sum(memory.nbytes for memory in ours if memory is not None and id(memory) in before)
+        trace.gradients_at_peak = sum(
+            memory.nbytes for memory in ours if memory is not None and id(memory) in before
+        )
         trace.activations = min(trace.activations, self._peak - trace.gradients_at_peak)
         trace.workspace = self._peak - trace.gradients_at_peak - trace.activations
         fixed = self._kept | {id(memory) for memory in ours}
         trace.compiled_workspace = highest(
-            (memory.nbytes, made) for memory, made in self._events if id(memory) not in fixed and _is_written(memory)
+            (memory.nbytes, made)
+            for memory, made in self._events
+            if id(memory) not in fixed and _is_written(memory)
         )
         for memory in self._all:
             if not _is_written(memory):
@@ -224,7 +243,9 @@ def _is_written(memory: _Memory) -> bool:
 
 def kind_of(function: Any) -> Kind:
     name = str(function).split(".")[1]
-    return "product" if name in PRODUCTS else "attention" if "scaled_dot_product" in name else "other"
+    return (
+        "product" if name in PRODUCTS else "attention" if "scaled_dot_product" in name else "other"
+    )
 
 
 def count_flops(function: Any, args: Sequence[Any], outputs: Sequence[Tensor]) -> tuple[Kind, int]:
@@ -255,7 +276,10 @@ def _tensors(value: Any) -> Iterator[Tensor]:
 
 def _nbytes(tensor: Tensor) -> int:
     """What is really there: an expanded dimension is read once."""
-    return prod(size for size, step in zip(tensor.shape, tensor.stride(), strict=True) if step) * tensor.element_size()
+    return (
+        prod(size for size, step in zip(tensor.shape, tensor.stride(), strict=True) if step)
+        * tensor.element_size()
+    )
 
 
 def _without_content(value: Any) -> Any:

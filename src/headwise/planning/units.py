@@ -5,7 +5,11 @@ from headwise.language import say
 
 def clock_of(seconds: float) -> str:
     """3 s, 4 min, 5.1 h or 6.2 days."""
-    for unit, size in ((say("days", "天"), 86400.0), (say("h", "小时"), 3600.0), (say("min", "分"), 60.0)):
+    for unit, size in (
+        (say("days", "天"), 86400.0),
+        (say("h", "小时"), 3600.0),
+        (say("min", "分"), 60.0),
+    ):
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"
     return f"{seconds:.1f} {say('s', '秒')}"

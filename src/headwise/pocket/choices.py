@@ -19,7 +19,9 @@ from headwise.pocket.noun_phrases import NamePhrase, NounPhrase, Speaker, Subjec
 from headwise.pocket.phrases import PlacePhrase, TimePhrase, VerbPhrase
 from headwise.pocket.template import Slot
 
-OBJECT_DETERMINERS = ("a",) * 8 + ("the",) * 6 + ("this",) * 2 + ("my", "our", 2, 3, 4, 5, "some", "many")
+OBJECT_DETERMINERS = (
+    ("a",) * 8 + ("the",) * 6 + ("this",) * 2 + ("my", "our", 2, 3, 4, 5, "some", "many")
+)
 OWNED = frozenset(
     [
         "portable",
@@ -56,7 +58,9 @@ def person(draw: Draw, name: str, nouns: tuple[Noun, ...], *, pronouns: bool = T
     return NounPhrase(name, noun, "this" if kind == 9 else "the")
 
 
-def adjective_phrase(draw: Draw, name: str, noun: Noun, determiner: str | int, *, plural: bool = False) -> NounPhrase:
+def adjective_phrase(
+    draw: Draw, name: str, noun: Noun, determiner: str | int, *, plural: bool = False
+) -> NounPhrase:
     """A noun phrase with an adjective that fits, if there is one."""
     fitting = adjectives_for(noun, "attr")
     if not fitting:
@@ -66,7 +70,9 @@ def adjective_phrase(draw: Draw, name: str, noun: Noun, determiner: str | int, *
     return NounPhrase(name, noun, determiner, adjective, plural=plural)
 
 
-def thing(draw: Draw, name: str, noun: Noun, determiners: tuple[str | int, ...] = OBJECT_DETERMINERS) -> NounPhrase:
+def thing(
+    draw: Draw, name: str, noun: Noun, determiners: tuple[str | int, ...] = OBJECT_DETERMINERS
+) -> NounPhrase:
     """An object with a determiner and sometimes an adjective."""
     if "kin" in noun.classes:
         return NounPhrase(name, noun, draw.choose(("my", "our", "your")))

@@ -26,13 +26,19 @@ class SplitError(ValueError):
     """A split name that does not exist."""
 
     def __init__(self, split: str) -> None:
-        super().__init__(f"got split {split!r}; the splits are {', '.join(SPLITS)}; pass one of these names")
+        super().__init__(
+            f"got split {split!r}; the splits are {', '.join(SPLITS)}; pass one of these names"
+        )
 
 
 @cache
 def few_nouns() -> frozenset[str]:
     """The adjectives that fit only a few nouns."""
-    return frozenset(one.concept for one in adjectives() if sum(1 for noun in nouns() if noun.classes & one.fits) < 7)
+    return frozenset(
+        one.concept
+        for one in adjectives()
+        if sum(1 for noun in nouns() if noun.classes & one.fits) < 7
+    )
 
 
 @cache
@@ -103,11 +109,15 @@ def sentence(split: str, index: int, *, seed: int = 0) -> Sentence:
     return Sentence(found.pattern.name, tuple(found.pairs), english, chinese, german)
 
 
-def texts(split: str, count: int, languages: Sequence[str], *, seed: int = 0) -> Iterator[tuple[str, ...]]:
+def texts(
+    split: str, count: int, languages: Sequence[str], *, seed: int = 0
+) -> Iterator[tuple[str, ...]]:
     """Sentences 0, 1, ... as natives of these languages write them; into the others they are not put at all."""
     for index in range(count):
         found = _draw_until(split, index, seed)
-        yield tuple(detokenise([token.word for token in found.words(one)], one) for one in languages)
+        yield tuple(
+            detokenise([token.word for token in found.words(one)], one) for one in languages
+        )
 
 
 def sentences(split: str, count: int, *, seed: int = 0, start: int = 0) -> Iterator[Sentence]:

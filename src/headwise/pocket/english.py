@@ -53,4 +53,8 @@ def comparison(adjective: str, ending: str) -> tuple[str, ...]:
         return (adjective[:-1] + "i" + ending,)
     if adjective.endswith("e"):
         return (adjective[:-1] + ending,)
-    return (adjective + adjective[-1] + ending,) if is_short_closed(adjective) else (adjective + ending,)
+    return (
+        (adjective + adjective[-1] + ending,)
+        if is_short_closed(adjective)
+        else (adjective + ending,)
+    )

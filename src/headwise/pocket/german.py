@@ -87,7 +87,9 @@ def adjective_ending(stem: str | None, gender: str, case: str) -> str:
     return (MIXED_ENDING if stem in EIN_WORDS else WEAK_ENDING)[gender][case]
 
 
-def noun_form(singular: str, plural_form: str, gender: str, case: str, *, weak: bool, plural: bool) -> str:
+def noun_form(
+    singular: str, plural_form: str, gender: str, case: str, *, weak: bool, plural: bool
+) -> str:
     """The noun in its case: weak -n, genitive -s/-es, dative plural -n."""
     if plural:
         return plural_form + "n" if case == "d" and plural_form[-1] not in "ns" else plural_form

@@ -44,8 +44,12 @@ def pronouns_word_for_word(chosen: Sequence[Sentence], source: str, target: str)
             found.append([])
             for place, word in enumerate(word.lower() for word in one.words(target)):
                 if pronoun_words(word, target) == (word,):
-                    origin = tuple(words[here].lower() for here, there in sorted(links) if there == place)
+                    origin = tuple(
+                        words[here].lower() for here, there in sorted(links) if there == place
+                    )
                     found[-1].append((origin, word))
                     counts[origin][word] += 1
     usual = {origin: counter.most_common(1)[0][0] for origin, counter in counts.items()}
-    return sum(all(usual[origin] == word for origin, word in pairs) for pairs in found) / max(1, len(found))
+    return sum(all(usual[origin] == word for origin, word in pairs) for pairs in found) / max(
+        1, len(found)
+    )

@@ -105,7 +105,12 @@ class Time:
 
 def table_rows(name: str) -> Iterator[list[str]]:
     """The rows of one table file, as stripped fields."""
-    text = resources.files("headwise.pocket").joinpath("lexicon").joinpath(name).read_text(encoding="utf-8")
+    text = (
+        resources.files("headwise.pocket")
+        .joinpath("lexicon")
+        .joinpath(name)
+        .read_text(encoding="utf-8")
+    )
     for line in text.splitlines():
         if line.strip() and not line.startswith("#"):
             yield [field.strip() for field in line.split(" | ")]
@@ -216,7 +221,9 @@ def verbs() -> tuple[Verb, ...]:
 @cache
 def verbs_of(kind: str, *, transitive: bool = True) -> tuple[Verb, ...]:
     """The verbs of a kind, with or without an object."""
-    return tuple(item for item in verbs() if kind in item.kinds and bool(item.objects) == transitive)
+    return tuple(
+        item for item in verbs() if kind in item.kinds and bool(item.objects) == transitive
+    )
 
 
 @cache
@@ -257,7 +264,9 @@ def adjectives_for(item: Noun, kind: str) -> tuple[Adjective, ...]:
     return tuple(
         one
         for one in adjectives()
-        if wanted in one.kinds and one.fits & item.classes and (kind != "compared" or one.de_comparative != "x")
+        if wanted in one.kinds
+        and one.fits & item.classes
+        and (kind != "compared" or one.de_comparative != "x")
     )
 
 

@@ -9,8 +9,36 @@ from headwise.pocket.lexicon import Adjective, Name, Noun
 from headwise.pocket.template import Token
 
 NUMBER_WORDS = {
-    "en": ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"],
-    "de": ["null", "eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf", "zwölf"],
+    "en": [
+        "zero",
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
+        "twelve",
+    ],
+    "de": [
+        "null",
+        "eins",
+        "zwei",
+        "drei",
+        "vier",
+        "fünf",
+        "sechs",
+        "sieben",
+        "acht",
+        "neun",
+        "zehn",
+        "elf",
+        "zwölf",
+    ],
 }
 POSSESSIVES = {
     "my": ("my", "我", "mein"),
@@ -21,7 +49,10 @@ POSSESSIVES = {
     "their": ("their", "他们", "ihr"),
 }
 GERMAN_STEMS = {"the": "der", "a": "ein", "this": "dies", "every": "jed", "no": "kein"}
-QUANTITIES = {"many": ("many", "很多", "viele", "vielen"), "some": ("some", "几", "einige", "einigen")}
+QUANTITIES = {
+    "many": ("many", "很多", "viele", "vielen"),
+    "some": ("some", "几", "einige", "einigen"),
+}
 
 
 class NounPhrase:
@@ -92,7 +123,10 @@ class NounPhrase:
         if determiner in ("bare", "no"):
             return []
         if isinstance(determiner, int):
-            return [Token(chinese.numeral(determiner), "NUM", link), Token(noun.measure, "NOUN", link)]
+            return [
+                Token(chinese.numeral(determiner), "NUM", link),
+                Token(noun.measure, "NOUN", link),
+            ]
         if determiner in POSSESSIVES:
             owner = Token(POSSESSIVES[determiner][1], "PRON", link)
             if self._zh_needs_particle():  # 你那把干净的勺子 rather than 你的干净的勺子
@@ -114,7 +148,9 @@ class NounPhrase:
             return contracted(form, self.de("d"), self.name)
         name, noun, determiner, case = self.name, self.noun, self.determiner, form[0]
         gender = "p" if self.plural else noun.gender
-        word = german.noun_form(noun.de, noun.de_plural, noun.gender, case, weak=noun.weak, plural=self.plural)
+        word = german.noun_form(
+            noun.de, noun.de_plural, noun.gender, case, weak=noun.weak, plural=self.plural
+        )
         tokens: list[Token] = []
         stem: str | None = None
         if form.endswith("bare") or determiner == "bare":
@@ -187,7 +223,12 @@ class Speaker:
         return [Token(self.forms[2]["nad".index(form[0])], "PRON", self.name)]
 
 
-ENGLISH_PRONOUN = {"he": ("he", "him"), "she": ("she", "her"), "it": ("it", "it"), "they": ("they", "them")}
+ENGLISH_PRONOUN = {
+    "he": ("he", "him"),
+    "she": ("she", "her"),
+    "it": ("it", "it"),
+    "they": ("they", "them"),
+}
 CHINESE_PRONOUN = {"he": "他", "she": "她", "it": "它"}
 
 
@@ -217,7 +258,13 @@ class Reference:
         if self.agreement:
             assert isinstance(self.antecedent, NounPhrase)
             people = "她们" if self.kind == "she" else "他们"
-            return [Token(people if "person" in self.antecedent.noun.classes else "它们", "PRON", self.name)]
+            return [
+                Token(
+                    people if "person" in self.antecedent.noun.classes else "它们",
+                    "PRON",
+                    self.name,
+                )
+            ]
         return [Token(CHINESE_PRONOUN[self.kind], "PRON", self.name)]
 
     def de(self, form: str) -> list[Token]:
@@ -261,7 +308,10 @@ class Possessed(NounPhrase):
 
     def _linked(self, tokens: list[Token]) -> list[Token]:
         link = self.name + ".d"
-        return [Token(word, tag, f"{link}>{self.owner}" if links == link else links) for word, tag, links in tokens]
+        return [
+            Token(word, tag, f"{link}>{self.owner}" if links == link else links)
+            for word, tag, links in tokens
+        ]
 
     def en(self, form: str) -> list[Token]:
         return self._linked(super().en(form))

@@ -46,7 +46,12 @@ def wording(en: str, zh: str, de: str) -> Wording:
 
 def worded(file: str, draws: Mapping[str, Callable[[Draw], Slots]]) -> tuple[Pattern, ...]:
     """Join the wordings of one file with the functions that draw their slots."""
-    text = resources.files("headwise.pocket").joinpath("wordings").joinpath(file).read_text(encoding="utf-8")
+    text = (
+        resources.files("headwise.pocket")
+        .joinpath("wordings")
+        .joinpath(file)
+        .read_text(encoding="utf-8")
+    )
     weights: dict[str, int] = {}
     lines: dict[str, list[str]] = {}
     name = ""

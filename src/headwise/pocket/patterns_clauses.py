@@ -32,7 +32,9 @@ def speaker(draw: Draw, name: str) -> NounPhrase | NamePhrase:
 def second(draw: Draw, avoid: object) -> NamePhrase:
     """Another person, by name."""
     used = avoid.proper.en if isinstance(avoid, NamePhrase) else ""
-    return NamePhrase("p", draw.choose([one for one in names("he") + names("she") if one.en != used]))
+    return NamePhrase(
+        "p", draw.choose([one for one in names("he") + names("she") if one.en != used])
+    )
 
 
 def thinking(draw: Draw) -> Slots:
@@ -73,10 +75,20 @@ WEATHER = (
     ("it|Oz rained|V1", "下雨|V1 了|X", "es|Oz regnete|V1"),
     ("it|Oz snowed|V1", "下雪|V1 了|X", "es|Oz schneite|V1"),
     ("the|D weather|N1 was|X bad|A2", "天气|N1 很|R 不好|A2", "das|D Wetter|N1 schlecht|A2 war|X"),
-    ("the|D bus|N1 was|X late|A2", "公共汽车|N1 晚点|V2 了|X", "der|D Bus|N1 Verspätung|N2 hatte|V2"),
+    (
+        "the|D bus|N1 was|X late|A2",
+        "公共汽车|N1 晚点|V2 了|X",
+        "der|D Bus|N1 Verspätung|N2 hatte|V2",
+    ),
 )
 REACTIONS = (
-    ("stayed|V1 at|P2 home|N2", "待|V1 在|P2 了|X 家里|N2", "blieb|V1", "blieben|V1", "zu|P2 Hause|N2"),
+    (
+        "stayed|V1 at|P2 home|N2",
+        "待|V1 在|P2 了|X 家里|N2",
+        "blieb|V1",
+        "blieben|V1",
+        "zu|P2 Hause|N2",
+    ),
     ("came|V1 late|R2", "来|V1 晚|A2 了|X", "kam|V1", "kamen|V1", "zu|R2 spät|R2"),
     ("took|V1 a|D2 taxi|N3", "坐|V1 了|X 出租车|N3", "nahm|V1", "nahmen|V1", "ein|D2 Taxi|N3"),
     ("went|V1 home|R2", "回|V1 家|N2 了|X", "ging|V1", "gingen|V1", "nach|P2 Hause|N2"),
@@ -106,7 +118,9 @@ def arriving(draw: Draw) -> Slots:
 def purpose(draw: Draw) -> Slots:
     buy = verb("buy")
     place = draw.choose(places_of("shopping"))
-    classes = {"bakery": "baked", "supermarket": "food", "market": "fruit vegetable"}[place.noun.concept]
+    classes = {"bakery": "baked", "supermarket": "food", "market": "fruit vegetable"}[
+        place.noun.concept
+    ]
     item = draw.choose(nouns_of(classes))
     subject = person(draw, "s", people("person kin"))
     draw.pair("object", "buy", item.concept)
@@ -136,7 +150,9 @@ def contrast(draw: Draw) -> Slots:
 
 
 def speech(draw: Draw) -> Slots:
-    mood = draw.choose([one for one in adjectives() if "mood" in one.kinds or one.concept == "tired"])
+    mood = draw.choose(
+        [one for one in adjectives() if "mood" in one.kinds or one.concept == "tired"]
+    )
     subject = speaker(draw, "s")
     if isinstance(subject, NounPhrase):
         draw.pair("mood", mood.concept, subject.noun.concept)

@@ -26,7 +26,11 @@ from headwise.pocket.template import Token
 
 def describable(kind: str) -> tuple[Noun, ...]:
     """The nouns that some adjective of a kind fits."""
-    return tuple(one for one in nouns() if adjectives_for(one, kind) and not one.mass and "kin" not in one.classes)
+    return tuple(
+        one
+        for one in nouns()
+        if adjectives_for(one, kind) and not one.mass and "kin" not in one.classes
+    )
 
 
 PREDICATED = describable("pred")
@@ -88,7 +92,9 @@ def colour(draw: Draw) -> Slots:
 
 def mood(draw: Draw) -> Slots:
     subject = person(draw, "s", people("person kin"))
-    quality = draw.choose([one for one in adjectives() if "mood" in one.kinds or one.concept == "tired"])
+    quality = draw.choose(
+        [one for one in adjectives() if "mood" in one.kinds or one.concept == "tired"]
+    )
     if isinstance(subject, NounPhrase):
         draw.pair("mood", quality.concept, subject.noun.concept)
     return {"s": subject, "a": Quality("a", quality)}
@@ -109,7 +115,11 @@ def compared(draw: Draw) -> Slots:
             "a": Quality("a", quality),
         }
     kind = frozenset(("person",)) if "person" in first.classes else quality.fits & first.classes
-    others = [one for one in COMPARED if one.classes & quality.fits and one.classes & kind and one is not first]
+    others = [
+        one
+        for one in COMPARED
+        if one.classes & quality.fits and one.classes & kind and one is not first
+    ]
     if not others:
         return compared(draw)
     second = draw.choose(others)
@@ -126,7 +136,11 @@ def named(draw: Draw) -> Slots:
     first = draw.choose(names("he") + names("she"))
     second = draw.choose([one for one in names("he") + names("she") if one is not first])
     quality = draw.choose(
-        [one for one in adjectives() if one.concept in ("tall", "clever", "friendly", "rich", "hardworking", "lazy")]
+        [
+            one
+            for one in adjectives()
+            if one.concept in ("tall", "clever", "friendly", "rich", "hardworking", "lazy")
+        ]
     )
     draw.pair("named", first.en, second.en)
     return {"s": NamePhrase("s", first), "p": NamePhrase("p", second), "a": Quality("a", quality)}
@@ -160,7 +174,11 @@ class Superlative(NounPhrase):
 
 def presented(draw: Draw) -> Slots:
     item = draw.choose(ATTRIBUTED)
-    return {"o": adjective_phrase(draw, "o", item, draw.choose(("a", "my", "our")) if item.classes & OWNED else "a")}
+    return {
+        "o": adjective_phrase(
+            draw, "o", item, draw.choose(("a", "my", "our")) if item.classes & OWNED else "a"
+        )
+    }
 
 
 def having(draw: Draw) -> Slots:
@@ -180,7 +198,8 @@ def owned(draw: Draw) -> Slots:
         [
             one
             for one in PREDICATED
-            if one.classes & {"clothes", "vehicle", "pet", "device", "container", "house", "instrument"}
+            if one.classes
+            & {"clothes", "vehicle", "pet", "device", "container", "house", "instrument"}
         ]
     )
     quality = draw.choose(adjectives_for(item, "pred"))
@@ -192,7 +211,21 @@ def owned(draw: Draw) -> Slots:
 def bought_thing(draw: Draw) -> Slots:
     """The thing somebody bought is ...: the clause follows the noun except in Chinese."""
     chosen = verb(
-        draw.choose(("buy", "read", "write", "repair", "paint", "sell", "find", "lose", "pick", "wash", "bake"))
+        draw.choose(
+            (
+                "buy",
+                "read",
+                "write",
+                "repair",
+                "paint",
+                "sell",
+                "find",
+                "lose",
+                "pick",
+                "wash",
+                "bake",
+            )
+        )
     )
     items = [one for one in chosen.objects if one in PREDICATED]
     item = draw.choose(items)
@@ -213,7 +246,9 @@ def bought_thing(draw: Draw) -> Slots:
 def doer(draw: Draw) -> Slots:
     """The person who did something is ..."""
     chosen = draw.choose(verbs_of(draw.choose(("act", "once"))))
-    subjects = [one for one in chosen.subjects if adjectives_for(one, "pred") and "person" in one.classes]
+    subjects = [
+        one for one in chosen.subjects if adjectives_for(one, "pred") and "person" in one.classes
+    ]
     subject = NounPhrase("s", draw.choose(subjects))
     quality = draw.choose(adjectives_for(subject.noun, "pred"))
     draw.pair("adjective", quality.concept, subject.noun.concept)
@@ -229,13 +264,21 @@ def doer(draw: Draw) -> Slots:
 def job(draw: Draw) -> Slots:
     subject = draw.choose(names("he"))
     item = draw.choose(
-        [one for one in nouns_of("adult") if "he" in one.classes and one.zh_bare and "single" not in one.classes]
+        [
+            one
+            for one in nouns_of("adult")
+            if "he" in one.classes and one.zh_bare and "single" not in one.classes
+        ]
     )
     woman = draw.percent(30)
     if woman:
         subject = draw.choose(names("she"))
         item = draw.choose(
-            [one for one in nouns_of("adult") if "she" in one.classes and one.zh_bare and "single" not in one.classes]
+            [
+                one
+                for one in nouns_of("adult")
+                if "she" in one.classes and one.zh_bare and "single" not in one.classes
+            ]
         )
     draw.pair("job", subject.en, item.concept)
     return {"s": NamePhrase("s", subject), "o": NounPhrase("o", item, "a")}

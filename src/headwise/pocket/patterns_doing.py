@@ -68,7 +68,11 @@ def progressive(draw: Draw) -> Slots:
 def habit(draw: Draw) -> Slots:
     """Every day a new letter, but the same dog."""
     chosen = draw.choose(verbs_of("habit"))
-    determiners = ("a",) if chosen.concept in ("eat", "bake", "read", "write") else ("the", "the", "this", "my")
+    determiners = (
+        ("a",)
+        if chosen.concept in ("eat", "bake", "read", "write")
+        else ("the", "the", "this", "my")
+    )
     return {**act(draw, "habit", determiners, chosen), "t": when(draw, "habit")}
 
 
@@ -77,7 +81,11 @@ def frequency(draw: Draw) -> Slots:
     slots = act(draw, "habit", ("bare",))
     found = slots["o"]
     assert isinstance(found, NounPhrase)
-    return {**slots, "o": NounPhrase("o", found.noun, "bare", plural=True), "t": when(draw, "often")}
+    return {
+        **slots,
+        "o": NounPhrase("o", found.noun, "bare", plural=True),
+        "t": when(draw, "often"),
+    }
 
 
 def future(draw: Draw) -> Slots:
@@ -141,7 +149,12 @@ def without_object_habit(draw: Draw) -> Slots:
 def liking(draw: Draw) -> Slots:
     """Preferences need no time: likes, knows, loves, needs."""
     chosen = draw.choose(STATES)
-    return act(draw, "state", ("a", "the", "this") if chosen.concept == "need" else ("the", "this", "my"), chosen)
+    return act(
+        draw,
+        "state",
+        ("a", "the", "this") if chosen.concept == "need" else ("the", "this", "my"),
+        chosen,
+    )
 
 
 def liking_definite(draw: Draw) -> Slots:
@@ -150,12 +163,16 @@ def liking_definite(draw: Draw) -> Slots:
 
 def _others(people_there: Sequence[Noun], subject: Slot) -> list[Noun]:
     """Everybody but the one who acts: nobody gives a thing to himself."""
-    return [one for one in people_there if not (isinstance(subject, NounPhrase) and one is subject.noun)]
+    return [
+        one for one in people_there if not (isinstance(subject, NounPhrase) and one is subject.noun)
+    ]
 
 
 def giving(draw: Draw, kinds: str = "gift readable fruit toy", time: str = "recent") -> Slots:
     subject = person(draw, "s", people("person kin"))
-    receiver = thing(draw, "r", draw.choose(_others(people("person"), subject)), ("the", "the", "this", "a"))
+    receiver = thing(
+        draw, "r", draw.choose(_others(people("person"), subject)), ("the", "the", "this", "a")
+    )
     given = draw.choose(nouns_of(kinds))
     draw.pair("given", given.concept, receiver.noun.concept)
     return {"s": subject, "r": receiver, "o": thing(draw, "o", given), "t": when(draw, time)}
@@ -175,7 +192,9 @@ def selling_future(draw: Draw) -> Slots:
 
 def dative(draw: Draw) -> Slots:
     subject = person(draw, "s", people("person kin"))
-    receiver = thing(draw, "r", draw.choose(_others(people("person kin"), subject)), ("the", "the", "this", "a"))
+    receiver = thing(
+        draw, "r", draw.choose(_others(people("person kin"), subject)), ("the", "the", "this", "a")
+    )
     if isinstance(subject, NounPhrase):
         draw.pair("helping", subject.noun.concept, receiver.noun.concept)
     return {"s": subject, "r": receiver, "t": when(draw, "recent")}
@@ -186,7 +205,11 @@ def coordinated(draw: Draw) -> Slots:
     first = slots["o"]
     assert isinstance(first, NounPhrase)
     others = [one for one in nouns_of("bought food") if one is not first.noun]
-    return {**slots, "p": thing(draw, "p", draw.choose(others), ("a", "the", 2, 3)), "t": when(draw, "past")}
+    return {
+        **slots,
+        "p": thing(draw, "p", draw.choose(others), ("a", "the", 2, 3)),
+        "t": when(draw, "past"),
+    }
 
 
 def together(draw: Draw) -> Slots:
@@ -205,12 +228,20 @@ def together(draw: Draw) -> Slots:
 
 def passive(draw: Draw) -> Slots:
     """The thing first, the doer later: von plus dative, and Chinese 是 … 的."""
-    chosen = verb(draw.choose(("write", "build", "repair", "paint", "buy", "find", "translate", "bake", "plant")))
+    chosen = verb(
+        draw.choose(
+            ("write", "build", "repair", "paint", "buy", "find", "translate", "bake", "plant")
+        )
+    )
     thing_noun = draw.choose(chosen.objects)
     subjects = [one for one in chosen.subjects if "person" in one.classes]
     doer = NounPhrase("s", draw.choose(subjects), "the")
     draw.pair("object", chosen.concept, thing_noun.concept)
-    return {"s": doer, "v": VerbPhrase("v", chosen), "o": thing(draw, "o", thing_noun, ("the", "this"))}
+    return {
+        "s": doer,
+        "v": VerbPhrase("v", chosen),
+        "o": thing(draw, "o", thing_noun, ("the", "this")),
+    }
 
 
 PATTERNS = worded(

@@ -23,7 +23,17 @@ EVENTS = (
     ("the|D1 lecture|N2", "讲座|N2", "der|D1 Vortrag|N2"),
 )
 DAILY = (
-    ("gets|V1 up|P1", "get|V1 up|P1", "起床|V1", "steht|V1", "stehen|V1", "stehe|V1", "auf|P1", 5, 8),
+    (
+        "gets|V1 up|P1",
+        "get|V1 up|P1",
+        "起床|V1",
+        "steht|V1",
+        "stehen|V1",
+        "stehe|V1",
+        "auf|P1",
+        5,
+        8,
+    ),
     (
         "has|V1 breakfast|N2",
         "have|V1 breakfast|N2",
@@ -79,7 +89,12 @@ def clock(draw: Draw, first: int = 1, last: int = 12) -> TimePhrase:
     en, de = NUMBER_WORDS["en"], NUMBER_WORDS["de"]
     if draw.percent(50):
         german = "ein" if hour == 1 else de[hour]
-        return fixed("t", f"at|P1 {en[hour]}|M2 o'clock|R3", f"{numeral(hour)}|M2 点|N3", f"um|P1 {german}|M2 Uhr|N3")
+        return fixed(
+            "t",
+            f"at|P1 {en[hour]}|M2 o'clock|R3",
+            f"{numeral(hour)}|M2 点|N3",
+            f"um|P1 {german}|M2 Uhr|N3",
+        )
     return fixed(
         "t",
         f"at|P1 half|N4 past|P3 {en[hour]}|M2",
@@ -118,7 +133,11 @@ def born(draw: Draw) -> Slots:
     subject = draw.choose(HE + SHE)
     month_day = date(draw)
     draw.pair("born", subject.en, month_day.time.en[1].word)
-    return {"s": NamePhrase("s", subject), "t": month_day, "y": NumberPhrase("y", 1985 + draw.below(30))}
+    return {
+        "s": NamePhrase("s", subject),
+        "t": month_day,
+        "y": NumberPhrase("y", 1985 + draw.below(30)),
+    }
 
 
 def aged(draw: Draw) -> Slots:
@@ -127,14 +146,22 @@ def aged(draw: Draw) -> Slots:
     if isinstance(subject, NounPhrase) and subject.plural:
         subject = NounPhrase("s", subject.noun)
     if isinstance(subject, NounPhrase):
-        years = 6 + draw.below(9) if subject.noun.classes & {"young", "son", "daughter"} else 30 + draw.below(40)
+        years = (
+            6 + draw.below(9)
+            if subject.noun.classes & {"young", "son", "daughter"}
+            else 30 + draw.below(40)
+        )
         draw.pair("age", subject.noun.concept, str(years))
     return {"s": subject, "n": NumberPhrase("n", years)}
 
 
 def price(draw: Draw) -> Slots:
-    item = draw.choose([one for one in nouns_of("bought") if not one.classes & {"vehicle", "house", "piano"}])
-    value = draw.choose(PRICES[9:] if item.classes & {"device", "furniture", "instrument"} else PRICES[1:10])
+    item = draw.choose(
+        [one for one in nouns_of("bought") if not one.classes & {"vehicle", "house", "piano"}]
+    )
+    value = draw.choose(
+        PRICES[9:] if item.classes & {"device", "furniture", "instrument"} else PRICES[1:10]
+    )
     draw.pair("price", item.concept, str(value))
     return {"o": thing(draw, "o", item, ("the", "this")), "n": NumberPhrase("n", value)}
 
@@ -173,7 +200,17 @@ def opening(draw: Draw) -> Slots:
     return {"l": PlacePhrase("l", place), "d": NamePhrase("d", day), "c": clock(draw, 7, 11)}
 
 
-OPEN = ("library", "pharmacy", "supermarket", "bakery", "restaurant", "cafe", "museum", "theatre", "cinema")
+OPEN = (
+    "library",
+    "pharmacy",
+    "supermarket",
+    "bakery",
+    "restaurant",
+    "cafe",
+    "museum",
+    "theatre",
+    "cinema",
+)
 
 
 def distance(draw: Draw) -> Slots:

@@ -51,7 +51,9 @@ def visited(draw: Draw) -> Slots:
 
 def alone(draw: Draw) -> Slots:
     who = somebody(draw, "s", draw.choose(("he", "she")))
-    mood = draw.choose([one for one in adjectives() if "mood" in one.kinds or one.concept == "tired"])
+    mood = draw.choose(
+        [one for one in adjectives() if "mood" in one.kinds or one.concept == "tired"]
+    )
     draw.pair("mood", mood.concept, concept(who))
     return {"s": who, "r": Reference("r", who), "a": Quality("a", mood), "t": when(draw, "recent")}
 
@@ -64,7 +66,11 @@ def absent(draw: Draw) -> Slots:
 def before_bed(draw: Draw) -> Slots:
     kind = draw.choose(("he", "she"))
     verb = draw.choose(
-        [one for one in verbs_of("act") if one.concept in ("read", "write", "eat", "wash", "feed", "repair", "watch")]
+        [
+            one
+            for one in verbs_of("act")
+            if one.concept in ("read", "write", "eat", "wash", "feed", "repair", "watch")
+        ]
     )
     who = somebody(draw, "s", kind)
     item = draw.choose(verb.objects)
@@ -89,13 +95,20 @@ def own(draw: Draw) -> Slots:
     )
     item = draw.choose(verb.objects)
     draw.pair("object", verb.concept, item.concept)
-    return {"s": who, "v": VerbPhrase("v", verb), "o": Possessed("o", item, who), "t": when(draw, "recent")}
+    return {
+        "s": who,
+        "v": VerbPhrase("v", verb),
+        "o": Possessed("o", item, who),
+        "t": when(draw, "recent"),
+    }
 
 
 def group(draw: Draw) -> Slots:
     crowd = [one for one in people("person") if "single" not in one.classes]
     who = NounPhrase("s", draw.choose(crowd), "the", plural=True)
-    mood = draw.choose([one for one in adjectives() if one.concept in ("tired", "sad", "angry", "weak")])
+    mood = draw.choose(
+        [one for one in adjectives() if one.concept in ("tired", "sad", "angry", "weak")]
+    )
     draw.pair("mood", mood.concept, who.noun.concept)
     return {"s": who, "r": Reference("r", who), "a": Quality("a", mood), "t": when(draw, "recent")}
 

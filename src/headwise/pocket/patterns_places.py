@@ -11,7 +11,9 @@ from headwise.pocket.noun_phrases import NamePhrase, NounPhrase
 from headwise.pocket.pattern import Slots, worded
 from headwise.pocket.phrases import Location, NumberPhrase, PlacePhrase, fixed
 
-PLACED = tuple(one for one in nouns_of("lie stand") if not one.classes & {"container", "instrument", "drum"})
+PLACED = tuple(
+    one for one in nouns_of("lie stand") if not one.classes & {"container", "instrument", "drum"}
+)
 VEHICLES = (
     ("by|P1 bus|N2", "坐|V1 公共汽车|N2", "mit|P1 dem|D1 Bus|N2"),
     ("by|P1 train|N2", "坐|V1 火车|N2", "mit|P1 dem|D1 Zug|N2"),
@@ -38,12 +40,18 @@ def going_future(draw: Draw) -> Slots:
 
 def riding(draw: Draw) -> Slots:
     slots = going(draw)
-    return {**slots, "b": fixed("b", *draw.choose(VEHICLES[:4] + VEHICLES[5:])), "t": when(draw, "habit")}
+    return {
+        **slots,
+        "b": fixed("b", *draw.choose(VEHICLES[:4] + VEHICLES[5:])),
+        "t": when(draw, "habit"),
+    }
 
 
 def spot(draw: Draw, item: Noun) -> Location:
     """A place in a room where the item can be."""
-    relation = draw.choose(("in", "in", "on", "under") if "small" in item.classes else ("on", "on", "under", "beside"))
+    relation = draw.choose(
+        ("in", "in", "on", "under") if "small" in item.classes else ("on", "on", "under", "beside")
+    )
     classes = {
         "on": "surface",
         "under": "table desk chair bed sofa",
@@ -74,7 +82,11 @@ def existing(draw: Draw) -> Slots:
     item = draw.choose(PLACED)
     location = spot(draw, item)
     phrase = thing(draw, "o", item, ("a", "a", 2, 3, 4, 5, 6, "many", "some"))
-    verb = posture(item, "liegen|V1", "stehen|V1") if phrase.plural else posture(item, "liegt|V1", "steht|V1")
+    verb = (
+        posture(item, "liegen|V1", "stehen|V1")
+        if phrase.plural
+        else posture(item, "liegt|V1", "steht|V1")
+    )
     return {
         "o": phrase,
         "l": location,
@@ -136,7 +148,10 @@ def neighbours(draw: Draw) -> Slots:
     second = draw.choose([one for one in town if one is not first])
     draw.pair("beside", first.noun.concept, second.noun.concept)
     relation = draw.choose(("beside", "behind", "before"))
-    return {"o": PlacePhrase("o", first), "l": Location("l", NounPhrase("l", second.noun), relation)}
+    return {
+        "o": PlacePhrase("o", first),
+        "l": Location("l", NounPhrase("l", second.noun), relation),
+    }
 
 
 def journey(draw: Draw) -> Slots:

@@ -32,7 +32,14 @@ FEED = {"cat": nouns_of("water milk meat fish"), "other": nouns_of("water bread"
 CARRYING = "suitcase bag box basket chest backpack table armchair"
 CLOTHES_REASONS = "expensive expensive small big long@coat,dress,skirt,scarf short@dress,skirt ugly"
 REASONS = (
-    ("wash", "washing|V1", "洗|V1", "wäscht|V1", "washed", ("dirty|A1", "很|R2 脏|A1", "schmutzig|A1")),
+    (
+        "wash",
+        "washing|V1",
+        "洗|V1",
+        "wäscht|V1",
+        "washed",
+        ("dirty|A1", "很|R2 脏|A1", "schmutzig|A1"),
+    ),
     (
         "repair",
         "repairing|V1",
@@ -58,7 +65,14 @@ REASONS = (
         ("important|A1", "很|R2 重要|A1", "wichtig|A1"),
     ),
     ("pick", "picking|V1", "摘|V1", "pflückt|V1", "fruit", ("ripe|A1", "熟|A1 了|X2", "reif|A1")),
-    ("pick", "picking|V1", "摘|V1", "pflückt|V1", "picked", ("beautiful|A1", "很|R2 漂亮|A1", "schön|A1")),
+    (
+        "pick",
+        "picking|V1",
+        "摘|V1",
+        "pflückt|V1",
+        "picked",
+        ("beautiful|A1", "很|R2 漂亮|A1", "schön|A1"),
+    ),
 )
 
 
@@ -89,7 +103,9 @@ def carrying(draw: Draw) -> Slots:
 def not_buying(draw: Draw) -> Slots:
     who = actor(draw, "s")
     what = mentioned(draw, "o", draw.choose(nouns_of("clothes")))
-    what = NounPhrase("o", what.noun, "the" if what.determiner == "my" else what.determiner, what.adjective)
+    what = NounPhrase(
+        "o", what.noun, "the" if what.determiner == "my" else what.determiner, what.adjective
+    )
     draw.pair("antecedents", called(who), what.noun.concept)
     return {"s": who, "o": what, **reason(draw, CLOTHES_REASONS, what), "t": when(draw, "recent")}
 
@@ -100,7 +116,13 @@ def giving_on(draw: Draw) -> Slots:
     receiver = NounPhrase("w", draw.choose(people("person")))
     who = actor(draw)
     draw.pair("given", what.noun.concept, receiver.noun.concept)
-    return {"p": who, "o": what, "w": receiver, "r": Reference("r", what), "t": when(draw, "recent")}
+    return {
+        "p": who,
+        "o": what,
+        "w": receiver,
+        "r": Reference("r", what),
+        "t": when(draw, "recent"),
+    }
 
 
 def losing(draw: Draw) -> Slots:
@@ -141,8 +163,12 @@ def reason_for_acting(draw: Draw) -> Slots:
 
 
 def although(draw: Draw) -> Slots:
-    what = NounPhrase("o", draw.choose(nouns_of("clothes vehicle furniture device")), draw.choose(("the", "this")))
-    why = draw.choose(("oldthing", "expensive", "ugly") if "clothes" in what.noun.classes else ("oldthing",))
+    what = NounPhrase(
+        "o", draw.choose(nouns_of("clothes vehicle furniture device")), draw.choose(("the", "this"))
+    )
+    why = draw.choose(
+        ("oldthing", "expensive", "ugly") if "clothes" in what.noun.classes else ("oldthing",)
+    )
     who = actor(draw)
     draw.pair("adjective", why, what.noun.concept)
     return {"p": who, "o": what, "r": Reference("r", what), "a": Quality("a", adjective(why))}
@@ -175,7 +201,12 @@ def these(draw: Draw) -> Slots:
     what = NounPhrase("o", item, "this", plural=True)
     why = draw.choose(("hard", "cold", "sour") if "fruit" in item.classes else ("hard", "cold"))
     draw.pair("object", "eat", item.concept)
-    return {"p": actor(draw), "o": what, "r": Reference("r", what), "a": Quality("a", adjective(why))}
+    return {
+        "p": actor(draw),
+        "o": what,
+        "r": Reference("r", what),
+        "a": Quality("a", adjective(why)),
+    }
 
 
 def playing_with(draw: Draw) -> Slots:
@@ -189,13 +220,17 @@ def playing_with(draw: Draw) -> Slots:
 def feeding(draw: Draw) -> Slots:
     """The dative of the receiver: ihm or ihr."""
     pet = NounPhrase("o", draw.choose(nouns_of("pet farm")), draw.choose(("the", "this")))
-    given = NounPhrase("w", draw.choose(FEED["cat" if pet.noun.concept in ("dog", "cat") else "other"]), "bare")
+    given = NounPhrase(
+        "w", draw.choose(FEED["cat" if pet.noun.concept in ("dog", "cat") else "other"]), "bare"
+    )
     draw.pair("feeding", pet.noun.concept, given.noun.concept)
     return {"p": actor(draw), "o": pet, "r": Reference("r", pet), "w": given}
 
 
 def written_by(draw: Draw) -> Slots:
-    what = NounPhrase("o", draw.choose(nouns_of("letter postcard poem report")), draw.choose(("the", "this")))
+    what = NounPhrase(
+        "o", draw.choose(nouns_of("letter postcard poem report")), draw.choose(("the", "this"))
+    )
     writer = NamePhrase("p", draw.choose(names("he") + names("she")))
     why = draw.choose(("interesting", "boring", "long", "short"))
     draw.pair("adjective", why, what.noun.concept)

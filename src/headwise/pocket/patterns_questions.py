@@ -59,25 +59,53 @@ def who(draw: Draw) -> Slots:
 
 def what(draw: Draw) -> Slots:
     chosen = verb(
-        draw.choose(("eat", "buy", "read", "write", "paint", "find", "lose", "wash", "repair", "bake", "sell"))
+        draw.choose(
+            (
+                "eat",
+                "buy",
+                "read",
+                "write",
+                "paint",
+                "find",
+                "lose",
+                "wash",
+                "repair",
+                "bake",
+                "sell",
+            )
+        )
     )
     subject = person(draw, "s", chosen.subjects)
-    return {"s": subject, "v": VerbPhrase("v", chosen, subject.agreement), "t": when(draw, "recent")}
+    return {
+        "s": subject,
+        "v": VerbPhrase("v", chosen, subject.agreement),
+        "t": when(draw, "recent"),
+    }
 
 
 def where(draw: Draw) -> Slots:
-    chosen = verb(draw.choose(("buy", "find", "read", "meet", "lose", "photograph", "pick", "seeanimal", "plant")))
+    chosen = verb(
+        draw.choose(
+            ("buy", "find", "read", "meet", "lose", "photograph", "pick", "seeanimal", "plant")
+        )
+    )
     return act(draw, "once", ("the", "this"), chosen)
 
 
 def which_time(draw: Draw) -> Slots:
-    chosen = verb(draw.choose(("buy", "visit", "write", "repair", "sell", "build", "meet", "invite", "wash", "borrow")))
+    chosen = verb(
+        draw.choose(
+            ("buy", "visit", "write", "repair", "sell", "build", "meet", "invite", "wash", "borrow")
+        )
+    )
     return act(draw, "once", ("the", "this"), chosen)
 
 
 def why(draw: Draw) -> Slots:
     subject = person(draw, "s", people("person"))
-    mood = draw.choose([one for one in adjectives() if "mood" in one.kinds or one.concept == "tired"])
+    mood = draw.choose(
+        [one for one in adjectives() if "mood" in one.kinds or one.concept == "tired"]
+    )
     if isinstance(subject, NounPhrase):
         draw.pair("mood", mood.concept, subject.noun.concept)
     return {"s": subject, "a": Quality("a", mood)}
@@ -85,7 +113,11 @@ def why(draw: Draw) -> Slots:
 
 def how_many(draw: Draw) -> Slots:
     chosen = verb(
-        draw.choose(("eat", "buy", "read", "write", "sell", "bake", "see", "photograph", "plant", "find")[:6])
+        draw.choose(
+            ("eat", "buy", "read", "write", "sell", "bake", "see", "photograph", "plant", "find")[
+                :6
+            ]
+        )
     )
     subject = person(draw, "s", chosen.subjects)
     item = draw.choose(chosen.objects)
@@ -101,7 +133,11 @@ def how_many(draw: Draw) -> Slots:
 
 def whose(draw: Draw) -> Slots:
     item = draw.choose(nouns_of("portable lost clothes container vehicle"))
-    return {"o": adjective_phrase(draw, "o", item, "this") if draw.percent(70) else NounPhrase("o", item, "this")}
+    return {
+        "o": adjective_phrase(draw, "o", item, "this")
+        if draw.percent(70)
+        else NounPhrase("o", item, "this")
+    }
 
 
 def ability(draw: Draw) -> Slots:
@@ -154,7 +190,14 @@ ORDERS = (
     ("switchon", "turn|V1 on|P1", "打开|V1", "schalte|V1", "ein|P1", "switched"),
     ("switchoff", "turn|V1 off|P1", "关掉|V1", "schalte|V1", "aus|P1", "switched"),
     ("sell", "sell|V1", "卖掉|V1", "verkaufe|V1", "", "vehicle furniture instrument"),
-    ("throwaway", "throw|V1 away|P1", "扔掉|V1", "wirf|V1", "weg|P1", "clothes newspaper magazine bottle"),
+    (
+        "throwaway",
+        "throw|V1 away|P1",
+        "扔掉|V1",
+        "wirf|V1",
+        "weg|P1",
+        "clothes newspaper magazine bottle",
+    ),
     ("feed", "feed|V1", "喂|V1", "füttere|V1", "", "pet farm"),
     ("visit", "visit|V1", "看望|V1", "besuche|V1", "", "person"),
     ("invite", "invite|V1", "邀请|V1", "lade|V1", "ein|P1", "person"),

@@ -38,7 +38,9 @@ class Scene:
 
 def mentioned(draw: Draw, name: str, item: Noun) -> NounPhrase:
     """The thing as it is first mentioned: the dog, this dog, the black dog, my dog."""
-    determiner = draw.choose(("the", "the", "the", "the", "this", "my" if item.classes & OWNED else "the"))
+    determiner = draw.choose(
+        ("the", "the", "the", "the", "this", "my" if item.classes & OWNED else "the")
+    )
     colours = adjectives_for(item, "colour")
     if colours and draw.percent(20):
         colour = draw.choose(colours)
@@ -61,7 +63,9 @@ def actor(draw: Draw, name: str = "p") -> NounPhrase | NamePhrase:
     """A third person singular: a name, a man or a woman."""
     if draw.percent(35):
         return NamePhrase(name, draw.choose(names("he") + names("she")))
-    return NounPhrase(name, draw.choose([one for one in people("person") if one.classes & {"he", "she"}]))
+    return NounPhrase(
+        name, draw.choose([one for one in people("person") if one.classes & {"he", "she"}])
+    )
 
 
 def called(phrase: NounPhrase | NamePhrase) -> str:
@@ -76,7 +80,10 @@ CROSSING = Scene(
     "wide wide dangerous@road,river,motorway,bridge deep@river narrow@bridge",
 )
 FITTING = Scene(
-    "big", "container", "big wide@trophy,vase,ball,drum,violin,doll long@umbrella,violin", "small narrow full"
+    "big",
+    "container",
+    "big wide@trophy,vase,ball,drum,violin,doll long@umbrella,violin",
+    "small narrow full",
 )
 LYING = Scene("climber", "soft", "tired weak lazy", "soft warm")
 EATING = Scene(
@@ -87,6 +94,11 @@ EATING = Scene(
 )
 PULLING = Scene("strong", "pulled car stone", "weak tired oldliving small", "heavy big")
 HUNTING = Scene("hunting cat dog", "prey", "fast clever strong", "slow weak tired")
-BREAKING = Scene("stone ball hammer", "window mirror vase", "heavy hard@stone,hammer", "thin oldthing@window,mirror")
+BREAKING = Scene(
+    "stone ball hammer",
+    "window mirror vase",
+    "heavy hard@stone,hammer",
+    "thin oldthing@window,mirror",
+)
 CLIMBING = Scene("pet goat fox monkey", "climbed", "small tired weak", "high steep@wall")
 DRIVING = Scene("tallvehicle", "bridge", "high big", "low")

@@ -126,7 +126,9 @@ class Sentence:
         for position, token in enumerate(tokens):
             if ">" in token.links:
                 antecedent = token.links.partition(">")[2]
-                places = [index for index, other in enumerate(tokens) if antecedent in other.links.split()]
+                places = [
+                    index for index, other in enumerate(tokens) if antecedent in other.links.split()
+                ]
                 if places:
                     found.append((position, places[-1]))
         return tuple(found)

@@ -59,7 +59,12 @@ def sentence_count_lower_bound() -> int:
         sum(1 for subject in verb.subjects if "kin" not in subject.classes)
         * max(
             0,
-            sum(1 for item in verb.objects if "kin" not in item.classes and "single" not in item.classes) - 1,
+            sum(
+                1
+                for item in verb.objects
+                if "kin" not in item.classes and "single" not in item.classes
+            )
+            - 1,
         )
         for verb in verbs_of("act") + verbs_of("once")
     )

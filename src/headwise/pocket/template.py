@@ -71,7 +71,9 @@ def parse_word(text: str) -> Token:
         return Token(text, "PUNCT", text)
     word, _, mark = text.rpartition("|")
     if not word or mark[0] not in TAG_LETTERS:
-        raise ValueError(f"template word {text!r} has no tag; a word is written like bank|N3; add a letter and a link")
+        raise ValueError(
+            f"template word {text!r} has no tag; a word is written like bank|N3; add a letter and a link"
+        )
     return Token(word, TAG_LETTERS[mark[0]], mark[1:].replace(",", " "))
 
 

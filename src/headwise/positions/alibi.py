@@ -25,7 +25,9 @@ def alibi_slopes(num_heads: int, *, device: torch.device | None = None) -> Float
     """As published, for any number of heads; computed where it is used, so that no conversion of a model rounds it."""
     power = 1 << (num_heads.bit_length() - 1)
     steps = torch.arange(1, power + 1, dtype=torch.float32, device=device) / power
-    between = torch.arange(1, 2 * (num_heads - power) + 1, 2, dtype=torch.float32, device=device) / (2 * power)
+    between = torch.arange(
+        1, 2 * (num_heads - power) + 1, 2, dtype=torch.float32, device=device
+    ) / (2 * power)
     return torch.exp2(-8.0 * torch.cat([steps, between]))
 
 
@@ -48,7 +50,9 @@ class AlibiRelation:
     ) -> tuple[Tensor, Tensor, Tensor]:
         return q, k, v
 
-    def bias(self, q: Float[Tensor, "batch head query head_dim"], *, num_keys: int, offset: int) -> DistanceBias:
+    def bias(
+        self, q: Float[Tensor, "batch head query head_dim"], *, num_keys: int, offset: int
+    ) -> DistanceBias:
         first = 1 - q.shape[2] - offset
         distance = torch.arange(first, num_keys - offset, dtype=torch.float32, device=q.device)
         slopes = alibi_slopes(self.num_heads, device=q.device)

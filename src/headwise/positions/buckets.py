@@ -44,7 +44,9 @@ class BucketRelation(nn.Module):
     kind = "t5"
     needs: Need = "distances"
 
-    def __init__(self, num_heads: int, *, num_buckets: int, max_distance: int, is_causal: bool) -> None:
+    def __init__(
+        self, num_heads: int, *, num_buckets: int, max_distance: int, is_causal: bool
+    ) -> None:
         super().__init__()
         self.num_buckets, self.max_distance, self.is_causal = num_buckets, max_distance, is_causal
         self.bucket_bias = nn.Parameter(torch.zeros(num_heads, num_buckets))
@@ -60,10 +62,15 @@ class BucketRelation(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         return q, k, v
 
-    def bias(self, q: Float[Tensor, "batch head query head_dim"], *, num_keys: int, offset: int) -> DistanceBias:
+    def bias(
+        self, q: Float[Tensor, "batch head query head_dim"], *, num_keys: int, offset: int
+    ) -> DistanceBias:
         last = 0 if self.is_causal else self.max_distance
         distance = torch.arange(-self.max_distance, last + 1, device=q.device)
         bucket = distance_buckets(
-            distance, num_buckets=self.num_buckets, max_distance=self.max_distance, is_causal=self.is_causal
+            distance,
+            num_buckets=self.num_buckets,
+            max_distance=self.max_distance,
+            is_causal=self.is_causal,
         )
         return DistanceBias(self.bucket_bias[:, bucket], first=-self.max_distance, offset=offset)

@@ -131,12 +131,18 @@ def build_relations(
             return [AlibiRelation(num_heads)] * num_layers
         case Buckets():
             shared = BucketRelation(
-                num_heads, num_buckets=settings.num_buckets, max_distance=settings.max_distance, is_causal=is_causal
+                num_heads,
+                num_buckets=settings.num_buckets,
+                max_distance=settings.max_distance,
+                is_causal=is_causal,
             )
             return [shared] * num_layers
         case Relative():
             head_dim = dim // num_heads
-            return [RelativeRelation(head_dim, limit=settings.limit, values=settings.values) for _ in range(num_layers)]
+            return [
+                RelativeRelation(head_dim, limit=settings.limit, values=settings.values)
+                for _ in range(num_layers)
+            ]
         case TransformerXL():
             return [TransformerXLRelation(dim, num_heads) for _ in range(num_layers)]
         case Continuous():

@@ -57,13 +57,20 @@ class _Bounded(torch.autograd.Function):
 
 
 def solve_path(
-    dynamics: Dynamics, start: Float[Tensor, "*vector dim"], *, length: int, delta: float, stride: int
+    dynamics: Dynamics,
+    start: Float[Tensor, "*vector dim"],
+    *,
+    length: int,
+    delta: float,
+    stride: int,
 ) -> Float[Tensor, "time *vector dim"]:
     """p(0), p(δ), … p((length − 1) δ) by Runge–Kutta steps of stride · δ."""
     step = stride * delta
     # Weights of the ends' values and slopes at the places between: Hermite's cubic.
     s = torch.arange(stride, dtype=torch.float64, device=start.device) / stride
-    hermite = torch.stack([2 * s**3 - 3 * s**2 + 1, s**3 - 2 * s**2 + s, 3 * s**2 - 2 * s**3, s**3 - s**2]).to(start)
+    hermite = torch.stack(
+        [2 * s**3 - 3 * s**2 + 1, s**3 - 2 * s**2 + s, 3 * s**2 - 2 * s**3, s**3 - s**2]
+    ).to(start)
     bounded = _Bounded.apply
     places, value, slope = [], start, dynamics(start, 0.0)
     for number in range(max(1, -(-length // stride))):  # of no places an empty path
@@ -103,7 +110,10 @@ class SolvedPath:
     versions: tuple[int, ...]
 
     def is_of(self, weights: Sequence[Tensor]) -> bool:
-        same = all(own.data_ptr() == other.data_ptr() for own, other in zip(self.weights, weights, strict=True))
+        same = all(
+            own.data_ptr() == other.data_ptr()
+            for own, other in zip(self.weights, weights, strict=True)
+        )
         return same and self.versions == tuple(weight._version for weight in weights)
 
 
@@ -135,15 +145,21 @@ class ContinuousRelation(nn.Module):
         length: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
         path = self._solve(length) if torch.is_grad_enabled() else self._recall(length)
-        added = path[position].unflatten(-1, (q.shape[1], -1)).to(q.dtype)  # [batch, time, 3, head, head_dim]
+        added = (
+            path[position].unflatten(-1, (q.shape[1], -1)).to(q.dtype)
+        )  # [batch, time, 3, head, head_dim]
         added_q, added_k, added_v = added.permute(2, 0, 3, 1, 4).unbind()
         return q + added_q, k + added_k, v + added_v
 
-    def bias(self, q: Float[Tensor, "batch head query head_dim"], *, num_keys: int, offset: int) -> None:
+    def bias(
+        self, q: Float[Tensor, "batch head query head_dim"], *, num_keys: int, offset: int
+    ) -> None:
         return None
 
     def _solve(self, length: int) -> Float[Tensor, "time three dim"]:
-        return solve_path(self.dynamics, self.start, length=length, delta=self.delta, stride=self.stride)
+        return solve_path(
+            self.dynamics, self.start, length=length, delta=self.delta, stride=self.stride
+        )
 
     def _recall(self, length: int) -> Float[Tensor, "time three dim"]:
         """The path of these very weights, solved once and for twice the length when it turns out too short."""
@@ -151,7 +167,9 @@ class ContinuousRelation(nn.Module):
             return self._solve(length)
         weights = (*self.dynamics.parameters(), self.start)
         if any(weight.is_inference() for weight in weights):
-            return self._solve(length)  # whether such weights were changed since, torch does not tell
+            return self._solve(
+                length
+            )  # whether such weights were changed since, torch does not tell
         if self._kept is None or not self._kept.is_of(weights) or len(self._kept.path) < length:
             versions = tuple(weight._version for weight in weights)
             held = tuple(weight.detach() for weight in weights)

@@ -20,7 +20,9 @@ class LearnedPositions(nn.Module):
         self.max_length = max_length
         self.table = nn.Embedding(max_length, dim)
 
-    def forward(self, position: Int[Tensor, "batch time"], *, length: int) -> Float[Tensor, "batch time dim"]:
+    def forward(
+        self, position: Int[Tensor, "batch time"], *, length: int
+    ) -> Float[Tensor, "batch time dim"]:
         if length > self.max_length:
             raise UsageError(
                 f"a sequence of {length} positions, but only {self.max_length} were learned; "

@@ -31,7 +31,9 @@ class RelativeRelation(nn.Module):
         self.limit = limit
         self.needs: Need = "weights" if values else "pairs"
         self.distance_keys = nn.Parameter(torch.zeros(2 * limit + 1, head_dim))
-        self.distance_values = nn.Parameter(torch.zeros(2 * limit + 1, head_dim)) if values else None
+        self.distance_values = (
+            nn.Parameter(torch.zeros(2 * limit + 1, head_dim)) if values else None
+        )
 
     def place(
         self,
@@ -49,7 +51,12 @@ class RelativeRelation(nn.Module):
     ) -> Float[Tensor, "batch head query key"] | VectorBias:
         by_distance = q @ self.distance_keys.to(q.dtype).T / math.sqrt(q.shape[-1])
         column = distance_columns(
-            q.shape[2], num_keys, first=-self.limit, size=2 * self.limit + 1, offset=offset, device=q.device
+            q.shape[2],
+            num_keys,
+            first=-self.limit,
+            size=2 * self.limit + 1,
+            offset=offset,
+            device=q.device,
         )
         scores = by_distance.gather(-1, column.expand(*q.shape[:2], -1, -1))
         if self.distance_values is None:

@@ -63,5 +63,7 @@ class RotaryRelation:
         q, k = (rotate(x, position, base=self.base, pairing=self.pairing) for x in (q, k))
         return q, k, v
 
-    def bias(self, q: Float[Tensor, "batch head query head_dim"], *, num_keys: int, offset: int) -> None:
+    def bias(
+        self, q: Float[Tensor, "batch head query head_dim"], *, num_keys: int, offset: int
+    ) -> None:
         return None

@@ -15,7 +15,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 
-def sinusoidal_table(length: int, dim: int, *, layout: str = "interleaved") -> Float[Tensor, "time dim"]:
+def sinusoidal_table(
+    length: int, dim: int, *, layout: str = "interleaved"
+) -> Float[Tensor, "time dim"]:
     # Said, not left to the device in force: on the meta device this arithmetic would load torch's compiler, for nothing.
     cpu = torch.device("cpu")
     rates = 10000.0 ** (-torch.arange(0, dim, 2, dtype=torch.float64, device=cpu) / dim)
@@ -33,12 +35,18 @@ class SinusoidalPositions(nn.Module):
 
     table: Tensor
 
-    def __init__(self, dim: int, *, layout: str = "interleaved", initial_length: int = 1024) -> None:
+    def __init__(
+        self, dim: int, *, layout: str = "interleaved", initial_length: int = 1024
+    ) -> None:
         super().__init__()
         self.dim, self.layout = dim, layout
-        self.register_buffer("table", sinusoidal_table(initial_length, dim, layout=layout), persistent=False)
+        self.register_buffer(
+            "table", sinusoidal_table(initial_length, dim, layout=layout), persistent=False
+        )
 
-    def forward(self, position: Int[Tensor, "batch time"], *, length: int) -> Float[Tensor, "batch time dim"]:
+    def forward(
+        self, position: Int[Tensor, "batch time"], *, length: int
+    ) -> Float[Tensor, "batch time dim"]:
         """`length` bounds every position and is known without looking at the tensor."""
         if length > self.table.shape[0]:
             table = sinusoidal_table(2 * length, self.dim, layout=self.layout)

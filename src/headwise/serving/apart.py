@@ -42,10 +42,18 @@ class Bug(RuntimeError):  # noqa: N818 - not ours to mend here
 class WorkerApart(Worker):
     """A worker with a process beside its thread."""
 
-    def __init__(self, name: str, translator: Translator, held: HeldFiles, *, precision: str = "auto") -> None:
+    def __init__(
+        self, name: str, translator: Translator, held: HeldFiles, *, precision: str = "auto"
+    ) -> None:
         super().__init__(name)
         self._translator, self._held = translator, held
-        words = str(held.bundle), precision, str(torch.get_num_threads()), held.manifest, json.dumps(held.descriptors)
+        words = (
+            str(held.bundle),
+            precision,
+            str(torch.get_num_threads()),
+            held.manifest,
+            json.dumps(held.descriptors),
+        )
         self._command = child_command("headwise.serving.searcher", *words)
         self._process: SearchProcess | None = None
         self._orders: dict[int, Order] = {}
@@ -78,7 +86,9 @@ class WorkerApart(Worker):
 
     async def open(self) -> None:
         """Start the process; what is put before it has loaded its model waits in the pipe."""
-        process = await start_process(self._command, self, files=list(self._held.descriptors.values()))
+        process = await start_process(
+            self._command, self, files=list(self._held.descriptors.values())
+        )
         if process.has_ended:
             return
         self._process = process
@@ -158,7 +168,9 @@ class WorkerApart(Worker):
         if order is None:
             return
         if "found" in frame:
-            found = [write_down(self._translator, *one[:3], is_whole=one[3]) for one in frame["found"]]
+            found = [
+                write_down(self._translator, *one[:3], is_whole=one[3]) for one in frame["found"]
+            ]
             order.deliver(order.parts[frame["place"]], tuple(found))
         elif "error" in frame:
             order.fail(HeadwiseError(*frame["error"]))
@@ -177,19 +189,27 @@ class WorkerApart(Worker):
         self._gone = []
         give_up = self._is_closed or self._num_stillborn
         waiting = {number: order for number, order in self._orders.items() if not order.is_over}
-        self._orders = {} if give_up else {n: order for n, order in waiting.items() if n not in self._second_try}
+        self._orders = (
+            {}
+            if give_up
+            else {n: order for n, order in waiting.items() if n not in self._second_try}
+        )
         self._second_try = set(self._orders)
         self._unsent = dict.fromkeys(self._orders)
         for number in waiting.keys() - self._orders.keys():
             waiting[number].fail(
-                WorkerDied("the process that searches has ended; if it could say why, it did so above")
+                WorkerDied(
+                    "the process that searches has ended; if it could say why, it did so above"
+                )
             )
         if not self._is_closed:
             self.num_restarts += 1
             logger.error("the process of worker %s has ended and is started again", self.name)
             seconds = AGAIN_SECONDS * 2 ** min(self._num_stillborn, MAX_DOUBLINGS)
             loop = asyncio.get_running_loop()
-            self._again = loop.call_later(seconds, lambda: asyncio.ensure_future(self._open_again()))
+            self._again = loop.call_later(
+                seconds, lambda: asyncio.ensure_future(self._open_again())
+            )
 
     async def _open_again(self) -> None:
         try:

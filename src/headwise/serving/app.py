@@ -77,7 +77,10 @@ def create_app(
     @asynccontextmanager
     async def live(app: FastAPI) -> AsyncIterator[None]:
         await server.start()
-        tasks = [asyncio.create_task(warm_up(server)), asyncio.create_task(server.metrics.watch_loop())]
+        tasks = [
+            asyncio.create_task(warm_up(server)),
+            asyncio.create_task(server.metrics.watch_loop()),
+        ]
         try:
             yield
         finally:
@@ -114,7 +117,9 @@ async def warm_up(server: Server) -> None:
         if isinstance(model.value, Translator):
             settings = choose_settings(model.value.recipe.decoding, None, n_best=1)
             try:
-                await _finish(server, name, [Part(run=partial(_translate_once, model.value, settings))])
+                await _finish(
+                    server, name, [Part(run=partial(_translate_once, model.value, settings))]
+                )
                 await _finish(server, name, prepare(model.value, list(FIRST_TEXTS), settings).parts)
                 # How fast it is, for a first guess of what can be accepted: a batch in company, as under load.
                 several = prepare(model.value, list(MEASURED_TEXTS), settings).parts
@@ -127,7 +132,9 @@ async def warm_up(server: Server) -> None:
     server.is_warm = True
 
 
-async def _finish(server: Server, name: str, parts: Sequence[Part], *, measured: Load | None = None) -> None:
+async def _finish(
+    server: Server, name: str, parts: Sequence[Part], *, measured: Load | None = None
+) -> None:
     order = Order(parts, deadline=time.monotonic() + WARM_UP_SECONDS)
     if measured is not None:
         accepted = measured.take(sum(part.work for part in parts))
@@ -137,7 +144,9 @@ async def _finish(server: Server, name: str, parts: Sequence[Part], *, measured:
         await asyncio.wrap_future(order.future)
 
 
-def _translate_once(translator: Translator, settings: DecodingSettings, parts: Sequence[Part]) -> list[Any]:
+def _translate_once(
+    translator: Translator, settings: DecodingSettings, parts: Sequence[Part]
+) -> list[Any]:
     return [translator(FIRST_TEXTS, settings)]
 
 

@@ -118,7 +118,11 @@ class Connection(HttpToolsProtocol):
 
     def eof_received(self) -> bool | None:  # type: ignore[override]
         """Half a connection is enough for a reply; but a client that is gone looks the same until something is sent to it."""
-        if self.waits_for_its_client or sys.platform != "linux" or self.scope["http_version"] != "1.1":
+        if (
+            self.waits_for_its_client
+            or sys.platform != "linux"
+            or self.scope["http_version"] != "1.1"
+        ):
             return None
         self.cycle.keep_alive = False
         self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -150,13 +154,21 @@ class Connection(HttpToolsProtocol):
         self._in_head = False
         if self.parser.get_method() == b"CONNECT":
             self._refuse(
-                "no_tunnel", 501, "this server is no proxy; it takes no CONNECT", "此服务器不是代理；不接受 CONNECT"
+                "no_tunnel",
+                501,
+                "this server is no proxy; it takes no CONNECT",
+                "此服务器不是代理；不接受 CONNECT",
             )
         self._check_framing()
         if self.parser.is_offered:
             return
         if len(self.pipeline) >= MAX_PIPELINED:
-            self._refuse("too_many", 400, "too many requests at once on one connection", "一个连接上同时请求过多")
+            self._refuse(
+                "too_many",
+                400,
+                "too many requests at once on one connection",
+                "一个连接上同时请求过多",
+            )
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -171,19 +183,33 @@ class Connection(HttpToolsProtocol):
         if self._num_chunks > MAX_CHUNKS:
             en = f"the body has more than {MAX_CHUNKS:,} chunks; send larger ones, or a Content-Length"
             self._refuse(
-                "many_chunks", 400, en, f"请求体超过 {MAX_CHUNKS:,} 个分块；请用更大的分块，或给出 Content-Length"
+                "many_chunks",
+                400,
+                en,
+                f"请求体超过 {MAX_CHUNKS:,} 个分块；请用更大的分块，或给出 Content-Length",
             )
 
     def _check_framing(self) -> None:
         names = [name for name, _ in self.headers]
         version = self.parser.get_http_version()
         if b"transfer-encoding" in names:
-            codings = [value.strip().lower() for name, value in self.headers if name == b"transfer-encoding"]
+            codings = [
+                value.strip().lower()
+                for name, value in self.headers
+                if name == b"transfer-encoding"
+            ]
             if b"content-length" in names or version == "1.0" or codings != [b"chunked"]:
                 en = "the length of the body is told in two ways; send either Content-Length or chunks (HTTP/1.1)"
-                self._refuse("bad_framing", 400, en, "请求体的长度有两种说法；请只用 Content-Length 或分块（HTTP/1.1）")
+                self._refuse(
+                    "bad_framing",
+                    400,
+                    en,
+                    "请求体的长度有两种说法；请只用 Content-Length 或分块（HTTP/1.1）",
+                )
         if names.count(b"host") > 1 or (version == "1.1" and b"host" not in names):
-            self._refuse("bad_host", 400, "exactly one Host header is required", "必须恰有一个 Host 头")
+            self._refuse(
+                "bad_host", 400, "exactly one Host header is required", "必须恰有一个 Host 头"
+            )
 
     def _refuse(self, code: str, status: int, en: str, zh: str) -> None:
         """Ends the parser's work; what it raises becomes `send_400_response`."""
@@ -220,7 +246,10 @@ class Connection(HttpToolsProtocol):
         code, status, en, zh = self._why
         error = {"error": {"code": code, "message": en, "message_zh": zh}}
         content = json.dumps(error, ensure_ascii=False).encode()
-        head = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(content)
+        head = (
+            b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
+            % len(content)
+        )
         self.transport.write(STATUS_LINE[status] + head + content)
         self._end_slowly()
 
@@ -251,12 +280,23 @@ class Connection(HttpToolsProtocol):
             self._late = None
 
 
-_LARGE_HEAD = ("large_head", 431, "the head of the request is too large; send fewer headers", "请求头过大；请减少")
+_LARGE_HEAD = (
+    "large_head",
+    431,
+    "the head of the request is too large; send fewer headers",
+    "请求头过大；请减少",
+)
 
 
 async def refuse_surplus(scope: Any, receive: Any, send: Any) -> None:
     """For a connection that came when all others were being answered."""
-    refusal = Refusal(503, "full", en="too many connections; try again soon", zh="连接过多；请稍后再试", retry_after=1)
+    refusal = Refusal(
+        503,
+        "full",
+        en="too many connections; try again soon",
+        zh="连接过多；请稍后再试",
+        retry_after=1,
+    )
     reply = reply_to(scope["path"], refusal)
     reply.headers["connection"] = "close"
     await reply(scope, receive, send)

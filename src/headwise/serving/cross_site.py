@@ -18,7 +18,10 @@ def refuse_other_sites(headers: Mapping[bytes, bytes]) -> None:
     """For bodies that a browser sends without asking first; names of headers in small letters."""
     site = headers.get(b"sec-fetch-site", b"none").strip().lower()
     origin = headers.get(b"origin")
-    is_ours = origin is None or origin.strip().lower().partition(b"://")[2] == headers.get(b"host", b"").lower()
+    is_ours = (
+        origin is None
+        or origin.strip().lower().partition(b"://")[2] == headers.get(b"host", b"").lower()
+    )
     if site not in OWN_SITES or not is_ours:
         raise Refusal(
             403,

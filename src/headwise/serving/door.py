@@ -94,7 +94,9 @@ class Door:
         if cut is None:
             yield
             return
-        late = asyncio.get_running_loop().call_later(self.settings.deadline_seconds + CUT_SECONDS, cut["call"])
+        late = asyncio.get_running_loop().call_later(
+            self.settings.deadline_seconds + CUT_SECONDS, cut["call"]
+        )
         try:
             yield
         finally:
@@ -121,7 +123,9 @@ class Door:
                 zh="此服务器不以该名称应答；请以 --allow-host NAME 启动",
             )
 
-    async def _read(self, address: Address, headers: dict[bytes, bytes], receive: Receive) -> Receive:
+    async def _read(
+        self, address: Address, headers: dict[bytes, bytes], receive: Receive
+    ) -> Receive:
         """The whole body, and a way to hand it on once."""
         kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower().decode("latin-1")
         if kind not in address.media_types:

@@ -32,7 +32,9 @@ async def read_body(request: Request, kind: type[AnyBody]) -> AnyBody:
         return kind.model_validate_json(raw, strict=True)
     except ValidationError as error:
         found = error.errors(include_url=False)
-        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in found]) from None
+        raise RequestValidationError(
+            [{**one, "loc": ("body", *one["loc"])} for one in found]
+        ) from None
 
 
 def describe_body(kind: type[BaseModel]) -> dict[str, Any]:

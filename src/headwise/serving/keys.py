@@ -74,7 +74,9 @@ def read_keys(file: Path) -> dict[str, str]:
     if file.stat().st_size > MAX_FILE_BYTES:
         raise DataError("is too large for a file of keys", "作为密钥文件过大", file=file)
     keys: dict[str, str] = {}
-    for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+    for number, line in enumerate(
+        file.read_text(encoding="utf-8", errors="replace").splitlines(), start=1
+    ):
         if not line.strip() or line.startswith("#"):
             continue
         name, _, digest = line.strip().partition(" ")
@@ -111,7 +113,9 @@ class KeyRing:
         given = hash_key(key[:MAX_KEY_CHARACTERS])
         found = [name for name, known in self._hashes.items() if hmac.compare_digest(given, known)]
         if not found:
-            raise Refusal(403, "wrong_key", en="the key is not known here; check it", zh="密钥无效；请检查")
+            raise Refusal(
+                403, "wrong_key", en="the key is not known here; check it", zh="密钥无效；请检查"
+            )
         return found[0]
 
 
@@ -136,7 +140,10 @@ class RateLimit:
     def give_back(self, caller: str) -> None:
         """One that was taken from a caller who turned out to be another."""
         if caller in self._buckets:
-            self._buckets[caller] = (min(float(self._rate), self._tokens_of(caller) + 1), self._clock())
+            self._buckets[caller] = (
+                min(float(self._rate), self._tokens_of(caller) + 1),
+                self._clock(),
+            )
 
     def _tokens_of(self, caller: str) -> float:
         """As many as it has now; the caller becomes the last to be forgotten."""

@@ -31,7 +31,10 @@ class Load:
     """Of one model. Requests come on the event loop; a worker's thread may tell what is done."""
 
     def __init__(
-        self, *, clock: Callable[[], float] = time.monotonic, is_moving: Callable[[], bool] = lambda: True
+        self,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        is_moving: Callable[[], bool] = lambda: True,
     ) -> None:
         """`is_moving`: whether whoever does the work can do any; time in which it stands still tells nothing of its speed."""
         self._clock, self._is_moving = clock, is_moving
@@ -45,7 +48,9 @@ class Load:
         """Work a second; None before there was any."""
         with self._lock:
             self._count()
-            return self._done / self._busy if self._busy >= MIN_BUSY_SECONDS and self._done else None
+            return (
+                self._done / self._busy if self._busy >= MIN_BUSY_SECONDS and self._done else None
+            )
 
     @property
     def seconds(self) -> float:
@@ -69,7 +74,9 @@ class Load:
                 self._done += work
 
     @asynccontextmanager
-    async def accept(self, work: float, *, deadline: float, patience: float) -> AsyncIterator["Accepted"]:
+    async def accept(
+        self, work: float, *, deadline: float, patience: float
+    ) -> AsyncIterator["Accepted"]:
         """A share of the model's time, or a refusal after so much patience."""
         until = self._clock() + patience
         while self._accepted and self.seconds_with(work) > SHARE * (deadline - self._clock()):

@@ -64,7 +64,9 @@ def load_models(
     return models
 
 
-def load_model(name: str, directory: Path, *, device: Device = "auto", precision: Precision = "auto") -> LoadedModel:
+def load_model(
+    name: str, directory: Path, *, device: Device = "auto", precision: Precision = "auto"
+) -> LoadedModel:
     """A bundle as what its recipe's task makes of it, or an ARPA file."""
     if is_arpa(directory):
         return LoadedModel(name, "language_model", LanguageModel.load(directory), directory)
@@ -86,4 +88,6 @@ def load_model(name: str, directory: Path, *, device: Device = "auto", precision
             kind: Kind = "classifier" if task == "classification" else "tagger"
             return LoadedModel(name, kind, Labeller.load(path, device=device), path)
         case _:
-            raise explain_task(task, "a model that can be served", "可用于 serve 的模型", "pocket", path)
+            raise explain_task(
+                task, "a model that can be served", "可用于 serve 的模型", "pocket", path
+            )

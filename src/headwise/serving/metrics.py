@@ -49,7 +49,12 @@ class Metrics:
         lines = [
             *_family("headwise_requests_total", "counter", "Requests answered.", self._counts()),
             *self._histogram(),
-            *_family("headwise_accepted", "gauge", "Requests being answered.", [({}, server.num_accepted)]),
+            *_family(
+                "headwise_accepted",
+                "gauge",
+                "Requests being answered.",
+                [({}, server.num_accepted)],
+            ),
             *_family(
                 "headwise_queue_sentences",
                 "gauge",
@@ -86,14 +91,22 @@ class Metrics:
                 "Longest stall since this page was last read.",
                 [({}, stall)],
             ),
-            *_family("headwise_ready", "gauge", "1 if requests are welcome.", [({}, int(server.is_ready))]),
-            *_family("process_resident_memory_bytes", "gauge", "Memory.", [({}, server.resident_bytes)]),
+            *_family(
+                "headwise_ready",
+                "gauge",
+                "1 if requests are welcome.",
+                [({}, int(server.is_ready))],
+            ),
+            *_family(
+                "process_resident_memory_bytes", "gauge", "Memory.", [({}, server.resident_bytes)]
+            ),
         ]
         return "\n".join(lines) + "\n"
 
     def _counts(self) -> list[tuple[Mapping[str, str], float]]:
         return [
-            ({"route": route, "status": str(status)}, count) for (route, status), count in sorted(self.requests.items())
+            ({"route": route, "status": str(status)}, count)
+            for (route, status), count in sorted(self.requests.items())
         ]
 
     def _histogram(self) -> Iterator[str]:
@@ -106,7 +119,9 @@ class Metrics:
             yield _line(f"{name}_count", {"route": route}, buckets[-1])
 
 
-def _family(name: str, kind: str, words: str, values: list[tuple[Mapping[str, str], float]]) -> Iterator[str]:
+def _family(
+    name: str, kind: str, words: str, values: list[tuple[Mapping[str, str], float]]
+) -> Iterator[str]:
     yield from _heading(name, kind, words)
     for labels, value in values:
         yield _line(name, labels, value)

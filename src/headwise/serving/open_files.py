@@ -31,7 +31,11 @@ def allowed_connections() -> int:
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
             soft = wanted
-    return MAX_CONNECTIONS if soft == resource.RLIM_INFINITY else connections_within(soft, count_open_files())
+    return (
+        MAX_CONNECTIONS
+        if soft == resource.RLIM_INFINITY
+        else connections_within(soft, count_open_files())
+    )
 
 
 def connections_within(files: int, num_open: int) -> int:

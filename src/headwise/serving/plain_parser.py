@@ -39,6 +39,14 @@ class PlainParser(httptools.HttpRequestParser):
 
     def _head(self) -> bytes:
         """Of the request at hand, without its offer."""
-        first = b"%s %s HTTP/%s\r\n" % (self.get_method(), self._told.url, self.get_http_version().encode())
-        lines = [name + b": " + value + b"\r\n" for name, value in self._told.headers if name != b"upgrade"]
+        first = b"%s %s HTTP/%s\r\n" % (
+            self.get_method(),
+            self._told.url,
+            self.get_http_version().encode(),
+        )
+        lines = [
+            name + b": " + value + b"\r\n"
+            for name, value in self._told.headers
+            if name != b"upgrade"
+        ]
         return first + b"".join(lines) + b"\r\n"

@@ -11,12 +11,17 @@ def as_reply(found: list[Found], warning: InputWarning | None) -> TranslationRep
     """The n best of one text."""
     candidates = [
         CandidateReply(
-            text=one.text, score=round(one.score, DIGITS), log_probability=round(one.log_probability, DIGITS)
+            text=one.text,
+            score=round(one.score, DIGITS),
+            log_probability=round(one.log_probability, DIGITS),
         )
         for one in found
     ]
     return TranslationReply(
-        text=found[0].text, truncated=not found[0].is_whole, warning=describe_warning(warning), n_best=candidates
+        text=found[0].text,
+        truncated=not found[0].is_whole,
+        warning=describe_warning(warning),
+        n_best=candidates,
     )
 
 

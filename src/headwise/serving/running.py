@@ -61,7 +61,9 @@ class DrainingServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for one in sockets or ():
-            one.listen(BACKLOG)  # uvicorn's bound is of those accepted at once; more may wait in line
+            one.listen(
+                BACKLOG
+            )  # uvicorn's bound is of those accepted at once; more may wait in line
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._status or self._loop is None:
@@ -86,7 +88,9 @@ class DrainingServer(uvicorn.Server):
         """Without unwinding: that is what may hang."""
         if self._server.training is not None:
             self._server.training.interrupt()
-        with suppress(OSError, RuntimeError, ValueError):  # a signal may come in the middle of a line
+        with suppress(
+            OSError, RuntimeError, ValueError
+        ):  # a signal may come in the middle of a line
             sys.stderr.flush()
         os._exit(status)
 
@@ -114,7 +118,12 @@ def serve(
     address = f"[{host}]" if ":" in host else host
     names = ", ".join(models)
     if opened is None:
-        announce(say(f"serving {names} at http://{address}:{port}", f"正在提供 {names}：http://{address}:{port}"))
+        announce(
+            say(
+                f"serving {names} at http://{address}:{port}",
+                f"正在提供 {names}：http://{address}:{port}",
+            )
+        )
     else:
         opened(f"http://{address}:{port}/")
     # What was loaded stays: looking through all of it for garbage held up the event loop for 150 ms, every few hundred requests.

@@ -5,7 +5,15 @@ Unknown fields are refused, numbers are not guessed from texts. Tested: bounds, 
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from headwise.serving.limits import (
@@ -51,14 +59,22 @@ EXACTLY_ONE = "exactly_one"
 UNION_FIELDS = frozenset({"text", "q", "decoding"})
 """After these, where a fault is, stands the name of the union's member."""
 Phrases = Annotated[
-    list[Annotated[str, Field(min_length=1, max_length=MAX_PHRASE_CHARACTERS)]], Field(max_length=MAX_PHRASES)
+    list[Annotated[str, Field(min_length=1, max_length=MAX_PHRASE_CHARACTERS)]],
+    Field(max_length=MAX_PHRASES),
 ]
 ModelName = Annotated[
-    str, Field(min_length=1, max_length=64, description="a name of /v1/models; without it the first that fits")
+    str,
+    Field(
+        min_length=1,
+        max_length=64,
+        description="a name of /v1/models; without it the first that fits",
+    ),
 ]
 Sentences = Annotated[
     list[str],
-    Field(description="of the text, as /v1/translate splits it; where there are several, they were read here as one"),
+    Field(
+        description="of the text, as /v1/translate splits it; where there are several, they were read here as one"
+    ),
 ]
 
 
@@ -138,7 +154,9 @@ class BeamWish(Body):
 
     kind: Literal["beam"]
     size: Whole = Field(default=5, ge=1, le=MAX_BEAM)
-    length_penalty: float = Field(default=1.0, ge=-10, le=10, description="alpha: 0 ignores the length, 1 is the mean")
+    length_penalty: float = Field(
+        default=1.0, ge=-10, le=10, description="alpha: 0 ignores the length, 1 is the mean"
+    )
 
 
 class SamplingWish(Body):
@@ -157,18 +175,28 @@ DecodingWish = Annotated[GreedyWish | BeamWish | SamplingWish, Field(discriminat
 class TranslateBody(TextsBody):
     model_config = describe_texts(
         {"text": "The dog is old."},
-        {"texts": ["The dog is old.", "It rains."], "decoding": {"kind": "beam", "size": 4}, "n_best": 2},
+        {
+            "texts": ["The dog is old.", "It rains."],
+            "decoding": {"kind": "beam", "size": 4},
+            "n_best": 2,
+        },
         {"text": "The dog is old.", "forbid": ["Hund"], "require": ["sehr alt"]},
     )
 
-    text: TextOrTexts = absent("one text or several; each may hold several sentences and paragraphs")
+    text: TextOrTexts = absent(
+        "one text or several; each may hold several sentences and paragraphs"
+    )
     texts: Texts = absent("the same as a list, as /v1/score has it")
     model: ModelName | None = None
     decoding: DecodingWish | None = Field(
         default=None, description="how to search; without it as the model's recipe says"
     )
-    n_best: Whole = Field(default=1, ge=1, le=MAX_BEST, description="translations of each text, best first")
-    prefix: str = Field(default="", max_length=200, description="every translation begins like this")
+    n_best: Whole = Field(
+        default=1, ge=1, le=MAX_BEST, description="translations of each text, best first"
+    )
+    prefix: str = Field(
+        default="", max_length=200, description="every translation begins like this"
+    )
     forbid: Phrases = Field(
         default=[],
         description="words or phrases that occur in no translated sentence; whole words, in scripts without spaces any occurrence",
@@ -177,8 +205,12 @@ class TranslateBody(TextsBody):
         default=[],
         description="words or phrases that occur in every translated sentence, counted in the same way; needs decoding of kind beam",
     )
-    split: bool = Field(default=True, description="translate sentence by sentence; false: each text is one sentence")
-    stream: bool = Field(default=False, description="server-sent events while the translation grows")
+    split: bool = Field(
+        default=True, description="translate sentence by sentence; false: each text is one sentence"
+    )
+    stream: bool = Field(
+        default=False, description="server-sent events while the translation grows"
+    )
 
 
 class CandidateReply(Reply):
@@ -196,7 +228,8 @@ class WarningReply(Reply):
 
 
 InputWarningReply = Annotated[
-    WarningReply | None, Field(description="why the text is unlike what the model learned to read; null if it is not")
+    WarningReply | None,
+    Field(description="why the text is unlike what the model learned to read; null if it is not"),
 ]
 
 

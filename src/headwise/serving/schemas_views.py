@@ -26,10 +26,23 @@ MAX_LENGTH, MAX_DIM = 256, 256
 MAX_CURVE = 401
 Number = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
 Table = Annotated[
-    list[Annotated[list[Number], Field(min_length=1, max_length=MAX_COLUMNS)]], Field(min_length=1, max_length=MAX_ROWS)
+    list[Annotated[list[Number], Field(min_length=1, max_length=MAX_COLUMNS)]],
+    Field(min_length=1, max_length=MAX_ROWS),
 ]
-ScoreName = Literal["dot", "scaled_dot", "additive", "concat", "bilinear", "general", "cosine", "location", "gaussian"]
-KernelName = Literal["full", "window", "longformer", "bigbird", "linformer", "reformer", "linear", "performer"]
+ScoreName = Literal[
+    "dot",
+    "scaled_dot",
+    "additive",
+    "concat",
+    "bilinear",
+    "general",
+    "cosine",
+    "location",
+    "gaussian",
+]
+KernelName = Literal[
+    "full", "window", "longformer", "bigbird", "linformer", "reformer", "linear", "performer"
+]
 
 
 class AttendParameters(Body):
@@ -47,7 +60,11 @@ class AttendBody(Body):
         json_schema_extra={
             "examples": [
                 {"example": "waist", "queries": [[57.0]], "curve": 5},
-                {"keys": [[1.0, 0.0], [0.0, 1.0]], "values": [[10.0], [20.0]], "queries": [[3.0, 1.0]]},
+                {
+                    "keys": [[1.0, 0.0], [0.0, 1.0]],
+                    "values": [[10.0], [20.0]],
+                    "queries": [[3.0, 1.0]],
+                },
             ]
         }
     )
@@ -58,16 +75,22 @@ class AttendBody(Body):
     keys: Table | None = None
     values: Table | None = None
     queries: Table | None = Field(default=None, description="without them those of the example")
-    score: ScoreName | None = Field(default=None, description="without it the example's own, or scaled_dot")
+    score: ScoreName | None = Field(
+        default=None, description="without it the example's own, or scaled_dot"
+    )
     weights: Literal["softmax", "sparsemax", "entmax", "hard"] = "softmax"
     width: float | None = Field(default=None, ge=0.01, le=1000, description="of the gaussian score")
     scale: float | None = Field(default=None, ge=0.01, le=1000, description="of the cosine score")
     parameters: AttendParameters = Field(
-        default=AttendParameters(), description="of a learned score; what is not given is drawn from the seed"
+        default=AttendParameters(),
+        description="of a learned score; what is not given is drawn from the seed",
     )
     seed: Whole = Field(default=1, ge=0, le=2**31 - 1)
     curve: Whole = Field(
-        default=0, ge=0, le=MAX_CURVE, description="points of the answer to any query, where all are single numbers"
+        default=0,
+        ge=0,
+        le=MAX_CURVE,
+        description="points of the answer to any query, where all are single numbers",
     )
 
 
@@ -99,11 +122,15 @@ class RowBody(Body):
 
     text: Text
     model: ModelName | None = None
-    target: Text | None = Field(default=None, description="the translation to read; without it the model's own")
+    target: Text | None = Field(
+        default=None, description="the translation to read; without it the model's own"
+    )
     kind: Literal["encoder_self", "decoder_self", "cross"] = "cross"
     layer: Whole = Field(default=-1, ge=-1, le=1_000, description="from 0; -1 is the highest")
     head: Whole = Field(default=0, ge=0, le=1_000)
-    query: Whole = Field(default=0, ge=0, le=MAX_TOKENS, description="number of the piece that looks")
+    query: Whole = Field(
+        default=0, ge=0, le=MAX_TOKENS, description="number of the piece that looks"
+    )
 
 
 class RowReply(Reply):
@@ -136,7 +163,11 @@ class PositionWishBase(Settings, strict=True):
     @model_validator(mode="before")
     @classmethod
     def _take_whole_numbers(cls, given: Any) -> Any:
-        return {name: as_whole(value) for name, value in given.items()} if isinstance(given, dict) else given
+        return (
+            {name: as_whole(value) for name, value in given.items()}
+            if isinstance(given, dict)
+            else given
+        )
 
 
 class SinusoidalWish(PositionWishBase, Sinusoidal):
@@ -189,7 +220,9 @@ class PositionsBody(Body):
         json_schema_extra={"examples": [{"position": {"kind": "alibi"}, "length": 16, "dim": 32}]}
     )
 
-    position: PositionWish | None = Field(default=None, description="without it the model's own, or sinusoidal")
+    position: PositionWish | None = Field(
+        default=None, description="without it the model's own, or sinusoidal"
+    )
     model: ModelName | None = Field(default=None, description="show what this model has learned")
     length: Whole = Field(default=64, ge=2, le=MAX_LENGTH)
     dim: Whole = Field(default=64, ge=2, le=MAX_DIM, multiple_of=2)

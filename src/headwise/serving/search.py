@@ -63,7 +63,9 @@ class Search:
     @cached_property
     def rules(self) -> TextRules | None:
         """Of the forbidden and required phrases."""
-        return rules_of(self.translator.tokenizers.target, self.settings.forbidden, self.settings.required)
+        return rules_of(
+            self.translator.tokenizers.target, self.settings.forbidden, self.settings.required
+        )
 
     @property
     def flows(self) -> bool:
@@ -78,7 +80,12 @@ class Search:
         assert flow is not None
         assert isinstance(self.settings, GreedySettings)
         first = [self._arrive(part) for part in parts]
-        flow_greedily(flow, first, self.settings, more=lambda alive: [self._arrive(part) for part in more(alive)])
+        flow_greedily(
+            flow,
+            first,
+            self.settings,
+            more=lambda alive: [self._arrive(part) for part in more(alive)],
+        )
 
     def _arrive(self, part: Part) -> Arrival:
         sentence: Sentence = part.argument
@@ -121,22 +128,36 @@ class Search:
     def read(self, result: SearchResult) -> Any:
         """What a part is answered with."""
         return tuple(
-            write_down(self.translator, one.tokens, one.score, one.log_probability, is_whole=one.finished)
+            write_down(
+                self.translator, one.tokens, one.score, one.log_probability, is_whole=one.finished
+            )
             for one in result.hypotheses
         )
 
 
 def write_down(
-    translator: Translator, tokens: Sequence[int], score: float, log_probability: float, *, is_whole: bool
+    translator: Translator,
+    tokens: Sequence[int],
+    score: float,
+    log_probability: float,
+    *,
+    is_whole: bool,
 ) -> Found:
     """A hypothesis as text."""
-    return Found(on_one_line(translator.tokenizers.target.decode(tokens)), score, log_probability, is_whole=is_whole)
+    return Found(
+        on_one_line(translator.tokenizers.target.decode(tokens)),
+        score,
+        log_probability,
+        is_whole=is_whole,
+    )
 
 
 class WatchedStepper:
     """A stepper that asks between two steps whether anyone still waits, and shows the first row as it grows."""
 
-    def __init__(self, inner: Stepper[Any], *, is_over: Callable[[], bool], watch: Watch | None = None) -> None:
+    def __init__(
+        self, inner: Stepper[Any], *, is_over: Callable[[], bool], watch: Watch | None = None
+    ) -> None:
         self.inner, self._is_over, self._watch = inner, is_over, watch
         self._histories: list[tuple[int, ...]] = []
 
@@ -152,7 +173,9 @@ class WatchedStepper:
         if self._is_over():
             raise Abandoned
         if self._watch is not None:
-            self._histories = [(*past, token) for past, token in zip(self._histories, tokens.tolist(), strict=True)]
+            self._histories = [
+                (*past, token) for past, token in zip(self._histories, tokens.tolist(), strict=True)
+            ]
             self._watch(self._histories[0][1:])
         return self.inner.step(state, tokens)
 
@@ -161,7 +184,9 @@ class WatchedStepper:
             self._histories = [self._histories[row] for row in index.tolist()]
         return self.inner.reorder(state, index)
 
-    def enter(self, sources: Sequence[Sequence[int]], *, width: int, max_length: int) -> Room | None:
+    def enter(
+        self, sources: Sequence[Sequence[int]], *, width: int, max_length: int
+    ) -> Room | None:
         """Rooms are a GPU's: there a whole search is shorter than the patience of a client."""
         if self._watch is not None or not isinstance(self.inner, RoomyStepper):
             return None

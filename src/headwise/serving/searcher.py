@@ -113,7 +113,9 @@ class Desk(Worker):
             sentence = Sentence(tuple(ids), tuple(prefix), number)
             parts.append(Part(search, flow, sentence, key=frame["settings"], weight=len(ids) + 1))
         name = frame["order"]
-        self._orders[name] = PipedOrder(parts, deadline=time.monotonic() + frame["seconds"], name=name, desk=self)
+        self._orders[name] = PipedOrder(
+            parts, deadline=time.monotonic() + frame["seconds"], name=name, desk=self
+        )
         self.put(self._orders[name])
 
     def forget(self, name: int) -> None:
@@ -154,7 +156,9 @@ class PipedSearch(Search):
         return super().is_over(parts)
 
     def read(self, result: SearchResult) -> Any:
-        return [[one.tokens, one.score, one.log_probability, one.finished] for one in result.hypotheses]
+        return [
+            [one.tokens, one.score, one.log_probability, one.finished] for one in result.hypotheses
+        ]
 
 
 def main(arguments: Sequence[str]) -> None:

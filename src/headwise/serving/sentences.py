@@ -42,7 +42,11 @@ class Prepared:
             here = answers[place : place + len(split.sentences)]
             place += len(split.sentences)
             texts.append(
-                [_assemble_one(split, rank, target=self.target) for rank in zip(*here, strict=False)] or [_empty(split)]
+                [
+                    _assemble_one(split, rank, target=self.target)
+                    for rank in zip(*here, strict=False)
+                ]
+                or [_empty(split)]
             )
         return texts
 
@@ -58,12 +62,19 @@ def _assemble_one(split: SplitText, found: Sequence[Found], *, target: str) -> F
 
 
 def prepare(
-    translator: Translator, texts: Sequence[str], decoding: DecodingSettings, *, prefix: str = "", split: bool = True
+    translator: Translator,
+    texts: Sequence[str],
+    decoding: DecodingSettings,
+    *,
+    prefix: str = "",
+    split: bool = True,
 ) -> Prepared:
     """Cut and count; what is too long is refused with its length."""
     settings = translator.within_positions(decoding)
     language = translator.source_language
-    split_texts = tuple(split_text(text, language=language) if split else _whole(text) for text in texts)
+    split_texts = tuple(
+        split_text(text, language=language) if split else _whole(text) for text in texts
+    )
     num_sentences = sum(len(one.sentences) for one in split_texts)
     if num_sentences > MAX_SENTENCES:
         raise Refusal(

@@ -55,16 +55,24 @@ AnyWork = TypeVar("AnyWork", bound=Work)
 class Server:
     """One for the process: workers, places, what is going on."""
 
-    def __init__(self, models: Mapping[str, LoadedModel], settings: ServerSettings, *, apart: bool = False) -> None:
+    def __init__(
+        self, models: Mapping[str, LoadedModel], settings: ServerSettings, *, apart: bool = False
+    ) -> None:
         """`apart`: translators search in processes of their own, where they can."""
         self.models, self.settings = dict(models), settings
-        self.workers: dict[str | None, Worker] = {name: make_worker(one, apart=apart) for name, one in models.items()}
+        self.workers: dict[str | None, Worker] = {
+            name: make_worker(one, apart=apart) for name, one in models.items()
+        }
         self.workers[None] = Worker("server")
         self.places = {name: asyncio.Semaphore(settings.queue) for name in self.workers}
-        self.loads = {name: Load(is_moving=worker.can_move) for name, worker in self.workers.items()}
+        self.loads = {
+            name: Load(is_moving=worker.can_move) for name, worker in self.workers.items()
+        }
         self.stream_loads = {name: Load() for name in self.workers}
         """Of streams, whose sentences are computed one by one: their rate is another."""
-        self.tokenizing = ThreadPoolExecutor(max_workers=2, thread_name_prefix="headwise-tokenizing")
+        self.tokenizing = ThreadPoolExecutor(
+            max_workers=2, thread_name_prefix="headwise-tokenizing"
+        )
         self.keys = KeyRing({} if settings.keys is None else read_keys(settings.keys))
         self.rate = RateLimit(settings.requests_a_minute)
         self.metrics = Metrics()
@@ -79,7 +87,11 @@ class Server:
 
     @property
     def is_ready(self) -> bool:
-        return self.is_warm and not self.is_draining and all(worker.is_alive for worker in self.workers.values())
+        return (
+            self.is_warm
+            and not self.is_draining
+            and all(worker.is_alive for worker in self.workers.values())
+        )
 
     async def start(self) -> None:
         for worker in self.workers.values():
@@ -132,7 +144,11 @@ class Server:
         """A place in the queue of a worker."""
         if self.is_draining:
             raise Refusal(
-                503, "stopping", en="the server is stopping; try another", zh="服务器正在停止；请换一台", retry_after=5
+                503,
+                "stopping",
+                en="the server is stopping; try another",
+                zh="服务器正在停止；请换一台",
+                retry_after=5,
             )
         places = self.places[model]
         try:
@@ -174,7 +190,9 @@ class ServerState:
         self.models, self.settings = server.models, server.settings
         self.deadline = time.monotonic() + server.settings.deadline_seconds
 
-    async def work(self, model: str | None, function: Callable[..., Result], *arguments: Any) -> Result:
+    async def work(
+        self, model: str | None, function: Callable[..., Result], *arguments: Any
+    ) -> Result:
         """Call a plain function on a model's worker, alone."""
         name = None if model is None else self.find(model).name
         async with self.server.place(name):
@@ -260,7 +278,11 @@ class ServerState:
             )
         except WorkerDied:
             raise Refusal(
-                503, "interrupted", en="the work was interrupted; send it again", zh="处理被中断；请重发", retry_after=1
+                503,
+                "interrupted",
+                en="the work was interrupted; send it again",
+                zh="处理被中断；请重发",
+                retry_after=1,
             ) from None
         finally:
             late.cancel()

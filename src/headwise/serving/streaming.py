@@ -65,14 +65,18 @@ async def begin_stream(state: ServerState, model: str, cut: Callable[[], Prepare
     try:
         await held.enter_async_context(state.server.place(model))
         prepared = await state.tokenize(cut)
-        accepted = await held.enter_async_context(state.accept(model, prepared.parts, streamed=True))
+        accepted = await held.enter_async_context(
+            state.accept(model, prepared.parts, streamed=True)
+        )
     except BaseException:
         await held.aclose()
         raise
     return HeldResponse(_tell(state, model, prepared, accepted), held)
 
 
-async def _tell(state: ServerState, model: str, prepared: Prepared, accepted: Accepted) -> AsyncIterator[str]:
+async def _tell(
+    state: ServerState, model: str, prepared: Prepared, accepted: Accepted
+) -> AsyncIterator[str]:
     try:
         first = 0
         for number, split in enumerate(prepared.texts):
@@ -81,16 +85,22 @@ async def _tell(state: ServerState, model: str, prepared: Prepared, accepted: Ac
             for place, part in enumerate(prepared.parts[first:last]):
                 async for event in _grow(state, model, part, accepted):
                     if isinstance(event, str):
-                        yield write_event("piece", {"text": number, "sentence": place, "so_far": event})
+                        yield write_event(
+                            "piece", {"text": number, "sentence": place, "so_far": event}
+                        )
                     else:
                         found.append(event)
             first = last
-            whole = as_reply(replace(prepared, texts=(split,)).assemble(found)[0], prepared.warnings[number])
+            whole = as_reply(
+                replace(prepared, texts=(split,)).assemble(found)[0], prepared.warnings[number]
+            )
             yield write_event("translation", {"text": number, "translation": whole.model_dump()})
         yield write_event("done", {"model": model})
     except HeadwiseError as error:
         code = error.code if isinstance(error, Refusal) else "not_possible"
-        yield write_event("error", {"error": {"code": code, "message": error.en, "message_zh": error.zh}})
+        yield write_event(
+            "error", {"error": {"code": code, "message": error.en, "message_zh": error.zh}}
+        )
 
 
 async def _grow(
@@ -105,7 +115,9 @@ async def _grow(
         loop.call_soon_threadsafe(queue.put_nowait, write(tokens))
 
     alone = watch_part(part, watch)
-    answer = asyncio.ensure_future(state.deliver(model, [alone], accepted=accepted, watch_client=False))
+    answer = asyncio.ensure_future(
+        state.deliver(model, [alone], accepted=accepted, watch_client=False)
+    )
     answer.add_done_callback(lambda _: queue.put_nowait(None))
     shown = ""
     try:

@@ -82,7 +82,10 @@ def _reply(name: str, body: TraceBody, found: TextTrace, language: str) -> Trace
         n_best=[read],
         steps=[step_reply(decision) for decision in found.decisions],
         tree=None,
-        attention=[PresentReply(kind=kind, layer=layer, heads=heads) for kind, layer, heads in found.present],
+        attention=[
+            PresentReply(kind=kind, layer=layer, heads=heads)
+            for kind, layer, heads in found.present
+        ],
         maps=[pack_map(one, heads=heads, bits=wish.bits) for one in found.maps],
     )
 
@@ -110,7 +113,9 @@ def too_many_refused() -> Iterator[None]:
 def step_reply(decision: Decision) -> StepReply:
     def pack(choice: Choice) -> ChoiceReply:
         return ChoiceReply(
-            token=choice.token, piece=choice.piece, log_probability=max(-1e9, round(choice.log_probability, 6))
+            token=choice.token,
+            piece=choice.piece,
+            log_probability=max(-1e9, round(choice.log_probability, 6)),
         )
 
     return StepReply(

@@ -77,7 +77,9 @@ class DemoTraining:
         source, target = self.pair.split("-")
         resume = ["--resume"] if (self.run / "recipe.yaml").exists() else []
         languages = [f"data.source={source}", f"data.target={target}"]
-        return child_command("headwise", "train", "pocket", "--run", str(self.run), *resume, *languages)
+        return child_command(
+            "headwise", "train", "pocket", "--run", str(self.run), *resume, *languages
+        )
 
     def status(self) -> TrainingStatus:
         """What the process has written so far."""

@@ -7,7 +7,12 @@ equal settings share batches, so the same wish must give an equal value. Tested:
 
 from collections.abc import Mapping, Sequence
 
-from headwise.decoding.choices import BeamSettings, DecodingSettings, GreedySettings, SamplingSettings
+from headwise.decoding.choices import (
+    BeamSettings,
+    DecodingSettings,
+    GreedySettings,
+    SamplingSettings,
+)
 from headwise.decoding.constraints import check_wishes
 from headwise.decoding.length import AverageLength, LengthLimit
 from headwise.serving.faults import Refusal
@@ -42,15 +47,19 @@ def choose_settings(
                     update=_asked(wish, beam)
                 )
             case SamplingWish():
-                chosen = (chosen if same else SamplingSettings(forbidden=recipe.forbidden)).model_copy(
-                    update=_asked(wish, wish.model_dump())
-                )
+                chosen = (
+                    chosen if same else SamplingSettings(forbidden=recipe.forbidden)
+                ).model_copy(update=_asked(wish, wish.model_dump()))
     length = _bounded_length(chosen.max_length)
-    chosen = chosen.model_copy(update={"max_length": length, "min_length": min(chosen.min_length, MAX_TOKENS - 1)})
+    chosen = chosen.model_copy(
+        update={"max_length": length, "min_length": min(chosen.min_length, MAX_TOKENS - 1)}
+    )
     return chosen if n_best == 1 else _several(chosen, n_best, is_asked=wish is not None)
 
 
-def add_phrases(settings: DecodingSettings, *, forbid: Sequence[str], require: Sequence[str]) -> DecodingSettings:
+def add_phrases(
+    settings: DecodingSettings, *, forbid: Sequence[str], require: Sequence[str]
+) -> DecodingSettings:
     """The phrases of a request beside those of the recipe; what contradicts is refused."""
     if not forbid and not require:
         return settings
@@ -63,14 +72,20 @@ def add_phrases(settings: DecodingSettings, *, forbid: Sequence[str], require: S
 
 def _asked(wish: BeamWish | SamplingWish, values: Mapping[str, object]) -> dict[str, object]:
     """What the request itself says; the rest stays as the recipe has it."""
-    return {name: value for name, value in values.items() if name in wish.model_fields_set and name != "kind"}
+    return {
+        name: value
+        for name, value in values.items()
+        if name in wish.model_fields_set and name != "kind"
+    }
 
 
 def _bounded_length(asked: int | LengthLimit) -> int | LengthLimit:
     if isinstance(asked, int):
         return min(asked, MAX_TOKENS)
     return LengthLimit(
-        factor=min(asked.factor, FACTOR), extra=min(asked.extra, EXTRA), limit=min(asked.limit, MAX_TOKENS)
+        factor=min(asked.factor, FACTOR),
+        extra=min(asked.extra, EXTRA),
+        limit=min(asked.limit, MAX_TOKENS),
     )
 
 
@@ -98,7 +113,11 @@ def _several(settings: DecodingSettings, n_best: int, *, is_asked: bool) -> Deco
                 max_length=settings.max_length,
                 forbidden=settings.forbidden,
             )
-    what = "greedy search finds one translation" if isinstance(settings, GreedySettings) else "the beam is narrower"
+    what = (
+        "greedy search finds one translation"
+        if isinstance(settings, GreedySettings)
+        else "the beam is narrower"
+    )
     raise Refusal(
         422,
         "too_few_candidates",

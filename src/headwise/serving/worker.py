@@ -87,7 +87,9 @@ class Worker:
             except BaseException as error:
                 # The futures must be told, or their clients wait until the deadline.
                 self.num_restarts += 1
-                logger.error("worker %s was killed by %s and works again", self.name, type(error).__name__)
+                logger.error(
+                    "worker %s was killed by %s and works again", self.name, type(error).__name__
+                )
                 for part in self._at_work:
                     if part.order is not None:
                         part.order.fail(WorkerDied())
@@ -159,7 +161,9 @@ class Worker:
         if not batch:
             return
         # A full batch of like lengths is cheaper than a flow; and a second try goes part by part.
-        flow = batch[0].flow if self._at_work == batch and len(batch) < MAX_BATCH_SENTENCES else None
+        flow = (
+            batch[0].flow if self._at_work == batch and len(batch) < MAX_BATCH_SENTENCES else None
+        )
         try:
             if flow is not None:
                 flow(batch, self.more)
@@ -168,7 +172,11 @@ class Worker:
         except Abandoned:
             return
         except Exception as error:
-            left = [part for part in self._at_work if not part.is_answered] if flow is not None else batch
+            left = (
+                [part for part in self._at_work if not part.is_answered]
+                if flow is not None
+                else batch
+            )
             if len(left) == 1 and left[0].order is not None:
                 left[0].order.fail(error)
             for part in left if len(left) > 1 else ():

@@ -18,7 +18,11 @@ class Settings(pydantic.BaseModel):
     """Base of every settings type: frozen, strict about names, documented by its field docstrings."""
 
     model_config = pydantic.ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, validate_default=True, allow_inf_nan=False
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        validate_default=True,
+        allow_inf_nan=False,
     )
 
     @pydantic.model_validator(mode="before")
@@ -33,7 +37,9 @@ class Settings(pydantic.BaseModel):
             if isinstance(part, Mapping) and "kind" not in part and isinstance(kind, str):
                 filled[name] = {"kind": kind, **part}
             if isinstance(part, bool) and _is_number(field.annotation):
-                filled[name] = str(part).lower()  # pydantic would read `left: true` as 1; a word it refuses
+                filled[name] = str(
+                    part
+                ).lower()  # pydantic would read `left: true` as 1; a word it refuses
         return filled
 
 
@@ -99,4 +105,6 @@ def _attribute(
     if not any(problem.en in old for problem in problems):
         return overrides_name(), problems
     mark = Problem("in the overrides: ", "覆盖项：")
-    return file, [one if one.en in old else Problem(mark.en + one.en, mark.zh + one.zh) for one in problems]
+    return file, [
+        one if one.en in old else Problem(mark.en + one.en, mark.zh + one.zh) for one in problems
+    ]

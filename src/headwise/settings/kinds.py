@@ -19,12 +19,16 @@ MAX_AT_ODDS = 3
 """So many keys at most are taken out because the new kind has them but refuses them; what is still wrong then is told by the check."""
 
 
-def find_kind(settings: SettingsClass, data: Any, keys: Sequence[str], kind: Any) -> SettingsClass | None:
+def find_kind(
+    settings: SettingsClass, data: Any, keys: Sequence[str], kind: Any
+) -> SettingsClass | None:
     """The settings type that has this kind at the end of the keys, or None where there is none."""
     types = [settings]
     for key in keys:
         if isinstance(data, Mapping):
-            here = [one for one in types if data.get("kind") is None or data["kind"] in _kinds(one)] or types
+            here = [
+                one for one in types if data.get("kind") is None or data["kind"] in _kinds(one)
+            ] or types
             fields = [one.model_fields[key] for one in here if key in one.model_fields]
             types = [member for field in fields for member in _members(field.annotation)]
             data = data.get(key)
@@ -33,14 +37,18 @@ def find_kind(settings: SettingsClass, data: Any, keys: Sequence[str], kind: Any
     return next((one for one in types if kind in _kinds(one)), None)
 
 
-def keep_known(data: Mapping[str, Any], new: SettingsClass, kind: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+def keep_known(
+    data: Mapping[str, Any], new: SettingsClass, kind: Any
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The keys of the old kind that the new one has too, with values that it takes; and the names of the others."""
     known = {key: value for key, value in data.items() if key != "kind" and _takes(new, key, value)}
     at_odds = (
         out
         for count in range(MAX_AT_ODDS + 1)
         for out in combinations(known, count)
-        if _is_valid(new, {"kind": kind} | {key: value for key, value in known.items() if key not in out})
+        if _is_valid(
+            new, {"kind": kind} | {key: value for key, value in known.items() if key not in out}
+        )
     )
     out = next(at_odds, ())
     kept = {key: value for key, value in known.items() if key not in out}

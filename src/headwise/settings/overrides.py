@@ -44,12 +44,22 @@ def apply_overrides(
     return result
 
 
-def _change_kind(data: dict[str, Any], keys: Sequence[str], kind: Any, settings: SettingsClass | None) -> None:
+def _change_kind(
+    data: dict[str, Any], keys: Sequence[str], kind: Any, settings: SettingsClass | None
+) -> None:
     """Take the keys out of a choice that its new kind does not have."""
     choice: Any = data
     for key in keys:
-        is_there = isinstance(choice, dict) or (isinstance(choice, list) and key.isdigit() and int(key) < len(choice))
-        choice = None if not is_there else choice.get(key) if isinstance(choice, dict) else choice[int(key)]
+        is_there = isinstance(choice, dict) or (
+            isinstance(choice, list) and key.isdigit() and int(key) < len(choice)
+        )
+        choice = (
+            None
+            if not is_there
+            else choice.get(key)
+            if isinstance(choice, dict)
+            else choice[int(key)]
+        )
     if not isinstance(choice, dict) or choice.get("kind") == kind:
         return
     new = None if settings is None else find_kind(settings, data, keys, kind)
@@ -75,7 +85,10 @@ def _kinds_before_their_keys(overrides: Sequence[str]) -> list[str]:
         place = len(ordered)
         if path.split(".")[-1] == "kind":
             choice = path.removesuffix("kind")
-            place = next((index for index, other in enumerate(ordered) if other.strip().startswith(choice)), place)
+            place = next(
+                (index for index, other in enumerate(ordered) if other.strip().startswith(choice)),
+                place,
+            )
         ordered.insert(place, override)
     return ordered
 

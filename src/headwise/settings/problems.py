@@ -58,7 +58,10 @@ REQUIREMENTS: Mapping[str, tuple[str, str]] = {
     "less_than_equal": ("must be at most {le}", "必须不大于 {le}"),
     "multiple_of": ("must be a multiple of {multiple_of}", "必须是 {multiple_of} 的倍数"),
     "literal_error": ("must be {expected}", "必须是 {expected}"),
-    "string_too_short": ("must have at least {min_length} characters", "至少需要 {min_length} 个字符"),
+    "string_too_short": (
+        "must have at least {min_length} characters",
+        "至少需要 {min_length} 个字符",
+    ),
     "string_too_long": ("must have at most {max_length} characters", "最多 {max_length} 个字符"),
     "too_short": ("must have at least {min_length} entries", "至少需要 {min_length} 项"),
     "too_long": ("must have at most {max_length} entries", "最多 {max_length} 项"),
@@ -71,7 +74,9 @@ def describe_problems(kind: SettingsClass, error: pydantic.ValidationError) -> l
     """Every problem once, in the order of the settings."""
     found = error.errors()
     # A list whose only entry is wrong counts as empty for pydantic; the entry's own problem says it better.
-    inner = {tuple(problem["loc"][:length]) for problem in found for length in range(len(problem["loc"]))}
+    inner = {
+        tuple(problem["loc"][:length]) for problem in found for length in range(len(problem["loc"]))
+    }
     told = [one for one in found if not (one["type"] == "too_short" and tuple(one["loc"]) in inner)]
     return [_describe(kind, problem) for problem in told]
 
@@ -89,15 +94,20 @@ def _describe(kind: SettingsClass, problem: Any) -> Problem:
         case "union_tag_invalid":
             tag, tags = context["tag"], context["expected_tags"]
             near = _described_as(kind, parts, tag)
-            near = near or difflib.get_close_matches(tag, [name.strip(" '") for name in tags.split(",")], n=1)
-            hint = (f"; did you mean {near[0]!r}?", f"；是否想写 {near[0]!r}？") if near else ("", "")
+            near = near or difflib.get_close_matches(
+                tag, [name.strip(" '") for name in tags.split(",")], n=1
+            )
+            hint = (
+                (f"; did you mean {near[0]!r}?", f"；是否想写 {near[0]!r}？") if near else ("", "")
+            )
             return Problem(
                 f"{path}: no kind {tag!r}; choose one of {tags}{hint[0]}",
                 f"{path}：没有 {tag!r} 这个 kind；可选：{tags}{hint[1]}",
             )
         case "union_tag_not_found":
             return Problem(
-                f"{path}: its kind is missing; write e.g. {{kind: …}}", f"{path}：缺少 kind；例如写 {{kind: …}}"
+                f"{path}: its kind is missing; write e.g. {{kind: …}}",
+                f"{path}：缺少 kind；例如写 {{kind: …}}",
             )
         case "value_error" if isinstance(context.get("error"), HeadwiseError):
             prefix = (f"{path}: ", f"{path}：") if path else ("", "")
@@ -105,7 +115,11 @@ def _describe(kind: SettingsClass, problem: Any) -> Problem:
     en, zh = REQUIREMENTS.get(problem["type"], (problem["msg"].removeprefix("Value error, "),) * 2)
     if problem["type"] in REQUIREMENTS:
         en, zh = en.format(**context), zh.format(**context).replace(" or ", " 或 ")
-    if problem["type"] in _PARTS_NEEDED and isinstance(given, str) and given in _kinds_at(kind, parts):
+    if (
+        problem["type"] in _PARTS_NEEDED
+        and isinstance(given, str)
+        and given in _kinds_at(kind, parts)
+    ):
         return Problem(
             f"{path}: {en}, not {given!r}; did you mean {path}.kind={given}?",
             f"{path}：{zh}，而不是 {given!r}；是否想写 {path}.kind={given}？",
@@ -124,7 +138,9 @@ def _unknown_key(
 ) -> Problem:
     known = sorted({name for one in allowed for name in one.model_fields})
     owners = [str(_tag(one)) for one in others if key in one.model_fields]
-    if owners and len(allowed) == 1:  # right in itself, but of another kind: nearer than any name that looks alike
+    if (
+        owners and len(allowed) == 1
+    ):  # right in itself, but of another kind: nearer than any name that looks alike
         here = _tag(allowed[0])
         return Problem(
             f"{path}: unknown key of kind: {here}; it belongs to kind: {' or '.join(owners)}; known here: {', '.join(known)}",
@@ -140,7 +156,10 @@ def _unknown_key(
         )
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
     if near:
-        return Problem(f"{path}: unknown key; did you mean {near[0]!r}?", f"{path}：未知的键；是否想写 {near[0]!r}？")
+        return Problem(
+            f"{path}: unknown key; did you mean {near[0]!r}?",
+            f"{path}：未知的键；是否想写 {near[0]!r}？",
+        )
     # `sise` where the kind has no size, but another kind has.
     elsewhere = {name: str(_tag(one)) for one in others for name in one.model_fields}
     near = difflib.get_close_matches(key, elsewhere, n=1, cutoff=0.7)
@@ -151,7 +170,8 @@ def _unknown_key(
             f"{path}：未知的键；是否想写 kind: {owner} 的 {near[0]!r}？这里可用：{'、'.join(known)}",
         )
     return Problem(
-        f"{path}: unknown key; known here: {', '.join(known)}", f"{path}：未知的键；这里可用：{'、'.join(known)}"
+        f"{path}: unknown key; known here: {', '.join(known)}",
+        f"{path}：未知的键；这里可用：{'、'.join(known)}",
     )
 
 
@@ -162,10 +182,21 @@ def _set_elsewhere(kind: SettingsClass, parts: Sequence[Any], given: Any) -> lis
     higher = next((one for one in above if has_path(kind, one)), None)
     if higher is not None:
         name = str(inner.get("kind", ""))
-        tag = [name] if name in _kinds_at(kind, higher) else _described_as(kind, higher, name) if name else []
+        tag = (
+            [name]
+            if name in _kinds_at(kind, higher)
+            else _described_as(kind, higher, name)
+            if name
+            else []
+        )
         return [".".join((*map(str, higher), *(f"kind={one}" for one in tag)))]
     for word in (*inner, parts[-1]):
-        paths = [path for one in find_usual(str(word)) for path in one.paths if has_path(kind, path.split("."))]
+        paths = [
+            path
+            for one in find_usual(str(word))
+            for path in one.paths
+            if has_path(kind, path.split("."))
+        ]
         if paths:
             return paths
     return []
@@ -192,7 +223,9 @@ def find_below(types: Sequence[SettingsClass], key: str) -> list[tuple[str, ...]
     return []
 
 
-def walk(kind: SettingsClass, location: Sequence[Any]) -> tuple[list[Any], list[SettingsClass], list[SettingsClass]]:
+def walk(
+    kind: SettingsClass, location: Sequence[Any]
+) -> tuple[list[Any], list[SettingsClass], list[SettingsClass]]:
     """A location without the tags of unions, the types that its last part stands in, and those of the other kinds there."""
     candidates, others = [kind], list[SettingsClass]()
     parts: list[Any] = []
@@ -216,7 +249,11 @@ def walk(kind: SettingsClass, location: Sequence[Any]) -> tuple[list[Any], list[
 
 def _described_as(kind: SettingsClass, parts: Sequence[Any], name: str) -> list[str]:
     """The kind whose description uses another name of the same thing: SwiGLU is `gated`."""
-    found = [one for one in _types_at(kind, parts) if re.search(rf"\b{re.escape(name)}\b", one.__doc__ or "", re.I)]
+    found = [
+        one
+        for one in _types_at(kind, parts)
+        if re.search(rf"\b{re.escape(name)}\b", one.__doc__ or "", re.I)
+    ]
     return [str(_tag(one)) for one in found[:1]]
 
 
@@ -240,4 +277,6 @@ def _tag(kind: SettingsClass) -> Any:
 def _models_in(annotation: Any) -> list[SettingsClass]:
     if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
         return [annotation]
-    return [model for argument in getattr(annotation, "__args__", ()) for model in _models_in(argument)]
+    return [
+        model for argument in getattr(annotation, "__args__", ()) for model in _models_in(argument)
+    ]

@@ -30,10 +30,14 @@ class _PlainLoader(yaml.SafeLoader):
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()
         if isinstance(event, yaml.events.AliasEvent):
-            raise _refuse(event.start_mark, "aliases (*name) are not allowed", "不允许使用别名（*name）")
+            raise _refuse(
+                event.start_mark, "aliases (*name) are not allowed", "不允许使用别名（*name）"
+            )
         if event.tag is not None:
             tag = f"{event.tag:.60}"
-            raise _refuse(event.start_mark, f"tags ({tag}) are not allowed", f"不允许使用标签（{tag}）")
+            raise _refuse(
+                event.start_mark, f"tags ({tag}) are not allowed", f"不允许使用标签（{tag}）"
+            )
         self.num_entries += 1
         if self.num_entries > MAX_ENTRIES:
             en, zh = f"there are more than {MAX_ENTRIES:,} entries", f"条目超过 {MAX_ENTRIES:,} 个"
@@ -121,11 +125,17 @@ def read_settings_file(path: Path) -> dict[str, Any]:
         ) from error
     except UnicodeDecodeError as error:
         raise SettingsError(
-            "is not UTF-8 text; save the recipe as UTF-8", "不是 UTF-8 文本；请存为 UTF-8", file=path
+            "is not UTF-8 text; save the recipe as UTF-8",
+            "不是 UTF-8 文本；请存为 UTF-8",
+            file=path,
         ) from error
     data = read_yaml(text, file=path)
     if not isinstance(data, dict):
-        en, zh = ("is empty", "是空的") if data is None else ("holds no `key: value` lines", "不是 `键: 值` 的形式")
+        en, zh = (
+            ("is empty", "是空的")
+            if data is None
+            else ("holds no `key: value` lines", "不是 `键: 值` 的形式")
+        )
         raise SettingsError(
             f"{en}; a recipe starts with e.g. `task: translation`: print one with `headwise recipes base`",
             f"{zh}；配方应以 `task: translation` 之类开头：可用 `headwise recipes base` 打印一个",

@@ -87,7 +87,9 @@ def _json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
-def read_json(path: Path, *, max_bytes: int = MAX_JSON_BYTES, max_items: int = MAX_JSON_ITEMS) -> Any:
+def read_json(
+    path: Path, *, max_bytes: int = MAX_JSON_BYTES, max_items: int = MAX_JSON_ITEMS
+) -> Any:
     """JSON of bounded size, or a CheckpointError that names the file.
 
     Three bytes of text become a hundred of memory, so values are bounded too: there are as many as commas, or one more.
@@ -125,14 +127,18 @@ def read_json(path: Path, *, max_bytes: int = MAX_JSON_BYTES, max_items: int = M
 
 def seal_of(value: Mapping[str, Any]) -> str:
     """SHA-256 of the text that `write_json` gives the object without its seal."""
-    return hashlib.sha256(_json_text({key: value[key] for key in value if key != SEAL}).encode()).hexdigest()
+    return hashlib.sha256(
+        _json_text({key: value[key] for key in value if key != SEAL}).encode()
+    ).hexdigest()
 
 
 def write_sealed_json(path: Path, value: Mapping[str, Any]) -> None:
     write_json(path, {**value, SEAL: seal_of(value)})
 
 
-def read_sealed_json(path: Path, keys: Collection[str], *, remedy: tuple[str, str] = ANOTHER_COPY) -> dict[str, Any]:
+def read_sealed_json(
+    path: Path, keys: Collection[str], *, remedy: tuple[str, str] = ANOTHER_COPY
+) -> dict[str, Any]:
     """A JSON object with exactly these keys, unchanged since it was written; its seal is left out."""
     value = read_json(path)
     if not isinstance(value, dict) or not value.keys() >= set(keys):
@@ -154,5 +160,8 @@ def read_sealed_json(path: Path, keys: Collection[str], *, remedy: tuple[str, st
 def _is_sealed(value: Mapping[str, Any]) -> bool:
     try:
         return value[SEAL] == seal_of(value)
-    except (ValueError, RecursionError):  # NaN, a lone surrogate, deep nesting: nothing we have written
+    except (
+        ValueError,
+        RecursionError,
+    ):  # NaN, a lone surrogate, deep nesting: nothing we have written
         return False

@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from headwise.errors import CheckpointError, UsageError
-from headwise.storage.files import flush_to_disk, read_json, read_sealed_json, seal_of, sha256_of, write_sealed_json
+from headwise.storage.files import (
+    flush_to_disk,
+    read_json,
+    read_sealed_json,
+    seal_of,
+    sha256_of,
+    write_sealed_json,
+)
 
 MANIFEST = "MANIFEST.json"
 FORMAT_VERSION = 1
@@ -25,8 +32,13 @@ def write_manifest(directory: Path, *, kind: str) -> None:
     for path in sorted(directory.rglob("*")):
         if path.is_file() and path.name != MANIFEST:
             flush_to_disk(path)
-            files[path.relative_to(directory).as_posix()] = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
-    write_sealed_json(directory / MANIFEST, {"format": FORMAT_VERSION, "kind": kind, "files": files})
+            files[path.relative_to(directory).as_posix()] = {
+                "bytes": path.stat().st_size,
+                "sha256": sha256_of(path),
+            }
+    write_sealed_json(
+        directory / MANIFEST, {"format": FORMAT_VERSION, "kind": kind, "files": files}
+    )
 
 
 def manifest_digest(directory: Path, *, without: Collection[str] = ()) -> str:
@@ -101,7 +113,11 @@ def refuse_sealed(path: Path) -> None:
         manifest = None
         with contextlib.suppress(CheckpointError):
             manifest = read_json(parent / MANIFEST) if (parent / MANIFEST).is_file() else None
-        if isinstance(manifest, dict) and "kind" in manifest and isinstance(manifest.get("files"), dict):
+        if (
+            isinstance(manifest, dict)
+            and "kind" in manifest
+            and isinstance(manifest.get("files"), dict)
+        ):
             raise UsageError(
                 f"{path} lies inside {parent}, whose files are sealed by checksums: with one file more, or one changed, it would "
                 "count as damaged; choose a place outside it",
@@ -122,7 +138,9 @@ def _lies_inside(root: Path, name: str) -> bool:
 def _verify_file(path: Path, entry: Any) -> None:
     if not path.is_file():
         raise CheckpointError(
-            "is missing; use another copy or an earlier checkpoint", "缺失；请用其他副本或更早的检查点", file=path
+            "is missing; use another copy or an earlier checkpoint",
+            "缺失；请用其他副本或更早的检查点",
+            file=path,
         )
     if not isinstance(entry, dict) or path.stat().st_size != entry.get("bytes"):
         expected = entry.get("bytes") if isinstance(entry, dict) else None

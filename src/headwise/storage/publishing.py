@@ -84,7 +84,10 @@ def _replace(path: Path, new: Path) -> None:
 def _exchange(first: Path, second: Path) -> bool:
     """Swap two names in one step; False where that is not possible."""
     rename = _system_rename()
-    return rename is not None and rename(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE) == 0
+    return (
+        rename is not None
+        and rename(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE) == 0
+    )
 
 
 @functools.cache

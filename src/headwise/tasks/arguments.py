@@ -12,14 +12,19 @@ def require_path(value: Any, name: str, example: str) -> Path:
     if not isinstance(value, str | Path) or "\0" in str(value):
         given = repr(value) if isinstance(value, str | Path) else f"a {type(value).__name__}"
         raise UsageError(
-            f"{name} is {given}; give a path, e.g. {example!r}", f"{name} 是 {given}；请给出路径，例如 {example!r}"
+            f"{name} is {given}; give a path, e.g. {example!r}",
+            f"{name} 是 {given}；请给出路径，例如 {example!r}",
         )
     return Path(value)
 
 
 def require_texts(value: Any, name: str) -> Sequence[str]:
     """A list of strings; one string by itself is a common slip, and a sequence of letters."""
-    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(one, str) for one in value):
+    if (
+        isinstance(value, str)
+        or not isinstance(value, Sequence)
+        or not all(isinstance(one, str) for one in value)
+    ):
         raise UsageError(
             f"{name} is {value!r:.60}; give a list of texts, e.g. ['training.steps=100']",
             f"{name} 是 {value!r:.60}；请给出文本列表，例如 ['training.steps=100']",

@@ -88,7 +88,11 @@ def compare_attention(
     tried: dict[str, list[Point]] = {}
     while remaining:
         name, length = remaining[0]
-        watcher.count(_describe(name, length, time_left.left(remaining)), len(total) - len(remaining), len(total))
+        watcher.count(
+            _describe(name, length, time_left.left(remaining)),
+            len(total) - len(remaining),
+            len(total),
+        )
         began = time.monotonic()
         before = _measured(found.values(), name, length)
         if not before:
@@ -107,11 +111,18 @@ def compare_attention(
 
 def _describe(name: str, length: int, seconds: float | None) -> str:
     left = clock(seconds)
-    return say(f"{name} at {length:,}, about {left} left; points", f"{name}，长度 {length:,}，约剩 {left}；测点")
+    return say(
+        f"{name} at {length:,}, about {left} left; points",
+        f"{name}，长度 {length:,}，约剩 {left}；测点",
+    )
 
 
 def _measured(points: Iterable[Point], name: str, length: int) -> list[Point]:
-    return [point for point in points if point.kernel == name and point.length < length and point.skipped is None]
+    return [
+        point
+        for point in points
+        if point.kernel == name and point.length < length and point.skipped is None
+    ]
 
 
 def _try_shorter(
@@ -151,13 +162,17 @@ def _one_point(
         why = str(error).strip().partition("\n")[0][:MAX_REASON]
         if not conditions.compiled:
             return Point(name, length, skipped=why)
-        plain = _one_point(name, settings, length, replace(conditions, compiled=False), before, measure)
+        plain = _one_point(
+            name, settings, length, replace(conditions, compiled=False), before, measure
+        )
         return replace(plain, remark=say(f"not compiled: {why}", f"未编译：{why}"))
 
 
 def will_not_fit(length: int, before: Sequence[Point], conditions: Conditions) -> str | None:
     """Foretold from the last two lengths; None when it should fit, or nothing is known yet."""
-    known = sorted((point for point in before if point.skipped is None), key=lambda point: point.length)
+    known = sorted(
+        (point for point in before if point.skipped is None), key=lambda point: point.length
+    )
     if not known:
         return None
     seconds = foretell([(point.length, point.both_seconds) for point in known], length)
@@ -181,14 +196,18 @@ def _read_points(path: Path, conditions: Conditions) -> dict[tuple[str, int], Po
     try:
         saved = read_json(path)
         before, now = dict(saved["conditions"]), asdict(conditions)
-        points = {(point.kernel, point.length): point for point in map(_read_point, saved["points"])}
+        points = {
+            (point.kernel, point.length): point for point in map(_read_point, saved["points"])
+        }
     except (CheckpointError, KeyError, TypeError, ValueError) as error:
         raise UsageError(
             "is damaged, or not a table that `headwise compare attention` wrote; move it away, or give another --directory",
             "已损坏，或不是 `headwise compare attention` 写的表；请移走它，或另给 --directory",
             file=path,
         ) from error
-    differing = [f"{key}: {before.get(key)!r} → {now[key]!r}" for key in now if before.get(key) != now[key]]
+    differing = [
+        f"{key}: {before.get(key)!r} → {now[key]!r}" for key in now if before.get(key) != now[key]
+    ]
     if differing:
         raise UsageError(
             f"holds points measured under other conditions ({', '.join(differing)}); give another --directory",

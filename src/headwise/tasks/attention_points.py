@@ -74,7 +74,9 @@ class Point:
         return asdict(self)
 
 
-def measure_point(name: str, settings: AttentionSettings, length: int, conditions: Conditions) -> Point:
+def measure_point(
+    name: str, settings: AttentionSettings, length: int, conditions: Conditions
+) -> Point:
     """Build the kernel as a model would and measure it on the fixed input."""
     device = torch.device(conditions.device)
     # Compiled code of the last length is forgotten, so that none is counted as a recompilation of another.
@@ -87,7 +89,9 @@ def measure_point(name: str, settings: AttentionSettings, length: int, condition
         role="decoder" if conditions.causal else "encoder",
     )
     # Rules of initial weights go by the names that parts have in a block.
-    initialize(nn.ModuleDict({"self_attention": layer}), torch_generator("attention comparison", "weights"))
+    initialize(
+        nn.ModuleDict({"self_attention": layer}), torch_generator("attention comparison", "weights")
+    )
     kernel = layer.kernel
     shares = isinstance(layer, SharedQueryKeyAttention)
     if isinstance(kernel, nn.Module):
@@ -124,8 +128,12 @@ def measure_point(name: str, settings: AttentionSettings, length: int, condition
         length,
         forward_seconds=forward_seconds,
         both_seconds=both_seconds,
-        memory_mib=None if memory is None else max(0.0, memory),  # a process may give back more than it took
-        distance=distance_from_exact(forward(), q, None if shares else k, v, is_causal=conditions.causal),
+        memory_mib=None
+        if memory is None
+        else max(0.0, memory),  # a process may give back more than it took
+        distance=distance_from_exact(
+            forward(), q, None if shares else k, v, is_causal=conditions.causal
+        ),
     )
 
 
@@ -144,7 +152,9 @@ def draw(part: str, length: int, conditions: Conditions) -> Tensor:
 
 
 @torch.no_grad()
-def distance_from_exact(out: Tensor, q: Tensor, k: Tensor | None, v: Tensor, *, is_causal: bool) -> float:
+def distance_from_exact(
+    out: Tensor, q: Tensor, k: Tensor | None, v: Tensor, *, is_causal: bool
+) -> float:
     """Relative, in fp32, head by head so that a long sequence fits; no keys: they are the queries."""
     exact_kernel = FusedAttention(0.0)
     mask: Mask = causal() if is_causal else everything()
@@ -162,7 +172,10 @@ def distance_from_exact(out: Tensor, q: Tensor, k: Tensor | None, v: Tensor, *, 
 
 
 def attend_among_queries(
-    q: Float[Tensor, "batch head time head_dim"], v: Float[Tensor, "batch head time value_dim"], *, is_causal: bool
+    q: Float[Tensor, "batch head time head_dim"],
+    v: Float[Tensor, "batch head time value_dim"],
+    *,
+    is_causal: bool,
 ) -> Float[Tensor, "batch head time value_dim"]:
     """Exact attention as Reformer has it: keys are the queries at unit length, and a token looks at itself only if there is no other."""
     length = q.shape[2]

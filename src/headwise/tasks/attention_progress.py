@@ -59,7 +59,10 @@ class TimeLeft:
         return calls + statistics.fmean(self._around or [0.0]) if calls else 0.0
 
     def _calls(self, name: str, length: int) -> float:
-        own = sorted((p for p in self._points if p.kernel == name and p.length <= length), key=lambda p: p.length)
+        own = sorted(
+            (p for p in self._points if p.kernel == name and p.length <= length),
+            key=lambda p: p.length,
+        )
         forward = foretell([(point.length, point.forward_seconds) for point in own], length) or 0.0
         both = foretell([(point.length, point.both_seconds) for point in own], length) or 0.0
         return 0.0 if both > self._longest else repeated_seconds(forward) + repeated_seconds(both)

@@ -19,7 +19,9 @@ def choose_kernels(names: str | None) -> dict[str, AttentionSettings]:
     for name in wanted:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
-            hint_en, hint_zh = (f"did you mean {near[0]!r}? ", f"是否想写 {near[0]!r}？") if near else ("", "")
+            hint_en, hint_zh = (
+                (f"did you mean {near[0]!r}? ", f"是否想写 {near[0]!r}？") if near else ("", "")
+            )
             raise UsageError(
                 f"there is no attention kernel {name!r}; {hint_en}choose from {', '.join(known)}",
                 f"没有注意力内核 {name!r}；{hint_zh}可选：{'、'.join(known)}",
@@ -41,4 +43,6 @@ def choose_conditions(
     place: Literal["cpu", "cuda"] = "cuda" if choose_device(device).type == "cuda" else "cpu"
     chosen = ("bf16" if place == "cuda" else "fp32") if precision == "auto" else precision
     compiled = place == "cuda" if compiling == "auto" else compiling == "on"
-    return Conditions(place, chosen, heads=heads, head_dim=head_dim, batch=batch, causal=causal, compiled=compiled)
+    return Conditions(
+        place, chosen, heads=heads, head_dim=head_dim, batch=batch, causal=causal, compiled=compiled
+    )

@@ -38,7 +38,10 @@ class AttentionComparison:
         return tuple(sorted({point.length for point in self.points}))
 
     def of(self, kernel: str) -> list[Point]:
-        return sorted((point for point in self.points if point.kernel == kernel), key=lambda point: point.length)
+        return sorted(
+            (point for point in self.points if point.kernel == kernel),
+            key=lambda point: point.length,
+        )
 
     @property
     def slope_from(self) -> int:
@@ -48,12 +51,19 @@ class AttentionComparison:
 
     def slope(self, kernel: str, what: str) -> float | None:
         """The exponent of `forward_seconds`, `both_seconds` or `memory_mib` over length, from `slope_from` up."""
-        known = [(point.length, getattr(point, what)) for point in self.of(kernel) if point.length >= self.slope_from]
+        known = [
+            (point.length, getattr(point, what))
+            for point in self.of(kernel)
+            if point.length >= self.slope_from
+        ]
         return fit_slope([(length, value) for length, value in known if value])
 
     def as_dict(self) -> dict[str, Any]:
         slopes = {
-            name: {what: self.slope(name, what) for what in ("forward_seconds", "both_seconds", "memory_mib")}
+            name: {
+                what: self.slope(name, what)
+                for what in ("forward_seconds", "both_seconds", "memory_mib")
+            }
             for name in self.kernels
         }
         return {
@@ -86,7 +96,11 @@ def tables(result: AttentionComparison) -> list[tuple[str, tuple[str, ...], list
     """Title, headings and rows of each: kernels down, lengths across, the slope last."""
     found = []
     for what, factor, en, zh in TABLES:
-        headings = (say("kernel", "内核"), *(f"{length:,}" for length in result.lengths), say("slope", "斜率"))
+        headings = (
+            say("kernel", "内核"),
+            *(f"{length:,}" for length in result.lengths),
+            say("slope", "斜率"),
+        )
         rows = []
         for name in result.kernels:
             points = {point.length: point for point in result.of(name)}
@@ -129,7 +143,12 @@ def as_markdown(result: AttentionComparison) -> str:
     lines = []
     for title, headings, rows in tables(result):
         lines += [f"**{title}**", ""]
-        lines += [f"| {' | '.join(row)} |" for row in (headings, tuple("---" for _ in headings), *rows)] + [""]
+        lines += [
+            f"| {' | '.join(row)} |" for row in (headings, tuple("---" for _ in headings), *rows)
+        ] + [""]
     facts = {**result.machine, **asdict(result.conditions)}
-    lines += [f"- {line}" for line in (*remarks(result), " · ".join(f"{key} {value}" for key, value in facts.items()))]
+    lines += [
+        f"- {line}"
+        for line in (*remarks(result), " · ".join(f"{key} {value}" for key, value in facts.items()))
+    ]
     return "\n".join(lines) + "\n"

@@ -64,7 +64,9 @@ class BidirectionalTask:
         letters = self.letters[numbers.cpu()].to(whole.device)
         asked = torch.where(whole < self.module.output.out_features, whole, UNKNOWN)
         ahead, back = self.module(letters, words, lengths)
-        return self._sums(ahead[:, :-1], asked[:, 1:]), self._sums(back[:, 1:], _before(asked, lengths))
+        return self._sums(ahead[:, :-1], asked[:, 1:]), self._sums(
+            back[:, 1:], _before(asked, lengths)
+        )
 
     def _sums(self, hidden: Tensor, targets: Tensor) -> LossSums:
         wanted = targets != PAD
@@ -102,13 +104,19 @@ class _Prepared:
 
 
 def train_bidirectional(
-    recipe: BidirectionalRecipe, *, run: Path | str, resume: bool = False, events: Events | None = None
+    recipe: BidirectionalRecipe,
+    *,
+    run: Path | str,
+    resume: bool = False,
+    events: Events | None = None,
 ) -> RunSummary:
     """Pre-train by a recipe in a run directory; the bundle ends up in `run/model`."""
     watcher = events or Silence()
     directory = require_path(run, "run", "runs/mine")
     choose_device(recipe.training.device)
-    opened, prepared = begin_run(directory, recipe, lambda: _prepare(recipe, watcher), resume=resume)
+    opened, prepared = begin_run(
+        directory, recipe, lambda: _prepare(recipe, watcher), resume=resume
+    )
     with opened:
         model, training = prepared.model, recipe.training
         watcher.note(_describe(recipe, prepared))
@@ -127,12 +135,19 @@ def train_bidirectional(
             model.eval()
             results |= {f"valid_{name}": round(value, 6) for name, value in measure(0).items()}
         save_encoder_bundle(
-            opened.model, recipe=recipe, tokenizer=prepared.tokenizer, labels=(), model=model, results=results
+            opened.model,
+            recipe=recipe,
+            tokenizer=prepared.tokenizer,
+            labels=(),
+            model=model,
+            results=results,
         )
     return RunSummary(directory, recipe, results)
 
 
-def check_bidirectional_run(recipe: BidirectionalRecipe, *, events: Events | None = None) -> RunSummary:
+def check_bidirectional_run(
+    recipe: BidirectionalRecipe, *, events: Events | None = None
+) -> RunSummary:
     """Read the text of a recipe and build its model, but train nothing."""
     watcher = events or Silence()
     prepared = _prepare(recipe, watcher)
@@ -159,7 +174,9 @@ def _prepare(recipe: BidirectionalRecipe, watcher: Events) -> _Prepared:
     start, text = find_start(recipe.model, recipe.text), recipe.text
     if start is None:
         lines = read_texts(recipe.data, "train", in_words=True)
-        known = learn_words(lines, size=text.size, min_count=text.min_count, lowercase=text.lowercase)
+        known = learn_words(
+            lines, size=text.size, min_count=text.min_count, lowercase=text.lowercase
+        )
     else:
         assert isinstance(start.tokenizer, WordTokenizer), "the recipes are compared"
         known = start.tokenizer
@@ -171,10 +188,18 @@ def _prepare(recipe: BidirectionalRecipe, watcher: Events) -> _Prepared:
             "data.train 中的词不足两个，没有可预测的；请给出更多文本",
         )
     longest = recipe.data.row_tokens - 2
-    valid = every.encode_batch(list(read_texts(recipe.data, "valid", in_words=True))) if recipe.data.valid else []
-    valid = [line[first : first + longest] for line in valid for first in range(0, len(line), longest)]
+    valid = (
+        every.encode_batch(list(read_texts(recipe.data, "valid", in_words=True)))
+        if recipe.data.valid
+        else []
+    )
+    valid = [
+        line[first : first + longest] for line in valid for first in range(0, len(line), longest)
+    ]
     model = build_bidirectional(
-        recipe.model, vocabulary_size=known.size, generator=torch_generator(recipe.training.seed, "weights")
+        recipe.model,
+        vocabulary_size=known.size,
+        generator=torch_generator(recipe.training.seed, "weights"),
     )
     if start is not None:
         start.put_into(model.encoder)
@@ -191,10 +216,14 @@ def _number_all(recipe: BidirectionalRecipe, known: WordTokenizer) -> WordTokeni
         for line in read_texts(recipe.data, part, in_words=True):
             found.update(line.lower().split() if known.lowercase else line.split())
     others = sorted(found - set(known.vocabulary.entries) - set(SPECIAL_PIECES))
-    return WordTokenizer(Vocabulary([*known.vocabulary.entries, *others]), lowercase=known.lowercase)
+    return WordTokenizer(
+        Vocabulary([*known.vocabulary.entries, *others]), lowercase=known.lowercase
+    )
 
 
-def _evaluation(recipe: BidirectionalRecipe, prepared: _Prepared) -> Callable[[int], Mapping[str, float]] | None:
+def _evaluation(
+    recipe: BidirectionalRecipe, prepared: _Prepared
+) -> Callable[[int], Mapping[str, float]] | None:
     """Perplexity of each direction, ends of lines counted; the loss is the mean over both."""
     if not prepared.valid:
         return None
@@ -208,14 +237,26 @@ def _evaluation(recipe: BidirectionalRecipe, prepared: _Prepared) -> Callable[[i
         sums = torch.zeros(2, dtype=torch.float64)
         count = 0
         for first in range(0, len(order), size):
-            batch = pad_lines([prepared.valid[number] for number in order[first : first + size]], first=BOS)
+            batch = pad_lines(
+                [prepared.valid[number] for number in order[first : first + size]], first=BOS
+            )
             found = task.directions(map_tensors(batch, lambda tensor: tensor.to(device)))
-            sums += torch.tensor([float(one.negative_log_likelihood) for one in found], dtype=torch.float64)
+            sums += torch.tensor(
+                [float(one.negative_log_likelihood) for one in found], dtype=torch.float64
+            )
             count += int(found[0].num_tokens)
         onward, backward = (sums / count).tolist()
         loss = (onward + backward) / 2
-        found_values = {"loss": loss, "perplexity": loss, "forward_perplexity": onward, "backward_perplexity": backward}
-        return {name: value if name == "loss" else math.exp(min(value, 700.0)) for name, value in found_values.items()}
+        found_values = {
+            "loss": loss,
+            "perplexity": loss,
+            "forward_perplexity": onward,
+            "backward_perplexity": backward,
+        }
+        return {
+            name: value if name == "loss" else math.exp(min(value, 700.0))
+            for name, value in found_values.items()
+        }
 
     return evaluate
 

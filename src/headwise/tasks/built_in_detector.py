@@ -18,5 +18,8 @@ def built_in_detector() -> LanguageDetector:
     languages = tuple(COMMON_WORDS)
     rows = zip(*texts("train", NUM_SENTENCES, languages), strict=True)
     return LanguageDetector(
-        {language: [*row, COMMON_WORDS[language]] for language, row in zip(languages, rows, strict=True)}
+        {
+            language: [*row, COMMON_WORDS[language]]
+            for language, row in zip(languages, rows, strict=True)
+        }
     )

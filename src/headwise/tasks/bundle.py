@@ -20,7 +20,14 @@ from headwise.models.choices import EncoderDecoderSettings, build_model
 from headwise.models.recurrent_choices import RecurrentTranslatorSettings
 from headwise.models.translation_model import TranslationModel
 from headwise.settings import check_settings, read_settings_file
-from headwise.storage import MANIFEST, publish_directory, read_json, read_manifest, verify_directory, verify_listed
+from headwise.storage import (
+    MANIFEST,
+    publish_directory,
+    read_json,
+    read_manifest,
+    verify_directory,
+    verify_listed,
+)
 from headwise.tasks.arguments import require_path
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.recipe import Recipe, write_recipe
@@ -45,7 +52,12 @@ class Bundle:
 
 
 def save_bundle(
-    directory: Path, *, recipe: Recipe, tokenizers: TokenizerPair, model: TranslationModel, results: Mapping[str, Any]
+    directory: Path,
+    *,
+    recipe: Recipe,
+    tokenizers: TokenizerPair,
+    model: TranslationModel,
+    results: Mapping[str, Any],
 ) -> None:
     """Write a bundle; an older one of the same name makes way at the last moment."""
     with publish_directory(directory, kind=KIND, replace=True) as temporary:
@@ -53,7 +65,9 @@ def save_bundle(
         (temporary / "recipe.yaml").write_text(write_recipe(recipe), encoding="utf-8")
         (temporary / "tokenizer").mkdir()
         tokenizers.save(temporary / "tokenizer")
-        (temporary / "results.json").write_text(json.dumps(results, ensure_ascii=False, indent=2), encoding="utf-8")
+        (temporary / "results.json").write_text(
+            json.dumps(results, ensure_ascii=False, indent=2), encoding="utf-8"
+        )
         (temporary / "README.md").write_text(model_card(recipe, results), encoding="utf-8")
 
 
@@ -70,7 +84,9 @@ def load_bundle(directory: Path | str) -> Bundle:
     with torch.device(
         "meta"
     ):  # shapes without memory: a recipe that does not fit its weights is refused before it is built
-        check_shapes(build_model(recipe.model, generator=None, **sizes), path / "weights.safetensors")
+        check_shapes(
+            build_model(recipe.model, generator=None, **sizes), path / "weights.safetensors"
+        )
     model = build_model(recipe.model, generator=None, **sizes)
     load_weights(model, path / "weights.safetensors")
     return Bundle(path, recipe, tokenizers, model.eval(), read_json(path / "results.json"))
@@ -89,7 +105,13 @@ COMMANDS = {
 
 
 def explain_task(
-    task: Any, needed_en: str, needed_zh: str, recipe: str, path: Path, *, why: tuple[str, str] = ("", "")
+    task: Any,
+    needed_en: str,
+    needed_zh: str,
+    recipe: str,
+    path: Path,
+    *,
+    why: tuple[str, str] = ("", ""),
 ) -> CheckpointError:
     """A bundle of another task than the command is for; `why` (in both languages) it cannot answer."""
     command = COMMANDS.get(task)
@@ -134,7 +156,9 @@ def _card_lines(name: str, value: Any) -> list[str]:
     """A plain result is one line; a scored set (valid, test) one for each metric, with its signature."""
     if not isinstance(value, Mapping):
         return [
-            f"{name.replace('_', ' ')}: {value:,}" if isinstance(value, int) else f"{name.replace('_', ' ')}: {value}"
+            f"{name.replace('_', ' ')}: {value:,}"
+            if isinstance(value, int)
+            else f"{name.replace('_', ' ')}: {value}"
         ]
     scores = [one for one in value.values() if isinstance(one, Mapping)]
     return [f"{name} {one['name']}: {one['value']:.2f} (`{one['signature']}`)" for one in scores]
@@ -145,13 +169,17 @@ def _describe_layers(recipe: Recipe) -> str:
         case EncoderDecoderSettings(encoder=encoder, decoder=decoder):
             return f"{encoder.layers} encoder and {decoder.layers} decoder layers"
         case RecurrentTranslatorSettings(layers=layers, cell=cell, attention=attention):
-            return f"{layers} {cell} encoder and {layers} decoder layers, attention: {attention.kind}"
+            return (
+                f"{layers} {cell} encoder and {layers} decoder layers, attention: {attention.kind}"
+            )
 
 
 def model_card(recipe: Recipe, results: Mapping[str, Any]) -> str:
     """A README for the bundle: what it is, what it was trained on, what it scores, how to use it."""
     source, target = recipe.data.source, recipe.data.target
-    scores = "\n".join(f"- {line}" for name, value in results.items() for line in _card_lines(name, value))
+    scores = "\n".join(
+        f"- {line}" for name, value in results.items() for line in _card_lines(name, value)
+    )
     return f"""# Translator {source} → {target}
 
 Made by headwise {headwise.__version__}. Model: {recipe.model.kind}, width {recipe.model.dim}, {_describe_layers(recipe)}. The whole recipe is in `recipe.yaml`.

@@ -32,7 +32,9 @@ def find_bundle(path: Path, *, recipe: str | None = None, takes_checkpoint: bool
     command = "headwise demo" if recipe is None else f"headwise train {recipe} --run {example}"
     if not path.exists():
         raise _explain_missing(
-            path, f"give e.g. {example} (`{command}` makes one)", f"请给出例如 {example}（`{command}` 会生成）"
+            path,
+            f"give e.g. {example} (`{command}` makes one)",
+            f"请给出例如 {example}（`{command}` 会生成）",
         )
     raise CheckpointError(
         f"is not a model: a bundle has a MANIFEST.json; give e.g. {example} (`{command}` makes one), "
@@ -56,7 +58,9 @@ def is_place_of_model(path: Path) -> bool:
 def _explain_missing(path: Path, give_en: str, give_zh: str) -> CheckpointError:
     near = nearest_directory(path)
     hint = ("", "") if near is None else (f"did you mean {near}? ", f"是否想写 {near}？")
-    return CheckpointError(f"does not exist; {hint[0]}{give_en}", f"不存在；{hint[1]}{give_zh}", file=path)
+    return CheckpointError(
+        f"does not exist; {hint[0]}{give_en}", f"不存在；{hint[1]}{give_zh}", file=path
+    )
 
 
 def nearest_directory(path: Path) -> Path | None:
@@ -73,9 +77,15 @@ def nearest_directory(path: Path) -> Path | None:
     return whole if whole.is_dir() else missing.parent / near[0]
 
 
-def _explain_unfinished(path: Path, standing: RunStanding, *, takes_checkpoint: bool) -> CheckpointError:
+def _explain_unfinished(
+    path: Path, standing: RunStanding, *, takes_checkpoint: bool
+) -> CheckpointError:
     """Where the training of a run stands that has no model yet, and what can be done."""
-    of = ("", "") if standing.steps is None else (f" of {standing.steps:,}", f"（共 {standing.steps:,} 步）")
+    of = (
+        ("", "")
+        if standing.steps is None
+        else (f" of {standing.steps:,}", f"（共 {standing.steps:,} 步）")
+    )
     saved = (
         ("nothing is saved yet", "尚未保存任何内容")
         if standing.last is None
@@ -95,7 +105,9 @@ def _explain_unfinished(path: Path, standing: RunStanding, *, takes_checkpoint: 
     )
 
 
-def _use_of_checkpoint(path: Path, standing: RunStanding, *, takes_checkpoint: bool) -> tuple[str, str]:
+def _use_of_checkpoint(
+    path: Path, standing: RunStanding, *, takes_checkpoint: bool
+) -> tuple[str, str]:
     """What can be done with an unfinished translator at once, by the command that asks or by another."""
     if standing.task != "translation" or standing.last is None:
         return "", ""
@@ -117,7 +129,9 @@ def require_run(path: Path) -> Path:
     if run.is_dir():
         return run
     if not path.exists():
-        raise _explain_missing(path, "give a run directory such as runs/demo", "请给出运行目录，例如 runs/demo")
+        raise _explain_missing(
+            path, "give a run directory such as runs/demo", "请给出运行目录，例如 runs/demo"
+        )
     raise CheckpointError(
         "is not a directory; give a run directory such as runs/demo",
         "不是目录；请给出运行目录，例如 runs/demo",

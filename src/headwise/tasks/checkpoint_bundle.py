@@ -54,7 +54,9 @@ def load_checkpoint_bundle(directory: Path, which: Which) -> Bundle:
 
 def _find_weights(path: Path, which: Which) -> tuple[int, Path]:
     """The newest weights of this sort that are whole; damage is only an error if nothing is whole."""
-    folder, kind = (path / "best", SNAPSHOT) if which == "best" else (path / "checkpoints", CHECKPOINT)
+    folder, kind = (
+        (path / "best", SNAPSHOT) if which == "best" else (path / "checkpoints", CHECKPOINT)
+    )
     damaged: CheckpointError | None = None
     for step in reversed(saved_steps(folder)):
         try:
@@ -68,7 +70,11 @@ def _find_weights(path: Path, which: Which) -> tuple[int, Path]:
         raise damaged
     raise CheckpointError(
         f"has no {which} checkpoint yet; wait for the next one"
-        + (", or take --checkpoint last: without a validation there is no best" if which == "best" else ""),
+        + (
+            ", or take --checkpoint last: without a validation there is no best"
+            if which == "best"
+            else ""
+        ),
         f"还没有 {which} 检查点；请等待下一个"
         + ("，或使用 --checkpoint last：没有验证就没有 best" if which == "best" else ""),
         file=path,

@@ -25,7 +25,13 @@ from headwise.storage import write_json, write_text
 from headwise.tasks import labelled_part, part_scores
 from headwise.tasks.comparison_plan import Run, plan_comparison
 from headwise.tasks.comparison_runs import Outcome, run_all
-from headwise.tasks.comparison_table import LABELS, TRANSLATION, ComparisonResult, VariantResult, as_markdown
+from headwise.tasks.comparison_table import (
+    LABELS,
+    TRANSLATION,
+    ComparisonResult,
+    VariantResult,
+    as_markdown,
+)
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.files import read_text_lines
 from headwise.tasks.labelled_part import read_label_statistics
@@ -67,7 +73,9 @@ def summarize(outcomes: Sequence[Outcome], *, directory: Path, jobs: int) -> Com
     """The table of finished and failed runs."""
     recipe = outcomes[0].run.recipe
     yardstick = TRANSLATION if isinstance(recipe, Recipe) else LABELS
-    signature, measure = _translation_scores(recipe) if isinstance(recipe, Recipe) else (str, _label_scores)
+    signature, measure = (
+        _translation_scores(recipe) if isinstance(recipe, Recipe) else (str, _label_scores)
+    )
     names = list(dict.fromkeys(outcome.run.variant for outcome in outcomes))
     scores: dict[str, dict[str, SeedScores]] = {}
     variants = []
@@ -82,9 +90,14 @@ def summarize(outcomes: Sequence[Outcome], *, directory: Path, jobs: int) -> Com
         variants=tuple(variants),
         signature=signature() if any(scores.values()) else "",
         jobs=jobs,
-        machine={"date": datetime.now(UTC).strftime("%Y-%m-%d"), **describe_machine(recipe.training.device)},
+        machine={
+            "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+            **describe_machine(recipe.training.device),
+        },
         curves={
-            outcome.run.label: [line for line in _journal(outcome.run) if line.get("kind") == "valid"]
+            outcome.run.label: [
+                line for line in _journal(outcome.run) if line.get("kind") == "valid"
+            ]
             for outcome in outcomes
         },
         yardstick=yardstick,
@@ -107,13 +120,17 @@ def _translation_scores(recipe: Recipe) -> tuple[Callable[[], str], Measure]:
         folders = [directory / part_scores.FOLDER for directory in directories]
         hypotheses = [list(read_text_lines(folder / f"test.{language}")) for folder in folders]
         references = list(read_text_lines(folders[0] / f"test.ref.{language}"))
-        return {metric: SeedScores.of(metrics[metric], hypotheses, references) for metric in METRICS}
+        return {
+            metric: SeedScores.of(metrics[metric], hypotheses, references) for metric in METRICS
+        }
 
     return lambda: str(metrics["bleu"].get_signature()), measure
 
 
 def _label_scores(directories: Sequence[Path]) -> dict[str, SeedScores]:
-    statistics = [read_label_statistics(directory / labelled_part.FOLDER, "test") for directory in directories]
+    statistics = [
+        read_label_statistics(directory / labelled_part.FOLDER, "test") for directory in directories
+    ]
     return {"accuracy": SeedScores.of_statistics(statistics)}
 
 
@@ -136,11 +153,16 @@ def _line(
         valid_loss=_mean([_last_loss(outcome.run) for outcome in finished]),
         parameters=results[0].get("parameters") if results else None,
         step_seconds=_mean([step_seconds(_journal(outcome.run)) for outcome in finished]),
-        peak_memory_mib=max((r["peak_memory_mib"] for r in results if r.get("peak_memory_mib")), default=None),
+        peak_memory_mib=max(
+            (r["peak_memory_mib"] for r in results if r.get("peak_memory_mib")), default=None
+        ),
         sentences_per_second=_mean([_speed(test, "num_sentences") for test in tests]),
         words_per_second=_mean([_speed(test, "words") for test in tests]),
         failures=tuple(
-            say(f"seed {outcome.run.seed}: {outcome.failure}", f"种子 {outcome.run.seed}：{outcome.failure}")
+            say(
+                f"seed {outcome.run.seed}: {outcome.failure}",
+                f"种子 {outcome.run.seed}：{outcome.failure}",
+            )
             for outcome in own
             if outcome.failure is not None
         ),
@@ -156,7 +178,9 @@ def step_seconds(lines: Sequence[dict[str, Any]]) -> float | None:
     steps, found = 0, []
     for line in lines:
         if line.get("kind") == "train" and line.get("tokens_per_second"):
-            found.append(line["target_tokens"] / line["tokens_per_second"] / max(1, line["step"] - steps))
+            found.append(
+                line["target_tokens"] / line["tokens_per_second"] / max(1, line["step"] - steps)
+            )
             steps = line["step"]
     return statistics.median(found[1:] or found) if found else None
 
@@ -169,7 +193,11 @@ def _journal(run: Run) -> list[dict[str, Any]]:
 
 
 def _last_loss(run: Run) -> float | None:
-    losses = [line["loss"] for line in _journal(run) if line.get("kind") == "valid" and line.get("loss") is not None]
+    losses = [
+        line["loss"]
+        for line in _journal(run)
+        if line.get("kind") == "valid" and line.get("loss") is not None
+    ]
     return losses[-1] if losses else None
 
 

@@ -34,12 +34,18 @@ def prepare_runs(runs: Sequence[Run], *, directory: Path, events: Events) -> dic
     variants = _first_of_each(runs, lambda run: run.variant)
     _check_all(variants, _check_settings)
     _check_all(_first_of_each(variants, _inputs_of), _check_data)
-    return _share([run for run in runs if isinstance(run.recipe, Recipe)], directory / FOLDER, events)
+    return _share(
+        [run for run in runs if isinstance(run.recipe, Recipe)], directory / FOLDER, events
+    )
 
 
 def _share(runs: Sequence[Run], place: Path, events: Events) -> dict[str, Path]:
     """Prepare for all runs that have nothing of their own yet; one that another process trains sees to it itself."""
-    needing = [run for run in runs if not (run.directory / "data").exists() and not lock_is_held(run.directory)]
+    needing = [
+        run
+        for run in runs
+        if not (run.directory / "data").exists() and not lock_is_held(run.directory)
+    ]
     if not needing:
         return {}
     homes = {run.label: place / _name_of(run) for run in needing}

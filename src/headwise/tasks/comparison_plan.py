@@ -55,7 +55,9 @@ class Run:
         return f"{self.variant} · {self.seed}"
 
 
-def plan_comparison(words: Sequence[str], *, seeds: Sequence[int] = (), directory: Path) -> list[Run]:
+def plan_comparison(
+    words: Sequence[str], *, seeds: Sequence[int] = (), directory: Path
+) -> list[Run]:
     """The runs of a comparison in order: all variants with the first seed, then with the second, …"""
     recipes = [word for word in words if "=" not in word]
     changes = [word for word in words if "=" in word]
@@ -75,7 +77,10 @@ def plan_comparison(words: Sequence[str], *, seeds: Sequence[int] = (), director
             f"只有一个变体（{next(iter(variants))}）；请再给一个配方，或用逗号分隔多个值：model.norm.kind=layer,rms",
         )
     if len(set(seeds)) != len(seeds):
-        raise UsageError("a seed is given twice; give each once: --seeds 1,2,3", "种子重复；请各给一次：--seeds 1,2,3")
+        raise UsageError(
+            "a seed is given twice; give each once: --seeds 1,2,3",
+            "种子重复；请各给一次：--seeds 1,2,3",
+        )
     if len(variants) * max(1, len(seeds)) > MAX_RUNS:
         raise UsageError(
             f"{len(variants)} variants and {max(1, len(seeds))} seeds are more than {MAX_RUNS} runs; leave out alternatives",
@@ -86,7 +91,9 @@ def plan_comparison(words: Sequence[str], *, seeds: Sequence[int] = (), director
         for name, (recipe, overrides) in variants.items():
             own = _load(recipe, [*overrides, *(() if seed is None else (f"training.seed={seed}",))])
             place = directory / "runs" / file_name(name) / f"seed-{own.training.seed}"
-            runs.append(Run(name, own.training.seed, own, place, note_on_measuring(recipe, overrides)))
+            runs.append(
+                Run(name, own.training.seed, own, place, note_on_measuring(recipe, overrides))
+            )
     _check_same_question(runs)
     _check_models({run.variant: run.recipe for run in runs})
     return runs
@@ -172,7 +179,9 @@ def _variants(recipes: Sequence[str], changes: Sequence[str]) -> dict[str, tuple
 def _check_apart(open_ones: Sequence[tuple[str, list[str]]]) -> None:
     """Alternatives that overwrite each other make variants that are not what they are called."""
     for (first, values), (second, _) in combinations(open_ones, 2):
-        inner = second.removeprefix(f"{first}.").split(".") if second.startswith(f"{first}.") else None
+        inner = (
+            second.removeprefix(f"{first}.").split(".") if second.startswith(f"{first}.") else None
+        )
         said_inside = inner is not None and any(_says(read_yaml(value), inner) for value in values)
         if first == second or first.startswith(f"{second}.") or said_inside:
             raise UsageError(
@@ -223,16 +232,24 @@ def _label(key: str, value: str, *, alone: bool) -> str:
     read = read_yaml(value)
     says_kind = key.endswith(".kind") or (isinstance(read, Mapping) and "kind" in read)
     text = _plain(read)
-    return text if alone and says_kind else f"{key.removeprefix('model.').removesuffix('.kind')}={text}"
+    return (
+        text
+        if alone and says_kind
+        else f"{key.removeprefix('model.').removesuffix('.kind')}={text}"
+    )
 
 
 def _plain(value: Any) -> str:
     if isinstance(value, Mapping):
         kind = [str(value["kind"])] if "kind" in value else []
-        return " ".join(kind + [f"{key}={_plain(child)}" for key, child in value.items() if key != "kind"])
+        return " ".join(
+            kind + [f"{key}={_plain(child)}" for key, child in value.items() if key != "kind"]
+        )
     if isinstance(value, list):
         return "+".join(_plain(child) for child in value)
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return (
+        "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    )
 
 
 def file_name(name: str) -> str:

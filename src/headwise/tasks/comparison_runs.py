@@ -93,7 +93,10 @@ def run_all(runs: Sequence[Run], *, directory: Path, jobs: int, events: Events) 
     done = {run.label: results for run in runs if (results := finished_results(run)) is not None}
     if done:
         events.note(
-            say(f"{len(done)} of {len(runs)} runs are finished already", f"{len(runs)} 次运行中已有 {len(done)} 次完成")
+            say(
+                f"{len(done)} of {len(runs)} runs are finished already",
+                f"{len(runs)} 次运行中已有 {len(done)} 次完成",
+            )
         )
     waiting = [run for run in runs if run.label not in done]
     prepared = prepare_runs(waiting, directory=directory, events=events) if waiting else {}
@@ -102,7 +105,9 @@ def run_all(runs: Sequence[Run], *, directory: Path, jobs: int, events: Events) 
     watch, elsewhere = _Watch(runs, finished=set(done), jobs=jobs), _Elsewhere(events)
     try:
         while waiting or working:
-            for run in elsewhere.leave_out(waiting)[: max(0, jobs - len(working) - elsewhere.count)]:
+            for run in elsewhere.leave_out(waiting)[
+                : max(0, jobs - len(working) - elsewhere.count)
+            ]:
                 waiting.remove(run)
                 if (results := finished_results(run)) is not None:  # by whom it was waited for
                     done[run.label] = results
@@ -123,7 +128,12 @@ def run_all(runs: Sequence[Run], *, directory: Path, jobs: int, events: Events) 
                         done[label] = results
                     else:
                         failures[label] = _reason(run, process.returncode, since=said)
-                        events.note(say(f"{label} failed: {failures[label]}", f"{label} 失败：{failures[label]}"))
+                        events.note(
+                            say(
+                                f"{label} failed: {failures[label]}",
+                                f"{label} 失败：{failures[label]}",
+                            )
+                        )
             events.count(watch.describe([one.run for one in working.values()]), *watch.counts())
     except BaseException:
         _stop([one.process for one in working.values()])
@@ -198,7 +208,9 @@ def _reason(run: Run, status: int, *, since: int) -> str:
             lines = log.read(MAX_SAID_BYTES).decode("utf-8", errors="replace").splitlines()
     marks = ("headwise: error: ", "headwise: 错误: ")
     said = [line[len(mark) :] for line in lines for mark in marks if line.startswith(mark)]
-    said = said or [line for line in lines if re.match(r"[\w.]+(Error|Exception|Failure|Failed): ", line)]
+    said = said or [
+        line for line in lines if re.match(r"[\w.]+(Error|Exception|Failure|Failed): ", line)
+    ]
     said = said or [line.strip() for line in lines if line.strip()]
     text = said[-1] if said else say("it said nothing", "没有任何说明")
     if status < 0:
@@ -225,7 +237,9 @@ class _Watch:
         new, rest = done - self.before, total - done
         seconds = (time.monotonic() - self.began) / new * rest if new > 0 else None
         left = clock(seconds)
-        names = ", ".join(f"{run.label} {self._steps(run)}/{run.recipe.training.steps}" for run in working)
+        names = ", ".join(
+            f"{run.label} {self._steps(run)}/{run.recipe.training.steps}" for run in working
+        )
         number = len(self.finished)
         return say(
             f"{number}/{len(self.runs)} runs done, left {left}, now {names or '–'}; steps",

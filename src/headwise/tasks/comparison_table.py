@@ -66,7 +66,9 @@ class VariantResult:
         if found.p_value < SIGNIFICANT:
             better = found.value > 0
             chance = "p < 0.001" if found.p_value < 0.001 else f"p = {found.p_value:.3f}"
-            return say("better" if better else "worse", "更好" if better else "更差") + f" ({chance})"
+            return (
+                say("better" if better else "worse", "更好" if better else "更差") + f" ({chance})"
+            )
         return say("no significant difference", "差异不显著") + f" (p = {found.p_value:.2f})"
 
 
@@ -91,7 +93,9 @@ class ComparisonResult:
 
     def as_dict(self) -> dict[str, Any]:
         metric = self.yardstick.metric
-        rows = [{**asdict(variant), "verdict": variant.verdict(metric)} for variant in self.variants]
+        rows = [
+            {**asdict(variant), "verdict": variant.verdict(metric)} for variant in self.variants
+        ]
         return {
             "machine": self.machine,
             "signature": self.signature,
@@ -111,7 +115,9 @@ class ComparisonResult:
             say("parameters", "参数"),
             say("ms/step", "毫秒/步"),
             say("peak MiB", "峰值 MiB"),
-            say("sentences/s", "句/秒") if self.yardstick.unit == "sentences" else say("words/s", "词/秒"),
+            say("sentences/s", "句/秒")
+            if self.yardstick.unit == "sentences"
+            else say("words/s", "词/秒"),
         )
 
     def rows(self) -> list[tuple[str, ...]]:
@@ -129,7 +135,10 @@ class ComparisonResult:
                 )
             )
         for variant in self.variants:
-            lines += [say(f"{variant.name} failed: {why}", f"{variant.name} 失败：{why}") for why in variant.failures]
+            lines += [
+                say(f"{variant.name} failed: {why}", f"{variant.name} 失败：{why}")
+                for why in variant.failures
+            ]
         return lines
 
     def _reading(self) -> list[str]:
@@ -194,7 +203,9 @@ def _row(variant: VariantResult, yardstick: Yardstick) -> tuple[str, ...]:
         else f"{_signed(found.value)} [{_signed(found.low)}, {_signed(found.high)}] {variant.verdict(metric)}"
     )
     second = variant.quality.get(yardstick.second) if yardstick.second else None
-    speed = variant.sentences_per_second if yardstick.unit == "sentences" else variant.words_per_second
+    speed = (
+        variant.sentences_per_second if yardstick.unit == "sentences" else variant.words_per_second
+    )
     return (
         variant.name,
         interval(),
@@ -213,4 +224,6 @@ def as_markdown(result: ComparisonResult) -> str:
     machine = " · ".join(f"{key} {value}" for key, value in result.machine.items())
     lines = [f"| {' | '.join(row)} |" for row in (result.headings(), *result.rows())]
     lines.insert(1, "|" + "---|" * len(result.headings()))
-    return "\n".join([*lines, "", *(f"- {remark}" for remark in result.remarks()), f"- {machine}", ""])
+    return "\n".join(
+        [*lines, "", *(f"- {remark}" for remark in result.remarks()), f"- {machine}", ""]
+    )

@@ -65,7 +65,10 @@ class Comparison:
 
     def _search(self, settings: DecodingSettings) -> list[tuple[int, ...]]:
         phrases = encode_phrases(settings, self.bundle.tokenizers.target)
-        return [decode(self.stepper, [source], settings, phrases=phrases)[0].best.tokens for source in self.sources]
+        return [
+            decode(self.stepper, [source], settings, phrases=phrases)[0].best.tokens
+            for source in self.sources
+        ]
 
     def _search_there(
         self, translator: Any, settings: DecodingSettings, options: dict[str, Any]
@@ -73,7 +76,9 @@ class Comparison:
         found = []
         for source, pieces in zip(self.sources, self.source_pieces, strict=True):
             limit = limit_for(settings.max_length, len(source))
-            best = translator.translate_batch([pieces], max_decoding_length=limit, **options)[0].hypotheses[0]
+            best = translator.translate_batch([pieces], max_decoding_length=limit, **options)[
+                0
+            ].hypotheses[0]
             numbers = [self.numbers[piece] for piece in best]
             found.append(tuple(numbers[:-1] if numbers[-1] == EOS else numbers))
         return found
@@ -97,16 +102,26 @@ class Comparison:
         """Of the log-probability of each token of the greedy translations, one array a probe."""
         found = []
         names = list(self.numbers)
-        for source, pieces, target in zip(self.sources, self.source_pieces, self.exact[0][2], strict=True):
-            here = self._log_probabilities(source, target).gather(1, torch.tensor([*target, EOS])[:, None])[:, 0]
-            there = translator.score_batch([pieces], [[names[number] for number in target]], max_input_length=0)[0]
+        for source, pieces, target in zip(
+            self.sources, self.source_pieces, self.exact[0][2], strict=True
+        ):
+            here = self._log_probabilities(source, target).gather(
+                1, torch.tensor([*target, EOS])[:, None]
+            )[:, 0]
+            there = translator.score_batch(
+                [pieces], [[names[number] for number in target]], max_input_length=0
+            )[0]
             found.append(np.abs(here.numpy() - np.array(there.log_probs)))
         return found
 
     def _is_tied(self, number: int, here: tuple[int, ...], there: tuple[int, ...]) -> bool:
         """Whether the first tokens in which two translations of a probe differ are equally probable."""
         ours, theirs = (*here, EOS), (*there, EOS)
-        place = next(place for place, pair in enumerate(zip(ours, theirs, strict=False)) if pair[0] != pair[1])
+        place = next(
+            place
+            for place, pair in enumerate(zip(ours, theirs, strict=False))
+            if pair[0] != pair[1]
+        )
         row = self._log_probabilities(self.sources[number], here[:place])[-1]
         return abs(float(row[ours[place]] - row[theirs[place]])) <= TOLERANCE
 
@@ -141,7 +156,9 @@ class Comparison:
     def measure(self, directory: Path, quantization: str) -> Agreement:
         """What was written in rounded numbers must be near."""
         # A CPU has no products of 16 bits: it is the rounded weights that are measured there.
-        translator = load_foreign(directory, compute_type="int8" if quantization.startswith("int8") else "float32")
+        translator = load_foreign(
+            directory, compute_type="int8" if quantization.startswith("int8") else "float32"
+        )
         mean = float(np.concatenate(self.differences(translator)).mean())
         if not mean <= ROUNDED_TOLERANCE:
             raise HeadwiseError(
@@ -170,5 +187,8 @@ def load_foreign(directory: Path, *, compute_type: str) -> Any:
 
     # It sets the number of threads for torch too, whose sums would then be rounded differently: the same number as before.
     return ctranslate2.Translator(
-        str(directory), device="cpu", compute_type=compute_type, intra_threads=torch.get_num_threads()
+        str(directory),
+        device="cpu",
+        compute_type=compute_type,
+        intra_threads=torch.get_num_threads(),
     )

@@ -29,7 +29,16 @@ from headwise.text.pair import PROBE_SENTENCES
 from headwise.text.pieces import PieceTokenizer
 
 KIND = "ctranslate2"
-QUANTIZATIONS = ("none", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16")
+QUANTIZATIONS = (
+    "none",
+    "int8",
+    "int8_float32",
+    "int8_float16",
+    "int8_bfloat16",
+    "int16",
+    "float16",
+    "bfloat16",
+)
 MAX_PROBES = 100
 NUM_POCKET_PROBES = 5
 
@@ -83,12 +92,18 @@ def export_translator(
         if quantization != "none":
             _save(build(), directory, quantization=quantization)
             rounded = comparison.measure(directory, quantization)
-        names = ("pieces.model", "pieces.model") if bundle.tokenizers.shared else ("source.model", "target.model")
+        names = (
+            ("pieces.model", "pieces.model")
+            if bundle.tokenizers.shared
+            else ("source.model", "target.model")
+        )
         for name, tokenizer in zip(names, (source, target), strict=True):
             (directory / name).write_bytes(tokenizer.model)
         num_bytes = (directory / "model.bin").stat().st_size
         exported = Exported(output, quantization, num_bytes, exact, rounded, search.left_out)
-        (directory / "README.md").write_text(write_readme(bundle, exported, search, names), encoding="utf-8")
+        (directory / "README.md").write_text(
+            write_readme(bundle, exported, search, names), encoding="utf-8"
+        )
     return exported
 
 
@@ -127,7 +142,11 @@ def write_code(search: ForeignSearch, names: tuple[str, str]) -> str:
     """A program that translates without Headwise; `names` are the files of the tokenizers."""
     options = ", ".join(f"{name}={value!r}" for name, value in search.options.items())
     shared = names[0] == names[1]
-    second = "source" if shared else f'sentencepiece.SentencePieceProcessor(model_file=f"{{directory}}/{names[1]}")'
+    second = (
+        "source"
+        if shared
+        else f'sentencepiece.SentencePieceProcessor(model_file=f"{{directory}}/{names[1]}")'
+    )
     return f"""import ctranslate2
 import sentencepiece
 
@@ -158,7 +177,9 @@ def translate(lines):
 """
 
 
-def write_readme(bundle: Bundle, exported: Exported, search: ForeignSearch, names: tuple[str, str]) -> str:
+def write_readme(
+    bundle: Bundle, exported: Exported, search: ForeignSearch, names: tuple[str, str]
+) -> str:
     """For whoever finds the directory: what it is, the code that translates, how it was proven."""
     source, target = bundle.recipe.data.source, bundle.recipe.data.target
     exact, rounded = exported.exact, exported.rounded
@@ -167,7 +188,9 @@ def write_readme(bundle: Bundle, exported: Exported, search: ForeignSearch, name
         "Headwise's; greedy and beam search gave the same tokens."
     )
     if rounded is not None:
-        proof += f" Rounded to {exported.quantization} they are {rounded.difference:.1e} off on average."
+        proof += (
+            f" Rounded to {exported.quantization} they are {rounded.difference:.1e} off on average."
+        )
     last = exact if rounded is None else rounded
     proof += f" The search above gave {last.num_same} of {last.num_probes} the same translation as the recipe's."
     left_out = (

@@ -69,14 +69,23 @@ def _obstacles(settings: TranslatorSettings, *, tokenizer: str) -> Iterator[tupl
     }
     for name, kernel in kernels.items():
         if isinstance(kernel, Full) and kernel != Full():
-            yield f"model.{name}.kind=full with another score, weights or window", "full as it is, fused"
+            yield (
+                f"model.{name}.kind=full with another score, weights or window",
+                "full as it is, fused",
+            )
         elif not isinstance(kernel, Full | Fused):
             yield f"model.{name}.kind={kernel.kind}", "full, fused"
     if not isinstance(settings.position, KNOWN_POSITIONS):
-        yield f"model.position.kind={settings.position.kind}", "sinusoidal, learned, rotary, relative, t5"
+        yield (
+            f"model.position.kind={settings.position.kind}",
+            "sinusoidal, learned, rotary, relative, t5",
+        )
     if not isinstance(settings.norm, Layer | Rms):
         yield f"model.norm.kind={settings.norm.kind}", "layer, rms"
-    for name, layers in (("encoder", settings.encoder.layers), ("decoder", settings.decoder.layers)):
+    for name, layers in (
+        ("encoder", settings.encoder.layers),
+        ("decoder", settings.decoder.layers),
+    ):
         if layers == 0:
             yield f"model.{name}.layers=0", "1 or more"
 
@@ -93,19 +102,37 @@ def build_network(
 
     shape = _describe_shape(settings)
     spec = transformer_spec.TransformerSpec(
-        transformer_spec.TransformerEncoderSpec(settings.encoder.layers, settings.encoder.heads, **shape),
-        transformer_spec.TransformerDecoderSpec(settings.decoder.layers, settings.decoder.heads, **shape),
+        transformer_spec.TransformerEncoderSpec(
+            settings.encoder.layers, settings.encoder.heads, **shape
+        ),
+        transformer_spec.TransformerDecoderSpec(
+            settings.decoder.layers, settings.decoder.heads, **shape
+        ),
     )
     with torch.no_grad():
-        _fill_embedding(spec.encoder, spec.encoder.embeddings[0], model.source_embedding, settings, longest=longest)
-        _fill_embedding(spec.decoder, spec.decoder.embeddings, model.target_embedding, settings, longest=longest)
+        _fill_embedding(
+            spec.encoder,
+            spec.encoder.embeddings[0],
+            model.source_embedding,
+            settings,
+            longest=longest,
+        )
+        _fill_embedding(
+            spec.decoder, spec.decoder.embeddings, model.target_embedding, settings, longest=longest
+        )
         for layer, block in zip(spec.encoder.layer, model.encoder, strict=True):
-            _fill_self_attention(layer.self_attention, block.self_attention, block.attention_residual.norm)
+            _fill_self_attention(
+                layer.self_attention, block.self_attention, block.attention_residual.norm
+            )
             _fill_feed_forward(layer.ffn, block.feed_forward, block.feed_forward_residual.norm)
         for layer, own in zip(spec.decoder.layer, model.decoder, strict=True):
-            _fill_self_attention(layer.self_attention, own.self_attention, own.attention_residual.norm)
+            _fill_self_attention(
+                layer.self_attention, own.self_attention, own.attention_residual.norm
+            )
             cross = own.cross_attention
-            for linear, part in zip(layer.attention.linear, (cross.query, cross.key_value, cross.output), strict=True):
+            for linear, part in zip(
+                layer.attention.linear, (cross.query, cross.key_value, cross.output), strict=True
+            ):
                 _fill_linear(linear, part)
             _fill_norm(layer.attention.layer_norm, own.cross_residual.norm)
             _fill_feed_forward(layer.ffn, own.feed_forward, own.feed_forward_residual.norm)
@@ -142,7 +169,11 @@ def _describe_shape(settings: EncoderDecoderSettings) -> dict[str, Any]:
     }
     if isinstance(settings.position, Rotary):
         interleaved = settings.position.pairing == "interleaved"
-        shape |= {"rotary_dim": 0, "rotary_interleave": interleaved, "rotary_base": settings.position.base}
+        shape |= {
+            "rotary_dim": 0,
+            "rotary_interleave": interleaved,
+            "rotary_base": settings.position.base,
+        }
     return shape
 
 
@@ -188,7 +219,9 @@ def _fill_self_attention(attention: Any, own: MultiHeadAttention, norm: nn.Modul
         case RelativeRelation(distance_keys=keys, distance_values=values):
             attention.relative_position_keys = _copied(keys)
             # Without vectors for values there are vectors of zeros: CTranslate2 always adds some.
-            attention.relative_position_values = _copied(torch.zeros_like(keys) if values is None else values)
+            attention.relative_position_values = _copied(
+                torch.zeros_like(keys) if values is None else values
+            )
         case BucketRelation(bucket_bias=bias, max_distance=distance):
             attention.relative_attention_bias = np.ascontiguousarray(_copied(bias).T)
             attention.relative_attention_max_distance = np.int32(distance)

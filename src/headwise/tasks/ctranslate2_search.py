@@ -48,7 +48,11 @@ class ForeignSearch:
 def translate_search(settings: DecodingSettings) -> ForeignSearch:
     """The recipe's search."""
     options: dict[str, Any] = {"min_decoding_length": settings.min_length, **FAITHFUL}
-    left_out = [f"decoding.{name}" for name in ("forbidden", "required", "prefix") if getattr(settings, name)]
+    left_out = [
+        f"decoding.{name}"
+        for name in ("forbidden", "required", "prefix")
+        if getattr(settings, name)
+    ]
     if settings.at_limit == "end":
         left_out.append("decoding.at_limit=end")
     if settings.no_repeat_ngrams:
@@ -68,12 +72,17 @@ def translate_search(settings: DecodingSettings) -> ForeignSearch:
             }
             left_out.append("decoding.seed (other random numbers)")
         case BeamSettings():
-            options |= {"beam_size": settings.size, **_translate_penalty(settings.length_penalty, left_out)}
+            options |= {
+                "beam_size": settings.size,
+                **_translate_penalty(settings.length_penalty, left_out),
+            }
             if settings.num_best > 1:
                 options["num_hypotheses"] = settings.num_best
             if settings.stop != "filled":
                 options["patience"] = 2
-                left_out.append(f"decoding.stop={settings.stop} (nearly the same; filled is the same)")
+                left_out.append(
+                    f"decoding.stop={settings.stop} (nearly the same; filled is the same)"
+                )
             if settings.coverage_penalty:
                 left_out.append("decoding.coverage_penalty")
     return ForeignSearch(options, settings.max_length, tuple(left_out))
@@ -90,16 +99,27 @@ def _translate_penalty(penalty: LengthPenalty, left_out: list[str]) -> dict[str,
             return {"length_penalty": penalty.alpha}
 
 
-def exact_searches(settings: DecodingSettings) -> list[tuple[GreedySettings | BeamSettings, dict[str, Any]]]:
+def exact_searches(
+    settings: DecodingSettings,
+) -> list[tuple[GreedySettings | BeamSettings, dict[str, Any]]]:
     """Searches that both programs define alike, to the last token: greedy, and the recipe's beam (or five wide) that stops when filled."""
     beam = settings if isinstance(settings, BeamSettings) else BeamSettings()
-    penalty = beam.length_penalty if isinstance(beam.length_penalty, AverageLength | NoLength) else AverageLength()
+    penalty = (
+        beam.length_penalty
+        if isinstance(beam.length_penalty, AverageLength | NoLength)
+        else AverageLength()
+    )
     alpha = penalty.alpha if isinstance(penalty, AverageLength) else 0
     shared = {"min_decoding_length": 0, **FAITHFUL}
     return [
         (GreedySettings(max_length=settings.max_length), {"beam_size": 1, **shared}),
         (
-            BeamSettings(size=beam.size, length_penalty=penalty, stop="filled", max_length=settings.max_length),
+            BeamSettings(
+                size=beam.size,
+                length_penalty=penalty,
+                stop="filled",
+                max_length=settings.max_length,
+            ),
             {"beam_size": beam.size, "length_penalty": alpha, **shared},
         ),
     ]

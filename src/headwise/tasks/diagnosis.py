@@ -30,7 +30,13 @@ from headwise.tasks.recipe import complete_recipe
 from headwise.training.averaging import KIND as SNAPSHOT
 from headwise.training.checkpoints import KIND as CHECKPOINT
 from headwise.training.checkpoints import verify_checkpoint
-from headwise.training.remains import LATEST, damaged_latest, describe_remains, newest_named, require_checkpoints
+from headwise.training.remains import (
+    LATEST,
+    damaged_latest,
+    describe_remains,
+    newest_named,
+    require_checkpoints,
+)
 from headwise.training.run_lock import lock_is_held
 from headwise.training.run_recipe import FILE as RECIPE
 from headwise.training.run_recipe import read_run_recipe, where_a_copy_is
@@ -42,17 +48,29 @@ PLAIN = (SNAPSHOT, TOKENIZERS, TOKEN_STORE, CTRANSLATE2)
 def examine_run(directory: Path | str) -> list[Finding]:
     """Every part of a run, or one published directory (a bundle, a checkpoint …) by itself."""
     path = require_run(Path(directory))
-    if any((path / name).exists() or (path / name).is_symlink() for name in (MANIFEST, "weights.safetensors")):
+    if any(
+        (path / name).exists() or (path / name).is_symlink()
+        for name in (MANIFEST, "weights.safetensors")
+    ):
         return [_published(path)]
     findings = []
     if lock_is_held(path):
-        findings.append(Finding(str(path), "note", say("a trainer is at work here", "有训练正在此处进行")))
-    findings += [*_recipe(path), *_checkpoints(path), *_weights(path), *_data(path / "data"), *_leftovers(path)]
+        findings.append(
+            Finding(str(path), "note", say("a trainer is at work here", "有训练正在此处进行"))
+        )
+    findings += [
+        *_recipe(path),
+        *_checkpoints(path),
+        *_weights(path),
+        *_data(path / "data"),
+        *_leftovers(path),
+    ]
     if (path / "model").is_dir():
         findings.append(_published(path / "model"))
     elif (path / "checkpoints").is_dir() and not (path / f"model{REPLACED}").exists():
         unfinished = say(
-            "there is no finished model yet; resume the training to get one", "尚无训练完成的模型；继续训练即可得到"
+            "there is no finished model yet; resume the training to get one",
+            "尚无训练完成的模型；继续训练即可得到",
         )
         findings.append(Finding(str(path / "model"), "note", unfinished))
     if not findings:
@@ -60,7 +78,9 @@ def examine_run(directory: Path | str) -> list[Finding]:
     return findings
 
 
-def _judge(path: Path, check: Callable[[], object], good: str | None = None, hint: str = "") -> Finding:
+def _judge(
+    path: Path, check: Callable[[], object], good: str | None = None, hint: str = ""
+) -> Finding:
     """Damaged if the check raises one of our errors."""
     try:
         check()
@@ -116,17 +136,25 @@ def _checkpoints(path: Path) -> list[Finding]:
         # Whoever took LATEST away as well did it on purpose, to keep the model alone.
         state: Literal["note", "damaged"] = "note" if newest_named(path) is None else "damaged"
         return [Finding(str(path / "checkpoints"), state, say(error.en, error.zh))]
-    findings = [_judge(child, partial(verify_checkpoint, child)) for child in _steps(path / "checkpoints")]
+    findings = [
+        _judge(child, partial(verify_checkpoint, child)) for child in _steps(path / "checkpoints")
+    ]
     whole = [Path(finding.topic).name for finding in findings if finding.state == "good"]
     if whole:
         hint = say(f"; resuming will use {whole[-1]}", f"；恢复时将使用 {whole[-1]}")
-        findings = [replace(one, text=one.text + hint) if one.state == "damaged" else one for one in findings]
+        findings = [
+            replace(one, text=one.text + hint) if one.state == "damaged" else one
+            for one in findings
+        ]
         if (misled := damaged_latest(path)) is not None:
-            findings.append(Finding(str(path / LATEST), "damaged", say(misled.en, misled.zh) + hint))
+            findings.append(
+                Finding(str(path / LATEST), "damaged", say(misled.en, misled.zh) + hint)
+            )
     elif findings:
         rest = say(*describe_remains(path))
         nothing = say(
-            f"no checkpoint is whole, resuming is not possible; {rest}", f"没有完好的检查点，无法恢复；{rest}"
+            f"no checkpoint is whole, resuming is not possible; {rest}",
+            f"没有完好的检查点，无法恢复；{rest}",
         )
         findings.append(Finding(str(path / "checkpoints"), "damaged", nothing))
     return findings
@@ -134,7 +162,9 @@ def _checkpoints(path: Path) -> list[Finding]:
 
 def _weights(path: Path) -> Iterator[Finding]:
     """Best weights and those to be averaged; without them a run ends with its last weights."""
-    hint = say("; a resumed run will end with its last weights instead", "；恢复的训练将改用最后的权重")
+    hint = say(
+        "; a resumed run will end with its last weights instead", "；恢复的训练将改用最后的权重"
+    )
     for folder in ("best", "snapshots"):
         for child in _steps(path / folder):
             yield _judge(child, partial(verify_directory, child, kind=SNAPSHOT), hint=hint)
@@ -142,8 +172,12 @@ def _weights(path: Path) -> Iterator[Finding]:
 
 def _data(path: Path) -> Iterator[Finding]:
     """Prepared data: `prepared.json`, written last, and the directories it speaks of."""
-    hint = say("; remove it and resume: the data is made again", "；删除它后恢复训练，数据会重新生成")
-    parts = {child.name for child in path.glob("*") if (child / MANIFEST).exists() and child.suffix == ""}
+    hint = say(
+        "; remove it and resume: the data is made again", "；删除它后恢复训练，数据会重新生成"
+    )
+    parts = {
+        child.name for child in path.glob("*") if (child / MANIFEST).exists() and child.suffix == ""
+    }
     if (path / PREPARED).exists():
         again = say("; to do so, remove it and resume", "；办法是删除它后恢复训练")
         found = _judge(path / PREPARED, partial(read_description, path), hint=again)
@@ -151,7 +185,10 @@ def _data(path: Path) -> Iterator[Finding]:
         if found.state == "good":
             parts |= set(read_description(path).parts)
     elif parts:
-        unfinished = say("unfinished; the data is made again at the next start", "尚未准备完；下次启动时会重新生成")
+        unfinished = say(
+            "unfinished; the data is made again at the next start",
+            "尚未准备完；下次启动时会重新生成",
+        )
         yield Finding(str(path), "note", unfinished)
     for name in sorted(parts):
         kind = TOKENIZERS if name == "tokenizers" else TOKEN_STORE
@@ -170,7 +207,10 @@ def _leftovers(path: Path) -> Iterator[Finding]:
             )
             yield Finding(str(left), "damaged", text)
         else:
-            text = say("left by an interrupted save; removed at the next start", "中断的保存所留；下次启动时清除")
+            text = say(
+                "left by an interrupted save; removed at the next start",
+                "中断的保存所留；下次启动时清除",
+            )
             yield Finding(str(left), "note", text)
     for aside in sorted((path / "checkpoints").glob("step-*.damaged")):
         text = say(

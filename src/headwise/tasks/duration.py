@@ -56,7 +56,9 @@ def expect_seconds(recipe: Recipe, model: TranslationModel, shape: RowShape) -> 
     return training.steps * (training.accumulation * batch + optimizer)
 
 
-def time_rows(step: Callable[[int], object], rows: int, *, now: Callable[[], float] = time.perf_counter) -> float:
+def time_rows(
+    step: Callable[[int], object], rows: int, *, now: Callable[[], float] = time.perf_counter
+) -> float:
     """Seconds of a step with so many rows, from smaller ones where those say enough."""
 
     def timed(count: int) -> float:
@@ -64,7 +66,9 @@ def time_rows(step: Callable[[int], object], rows: int, *, now: Callable[[], flo
         step(count)
         return now() - began
 
-    first = timed(1)  # libraries are loaded and memory is found: of a short step that is most of the time
+    first = timed(
+        1
+    )  # libraries are loaded and memory is found: of a short step that is most of the time
     if first > TOO_LONG:
         return first * rows
     known = [(1, first if first > ENOUGH else timed(1))]
@@ -80,7 +84,9 @@ def time_rows(step: Callable[[int], object], rows: int, *, now: Callable[[], flo
 
 
 def _full_rows(rows: int, shape: RowShape) -> PackedBatch:
-    source, target = (torch.ones(rows, length, dtype=torch.int64) for length in (shape.source, shape.target))
+    source, target = (
+        torch.ones(rows, length, dtype=torch.int64) for length in (shape.source, shape.target)
+    )
     return PackedBatch(source, source, source, target, target, target, target)
 
 

@@ -27,7 +27,16 @@ from headwise.text.tokenizer import Tokenizer
 from headwise.weights import Weights, put_weights, read_tensors, weights_of
 
 TASKS = ("masked_language", "bidirectional_language", "classification", "tagging")
-FREE = ("dropout", "word_dropout", "pooling", "start_from", "letters", "spelling", "letter_dropout", "pairs")
+FREE = (
+    "dropout",
+    "word_dropout",
+    "pooling",
+    "start_from",
+    "letters",
+    "spelling",
+    "letter_dropout",
+    "pairs",
+)
 """Settings of a model that may differ: they shape no weight of the encoder, or none that is taken over."""
 PREFIX = "encoder."
 
@@ -51,7 +60,11 @@ class Start:
     def put_into(self, encoder: nn.Module) -> None:
         """Every weight the two encoders have in common; letters and pairs are learnt anew where they are new."""
         target, source = weights_of(encoder), dict(self.weights)
-        for name in [name for name in target.keys() | source.keys() if name.startswith(("letters.", "pairs."))]:
+        for name in [
+            name
+            for name in target.keys() | source.keys()
+            if name.startswith(("letters.", "pairs."))
+        ]:
             if name not in target or name not in source or target[name].shape != source[name].shape:
                 target.pop(name, None)
                 source.pop(name, None)
@@ -70,14 +83,25 @@ def find_start(model: RungSettings, text: TextSettings) -> Start | VectorStart |
     check_listed(verify_directory(path, kind=KIND), path)
     data = read_settings_file(path / "recipe.yaml")
     if data.get("task") not in TASKS:
-        raise explain_task(data.get("task"), "a pre-trained encoder", "预训练的编码器", "english-masked", path)
+        raise explain_task(
+            data.get("task"), "a pre-trained encoder", "预训练的编码器", "english-masked", path
+        )
     data = complete_recipe(data)
     _compare("text", data["text"], text, (), path)
     _compare("model", data["model"], model, FREE, path)
     found = read_tensors(path / "weights.safetensors")
-    weights = {name.removeprefix(PREFIX): tensor for name, tensor in found.items() if name.startswith(PREFIX)}
+    weights = {
+        name.removeprefix(PREFIX): tensor
+        for name, tensor in found.items()
+        if name.startswith(PREFIX)
+    }
     heads = {name: tensor for name, tensor in found.items() if not name.startswith(PREFIX)}
-    return Start(path / "weights.safetensors", load_fitting_tokenizers(path / "tokenizer", text).source, weights, heads)
+    return Start(
+        path / "weights.safetensors",
+        load_fitting_tokenizers(path / "tokenizer", text).source,
+        weights,
+        heads,
+    )
 
 
 def _explain_absent(model: RungSettings) -> CheckpointError:
@@ -96,13 +120,21 @@ def _explain_absent(model: RungSettings) -> CheckpointError:
     )
 
 
-def _compare(section: str, theirs: dict[str, Any], ours: Settings, free: tuple[str, ...], path: Path) -> None:
+def _compare(
+    section: str, theirs: dict[str, Any], ours: Settings, free: tuple[str, ...], path: Path
+) -> None:
     mine = ours.model_dump(mode="json")
     keys = [key for key in mine.keys() | theirs.keys() if key not in free]
     differing = sorted(key for key in keys if mine.get(key) != theirs.get(key))
     if differing:
-        listed = ", ".join(f"{section}.{key}={theirs.get(key)} there, {mine.get(key)} here" for key in differing)
-        what = ("another vocabulary", "词表不同") if section == "text" else ("another encoder", "编码器不同")
+        listed = ", ".join(
+            f"{section}.{key}={theirs.get(key)} there, {mine.get(key)} here" for key in differing
+        )
+        what = (
+            ("another vocabulary", "词表不同")
+            if section == "text"
+            else ("another encoder", "编码器不同")
+        )
         raise CheckpointError(
             f"cannot be started from: {what[0]} ({listed}); give the recipe the same {section} section, or start from another bundle",
             f"不能由此开始：{what[1]}（{listed}）；请使配方的 {section} 部分相同，或换一个模型",

@@ -17,7 +17,11 @@ from headwise.text.words import WordTokenizer
 
 
 def export_model(
-    model: Path | str, output: Path | str, *, quantization: str = "none", probes: Path | str | None = None
+    model: Path | str,
+    output: Path | str,
+    *,
+    quantization: str = "none",
+    probes: Path | str | None = None,
 ) -> Exported | Path:
     """Write a model for another program: n-grams to a file named .arpa, a translator to a new directory for CTranslate2."""
     path = require_path(output, "output", "translator-ct2")
@@ -51,7 +55,9 @@ def export_arpa(model: Path | str, output: Path | str) -> Path:
             f"{model} 是 {bundle.recipe.model.kind} 模型；只有 n 元语法可写成 ARPA：请训练一个，例如 ptb-ngram",
         )
     if isinstance(bundle.tokenizer, CharacterTokenizer):
-        save_arpa(path, bundle.model.tables, bundle.tokenizer.vocabulary.entries, units="characters")
+        save_arpa(
+            path, bundle.model.tables, bundle.tokenizer.vocabulary.entries, units="characters"
+        )
         return path
     names = bundle.tokenizer.pieces(range(NUM_SPECIAL, bundle.tokenizer.size))
     if isinstance(bundle.tokenizer, WordTokenizer):

@@ -32,10 +32,14 @@ def check_frozen(recipe: AnyRecipe) -> None:
         freeze(_build(recipe), recipe.training.freeze)
 
 
-def _build(recipe: Recipe | LabelRecipe | MaskedRecipe | LanguageRecipe | BidirectionalRecipe) -> nn.Module:
+def _build(
+    recipe: Recipe | LabelRecipe | MaskedRecipe | LanguageRecipe | BidirectionalRecipe,
+) -> nn.Module:
     match recipe:
         case LabelRecipe():
-            return build_labeller(recipe.model, vocabulary_size=SIZE, num_classes=2, pooling="none", generator=None)
+            return build_labeller(
+                recipe.model, vocabulary_size=SIZE, num_classes=2, pooling="none", generator=None
+            )
         case MaskedRecipe():
             return build_masked_language_model(
                 recipe.model,
@@ -46,9 +50,13 @@ def _build(recipe: Recipe | LabelRecipe | MaskedRecipe | LanguageRecipe | Bidire
         case BidirectionalRecipe():
             return build_bidirectional(recipe.model, vocabulary_size=SIZE, generator=None)
         case LanguageRecipe():
-            assert isinstance(recipe.model, NeuralSettings), "a recipe of n-grams takes nothing of how to train"
+            assert isinstance(recipe.model, NeuralSettings), (
+                "a recipe of n-grams takes nothing of how to train"
+            )
             network = build_language_model(recipe.model, size=SIZE, generator=None)
-            if isinstance(network, RecurrentLanguageModel) and isinstance(recipe.reading, StreamReading):
+            if isinstance(network, RecurrentLanguageModel) and isinstance(
+                recipe.reading, StreamReading
+            ):
                 return Carrying(network, 1)
             return network
         case Recipe():

@@ -37,7 +37,9 @@ class GapFiller:
 
     @staticmethod
     def load(path: Path | str) -> "GapFiller":
-        directory = find_bundle(require_path(path, "path", "runs/english-masked"), recipe="english-masked")
+        directory = find_bundle(
+            require_path(path, "path", "runs/english-masked"), recipe="english-masked"
+        )
         check_listed(verify_directory(directory, kind=KIND), directory)
         file = directory / "recipe.yaml"
         recipe = check_settings(MaskedRecipe, read_settings_file(file), file=file)
@@ -47,7 +49,9 @@ class GapFiller:
             recipe.model, vocabulary_size=tokenizer.size, has_pairs=has_pairs, generator=None
         )
         load_weights(model, directory / "weights.safetensors")
-        return GapFiller(tokenizer, model, longest=recipe.data.row_tokens // (2 if has_pairs else 1))
+        return GapFiller(
+            tokenizer, model, longest=recipe.data.row_tokens // (2 if has_pairs else 1)
+        )
 
     @torch.inference_mode()
     def predict(self, text: str, *, count: int = 5, length: int = 1) -> list[Prediction]:
@@ -55,12 +59,16 @@ class GapFiller:
         tokens, place = self._read(text, length)
         row = torch.tensor([tokens])
         position = torch.arange(len(tokens))[None]
-        guesses = self.model(row, segment=torch.ones_like(row), position=position, places=torch.tensor([place]))
+        guesses = self.model(
+            row, segment=torch.ones_like(row), position=position, places=torch.tensor([place])
+        )
         logits = (guesses.hidden @ self.model.word_vectors.T + self.model.head.bias)[0].double()
         logits[:FIRST_WORD] = -torch.inf  # marks are no words
         scores, ids = logits.log_softmax(-1).topk(min(count, len(logits) - FIRST_WORD))
         return [
-            Prediction(self.tokenizer.decode([number]), tuple(self.tokenizer.pieces([number])), score)
+            Prediction(
+                self.tokenizer.decode([number]), tuple(self.tokenizer.pieces([number])), score
+            )
             for score, number in zip(scores.tolist(), ids.tolist(), strict=True)
         ]
 
@@ -72,7 +80,9 @@ class GapFiller:
                 "____ and --length 1, or take a language model",
                 f"掩码模型在一个空里填一个词；文中有 {len(gaps)} 个空，要求 {length} 个词元：请只给一个 ____ 并取 --length 1，或改用语言模型",
             )
-        before, after = (self.tokenizer.encode(part) for part in (text[: gaps[0].start()], text[gaps[0].end() :]))
+        before, after = (
+            self.tokenizer.encode(part) for part in (text[: gaps[0].start()], text[gaps[0].end() :])
+        )
         tokens = [BOS, *before, MASK, *after]
         if len(tokens) > self.longest:
             raise UsageError(

@@ -34,7 +34,12 @@ class Continuation:
 
 
 def write_on(
-    model: LanguageModel, beginning: str, settings: DecodingSettings, *, length: int = 100, number: int = 0
+    model: LanguageModel,
+    beginning: str,
+    settings: DecodingSettings,
+    *,
+    length: int = 100,
+    number: int = 0,
 ) -> Continuation:
     """At most `length` tokens after the beginning; `number` tells several drawings of one beginning apart."""
     asked = model.model
@@ -56,7 +61,9 @@ def write_on(
         head, room = [*read, *written], length - len(written)
         if asked.context is not None:
             begin = asked.window_begin(len(head))
-            room = min(room, begin + asked.context - len(head) + 1)  # the token after a full window still belongs to it
+            room = min(
+                room, begin + asked.context - len(head) + 1
+            )  # the token after a full window still belongs to it
             head = head[begin:]
         limited = settings.model_copy(update={"max_length": room})
         (result,) = decode(stepper, [head], limited, sentence_numbers=[number * MAX_LENGTH + piece])

@@ -48,7 +48,11 @@ class InputCheck:
 
     def __call__(self, text: str, ids: Sequence[int]) -> InputWarning | None:
         """What to say of a text with these tokens; None if it looks like the training text."""
-        found = self.judge_language(text) if self._known is None else self._judge_words(self._known, text)
+        found = (
+            self.judge_language(text)
+            if self._known is None
+            else self._judge_words(self._known, text)
+        )
         return found or self._judge_characters(text, ids)
 
     def _judge_words(self, known: KnownWords, text: str) -> InputWarning | None:
@@ -113,7 +117,9 @@ class InputCheck:
 def find_strange_ids(tokenizer: Tokenizer) -> frozenset[int]:
     """The unknown token, and the bytes that stand for characters outside the vocabulary."""
     pieces = tokenizer.pieces(range(tokenizer.size))
-    return frozenset({UNKNOWN, *(number for number, piece in enumerate(pieces) if _BYTE.fullmatch(piece))})
+    return frozenset(
+        {UNKNOWN, *(number for number, piece in enumerate(pieces) if _BYTE.fullmatch(piece))}
+    )
 
 
 def _base(language: str) -> str:

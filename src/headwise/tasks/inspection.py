@@ -13,7 +13,9 @@ from headwise.tasks.bundle import load_bundle
 from headwise.tasks.recipe import load_translation_recipe
 
 
-def describe_model(name: Path | str, overrides: Sequence[str] = (), *, length: int = 25) -> ModelDescription:
+def describe_model(
+    name: Path | str, overrides: Sequence[str] = (), *, length: int = 25
+) -> ModelDescription:
     """A bundle or run directory is described as it is; a recipe as it would be built, with its largest vocabulary."""
     path = Path(name)
     if (path / MANIFEST).is_file() or (path / "model" / MANIFEST).is_file():
@@ -25,5 +27,7 @@ def describe_model(name: Path | str, overrides: Sequence[str] = (), *, length: i
         return describe(load_bundle(path).model, source_length=length, target_length=length)
     recipe = load_translation_recipe(name, overrides)
     with torch.device("meta"):
-        model = build_model(recipe.model, source_size=recipe.text.size, target_size=recipe.text.size, generator=None)
+        model = build_model(
+            recipe.model, source_size=recipe.text.size, target_size=recipe.text.size, generator=None
+        )
     return describe(model, source_length=length, target_length=length)

@@ -41,11 +41,17 @@ class LabelBundle:
     results: Mapping[str, Any]
 
 
-def new_labeller(recipe: LabelRecipe, *, size: int, num_classes: int, generator: torch.Generator | None) -> Labeller:
+def new_labeller(
+    recipe: LabelRecipe, *, size: int, num_classes: int, generator: torch.Generator | None
+) -> Labeller:
     """The model of a recipe for a vocabulary and classes."""
     pooling: Pooling = recipe.model.pooling if recipe.shape == "one" else "none"
     return build_labeller(
-        recipe.model, vocabulary_size=size, num_classes=num_classes, pooling=pooling, generator=generator
+        recipe.model,
+        vocabulary_size=size,
+        num_classes=num_classes,
+        pooling=pooling,
+        generator=generator,
     )
 
 
@@ -64,8 +70,12 @@ def save_encoder_bundle(
         (temporary / "recipe.yaml").write_text(write_recipe(recipe), encoding="utf-8")
         (temporary / "tokenizer").mkdir()
         TokenizerPair(tokenizer, tokenizer, shared=True).save(temporary / "tokenizer")
-        (temporary / LABELS).write_text(json.dumps(list(labels), ensure_ascii=False), encoding="utf-8")
-        (temporary / "results.json").write_text(json.dumps(results, ensure_ascii=False, indent=2), encoding="utf-8")
+        (temporary / LABELS).write_text(
+            json.dumps(list(labels), ensure_ascii=False), encoding="utf-8"
+        )
+        (temporary / "results.json").write_text(
+            json.dumps(results, ensure_ascii=False, indent=2), encoding="utf-8"
+        )
         (temporary / "README.md").write_text(_model_card(recipe, labels, results), encoding="utf-8")
 
 
@@ -76,25 +86,38 @@ def load_label_bundle(directory: Path) -> LabelBundle:
     check_listed(manifest, path)
     data = read_settings_file(path / "recipe.yaml")
     if data.get("task") not in LABEL_TASKS:
-        raise explain_task(data.get("task"), "a classifier or tagger", "分类或标注模型", "sst2", path)
+        raise explain_task(
+            data.get("task"), "a classifier or tagger", "分类或标注模型", "sst2", path
+        )
     recipe = check_settings(LabelRecipe, data, file=path / "recipe.yaml")
     tokenizer = load_fitting_tokenizers(path / "tokenizer", recipe.text).source
     labels = read_json(path / LABELS) if LABELS in manifest["files"] else None
-    if not isinstance(labels, list) or len(labels) < 2 or not all(isinstance(label, str) for label in labels):
+    if (
+        not isinstance(labels, list)
+        or len(labels) < 2
+        or not all(isinstance(label, str) for label in labels)
+    ):
         raise CheckpointError(
             "is not a list of classes; use another copy of the bundle",
             "不是类别列表；请换用其他副本",
             file=path / LABELS,
         )
     with torch.device("meta"):
-        check_shapes(new_labeller(recipe, size=tokenizer.size, num_classes=len(labels), generator=None), path / WEIGHTS)
+        check_shapes(
+            new_labeller(recipe, size=tokenizer.size, num_classes=len(labels), generator=None),
+            path / WEIGHTS,
+        )
     model = new_labeller(recipe, size=tokenizer.size, num_classes=len(labels), generator=None)
     load_weights(model, path / WEIGHTS)
-    return LabelBundle(path, recipe, tokenizer, tuple(labels), model.eval(), read_json(path / "results.json"))
+    return LabelBundle(
+        path, recipe, tokenizer, tuple(labels), model.eval(), read_json(path / "results.json")
+    )
 
 
 def _model_card(recipe: AnyRecipe, labels: tuple[str, ...], results: Mapping[str, Any]) -> str:
-    scores = "\n".join(f"- {name.replace('_', ' ')}: {_plain(value)}" for name, value in results.items())
+    scores = "\n".join(
+        f"- {name.replace('_', ' ')}: {_plain(value)}" for name, value in results.items()
+    )
     classes = f" Classes: {', '.join(labels)}." if labels else ""
     return f"""# {recipe.task.replace("_", " ").capitalize()}
 
@@ -111,5 +134,7 @@ It knows what its training text taught it, and was measured only on the data nam
 
 def _plain(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_plain(one)}" for name, one in value.items() if not isinstance(one, list))
+        return ", ".join(
+            f"{name} {_plain(one)}" for name, one in value.items() if not isinstance(one, list)
+        )
     return f"{value:,}" if isinstance(value, int | float) else str(value)

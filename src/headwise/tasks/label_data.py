@@ -48,7 +48,13 @@ class LabelForm:
         model = recipe.model
         spelled = isinstance(model, ElmoRung)
         return LabelForm(
-            tokenizer, labels, recipe.shape, recipe.data.row_tokens, model.letters, model.spelling, spelled
+            tokenizer,
+            labels,
+            recipe.shape,
+            recipe.data.row_tokens,
+            model.letters,
+            model.spelling,
+            spelled,
         )
 
     def encode(
@@ -56,12 +62,18 @@ class LabelForm:
     ) -> LabelledTokens:
         """Texts or sentences as tokens; a label that is not in the list is no target."""
         numbers = {label: number for number, label in enumerate(self.labels, start=1)}
-        targets = [[numbers.get(one, 0) for one in given] for given in labels] if labels is not None else None
+        targets = (
+            [[numbers.get(one, 0) for one in given] for given in labels]
+            if labels is not None
+            else None
+        )
         if self.shape == "one":
             return self._encode_texts([one[0] for one in words], targets)
         return self._encode_words(words, targets)
 
-    def _encode_texts(self, texts: Sequence[str], targets: list[list[int]] | None) -> LabelledTokens:
+    def _encode_texts(
+        self, texts: Sequence[str], targets: list[list[int]] | None
+    ) -> LabelledTokens:
         whole = [[BOS, *ids] for ids in self.tokenizer.encode_batch(list(texts))]
         rows = [row[: self.row_tokens] for row in whole]
         offsets = np.cumsum([0, *map(len, rows)])
@@ -70,7 +82,9 @@ class LabelForm:
             wanted[offsets[:-1]] = [given[0] for given in targets]
         letters = self._spell_texts(texts) if self.spelled or self.letters else None
         tokens = np.fromiter(chain.from_iterable(rows), np.int32, offsets[-1])
-        return LabelledTokens(tokens, wanted, offsets, letters, np.array(list(map(len, whole)), dtype=np.int64))
+        return LabelledTokens(
+            tokens, wanted, offsets, letters, np.array(list(map(len, whole)), dtype=np.int64)
+        )
 
     def _spell_texts(self, texts: Sequence[str]) -> np.ndarray:
         """The letters of each token, or what they tell: of <s>, of the words as they stand."""
@@ -79,28 +93,44 @@ class LabelForm:
         rows = []
         for text in texts:
             words = text.lower().split() if self.tokenizer.lowercase else text.split()
-            rows += [(beginning, *map(letters_of if self.spelled else self._features, words))[: self.row_tokens]]
-        return np.array(list(chain.from_iterable(rows)), dtype=np.int16 if self.spelled else np.int32)
+            rows += [
+                (beginning, *map(letters_of if self.spelled else self._features, words))[
+                    : self.row_tokens
+                ]
+            ]
+        return np.array(
+            list(chain.from_iterable(rows)), dtype=np.int16 if self.spelled else np.int32
+        )
 
     def _features(self, word: str) -> tuple[int, ...]:
-        return run_ids(word, self.letters) if self.spelling == "runs" else affix_ids(word, self.letters)
+        return (
+            run_ids(word, self.letters)
+            if self.spelling == "runs"
+            else affix_ids(word, self.letters)
+        )
 
     @property
     def _num_features(self) -> int:
         return len(self._features("a"))
 
-    def _encode_words(self, words: Sequence[tuple[str, ...]], targets: list[list[int]] | None) -> LabelledTokens:
+    def _encode_words(
+        self, words: Sequence[tuple[str, ...]], targets: list[list[int]] | None
+    ) -> LabelledTokens:
         tokenizer = self.tokenizer
         assert isinstance(tokenizer, WordTokenizer), "the recipe checks it"
         flat = list(chain.from_iterable(words))
         folded = [word.lower() for word in flat] if tokenizer.lowercase else flat
-        tokens = np.fromiter((tokenizer.vocabulary.id_of(word) for word in folded), np.int32, len(flat))
+        tokens = np.fromiter(
+            (tokenizer.vocabulary.id_of(word) for word in folded), np.int32, len(flat)
+        )
         wanted = np.zeros(len(flat), dtype=np.int32)
         if targets is not None:
             wanted[:] = np.fromiter(chain.from_iterable(targets), np.int32, len(flat))
         letters = None
         if self.letters:
-            letters = np.array([self._features(word) for word in flat], np.int32).reshape(len(flat), self._num_features)
+            letters = np.array([self._features(word) for word in flat], np.int32).reshape(
+                len(flat), self._num_features
+            )
         if self.spelled:
             letters = spell_words(folded)
         cuts, end = [0], 0
@@ -122,7 +152,9 @@ class PreparedLabels:
     fingerprint: str
 
 
-def prepare_labels(recipe: LabelRecipe, watcher: Events, *, tokenizer: Tokenizer | None) -> PreparedLabels:
+def prepare_labels(
+    recipe: LabelRecipe, watcher: Events, *, tokenizer: Tokenizer | None
+) -> PreparedLabels:
     """Read every part, learn the tokenizer (unless one is given) and the list of classes from the training part."""
     watcher.note(say("reading the labelled text …", "正在读取带标签的文本……"))
     train = read_part(recipe.data, "train", recipe.shape)
@@ -156,7 +188,11 @@ def prepare_labels(recipe: LabelRecipe, watcher: Events, *, tokenizer: Tokenizer
 def read_part(data: LabelDataSettings, part: Part, shape: Shape) -> tuple[Labelled, ...]:
     """All examples of a part; a part that is named but holds nothing is an error."""
     corpora = data.corpora(part)
-    found = tuple(chain.from_iterable(read_labelled(one, language=data.language, shape=shape) for one in corpora))
+    found = tuple(
+        chain.from_iterable(
+            read_labelled(one, language=data.language, shape=shape) for one in corpora
+        )
+    )
     if corpora and not found:
         raise DataError(
             f"data.{part} has nothing to learn from or measure; give another file, or another split",
@@ -166,7 +202,10 @@ def read_part(data: LabelDataSettings, part: Part, shape: Shape) -> tuple[Labell
 
 
 def _check_classes(
-    recipe: LabelRecipe, train: Sequence[Labelled], labels: tuple[str, ...], measured: Sequence[Labelled]
+    recipe: LabelRecipe,
+    train: Sequence[Labelled],
+    labels: tuple[str, ...],
+    measured: Sequence[Labelled],
 ) -> None:
     if len(labels) < 2:
         raise DataError(

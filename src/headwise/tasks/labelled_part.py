@@ -40,14 +40,18 @@ class LabelledPart:
 
     def as_dict(self) -> dict[str, Any]:
         scores = score_labels(
-            [label for one in self.given for label in one], [one for each in self.found for one in each]
+            [label for one in self.given for label in one],
+            [one for each in self.found for one in each],
         )
         return {**scores.as_dict(), "words": self.num_words, "seconds": round(self.seconds, 3)}
 
     def save(self, folder: Path, part: Part) -> None:
         folder.mkdir(exist_ok=True)
         pairs = zip(self.found, self.given, strict=True)
-        lines = (json.dumps({"found": found, "given": given}, ensure_ascii=False) for found, given in pairs)
+        lines = (
+            json.dumps({"found": found, "given": given}, ensure_ascii=False)
+            for found, given in pairs
+        )
         write_text(folder / f"{part}.jsonl", "".join(f"{line}\n" for line in lines))
 
 
@@ -66,7 +70,9 @@ def read_label_statistics(folder: Path, part: Part) -> LabelStatistics:
     path = folder / f"{part}.jsonl"
     try:
         lines = [json.loads(line) for line in read_text_lines(path)]
-        return LabelStatistics.of([line["found"] for line in lines], [line["given"] for line in lines])
+        return LabelStatistics.of(
+            [line["found"] for line in lines], [line["given"] for line in lines]
+        )
     except (ValueError, TypeError, KeyError) as error:
         raise DataError(
             "is not a file of labels found and given; remove the run and train it again",

@@ -57,7 +57,12 @@ class LabelledAnswer:
         if is_tagged:
             return {"words": list(self.words), "tags": list(self.labels), "probabilities": rounded}
         every = {label: round(one, 6) for label, one in self.distribution[0].items()}
-        found = {"text": self.words[0], "label": self.label, "probability": rounded[0], "probabilities": every}
+        found = {
+            "text": self.words[0],
+            "label": self.label,
+            "probability": rounded[0],
+            "probabilities": every,
+        }
         return found | {"tokens": self.num_tokens, "tokens_read": self.num_read}
 
 
@@ -73,7 +78,9 @@ class Labeller:
     @classmethod
     def load(cls, directory: Path | str, *, device: str = "auto") -> "Labeller":
         """From a bundle, or the bundle inside a run."""
-        return cls(load_label_bundle(require_path(directory, "directory", "runs/sst2")), device=device)
+        return cls(
+            load_label_bundle(require_path(directory, "directory", "runs/sst2")), device=device
+        )
 
     @property
     def is_tagger(self) -> bool:
@@ -82,7 +89,11 @@ class Labeller:
     def __call__(self, texts: Sequence[str]) -> list[LabelledAnswer]:
         """Labels of texts; a tagger cuts them at spaces."""
         given = require_texts(texts, "texts")
-        return self.label([tuple(text.split()) for text in given] if self.is_tagger else [(text,) for text in given])
+        return self.label(
+            [tuple(text.split()) for text in given]
+            if self.is_tagger
+            else [(text,) for text in given]
+        )
 
     def label(self, words: Sequence[tuple[str, ...]]) -> list[LabelledAnswer]:
         """Labels of texts (one string each) or of sentences that are cut into words already."""
@@ -96,9 +107,17 @@ class Labeller:
             count = len(one)
             here = slice(start, start := start + count)
             labels = tuple(self.form.labels[place] for place in best[here])
-            spread = tuple(dict(zip(self.form.labels, row.tolist(), strict=True)) for row in found[here])
-            lengths = (0, 0) if store.uncut is None else (int(store.uncut[number]) - 1, int(store.lengths[number]) - 1)
-            answers.append(LabelledAnswer(one, labels, tuple(found[here].max(1).tolist()), spread, *lengths))
+            spread = tuple(
+                dict(zip(self.form.labels, row.tolist(), strict=True)) for row in found[here]
+            )
+            lengths = (
+                (0, 0)
+                if store.uncut is None
+                else (int(store.uncut[number]) - 1, int(store.lengths[number]) - 1)
+            )
+            answers.append(
+                LabelledAnswer(one, labels, tuple(found[here].max(1).tolist()), spread, *lengths)
+            )
         return answers
 
     def measure(self, corpus: str) -> LabelScores:
@@ -112,9 +131,15 @@ class Labeller:
                 f"{corpus!r} 不是带标签的文本；请给出 .tsv、.csv、.conllu 文件、known:名称，或按配方写法，例如 "
                 "'{path: x.txt, kind: slashed}'",
             ) from error
-        examples = list(read_labelled(found, language=self.bundle.recipe.data.language, shape=self.form.shape))
+        examples = list(
+            read_labelled(found, language=self.bundle.recipe.data.language, shape=self.form.shape)
+        )
         if not examples:
-            raise DataError("holds no labelled text; give another file", "没有带标签的文本；请换一个文件", file=corpus)
+            raise DataError(
+                "holds no labelled text; give another file",
+                "没有带标签的文本；请换一个文件",
+                file=corpus,
+            )
         return score_examples(self.model, self.form, examples)
 
 
@@ -140,7 +165,11 @@ def _count_cut(store: LabelledTokens) -> CutTexts:
 
 
 def _name_labels(model: LabelModel, form: LabelForm, store: LabelledTokens) -> list[str]:
-    return [form.labels[number] for part in predict(model, store, form) for number in part.argmax(1).tolist()]
+    return [
+        form.labels[number]
+        for part in predict(model, store, form)
+        for number in part.argmax(1).tolist()
+    ]
 
 
 @torch.inference_mode()

@@ -50,10 +50,16 @@ class LabelTask:
         targets = batch.targets.flatten()
         scores = F.log_softmax(logits, dim=-1)
         counted = targets != 0
-        certain = scores.gather(1, (targets - 1).clamp(min=0)[:, None])[:, 0].masked_fill(~counted, 0).sum()
+        certain = (
+            scores.gather(1, (targets - 1).clamp(min=0)[:, None])[:, 0]
+            .masked_fill(~counted, 0)
+            .sum()
+        )
         even = scores.mean(-1).masked_fill(~counted, 0).sum()
         smoothing = self.label_smoothing
-        return LossSums(-(1 - smoothing) * certain - smoothing * even, -certain.detach(), counted.sum())
+        return LossSums(
+            -(1 - smoothing) * certain - smoothing * even, -certain.detach(), counted.sum()
+        )
 
 
 def train_labels(
@@ -66,7 +72,9 @@ def train_labels(
     with join_processes() as processes:
         opened = None
         if processes.is_first:
-            opened, (start, prepared) = begin_run(directory, recipe, lambda: _prepare(recipe, watcher), resume=resume)
+            opened, (start, prepared) = begin_run(
+                directory, recipe, lambda: _prepare(recipe, watcher), resume=resume
+            )
         processes.ask_first(lambda: None)
         try:
             if opened is None:
@@ -93,7 +101,9 @@ def train_labels(
                 processes=processes,
             )
             folder = None if opened is None else directory
-            results = training_results(model, outcome) | _measure(model.eval(), prepared, watcher, folder)
+            results = training_results(model, outcome) | _measure(
+                model.eval(), prepared, watcher, folder
+            )
             if opened is not None:
                 save_encoder_bundle(
                     opened.model,
@@ -119,10 +129,14 @@ def check_label_run(recipe: LabelRecipe, *, events: Events | None = None) -> Run
 
     def batch_of(count: int) -> Any:
         share = Share(accumulation=training.accumulation)
-        return first_batch(LabelledRows(prepared.train, count, row, training.seed, prepared.fingerprint, share))
+        return first_batch(
+            LabelledRows(prepared.train, count, row, training.seed, prepared.fingerprint, share)
+        )
 
     rows = num_rows(training.batch_tokens, row)
-    cost = measure_cost(LabelTask(model, training.objective.label_smoothing), batch_of, rows=rows, training=training)
+    cost = measure_cost(
+        LabelTask(model, training.objective.label_smoothing), batch_of, rows=rows, training=training
+    )
     results = {
         "examples": prepared.num_examples,
         "classes": len(prepared.form.labels),
@@ -132,12 +146,18 @@ def check_label_run(recipe: LabelRecipe, *, events: Events | None = None) -> Run
     return RunSummary(None, recipe, results)
 
 
-def _prepare(recipe: LabelRecipe, watcher: Events) -> tuple[Start | VectorStart | None, PreparedLabels]:
+def _prepare(
+    recipe: LabelRecipe, watcher: Events
+) -> tuple[Start | VectorStart | None, PreparedLabels]:
     start = find_start(recipe.model, recipe.text)
-    return start, prepare_labels(recipe, watcher, tokenizer=None if start is None else start.tokenizer)
+    return start, prepare_labels(
+        recipe, watcher, tokenizer=None if start is None else start.tokenizer
+    )
 
 
-def _new_model(recipe: LabelRecipe, prepared: PreparedLabels, start: Start | VectorStart | None) -> Labeller:
+def _new_model(
+    recipe: LabelRecipe, prepared: PreparedLabels, start: Start | VectorStart | None
+) -> Labeller:
     model = new_labeller(
         recipe,
         size=prepared.form.tokenizer.size,
@@ -158,7 +178,11 @@ def count_parameters(model: torch.nn.Module) -> int:
 
 
 def _describe(recipe: LabelRecipe, prepared: PreparedLabels, model: Labeller) -> str:
-    examples, classes, parameters = prepared.num_examples, len(prepared.form.labels), count_parameters(model)
+    examples, classes, parameters = (
+        prepared.num_examples,
+        len(prepared.form.labels),
+        count_parameters(model),
+    )
     return say(
         f"{recipe.task}: {examples:,} examples of {classes} classes, vocabulary {prepared.form.tokenizer.size:,}, "
         f"{parameters:,} parameters; {recipe.training.steps:,} steps",
@@ -167,19 +191,25 @@ def _describe(recipe: LabelRecipe, prepared: PreparedLabels, model: Labeller) ->
     )
 
 
-def _evaluation(task: LabelTask, prepared: PreparedLabels) -> Callable[[int], Mapping[str, float]] | None:
+def _evaluation(
+    task: LabelTask, prepared: PreparedLabels
+) -> Callable[[int], Mapping[str, float]] | None:
     """What the loop calls to validate: loss and accuracy."""
     if not prepared.valid:
         return None
     form = prepared.form
-    store = form.encode([one.words for one in prepared.valid], [one.labels for one in prepared.valid])
+    store = form.encode(
+        [one.words for one in prepared.valid], [one.labels for one in prepared.valid]
+    )
 
     @torch.inference_mode()
     def evaluate(step: int) -> Mapping[str, float]:
         device = task.module.output.weight.device
         totals = torch.zeros(2, dtype=torch.float64)
         for batch, _ in rows_in_order(store, rows=32, row_tokens=form.row_tokens):
-            logits = logits_of(task.module, batch, device).float().log_softmax(-1).flatten(0, 1).cpu()
+            logits = (
+                logits_of(task.module, batch, device).float().log_softmax(-1).flatten(0, 1).cpu()
+            )
             targets = batch.targets.flatten()
             chosen = logits[targets != 0].gather(1, targets[targets != 0][:, None] - 1)
             totals += torch.tensor([-chosen.double().sum(), len(chosen)], dtype=torch.float64)
@@ -202,10 +232,15 @@ def training_results(model: torch.nn.Module, outcome: TrainingResult) -> dict[st
     }
 
 
-def _measure(model: Labeller, prepared: PreparedLabels, watcher: Events, directory: Path | None) -> dict[str, Any]:
+def _measure(
+    model: Labeller, prepared: PreparedLabels, watcher: Events, directory: Path | None
+) -> dict[str, Any]:
     """Accuracy and the table of classes for the validation and test sets; what was answered is kept in the run's directory."""
     results: dict[str, Any] = {}
-    named: tuple[tuple[Part, tuple[Labelled, ...]], ...] = (("valid", prepared.valid), ("test", prepared.test))
+    named: tuple[tuple[Part, tuple[Labelled, ...]], ...] = (
+        ("valid", prepared.valid),
+        ("test", prepared.test),
+    )
     for part, examples in named:
         if examples:
             watcher.note(say(f"measuring the {part} set …", f"正在度量 {part} 集……"))

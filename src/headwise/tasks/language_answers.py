@@ -50,7 +50,11 @@ class SentenceScore:
             "perplexity": finite(self.perplexity),
             "unknown": self.num_unknown,
             "tokens": [
-                {"token": one.token, "log_probability": finite(one.log_probability), "known": one.is_known}
+                {
+                    "token": one.token,
+                    "log_probability": finite(one.log_probability),
+                    "known": one.is_known,
+                }
                 for one in self.tokens
             ],
         }

@@ -46,7 +46,12 @@ class LanguageBundle:
 
 
 def save_language_bundle(
-    directory: Path, *, recipe: LanguageRecipe, tokenizer: Tokenizer, weights: Weights, results: Mapping[str, Any]
+    directory: Path,
+    *,
+    recipe: LanguageRecipe,
+    tokenizer: Tokenizer,
+    weights: Weights,
+    results: Mapping[str, Any],
 ) -> None:
     """Write a bundle; an older one of the same name makes way at the last moment."""
     with publish_directory(directory, kind=KIND, replace=True) as temporary:
@@ -54,7 +59,9 @@ def save_language_bundle(
         (temporary / "recipe.yaml").write_text(write_recipe(recipe), encoding="utf-8")
         (temporary / "tokenizer").mkdir()
         TokenizerPair(tokenizer, tokenizer, shared=True).save(temporary / "tokenizer")
-        (temporary / "results.json").write_text(json.dumps(results, ensure_ascii=False, indent=2), encoding="utf-8")
+        (temporary / "results.json").write_text(
+            json.dumps(results, ensure_ascii=False, indent=2), encoding="utf-8"
+        )
         (temporary / "README.md").write_text(_model_card(recipe, results), encoding="utf-8")
 
 
@@ -112,7 +119,9 @@ def as_token_model(network: LanguageNetwork, recipe: LanguageRecipe) -> NeuralTo
             return NeuralTokenModel(network, first=BOS, context=row_tokens)
 
 
-def _restore_tables(weights: Weights, settings: NgramSettings, size: int, file: Path) -> NgramTables:
+def _restore_tables(
+    weights: Weights, settings: NgramSettings, size: int, file: Path
+) -> NgramTables:
     tables = NgramTables.from_arrays({name: tensor.numpy() for name, tensor in weights.items()})
     if tables is None or tables.order != settings.order or tables.vocabulary != size:
         raise CheckpointError(
@@ -124,7 +133,9 @@ def _restore_tables(weights: Weights, settings: NgramSettings, size: int, file: 
 
 
 def _model_card(recipe: LanguageRecipe, results: Mapping[str, Any]) -> str:
-    scores = "\n".join(f"- {name.replace('_', ' ')}: {_plain(value)}" for name, value in results.items())
+    scores = "\n".join(
+        f"- {name.replace('_', ' ')}: {_plain(value)}" for name, value in results.items()
+    )
     return f"""# Language model, {recipe.data.language}
 
 Made by headwise {headwise.__version__}. Model: {recipe.model.kind}. The whole recipe is in `recipe.yaml`.

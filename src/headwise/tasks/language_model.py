@@ -30,7 +30,14 @@ from headwise.tasks.arguments import require_path, require_text, require_texts
 from headwise.tasks.language_answers import Prediction, SentenceScore, TextScore, TokenScore
 from headwise.tasks.language_bundle import load_language_bundle
 from headwise.text.characters import CharacterTokenizer
-from headwise.text.tokenizer import EOS, SPECIAL_PIECES, UNKNOWN, WORD_START, FlatTokenizer, Tokenizer
+from headwise.text.tokenizer import (
+    EOS,
+    SPECIAL_PIECES,
+    UNKNOWN,
+    WORD_START,
+    FlatTokenizer,
+    Tokenizer,
+)
 from headwise.text.vocabulary import Vocabulary
 from headwise.text.words import WordTokenizer
 
@@ -69,7 +76,9 @@ class StreamModel(Protocol):
 class FlatModel(Protocol):
     """A model that can also score many sentences in one array, in several threads at once."""
 
-    def score_flat(self, tokens: NDArray[np.int32], lengths: NDArray[np.int64]) -> NDArray[np.float32]:
+    def score_flat(
+        self, tokens: NDArray[np.int32], lengths: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
         """Log-probabilities of every token of every sentence and of its end, in a row."""
         ...
 
@@ -77,7 +86,9 @@ class FlatModel(Protocol):
 class LanguageModel:
     """A tokenizer and a model of tokens; `sums_to_one`: what it gives are probabilities."""
 
-    def __init__(self, tokenizer: Tokenizer, model: TokenModel, *, sums_to_one: bool = True) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, model: TokenModel, *, sums_to_one: bool = True
+    ) -> None:
         self.tokenizer, self.model, self.sums_to_one = tokenizer, model, sums_to_one
 
     @staticmethod
@@ -88,11 +99,17 @@ class LanguageModel:
             arpa = read_arpa(found)
             vocabulary = Vocabulary(arpa.words)
             in_words = arpa.units == "words"
-            tokenizer = WordTokenizer(vocabulary, lowercase=False) if in_words else CharacterTokenizer(vocabulary)
+            tokenizer = (
+                WordTokenizer(vocabulary, lowercase=False)
+                if in_words
+                else CharacterTokenizer(vocabulary)
+            )
             return LanguageModel(tokenizer, NgramModel(arpa.tables))
         bundle = load_language_bundle(found)
         settings = bundle.recipe.model
-        is_stupid = isinstance(settings, NgramSettings) and isinstance(settings.smoothing, StupidBackoff)
+        is_stupid = isinstance(settings, NgramSettings) and isinstance(
+            settings.smoothing, StupidBackoff
+        )
         return LanguageModel(bundle.tokenizer, bundle.model, sums_to_one=not is_stupid)
 
     def score(self, texts: Sequence[str]) -> list[SentenceScore]:
@@ -129,7 +146,11 @@ class LanguageModel:
             )
         encoded = [ids for block in _blocks(lines) for ids in self.tokenizer.encode_batch(block)]
         scores = self.model.score_running(join_lines(as_ragged(encoded)))
-        return TextScore(len(scores), sum(ids.count(UNKNOWN) for ids in encoded), float(scores.sum(dtype=np.float64)))
+        return TextScore(
+            len(scores),
+            sum(ids.count(UNKNOWN) for ids in encoded),
+            float(scores.sum(dtype=np.float64)),
+        )
 
     def predict(self, beginning: str, *, count: int = 5, length: int = 1) -> list[Prediction]:
         """The `count` likeliest continuations of at most `length` tokens; a gap (____) at the end is dropped."""
@@ -146,11 +167,19 @@ class LanguageModel:
             rows = self.model.next_words([[*prefix, *words] for _, words in running])
             scores = rows.astype(np.float64) + np.array([[score] for score, _ in running])
             best = np.argpartition(scores, -min(width, scores.size), axis=None)[-width:]
-            chosen = [(float(scores.flat[flat]), divmod(int(flat), scores.shape[1])) for flat in best]
-            grown = [(score, (*running[row][1], token)) for score, (row, token) in chosen if score > -math.inf]
+            chosen = [
+                (float(scores.flat[flat]), divmod(int(flat), scores.shape[1])) for flat in best
+            ]
+            grown = [
+                (score, (*running[row][1], token))
+                for score, (row, token) in chosen
+                if score > -math.inf
+            ]
             finished += [one for one in grown if one[1][-1] == EOS]
             running = [one for one in grown if one[1][-1] != EOS]
-        return [self._prediction(*one) for one in sorted([*finished, *running], reverse=True)[:count]]
+        return [
+            self._prediction(*one) for one in sorted([*finished, *running], reverse=True)[:count]
+        ]
 
     def _require_room(self, num_running: int, count: int) -> None:
         most = max(1, MAX_CANDIDATES // self.tokenizer.size)
@@ -165,8 +194,12 @@ class LanguageModel:
     def _prediction(self, score: float, ids: tuple[int, ...]) -> Prediction:
         pieces = self.tokenizer.pieces(ids)
         words = ids[:-1] if ids[-1] == EOS else ids
-        text = self.tokenizer.decode(words) if UNKNOWN not in words else " ".join(pieces[: len(words)])
-        if words and not text:  # a decoder that drops spaces at the ends is asked for nothing but a space
+        text = (
+            self.tokenizer.decode(words) if UNKNOWN not in words else " ".join(pieces[: len(words)])
+        )
+        if (
+            words and not text
+        ):  # a decoder that drops spaces at the ends is asked for nothing but a space
             text = "".join(pieces[: len(words)]).replace(WORD_START, " ")
         ending = () if ids[-1] != EOS else (SPECIAL_PIECES[EOS],)
         return Prediction(" ".join([*([text] if words else ()), *ending]), tuple(pieces), score)

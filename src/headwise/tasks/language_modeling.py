@@ -40,14 +40,24 @@ def train_language_model(
     if not isinstance(recipe.model, NgramSettings):
         return train_neural(recipe, run=run, resume=resume, watcher=watcher)
     directory = require_path(run, "run", "runs/mine")
-    opened, (model, tokenizer, results) = begin_run(directory, recipe, lambda: _count(recipe, watcher), resume=resume)
+    opened, (model, tokenizer, results) = begin_run(
+        directory, recipe, lambda: _count(recipe, watcher), resume=resume
+    )
     with opened:
         results |= measure(LanguageModel(tokenizer, model), recipe, watcher)
         opened.journal.write(
-            {"kind": "count", "step": 0, **{k: v for k, v in results.items() if not isinstance(v, dict)}}
+            {
+                "kind": "count",
+                "step": 0,
+                **{k: v for k, v in results.items() if not isinstance(v, dict)},
+            }
         )
-        weights = {name: torch.from_numpy(array) for name, array in model.tables.as_arrays().items()}
-        save_language_bundle(opened.model, recipe=recipe, tokenizer=tokenizer, weights=weights, results=results)
+        weights = {
+            name: torch.from_numpy(array) for name, array in model.tables.as_arrays().items()
+        }
+        save_language_bundle(
+            opened.model, recipe=recipe, tokenizer=tokenizer, weights=weights, results=results
+        )
     return RunSummary(directory, recipe, results)
 
 
@@ -56,8 +66,14 @@ def check_language_run(recipe: LanguageRecipe, *, events: Events | None = None) 
     check_measured(recipe)
     watcher = events or Silence()
     text = tokenize(recipe, watcher)
-    cost = _check_counting(recipe, text, watcher) if isinstance(recipe.model, NgramSettings) else None
-    results = {"lines": text.num_lines, "tokens": len(text.lines.tokens), "vocabulary": text.tokenizer.size}
+    cost = (
+        _check_counting(recipe, text, watcher) if isinstance(recipe.model, NgramSettings) else None
+    )
+    results = {
+        "lines": text.num_lines,
+        "tokens": len(text.lines.tokens),
+        "vocabulary": text.tokenizer.size,
+    }
     return RunSummary(None, recipe, {**results, **(cost or check_neural(recipe, text, watcher))})
 
 
@@ -73,9 +89,9 @@ def _check_counting(recipe: LanguageRecipe, text: TokenizedText, watcher: Events
     share = len(text.lines.tokens) / max(1, len(lines.tokens))
     stored = sum(array.nbytes for array in model.tables.as_arrays().values())
     seconds = share * (time.perf_counter() - began)
-    return TrainingCost(round(share * model.num_parameters), seconds, round(COUNTING_COPIES * share * stored)).tell(
-        watcher
-    )
+    return TrainingCost(
+        round(share * model.num_parameters), seconds, round(COUNTING_COPIES * share * stored)
+    ).tell(watcher)
 
 
 def _count(recipe: LanguageRecipe, watcher: Events) -> tuple[NgramModel, Tokenizer, dict[str, Any]]:

@@ -57,7 +57,11 @@ class LanguageRecipe(Settings):
             unused = self.training.model_copy(update={"seed": TrainingSettings().seed})
             if unused != TrainingSettings():
                 default = TrainingSettings()
-                names = [name for name in type(default).model_fields if getattr(unused, name) != getattr(default, name)]
+                names = [
+                    name
+                    for name in type(default).model_fields
+                    if getattr(unused, name) != getattr(default, name)
+                ]
                 raise SettingsError(
                     f"training.{names[0]} is set, but n-grams are counted, not trained; leave it out",
                     f"设置了 training.{names[0]}，但 n 元语法靠计数而非训练；请去掉",
@@ -66,16 +70,26 @@ class LanguageRecipe(Settings):
 
     @model_validator(mode="after")
     def _check_reading(self) -> Self:
-        if isinstance(self.reading, StreamReading) and isinstance(self.model, NgramSettings | NeuralNgramSettings):
+        if isinstance(self.reading, StreamReading) and isinstance(
+            self.model, NgramSettings | NeuralNgramSettings
+        ):
             raise SettingsError(
                 f"reading.kind=stream, but model.kind={self.model.kind} sees {self.model.order - 1} words and reads sentences; use "
                 "reading.kind=sentences, or model.kind=recurrent or decoder_only",
                 f"reading.kind=stream，但 model.kind={self.model.kind} 只看 {self.model.order - 1} 个词，按句阅读；请用 "
                 "reading.kind=sentences，或 model.kind=recurrent、decoder_only",
             )
-        window = self.reading.length if isinstance(self.reading, StreamReading) else self.reading.row_tokens
+        window = (
+            self.reading.length
+            if isinstance(self.reading, StreamReading)
+            else self.reading.row_tokens
+        )
         if isinstance(self.model, DecoderOnlySettings):
-            key = "reading.length" if isinstance(self.reading, StreamReading) else "reading.row_tokens"
+            key = (
+                "reading.length"
+                if isinstance(self.reading, StreamReading)
+                else "reading.row_tokens"
+            )
             check_buckets(self.model, window)
             check_recomputing(self.model.norm, self.training.recompute)
             check_rows(row_limits(self.model), window, rows=(key, key))

@@ -39,7 +39,9 @@ def tokenize(recipe: LanguageRecipe, watcher: Events) -> TokenizedText:
     watcher.note(say("reading the text …", "正在读取文本……"))
     looked = say("lines looked through", "已浏览行数")
     lines = _counted(read_part(recipe, "train"), lambda done: watcher.count(looked, done, None))
-    tokenizer = learn_tokenizer(recipe.text, lines, seed=recipe.training.seed, watch=watch_vocabulary(watcher))
+    tokenizer = learn_tokenizer(
+        recipe.text, lines, seed=recipe.training.seed, watch=watch_vocabulary(watcher)
+    )
     read = say("lines read", "已读行数")
     lines = _counted(read_part(recipe, "train"), lambda done: watcher.count(read, done, None))
     tokens: list[np.ndarray] = []
@@ -47,7 +49,9 @@ def tokenize(recipe: LanguageRecipe, watcher: Events) -> TokenizedText:
     while block := list(islice(lines, BLOCK)):
         encoded = tokenizer.encode_batch(block)
         sizes = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
-        tokens.append(np.fromiter(chain.from_iterable(encoded), dtype=np.int32, count=int(sizes.sum())))
+        tokens.append(
+            np.fromiter(chain.from_iterable(encoded), dtype=np.int32, count=int(sizes.sum()))
+        )
         lengths.append(sizes)
     text = TokenizedText(tokenizer, Ragged(np.concatenate(tokens), np.concatenate(lengths)))
     if len(text.lines.tokens) < 2:
@@ -89,5 +93,7 @@ def measure(model: LanguageModel, recipe: LanguageRecipe, watcher: Events) -> di
         if recipe.data.texts(part):
             watcher.note(say(f"measuring the {part} text …", f"正在度量 {part} 文本……"))
             continuous = isinstance(recipe.reading, StreamReading)
-            results[part] = model.score_text(read_part(recipe, part), continuous=continuous).as_dict()
+            results[part] = model.score_text(
+                read_part(recipe, part), continuous=continuous
+            ).as_dict()
     return results

@@ -13,7 +13,9 @@ MAX_SOURCE_TOKENS = 2048
 
 def longest_source(model: TranslatorSettings) -> Limit:
     """The most tokens a sentence may have, its end included; no key: whatever the model could do."""
-    return min([Limit("", MAX_SOURCE_TOKENS), *source_limits(model)], key=lambda limit: limit.tokens)
+    return min(
+        [Limit("", MAX_SOURCE_TOKENS), *source_limits(model)], key=lambda limit: limit.tokens
+    )
 
 
 def within_positions(settings: DecodingSettings, model: TranslatorSettings) -> DecodingSettings:

@@ -90,7 +90,9 @@ def translate_lines(
             yield from found
 
     parts: list[Translation] = []
-    for part in translator.stream_passages(passages(), decoding, alignment=alignment, attention=attention):
+    for part in translator.stream_passages(
+        passages(), decoding, alignment=alignment, attention=attention
+    ):
         parts.append(part)
         if len(parts) == waiting[0].num_passages:
             done = waiting.popleft()
@@ -164,7 +166,10 @@ def _join(translator: Translator, waiting: _Waiting, parts: Sequence[Translation
     sources: list[str] = []
     targets: list[str] = []
     for part in parts:
-        links += [(source + len(sources), target + len(targets)) for source, target in part.alignment or ()]
+        links += [
+            (source + len(sources), target + len(targets))
+            for source, target in part.alignment or ()
+        ]
         sources += part.source_pieces
         targets += part.target_pieces
     return Translation(
@@ -185,9 +190,15 @@ class _Notes:
         self._untold: Counter[str] = Counter()
         self._num_told = 0
 
-    def tell_split(self, line: Line, num_tokens: int, *, sentences: SplitText, pieces: SplitText) -> None:
+    def tell_split(
+        self, line: Line, num_tokens: int, *, sentences: SplitText, pieces: SplitText
+    ) -> None:
         count, cut = len(pieces.sentences), len(pieces.sentences) - len(sentences.sentences)
-        more = (f", {cut:,} of them cut inside a sentence", f"，其中 {cut:,} 处切在句内") if cut else ("", "")
+        more = (
+            (f", {cut:,} of them cut inside a sentence", f"，其中 {cut:,} 处切在句内")
+            if cut
+            else ("", "")
+        )
         self._tell(
             line,
             "split",

@@ -49,7 +49,12 @@ MAX_LINES = 2000
 
 BASE: Mapping[str, Any] = {
     "task": "language_modeling",
-    "data": {"language": "en", "train": "pocket:train:10000", "valid": "pocket:valid:300", "test": "pocket:test:1000"},
+    "data": {
+        "language": "en",
+        "train": "pocket:train:10000",
+        "valid": "pocket:valid:300",
+        "test": "pocket:test:1000",
+    },
     "text": {"kind": "words", "size": 10_000},
     "training": {
         "objective": {"label_smoothing": 0},
@@ -105,8 +110,12 @@ def compare_lineage(
             results[name] = dict(train(recipe, run=run, resume=resume, events=watcher).results)
     watcher.note(say("asking every model …", "正在询问各个模型……"))
     found = [_ask(name, place, results[name], lines, questions) for name in recipes]
-    lineage = Lineage(place, describe_machine(some.training.device), _budget(recipes), questions, tuple(found))
-    write_json(place / FILE, {"when": datetime.now(UTC).isoformat(timespec="seconds"), **lineage.as_dict()})
+    lineage = Lineage(
+        place, describe_machine(some.training.device), _budget(recipes), questions, tuple(found)
+    )
+    write_json(
+        place / FILE, {"when": datetime.now(UTC).isoformat(timespec="seconds"), **lineage.as_dict()}
+    )
     write_text(place / "lineage.md", as_markdown(lineage))
     return lineage
 
@@ -118,16 +127,24 @@ def _recipe(name: str, overrides: Sequence[str]) -> LanguageRecipe:
             f"{name!r} is no rung of the lineage; there are {', '.join(RUNGS)}",
             f"{name!r} 不是谱系中的模型；有：{'、'.join(RUNGS)}",
         )
-    if wrong := [one for one in overrides if one.partition("=")[0].split(".")[0] in ("model", "task", "reading")]:
+    if wrong := [
+        one
+        for one in overrides
+        if one.partition("=")[0].split(".")[0] in ("model", "task", "reading")
+    ]:
         raise UsageError(
             f"{wrong[0]} would be said for all models, and each has its own; the lineage takes data.…, text.… and training.…",
             f"{wrong[0]} 会对所有模型生效，而各模型自有设置；谱系比较只接受 data.…、text.… 与 training.…",
         )
-    data: dict[str, Any] = {key: dict(value) if isinstance(value, Mapping) else value for key, value in BASE.items()}
+    data: dict[str, Any] = {
+        key: dict(value) if isinstance(value, Mapping) else value for key, value in BASE.items()
+    }
     if RUNGS[name]["kind"] == "ngram":
         data.pop("training")
         overrides = [one for one in overrides if not one.startswith("training.")]
-    recipe = check_settings(LanguageRecipe, apply_overrides({**data, "model": dict(RUNGS[name])}, overrides))
+    recipe = check_settings(
+        LanguageRecipe, apply_overrides({**data, "model": dict(RUNGS[name])}, overrides)
+    )
     if not recipe.data.test:
         raise UsageError(
             "data.test is empty, and perplexity of the test text is what is compared; give data.test=…",
@@ -140,9 +157,14 @@ def _folder(name: str) -> str:
     return name.lower().replace(" ", "-")
 
 
-def _take(place: Path, recipes: Mapping[str, LanguageRecipe], watcher: Events) -> dict[str, dict[str, Any]]:
+def _take(
+    place: Path, recipes: Mapping[str, LanguageRecipe], watcher: Events
+) -> dict[str, dict[str, Any]]:
     """What is finished by these recipes on this very text; runs on another text are thrown away."""
-    results = {name: _finished(place / "runs" / _folder(name), name, recipe) for name, recipe in recipes.items()}
+    results = {
+        name: _finished(place / "runs" / _folder(name), name, recipe)
+        for name, recipe in recipes.items()
+    }
     found = _fingerprint(next(iter(recipes.values())))
     old = [run for name in RUNGS if (run := place / "runs" / _folder(name)).exists()]
     if old and _recorded(place / TEXT) != found:
@@ -197,7 +219,9 @@ def _finished(run: Path, name: str, recipe: LanguageRecipe) -> dict[str, Any]:
     return results if "test" in results else {}
 
 
-def _ask(name: str, place: Path, results: Mapping[str, Any], lines: Sequence[str], questions: Questions) -> Rung:
+def _ask(
+    name: str, place: Path, results: Mapping[str, Any], lines: Sequence[str], questions: Questions
+) -> Rung:
     model = LanguageModel.load(place / "runs" / _folder(name))
     model.score_text(lines[:8])  # what is set up once does not count
     started = time.perf_counter()
@@ -207,7 +231,9 @@ def _ask(name: str, place: Path, results: Mapping[str, Any], lines: Sequence[str
     pairs = [(line, exchange_neighbours(line, spaced=spaced)) for line in lines[:MAX_ASKED]]
     pairs = [pair for pair in pairs if pair[0] != pair[1]]
     scores = model.score([text for pair in pairs for text in pair])
-    right = sum(one.total > other.total for one, other in zip(scores[::2], scores[1::2], strict=True))
+    right = sum(
+        one.total > other.total for one, other in zip(scores[::2], scores[1::2], strict=True)
+    )
     natural, odd = model.score([questions.natural, questions.odd])
     # Of networks the time in the loop is known, of n-grams that of counting: both without reading the text.
     seconds = float(results.get("counting_seconds", results["training_seconds"]))

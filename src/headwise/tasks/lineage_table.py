@@ -30,7 +30,9 @@ def choose_questions(
 ) -> Questions:
     """The caller's, or else a line of the text, the same with its middle neighbours exchanged, and its first half."""
     spaced = is_spaced(lines)
-    natural = next((line for line in lines if len(_units(line, spaced=spaced)) >= MIN_UNITS), lines[0])
+    natural = next(
+        (line for line in lines if len(_units(line, spaced=spaced)) >= MIN_UNITS), lines[0]
+    )
     units = _units(natural, spaced=spaced)
     half = (" " if spaced else "").join(units[: max(1, len(units) // 2)])
     odd = exchange_neighbours(natural, spaced=spaced)
@@ -104,7 +106,9 @@ class Lineage:
                 "∞" if rung.perplexity is None else f"{rung.perplexity:.1f}",
                 f"{rung.parameters:,}",
                 show_seconds(rung.training_seconds),
-                "–" if rung.training_words_per_second is None else f"{rung.training_words_per_second:,.0f}",
+                "–"
+                if rung.training_words_per_second is None
+                else f"{rung.training_words_per_second:,.0f}",
                 f"{rung.asking_words_per_second:,.0f}",
                 f"{100 * rung.told_apart:.1f} %",
                 " · ".join(rung.next_words),
@@ -115,10 +119,16 @@ class Lineage:
     def remarks(self) -> list[str]:
         liked = [rung.name for rung in self.rungs if rung.preferred]
         names = ", ".join(liked) or say("none", "无")
-        natural, odd, beginning = self.questions.natural, self.questions.odd, self.questions.beginning
+        natural, odd, beginning = (
+            self.questions.natural,
+            self.questions.odd,
+            self.questions.beginning,
+        )
         return [
             self.budget,
-            say(f"{natural!r} before {odd!r}: {names}", f"认为 {natural!r} 比 {odd!r} 自然：{names}"),
+            say(
+                f"{natural!r} before {odd!r}: {names}", f"认为 {natural!r} 比 {odd!r} 自然：{names}"
+            ),
             say(f"next word after {beginning!r}", f"{beginning!r} 的下一个词"),
         ]
 

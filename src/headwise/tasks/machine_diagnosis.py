@@ -24,7 +24,9 @@ def examine_machine() -> list[Finding]:
     """Versions, processor, accelerator, compiler, extras, disk."""
     return [
         Finding(
-            "headwise", "good", f"{headwise.__version__}, Python {platform.python_version()}, torch {torch.__version__}"
+            "headwise",
+            "good",
+            f"{headwise.__version__}, Python {platform.python_version()}, torch {torch.__version__}",
         ),
         _processor(),
         _accelerator(),
@@ -51,9 +53,15 @@ def _processor() -> Finding:
 def _accelerator() -> Finding:
     topic = say("accelerator", "加速器")
     if not torch.cuda.is_available():
-        text = say("no GPU seen by torch; everything runs on the processor", "torch 未发现 GPU；全部在处理器上运行")
+        text = say(
+            "no GPU seen by torch; everything runs on the processor",
+            "torch 未发现 GPU；全部在处理器上运行",
+        )
         return Finding(topic, "note", text)
-    name, memory = torch.cuda.get_device_name(), torch.cuda.get_device_properties(0).total_memory / 2**30
+    name, memory = (
+        torch.cuda.get_device_name(),
+        torch.cuda.get_device_properties(0).total_memory / 2**30,
+    )
     return Finding(topic, "good", f"{name}, {memory:.0f} GiB")
 
 
@@ -82,7 +90,9 @@ def _translating() -> Finding:
         found.append(f"--precision {precision}: {form.label}")
         remarks += [] if form.remark is None else [form.remark]
     text = "; ".join([*found, *remarks])
-    return Finding(say("translating on a CPU", "在 CPU 上翻译"), "note" if remarks else "good", text)
+    return Finding(
+        say("translating on a CPU", "在 CPU 上翻译"), "note" if remarks else "good", text
+    )
 
 
 def _extras() -> Iterator[Finding]:

@@ -25,7 +25,11 @@ from headwise.data.splitting import Part
 from headwise.data.texts import read_texts
 from headwise.errors import DataError
 from headwise.language import say
-from headwise.models.masked_language_model import Guesses, MaskedLanguageModel, build_masked_language_model
+from headwise.models.masked_language_model import (
+    Guesses,
+    MaskedLanguageModel,
+    build_masked_language_model,
+)
 from headwise.randomness import numpy_generator, torch_generator
 from headwise.tasks.arguments import require_path
 from headwise.tasks.encoder_start import find_start
@@ -57,11 +61,15 @@ class MaskedTask:
         sums = self.sum_words(guesses, batch)
         if guesses.following is None:
             return sums
-        return sums._replace(loss=sums.loss + sums.num_tokens * following_loss(guesses.following, batch.rows.targets))
+        return sums._replace(
+            loss=sums.loss + sums.num_tokens * following_loss(guesses.following, batch.rows.targets)
+        )
 
     def guess(self, batch: MaskedBatch) -> Guesses:
         rows = batch.rows
-        found: Guesses = self.module(rows.tokens, segment=rows.segment, position=rows.position, places=batch.places)
+        found: Guesses = self.module(
+            rows.tokens, segment=rows.segment, position=rows.position, places=batch.places
+        )
         return found
 
     def sum_words(self, guesses: Guesses, batch: MaskedBatch) -> LossSums:
@@ -78,7 +86,9 @@ class MaskedTask:
 def following_loss(logits: Tensor, targets: Tensor) -> Tensor:
     """The mean over the pairs of a batch; targets are 0 where no pair begins."""
     wanted = targets.flatten()
-    summed = F.cross_entropy(logits.flatten(0, 1).float(), wanted - 1, ignore_index=-1, reduction="sum")
+    summed = F.cross_entropy(
+        logits.flatten(0, 1).float(), wanted - 1, ignore_index=-1, reduction="sum"
+    )
     return summed / (wanted != 0).sum().clamp(min=1)
 
 
@@ -94,13 +104,22 @@ class MaskedRows:
     def fingerprint(self) -> str:
         return self.rows.fingerprint
 
-    def stream(self, cursor: Mapping[str, int] | None) -> Iterator[tuple[MaskedBatch, Mapping[str, int]]]:
+    def stream(
+        self, cursor: Mapping[str, int] | None
+    ) -> Iterator[tuple[MaskedBatch, Mapping[str, int]]]:
         previous, count = None, 0
         for batch, after in self.rows.stream(cursor):
             # Batches of one update share the cursor that follows it: the number tells them apart.
             count = count + 1 if after == previous else 0
             previous = after
-            key = (self.rows.seed, "mask", after["epoch"], after["row"], self.rows.share.process, count)
+            key = (
+                self.rows.seed,
+                "mask",
+                after["epoch"],
+                after["row"],
+                self.rows.share.process,
+                count,
+            )
             drawn = numpy_generator(*key)
             yield mask_rows(batch, self.settings, bounds=self.bounds, generator=drawn), after
 
@@ -122,7 +141,9 @@ def train_masked(
     watcher = events or Silence()
     directory = require_path(run, "run", "runs/mine")
     choose_device(recipe.training.device)
-    opened, prepared = begin_run(directory, recipe, lambda: _prepare(recipe, watcher), resume=resume)
+    opened, prepared = begin_run(
+        directory, recipe, lambda: _prepare(recipe, watcher), resume=resume
+    )
     with opened:
         model = prepared.model
         task = MaskedTask(model, recipe.training.objective.label_smoothing)
@@ -139,7 +160,12 @@ def train_masked(
         if (measure := _evaluation(recipe, prepared, MaskedTask(model.eval(), 0.0))) is not None:
             results |= {f"valid_{name}": round(value, 6) for name, value in measure(0).items()}
         save_encoder_bundle(
-            opened.model, recipe=recipe, tokenizer=prepared.tokenizer, labels=(), model=model, results=results
+            opened.model,
+            recipe=recipe,
+            tokenizer=prepared.tokenizer,
+            labels=(),
+            model=model,
+            results=results,
         )
     return RunSummary(directory, recipe, results)
 
@@ -151,7 +177,10 @@ def check_masked_run(recipe: MaskedRecipe, *, events: Events | None = None) -> R
     task = MaskedTask(prepared.model, recipe.training.objective.label_smoothing)
     rows = num_rows(recipe.training.batch_tokens, recipe.data.row_tokens)
     cost = measure_cost(
-        task, lambda count: first_batch(_batches(recipe, prepared, count)), rows=rows, training=recipe.training
+        task,
+        lambda count: first_batch(_batches(recipe, prepared, count)),
+        rows=rows,
+        training=recipe.training,
     )
     results = {
         "lines": len(prepared.train),
@@ -166,7 +195,14 @@ def _batches(recipe: MaskedRecipe, prepared: _Prepared, num_rows: int) -> Masked
     """Batches of so many rows."""
     form = PairRows if recipe.second_task == "next_sentence" else LabelledRows
     share = Share(accumulation=recipe.training.accumulation)
-    rows = form(prepared.train, num_rows, recipe.data.row_tokens, recipe.training.seed, prepared.fingerprint, share)
+    rows = form(
+        prepared.train,
+        num_rows,
+        recipe.data.row_tokens,
+        recipe.training.seed,
+        prepared.fingerprint,
+        share,
+    )
     return MaskedRows(rows, recipe.masking, prepared.bounds)
 
 
@@ -175,7 +211,10 @@ def _prepare(recipe: MaskedRecipe, watcher: Events) -> _Prepared:
     start = find_start(recipe.model, recipe.text)
     if start is None:
         tokenizer = learn_tokenizer(
-            recipe.text, _read(recipe, "train"), seed=recipe.training.seed, watch=watch_vocabulary(watcher)
+            recipe.text,
+            _read(recipe, "train"),
+            seed=recipe.training.seed,
+            watch=watch_vocabulary(watcher),
         )
     else:
         tokenizer = start.tokenizer
@@ -195,7 +234,9 @@ def _prepare(recipe: MaskedRecipe, watcher: Events) -> _Prepared:
         _check_pairs(train, "train")
         valid = None if valid is None else _pair(_check_pairs(valid, "valid"), recipe.training.seed)
     bounds = WordBounds.of(tokenizer.pieces(range(tokenizer.size)))
-    digest = hashlib.blake2b(train.tokens.tobytes() + train.offsets.tobytes(), digest_size=16).hexdigest()
+    digest = hashlib.blake2b(
+        train.tokens.tobytes() + train.offsets.tobytes(), digest_size=16
+    ).hexdigest()
     weights = torch_generator(recipe.training.seed, "weights")
     has_pairs = recipe.second_task == "next_sentence"
     model = build_masked_language_model(
@@ -215,7 +256,9 @@ def _encode(recipe: MaskedRecipe, tokenizer: Tokenizer, part: Part) -> LabelledT
     """Lines as <s> and tokens; a line longer than a row, or than half of one that two must share, goes on in another."""
     size = recipe.data.row_tokens // (2 if recipe.second_task == "next_sentence" else 1) - 1
     lines = tokenizer.encode_batch(list(_read(recipe, part)))
-    rows = [[BOS, *line[first : first + size]] for line in lines for first in range(0, len(line), size)]
+    rows = [
+        [BOS, *line[first : first + size]] for line in lines for first in range(0, len(line), size)
+    ]
     offsets = np.cumsum([0, *map(len, rows)])
     tokens = np.fromiter(chain.from_iterable(rows), np.int64, int(offsets[-1]))
     return LabelledTokens(tokens, np.zeros_like(tokens), offsets)
@@ -252,14 +295,20 @@ def _evaluation(
     def evaluate(step: int) -> Mapping[str, float]:
         device = task.module.head.bias.device
         totals, pairs = np.zeros(3), np.zeros(2)
-        for number, (batch, _) in enumerate(rows_in_order(store, rows=count, row_tokens=recipe.data.row_tokens)):
+        for number, (batch, _) in enumerate(
+            rows_in_order(store, rows=count, row_tokens=recipe.data.row_tokens)
+        ):
             drawn = numpy_generator(recipe.training.seed, "valid", number)
             masked = mask_rows(batch, recipe.masking, bounds=prepared.bounds, generator=drawn)
             placed = map_tensors(masked, lambda tensor: tensor.to(device))
             guesses = task.guess(placed)
             sums = task.sum_words(guesses, placed)
             assert sums.num_correct is not None, "it is counted when not training"
-            totals += [float(sums.negative_log_likelihood), float(sums.num_correct), float(sums.num_tokens)]
+            totals += [
+                float(sums.negative_log_likelihood),
+                float(sums.num_correct),
+                float(sums.num_tokens),
+            ]
             if guesses.following is not None:
                 wanted = placed.rows.targets
                 right = (guesses.following.argmax(-1) + 1 == wanted) & (wanted != 0)

@@ -26,14 +26,20 @@ def note_on_measuring(recipe: AnyRecipe | str | Path, overrides: Sequence[str]) 
     changed = {key[1] for key in keys if key[0] == "data" and len(key) > 1}
     if "train" not in changed:
         return None
-    data = recipe.model_dump(mode="json") if isinstance(recipe, AnyRecipe) else read_settings_file(find_recipe(recipe))
+    data = (
+        recipe.model_dump(mode="json")
+        if isinstance(recipe, AnyRecipe)
+        else read_settings_file(find_recipe(recipe))
+    )
     before, after = _corpora(data), _corpora(apply_overrides(data, overrides))
     if _collections(before["train"]) & _collections(after["train"]):
         return None
     left = [
         part
         for part in PARTS
-        if part not in changed and after[part] and not _collections(after[part]) & _collections(after["train"])
+        if part not in changed
+        and after[part]
+        and not _collections(after[part]) & _collections(after["train"])
     ]
     return _describe(after, left) if left else None
 
@@ -56,7 +62,10 @@ def _corpora(data: Mapping[str, Any]) -> dict[str, list[Any]]:
     if not isinstance(given, Mapping):
         given = {}
     found = {part: given.get(part) for part in ("train", *PARTS)}
-    return {part: one if isinstance(one, list) else [] if one is None else [one] for part, one in found.items()}
+    return {
+        part: one if isinstance(one, list) else [] if one is None else [one]
+        for part, one in found.items()
+    }
 
 
 def _name(corpus: Any) -> str:

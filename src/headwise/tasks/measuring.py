@@ -39,7 +39,9 @@ class MeasuredScores:
             "exact_match": scores.exact_match,
             "signature": scores.bleu.signature,
             "sentences": self.num_sentences,
-            "details": {score.name: score.as_dict() for score in (scores.bleu, scores.chrf, scores.ter)},
+            "details": {
+                score.name: score.as_dict() for score in (scores.bleu, scores.chrf, scores.ter)
+            },
         }
         if self.form is not None:
             result["form"] = self.form
@@ -53,14 +55,21 @@ class MeasuredScores:
         """For a table: metric, score, interval, signature."""
         listed = []
         for score in (self.scores.bleu, self.scores.chrf, self.scores.ter):
-            interval = "" if score.low is None or score.high is None else f"{score.low:.1f} – {score.high:.1f}"
+            interval = (
+                ""
+                if score.low is None or score.high is None
+                else f"{score.low:.1f} – {score.high:.1f}"
+            )
             listed.append((score.name, f"{score.value:.2f}", interval, score.signature))
-        listed.append((say("exact match", "完全一致"), f"{100 * self.scores.exact_match:.1f} %", "", ""))
+        listed.append(
+            (say("exact match", "完全一致"), f"{100 * self.scores.exact_match:.1f} %", "", "")
+        )
         return listed
 
     def remarks(self) -> list[str]:
         unfinished = say(
-            f"weights of step {self.step}: the training is not finished", f"第 {self.step} 步的权重：训练尚未完成"
+            f"weights of step {self.step}: the training is not finished",
+            f"第 {self.step} 步的权重：训练尚未完成",
         )
         return [unfinished] * (self.step is not None) + [
             say(
@@ -79,7 +88,9 @@ def measure(wanted: Measurement) -> MeasuredScores:
     references = list(read_text_lines(wanted.reference))
     if not references:
         raise DataError(
-            "is empty; give the file of right translations", "是空文件；请给出参考译文文件", file=wanted.reference
+            "is empty; give the file of right translations",
+            "是空文件；请给出参考译文文件",
+            file=wanted.reference,
         )
     system = wanted.system
     found = _translations(wanted, system)
@@ -89,7 +100,11 @@ def measure(wanted: Measurement) -> MeasuredScores:
         write_text(wanted.output, "".join(f"{line}\n" for line in hypotheses))
     metrics = build_metrics(language, pretokenized=wanted.pretokenized, lowercase=wanted.lowercase)
     scores = score_translations(
-        hypotheses, references, language=language, pretokenized=wanted.pretokenized, lowercase=wanted.lowercase
+        hypotheses,
+        references,
+        language=language,
+        pretokenized=wanted.pretokenized,
+        lowercase=wanted.lowercase,
     )
     comparisons: tuple[Comparison, ...] = ()
     if wanted.against is not None:
@@ -123,7 +138,9 @@ def _translations(wanted: Measurement, system: Path) -> _Translations:
     lines = read_places(wanted.source)
     texts = [line.translation.text for line in translate_lines(translator, lines, decoding)]
     language = wanted.target_language or translator.target_language
-    return _Translations(texts, language, translator.form.name, None if which is None else bundle.results["steps"])
+    return _Translations(
+        texts, language, translator.form.name, None if which is None else bundle.results["steps"]
+    )
 
 
 def guess_language(texts: Sequence[str]) -> str | None:
@@ -133,10 +150,16 @@ def guess_language(texts: Sequence[str]) -> str | None:
         return None
     if sum("\u3040" <= letter <= "\u30ff" for letter in letters) > len(letters) / 10:
         return "ja"
-    return "zh" if sum("\u4e00" <= letter <= "\u9fff" for letter in letters) > len(letters) / 3 else None
+    return (
+        "zh"
+        if sum("\u4e00" <= letter <= "\u9fff" for letter in letters) > len(letters) / 3
+        else None
+    )
 
 
-def _check_count(hypotheses: Sequence[str], references: Sequence[str], system: Path, reference: Path) -> None:
+def _check_count(
+    hypotheses: Sequence[str], references: Sequence[str], system: Path, reference: Path
+) -> None:
     if len(hypotheses) != len(references):
         raise DataError(
             f"has {len(references):,} lines, but {system} gives {len(hypotheses):,} translations; "

@@ -10,7 +10,14 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from headwise.data.choices import FilesCorpus, KnownCorpus, PocketCorpus, TsvCorpus, choose_columns, corpus_files
+from headwise.data.choices import (
+    FilesCorpus,
+    KnownCorpus,
+    PocketCorpus,
+    TsvCorpus,
+    choose_columns,
+    corpus_files,
+)
 from headwise.data.headings import heads_labels, heads_pairs, heads_texts, pick_cells
 from headwise.data.known import find_known_labelled, find_known_text
 from headwise.data.labelled import AlignedTags, KnownLabels, LabelTable
@@ -41,8 +48,10 @@ def check_named_files(recipe: AnyRecipe) -> None:
         raise missing[0]
     if missing:
         raise DataError(
-            f"{len(missing)} of the recipe's corpora cannot be read:\n" + "\n".join(f"  - {one.en}" for one in missing),
-            f"配方中有 {len(missing)} 个语料无法读取：\n" + "\n".join(f"  - {one.zh}" for one in missing),
+            f"{len(missing)} of the recipe's corpora cannot be read:\n"
+            + "\n".join(f"  - {one.en}" for one in missing),
+            f"配方中有 {len(missing)} 个语料无法读取：\n"
+            + "\n".join(f"  - {one.zh}" for one in missing),
         )
 
 
@@ -68,13 +77,17 @@ def _name_key(part: str, error: DataError) -> DataError:
     other = ("", "")
     if part != "train":
         other = (f", or leave it out with data.{part}=null", f"，或以 data.{part}=null 略去")
-    return DataError(f"data.{part}: {place}{error.en}{other[0]}", f"data.{part}：{place}{error.zh}{other[1]}")
+    return DataError(
+        f"data.{part}: {place}{error.en}{other[0]}", f"data.{part}：{place}{error.zh}{other[1]}"
+    )
 
 
 def _has_heading(corpus: Any, path: Path, data: Any) -> bool:
     match corpus:
         case TsvCorpus(header=False):
-            chosen = choose_columns(corpus.columns or {data.source: 0, data.target: 1}, (), data.source, data.target)
+            chosen = choose_columns(
+                corpus.columns or {data.source: 0, data.target: 1}, (), data.source, data.target
+            )
             cells = pick_cells(_first_line(path), (chosen.source, chosen.target))
             return cells is not None and heads_pairs(*cells, source=data.source, target=data.target)
         case LabelTable(header=False):

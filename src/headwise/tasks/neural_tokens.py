@@ -48,7 +48,9 @@ class NeuralTokenModel:
     def score(self, sentences: Sequence[Sequence[int]]) -> list[Scores]:
         """Of each sentence the log-probability of each token, and of its end."""
         found: list[Scores] = [np.zeros(0, dtype=np.float32)] * len(sentences)
-        short = [i for i, one in enumerate(sentences) if self.context is None or len(one) < self.context]
+        short = [
+            i for i, one in enumerate(sentences) if self.context is None or len(one) < self.context
+        ]
         for group in _batches(short, sentences):
             batch = pad_lines([sentences[i] for i in group], first=self.first)
             scores = self._log_probabilities(self._read(batch.tokens), batch.targets).numpy()
@@ -69,7 +71,8 @@ class NeuralTokenModel:
         length = -(-(len(text) - 1) // rows)
         padded = np.pad(text, (0, rows * length + 1 - len(text)))
         tokens, targets = (
-            torch.from_numpy(padded[ahead : ahead + rows * length]).view(rows, length) for ahead in (0, 1)
+            torch.from_numpy(padded[ahead : ahead + rows * length]).view(rows, length)
+            for ahead in (0, 1)
         )
         states, parts = None, []
         for begin in range(0, length, WINDOW):

@@ -75,7 +75,9 @@ class LanguageTask:
 
     def loss(self, batch: PackedBatch | TextBatch) -> LossSums:
         if isinstance(batch, PackedBatch):
-            hidden = self.module(batch.target_input, segment=batch.target_segment, position=batch.target_position)
+            hidden = self.module(
+                batch.target_input, segment=batch.target_segment, position=batch.target_position
+            )
             targets = batch.target_output
         else:
             targets = batch.targets
@@ -96,10 +98,14 @@ class LanguageTask:
         )
         if self.penalty is None:
             return sums
-        return sums._replace(loss=sums.loss + sums.num_tokens * self.penalty.of(hidden, targets != PAD))
+        return sums._replace(
+            loss=sums.loss + sums.num_tokens * self.penalty.of(hidden, targets != PAD)
+        )
 
 
-def train_neural(recipe: LanguageRecipe, *, run: Path | str, resume: bool, watcher: Events) -> RunSummary:
+def train_neural(
+    recipe: LanguageRecipe, *, run: Path | str, resume: bool, watcher: Events
+) -> RunSummary:
     """Learn by a recipe in a run directory; the bundle ends up in `run/model`."""
     directory = require_path(run, "run", "runs/mine")
     choose_device(recipe.training.device)
@@ -109,7 +115,11 @@ def train_neural(recipe: LanguageRecipe, *, run: Path | str, resume: bool, watch
         network = _new_network(recipe, text)
         batches = make_batches(recipe, text.lines)
         rows = batches.rows if isinstance(batches, StreamWindows) and batches.carried else None
-        module = Carrying(network, rows) if rows and isinstance(network, RecurrentLanguageModel) else network
+        module = (
+            Carrying(network, rows)
+            if rows and isinstance(network, RecurrentLanguageModel)
+            else network
+        )
         penalty = recipe.model.penalty if isinstance(recipe.model, RecurrentSettings) else None
         penalty = None if penalty == RecurrentPenalty() else penalty
         task = LanguageTask(module, network, recipe.training.objective.label_smoothing, penalty)
@@ -126,10 +136,14 @@ def train_neural(recipe: LanguageRecipe, *, run: Path | str, resume: bool, watch
         results = _results(text, network, outcome)
         # The model is safe on disk before it is measured.
         weights = weights_of(network)
-        save_language_bundle(opened.model, recipe=recipe, tokenizer=text.tokenizer, weights=weights, results=results)
+        save_language_bundle(
+            opened.model, recipe=recipe, tokenizer=text.tokenizer, weights=weights, results=results
+        )
         model = LanguageModel(text.tokenizer, as_token_model(network.eval(), recipe))
         results |= measure(model, recipe, watcher)
-        save_language_bundle(opened.model, recipe=recipe, tokenizer=text.tokenizer, weights=weights, results=results)
+        save_language_bundle(
+            opened.model, recipe=recipe, tokenizer=text.tokenizer, weights=weights, results=results
+        )
     return RunSummary(directory, recipe, results)
 
 
@@ -139,7 +153,11 @@ def check_neural(recipe: LanguageRecipe, text: TokenizedText, watcher: Events) -
     watcher.note(_describe_start(recipe, text, network))
     task = LanguageTask(network, network, recipe.training.objective.label_smoothing)
     lines = _beginning(text.lines, CHECKED_BATCHES * recipe.training.batch_tokens)
-    row = recipe.reading.length if isinstance(recipe.reading, StreamReading) else recipe.reading.row_tokens
+    row = (
+        recipe.reading.length
+        if isinstance(recipe.reading, StreamReading)
+        else recipe.reading.row_tokens
+    )
     # Padded sentences have no rows of one length: there a whole batch is taken.
     is_padded = isinstance(recipe.reading, SentenceReading) and recipe.model.kind == "recurrent"
     rows = 1 if is_padded else max(1, round(recipe.training.batch_tokens / row))
@@ -194,7 +212,9 @@ def make_batches(recipe: LanguageRecipe, lines: Ragged) -> Batches:
 def _new_network(recipe: LanguageRecipe, text: TokenizedText) -> LanguageNetwork:
     assert isinstance(recipe.model, NeuralSettings)
     return build_language_model(
-        recipe.model, size=text.tokenizer.size, generator=torch_generator(recipe.training.seed, "weights")
+        recipe.model,
+        size=text.tokenizer.size,
+        generator=torch_generator(recipe.training.seed, "weights"),
     )
 
 
@@ -207,7 +227,10 @@ def _refuse_several_processes() -> None:
 
 
 def _describe_start(recipe: LanguageRecipe, text: TokenizedText, network: LanguageNetwork) -> str:
-    tokens, parameters = len(text.lines.tokens), sum(parameter.numel() for parameter in network.parameters())
+    tokens, parameters = (
+        len(text.lines.tokens),
+        sum(parameter.numel() for parameter in network.parameters()),
+    )
     return say(
         f"{recipe.data.language}: {text.num_lines:,} lines, {tokens:,} tokens, vocabulary {text.tokenizer.size:,}; "
         f"{recipe.model.kind} of {parameters:,} parameters; {recipe.training.steps:,} steps of {recipe.training.batch_tokens:,} tokens",
@@ -237,7 +260,9 @@ def _evaluation(
     return evaluate
 
 
-def _results(text: TokenizedText, network: LanguageNetwork, outcome: TrainingResult) -> dict[str, Any]:
+def _results(
+    text: TokenizedText, network: LanguageNetwork, outcome: TrainingResult
+) -> dict[str, Any]:
     return {
         "lines": text.num_lines,
         "tokens": len(text.lines.tokens) + text.num_lines,

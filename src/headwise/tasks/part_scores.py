@@ -42,8 +42,12 @@ class TranslatedPart:
 
     def save(self, folder: Path, part: Part) -> None:
         folder.mkdir(exist_ok=True)
-        write_text(folder / f"{part}.{self.language}", "".join(f"{line}\n" for line in self.hypotheses))
-        write_text(folder / f"{part}.ref.{self.language}", "".join(f"{line}\n" for line in self.references))
+        write_text(
+            folder / f"{part}.{self.language}", "".join(f"{line}\n" for line in self.hypotheses)
+        )
+        write_text(
+            folder / f"{part}.ref.{self.language}", "".join(f"{line}\n" for line in self.references)
+        )
 
 
 def translate_part(translator: Translator, recipe: Recipe, part: Part) -> TranslatedPart:

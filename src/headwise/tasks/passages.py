@@ -57,13 +57,26 @@ def join_candidates(split: SplitText, found: Sequence[Scored], *, target: str) -
 
 
 def explain_length(
-    num_tokens: int, limit: Limit, *, sentence: int | None = None, file: str | None = None, line: int | None = None
+    num_tokens: int,
+    limit: Limit,
+    *,
+    sentence: int | None = None,
+    file: str | None = None,
+    line: int | None = None,
 ) -> DataError:
     """A text of too many tokens, refused: which one it is, the limit, and where the limit comes from."""
     key, others = limit.key, limit.unlimited
-    more = f", or train a model with a larger {key}, or with {' or '.join(others)}, without a limit" if key else ""
+    more = (
+        f", or train a model with a larger {key}, or with {' or '.join(others)}, without a limit"
+        if key
+        else ""
+    )
     more_zh = f"，或以更大的 {key}、或没有长度限制的 {'、'.join(others)} 训练模型" if key else ""
-    who = ("has", "有") if sentence is None else (f"sentence {sentence} of the input has", f"输入的第 {sentence} 句有")
+    who = (
+        ("has", "有")
+        if sentence is None
+        else (f"sentence {sentence} of the input has", f"输入的第 {sentence} 句有")
+    )
     return DataError(
         f"{who[0]} {num_tokens:,} tokens, at most {limit.tokens:,} are translated"
         f"{f' (the model was built with {key}={limit.tokens})' if key else ''}; split it into sentences{more}",

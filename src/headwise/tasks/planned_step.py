@@ -60,15 +60,22 @@ class Subject:
         return Subject(recipe, recipe.text.size, recipe.text.size, row, row)
 
     def shape(self, batch_tokens: int) -> RowShape:
-        return RowShape(max(1, round(batch_tokens / self.target_row)), self.source_row, self.target_row)
+        return RowShape(
+            max(1, round(batch_tokens / self.target_row)), self.source_row, self.target_row
+        )
 
     def chunk_size(self, rows: int, *, cuda: bool) -> int:
         """Tokens of one chunk of the loss."""
-        return choose_chunk_size(rows * self.target_row, self.target_size, device="cuda" if cuda else "cpu")
+        return choose_chunk_size(
+            rows * self.target_row, self.target_size, device="cuda" if cuda else "cpu"
+        )
 
     def module(self) -> TranslationModel:
         return build_model(
-            self.recipe.model, source_size=self.source_size, target_size=self.target_size, generator=None
+            self.recipe.model,
+            source_size=self.source_size,
+            target_size=self.target_size,
+            generator=None,
         )
 
     def step(self, rows: int, *, bf16: bool, cuda: bool = False) -> Step:
@@ -79,15 +86,22 @@ class Subject:
         def opened() -> Iterator[tuple[nn.Module, Callable[[], Tensor]]]:
             module = self.module().train()
             for layer in module.modules():
-                if cuda and isinstance(layer, MultiHeadAttention) and isinstance(layer.kernel, FusedAttention):
+                if (
+                    cuda
+                    and isinstance(layer, MultiHeadAttention)
+                    and isinstance(layer.kernel, FusedAttention)
+                ):
                     layer.kernel = _FusedOnGpu()
             if isinstance(module, RecurrentTranslator):
-                module.assumes_full_rows = True  # tokens without content cannot be asked for their number
+                module.assumes_full_rows = (
+                    True  # tokens without content cannot be asked for their number
+                )
                 _write_out(module)
             chunk_size = self.chunk_size(rows, cuda=cuda)
             task = TranslationTask(module, training.objective.label_smoothing, chunk_size)
             source, target = (
-                torch.ones(rows, length, dtype=torch.int64) for length in (self.source_row, self.target_row)
+                torch.ones(rows, length, dtype=torch.int64)
+                for length in (self.source_row, self.target_row)
             )
             batch = PackedBatch(source, source, source, target, target, target, target)
 
@@ -95,7 +109,11 @@ class Subject:
                 with autocast(torch.device("cpu"), torch.bfloat16 if bf16 else torch.float32):
                     return task.loss(batch).loss
 
-            again = recomputing_blocks(task.module) if training.recompute == "blocks" else contextlib.nullcontext()
+            again = (
+                recomputing_blocks(task.module)
+                if training.recompute == "blocks"
+                else contextlib.nullcontext()
+            )
             with again:
                 yield task.module, loss
 

@@ -61,7 +61,9 @@ def plan_recipe(
     """Predict a run by a recipe: here, or on a named device; memory in GiB, bandwidth between devices in GB/s."""
     if not isinstance(recipe, Recipe):
         recipe = load_translation_recipe(recipe, overrides)
-    return plan_subject(Subject.of(recipe), device=device, gpus=gpus, memory=memory, bandwidth=bandwidth)
+    return plan_subject(
+        Subject.of(recipe), device=device, gpus=gpus, memory=memory, bandwidth=bandwidth
+    )
 
 
 def plan_subject(
@@ -86,7 +88,11 @@ def plan_subject(
     group = Group(planner, hardware, timings, gpus)
     by_itself = planner if gpus == 1 else planner.under(choose_execution(subject.recipe, device)[0])
     alone = Group(by_itself, hardware, timings, 1).share_batch()
-    half = Group(planner, hardware, timings, gpus // 2).share_batch() if gpus > 3 and not group.refusal else None
+    half = (
+        Group(planner, hardware, timings, gpus // 2).share_batch()
+        if gpus > 3 and not group.refusal
+        else None
+    )
     return planner.assemble(group, alone=alone, half=half)
 
 
@@ -99,10 +105,17 @@ class Planner:
         self._traces: dict[int, StepTrace] = {}
         with torch.device("meta"):
             self.module = subject.module()
-        tensors = {id(tensor): tensor.nbytes for tensor in (*self.module.parameters(), *self.module.buffers())}
-        learning = sum(parameter.numel() for parameter in self.module.parameters() if parameter.requires_grad)
+        tensors = {
+            id(tensor): tensor.nbytes
+            for tensor in (*self.module.parameters(), *self.module.buffers())
+        }
+        learning = sum(
+            parameter.numel() for parameter in self.module.parameters() if parameter.requires_grad
+        )
         self.weights = Weights(
-            sum(tensors.values()), learning, num_copies=0 if subject.recipe.training.ema is None else 1
+            sum(tensors.values()),
+            learning,
+            num_copies=0 if subject.recipe.training.ema is None else 1,
         )
 
     def under(self, execution: Execution) -> "Planner":
@@ -121,7 +134,9 @@ class Planner:
     def measure(self, device: torch.device) -> Hardware:
         """The machine at hand, at the shapes of this model; on a CPU those of a small batch, because time is short."""
         rows = min(self.shape.rows, self._watched_rows if self.cuda else self._calibration_rows)
-        return measure_machine(self.trace(rows), device, bf16=self.execution.bf16, memory=available_memory(device))
+        return measure_machine(
+            self.trace(rows), device, bf16=self.execution.bf16, memory=available_memory(device)
+        )
 
     @property
     def _calibration_rows(self) -> int:
@@ -131,7 +146,9 @@ class Planner:
         """Of a batch of so many rows."""
         return self._drawn_out(
             rows,
-            lambda seen: predict_seconds(self.trace(seen), self.weights, hardware, self.execution, timings=timings),
+            lambda seen: predict_seconds(
+                self.trace(seen), self.weights, hardware, self.execution, timings=timings
+            ),
         )
 
     @property
@@ -150,7 +167,9 @@ class Planner:
 
     def time_operations(self, device: torch.device) -> Timings:
         """The operations of this step on the CPU at hand, at the shapes of a small batch where it is large."""
-        return time_operations(self.trace(min(self.shape.rows, self._calibration_rows)).operations, device)
+        return time_operations(
+            self.trace(min(self.shape.rows, self._calibration_rows)).operations, device
+        )
 
     def memory(self, heap: float) -> MemoryParts:
         """Of the whole batch on one device."""
@@ -158,7 +177,9 @@ class Planner:
 
         def predict(rows: int) -> MemoryParts:
             trace = self.trace(rows)
-            return predict_memory(trace, self.weights, self.execution, accumulation=accumulation, heap=heap)
+            return predict_memory(
+                trace, self.weights, self.execution, accumulation=accumulation, heap=heap
+            )
 
         return self._drawn_out(self.shape.rows, predict)
 
@@ -174,7 +195,10 @@ class Planner:
     @property
     def layout(self) -> Layout:
         """As the recipe asks for it."""
-        sharded = isinstance(self.subject.recipe.training.parallel, ShardedLayout) and self.execution.num_devices > 1
+        sharded = (
+            isinstance(self.subject.recipe.training.parallel, ShardedLayout)
+            and self.execution.num_devices > 1
+        )
         return Layout("sharded" if sharded else "replicated")
 
     def propose(self, memory: MemoryParts, room: float) -> Proposal:
@@ -192,7 +216,12 @@ class Planner:
 
     def assemble(self, group: "Group", *, alone: Scaling, half: Scaling | None) -> Plan:
         """Put memory, speed, layout and disk together; `alone` and `half`: what one device, and half of them, take for an update."""
-        training, shape, devices, hardware = self.subject.recipe.training, self.shape, group.devices, group.hardware
+        training, shape, devices, hardware = (
+            self.subject.recipe.training,
+            self.shape,
+            group.devices,
+            group.hardware,
+        )
         memory, layout = self.memory(hardware.heap), self.layout
         rows = shape.rows if group.refusal else self.rows_of_device(devices)
         arranged = replace(
@@ -218,7 +247,11 @@ class Planner:
             seconds=group.batch_seconds(rows),
             layout=layout,
             fitting=choose_layout(
-                memory, devices=devices, num_blocks=self.num_blocks, rows=shape.rows, room=hardware.memory
+                memory,
+                devices=devices,
+                num_blocks=self.num_blocks,
+                rows=shape.rows,
+                room=hardware.memory,
             ),
             smaller=self.propose(memory, hardware.memory),
             refusal=group.refusal,
@@ -256,7 +289,9 @@ class Group:
 
     def repeat_batch(self) -> Scaling:
         """As many batches on each as the recipe has."""
-        return self._spread(self.planner.shape.rows, self.planner.subject.recipe.training.accumulation)
+        return self._spread(
+            self.planner.shape.rows, self.planner.subject.recipe.training.accumulation
+        )
 
     def batch_seconds(self, rows: int) -> StepSeconds:
         return self.planner.seconds(self.hardware, rows, timings=self.timings)

@@ -53,7 +53,11 @@ class PocketScores:
 
 
 def measure_pocket(
-    translator: Translator, split: str, *, count: int = 500, progress: Callable[[int, int], None] | None = None
+    translator: Translator,
+    split: str,
+    *,
+    count: int = 500,
+    progress: Callable[[int, int], None] | None = None,
 ) -> PocketScores:
     """Translate `count` sentences of a split and judge them."""
     source, target = translator.source_language, translator.target_language
@@ -65,7 +69,8 @@ def measure_pocket(
             progress(len(hypotheses), count)
     references = [sentence.text(target) for sentence in chosen]
     judged = [
-        pronouns_correct(sentence, target, hypothesis) for sentence, hypothesis in zip(chosen, hypotheses, strict=True)
+        pronouns_correct(sentence, target, hypothesis)
+        for sentence, hypothesis in zip(chosen, hypotheses, strict=True)
     ]
     relevant = [verdict for verdict in judged if verdict is not None]
     wrong = [
@@ -96,20 +101,29 @@ class HeadAlignment:
     scores: AlignmentScores
 
     def as_dict(self) -> dict[str, Any]:
-        return {"layer": self.layer, "head": self.head, "shifted": self.shifted, **self.scores.as_dict()}
+        return {
+            "layer": self.layer,
+            "head": self.head,
+            "shifted": self.shifted,
+            **self.scores.as_dict(),
+        }
 
 
-def measure_alignment(translator: Translator, *, count: int = 200, split: str = "test") -> list[HeadAlignment]:
+def measure_alignment(
+    translator: Translator, *, count: int = 200, split: str = "test"
+) -> list[HeadAlignment]:
     """Alignment error rate of every layer and head, best first, on reference translations (teacher forcing)."""
     source, target = translator.source_language, translator.target_language
     chosen = list(sentences(split, count))
     gold = [GoldLinks(links, links) for links in (one.alignment(source, target) for one in chosen)]
     traces = [_trace(translator, one) for one in chosen]
     source_words = [
-        assign_pieces(t.source_pieces[:-1], one.words(source)) for t, one in zip(traces, chosen, strict=True)
+        assign_pieces(t.source_pieces[:-1], one.words(source))
+        for t, one in zip(traces, chosen, strict=True)
     ]
     target_words = [
-        assign_pieces(t.target_pieces[:-1], one.words(target)) for t, one in zip(traces, chosen, strict=True)
+        assign_pieces(t.target_pieces[:-1], one.words(target))
+        for t, one in zip(traces, chosen, strict=True)
     ]
     results = []
     crosses = [weights for name, weights in traces[0].maps.items() if name.endswith(".cross")]
@@ -117,7 +131,14 @@ def measure_alignment(translator: Translator, *, count: int = 200, split: str = 
         for head in (None, *range(len(weights))):
             for shifted in (False, True):
                 links = [
-                    _links(trace, f"decoder.{layer}.cross", head, shifted=shifted, source=left, target=right)
+                    _links(
+                        trace,
+                        f"decoder.{layer}.cross",
+                        head,
+                        shifted=shifted,
+                        source=left,
+                        target=right,
+                    )
                     for trace, left, right in zip(traces, source_words, target_words, strict=True)
                 ]
                 results.append(HeadAlignment(layer, head, shifted, score_alignments(links, gold)))
@@ -134,16 +155,26 @@ class AlignmentScale:
     """Each linked to the source word at the same share of the sentence."""
 
 
-def scale_alignment(source: str, target: str, *, count: int = 200, split: str = "test") -> AlignmentScale:
+def scale_alignment(
+    source: str, target: str, *, count: int = 200, split: str = "test"
+) -> AlignmentScale:
     """What an alignment error rate of this pair of languages can be compared with."""
     right, straight, gold = [], [], []
     for one in sentences(split, count):
-        links, num_source, num_target = one.alignment(source, target), len(one.words(source)), len(one.words(target))
+        links, num_source, num_target = (
+            one.alignment(source, target),
+            len(one.words(source)),
+            len(one.words(target)),
+        )
         gold.append(GoldLinks(links, links))
-        straight.append(frozenset((place * num_source // num_target, place) for place in range(num_target)))
+        straight.append(
+            frozenset((place * num_source // num_target, place) for place in range(num_target))
+        )
         known = {there: here for here, there in links}
         right.append(frozenset((known.get(place, 0), place) for place in range(num_target)))
-    return AlignmentScale(score_alignments(right, gold).error_rate, score_alignments(straight, gold).error_rate)
+    return AlignmentScale(
+        score_alignments(right, gold).error_rate, score_alignments(straight, gold).error_rate
+    )
 
 
 def _trace(translator: Translator, sentence: Sentence) -> AttentionTrace:
@@ -155,7 +186,13 @@ def _trace(translator: Translator, sentence: Sentence) -> AttentionTrace:
 
 
 def _links(
-    trace: AttentionTrace, name: str, head: int | None, *, shifted: bool, source: Sequence[int], target: Sequence[int]
+    trace: AttentionTrace,
+    name: str,
+    head: int | None,
+    *,
+    shifted: bool,
+    source: Sequence[int],
+    target: Sequence[int],
 ) -> Links:
     weights = trace.maps[name]
     chosen = weights.mean(axis=0) if head is None else weights[head]

@@ -66,17 +66,26 @@ def check_memory(recipe: Recipe, *, num_processes: int = 1, anyway: bool = False
     sharing = int(os.environ.get("LOCAL_WORLD_SIZE", num_processes)) if device.type == "cpu" else 1
     if room is None or sharing * bound_memory(subject) < room // 2:
         return
-    execution, _ = choose_execution(recipe, "cpu" if device.type == "cpu" else None, num_devices=num_processes)
+    execution, _ = choose_execution(
+        recipe, "cpu" if device.type == "cpu" else None, num_devices=num_processes
+    )
     planner = Planner(subject, execution, cuda=device.type == "cuda")
     memory = planner.memory(GLIBC_HEAP if device.type == "cpu" else 1.0)
-    fixed, batch = (sharing * part for part in parts_of_process(memory, recipe.training, num_processes=num_processes))
+    fixed, batch = (
+        sharing * part
+        for part in parts_of_process(memory, recipe.training, num_processes=num_processes)
+    )
     needed = fixed + batch
     if needed <= (1 - MARGIN_OF_MEMORY) * room:
         return
     words = _say_need(fixed, batch, room), planner.propose(memory, room / sharing).describe()
     if needed <= (1 + MARGIN_OF_MEMORY) * room or anyway:
         logger.warning(
-            "%s", say(f"{words[0][0]}: it may not fit; {words[1][0]}", f"{words[0][1]}：可能放不下；{words[1][1]}")
+            "%s",
+            say(
+                f"{words[0][0]}: it may not fit; {words[1][0]}",
+                f"{words[0][1]}：可能放不下；{words[1][1]}",
+            ),
         )
         return
     raise TooLargeError(
@@ -85,11 +94,15 @@ def check_memory(recipe: Recipe, *, num_processes: int = 1, anyway: bool = False
     )
 
 
-def parts_of_process(memory: MemoryParts, training: TrainingSettings, *, num_processes: int) -> tuple[int, int]:
+def parts_of_process(
+    memory: MemoryParts, training: TrainingSettings, *, num_processes: int
+) -> tuple[int, int]:
     """Bytes of one process that stay (weights, optimiser) and that come with its largest batch (`Share` in data/batching.py)."""
     num_batches = -(-training.accumulation // num_processes)
     fixed = memory.fixed // num_processes if training.parallel.kind == "sharded" else memory.fixed
-    return fixed, (memory.total - memory.fixed) * training.accumulation // (num_batches * num_processes)
+    return fixed, (memory.total - memory.fixed) * training.accumulation // (
+        num_batches * num_processes
+    )
 
 
 def bound_memory(subject: Subject) -> int:
@@ -97,11 +110,20 @@ def bound_memory(subject: Subject) -> int:
     with torch.device("meta"):
         module = subject.module()
     maps = [part for part in module.modules() if isinstance(part, nn.Linear | nn.RNNBase)]
-    matrices = [weight for part in maps for name, weight in part.named_parameters(recurse=False) if "weight" in name]
+    matrices = [
+        weight
+        for part in maps
+        for name, weight in part.named_parameters(recurse=False)
+        if "weight" in name
+    ]
     widths = sum(sum(weight.shape) for weight in matrices)
-    tokens = subject.shape(subject.recipe.training.batch_tokens).rows * max(subject.source_row, subject.target_row)
+    tokens = subject.shape(subject.recipe.training.batch_tokens).rows * max(
+        subject.source_row, subject.target_row
+    )
     lengthy = 1 + subject.target_row / 512  # attention that writes its table out grows with the row
-    return int(24 * tokens * widths * lengthy) + 16 * sum(parameter.numel() for parameter in module.parameters())
+    return int(24 * tokens * widths * lengthy) + 16 * sum(
+        parameter.numel() for parameter in module.parameters()
+    )
 
 
 def _say_need(fixed: int, batch: int, room: float) -> tuple[str, str]:
@@ -217,7 +239,9 @@ def explaining_memory(training: TrainingSettings, run: Path | None) -> Iterator[
             ),
             f"内存用尽（training.batch_tokens={training.batch_tokens:,}）；请以一半的批次重新开始，学得相同：{half}"
             "（或 training.recompute=blocks）；"
-            + (f"{saved} 完好：腾出内存后可用 --resume 从它继续" if saved else "尚未保存任何检查点"),
+            + (
+                f"{saved} 完好：腾出内存后可用 --resume 从它继续" if saved else "尚未保存任何检查点"
+            ),
         ) from error
 
 

@@ -19,7 +19,13 @@ from headwise.errors import SettingsError
 from headwise.models.choices import EncoderDecoderSettings, ModelSettings
 from headwise.models.limits import check_buckets, check_rows, source_limits, target_limits
 from headwise.models.recurrent_choices import RecurrentTranslatorSettings
-from headwise.settings import Settings, apply_overrides, check_settings, overrides_name, read_settings_file
+from headwise.settings import (
+    Settings,
+    apply_overrides,
+    check_settings,
+    overrides_name,
+    read_settings_file,
+)
 from headwise.tasks.arguments import require_texts
 from headwise.tasks.bidirectional_recipe import BidirectionalRecipe
 from headwise.tasks.label_recipe import LabelRecipe
@@ -74,9 +80,21 @@ class Recipe(Settings):
             )
         self._check_kind()
         # Source rows are in the proportion of the languages, which only the text knows.
-        source = "data.row_tokens, and source rows may be longer", "data.row_tokens，源语言行可能更长"
-        check_rows(source_limits(self.model), self.data.row_tokens, rows=source, enough=2 * self.data.row_tokens)
-        check_rows(target_limits(self.model), self.data.row_tokens, rows=("data.row_tokens", "data.row_tokens"))
+        source = (
+            "data.row_tokens, and source rows may be longer",
+            "data.row_tokens，源语言行可能更长",
+        )
+        check_rows(
+            source_limits(self.model),
+            self.data.row_tokens,
+            rows=source,
+            enough=2 * self.data.row_tokens,
+        )
+        check_rows(
+            target_limits(self.model),
+            self.data.row_tokens,
+            rows=("data.row_tokens", "data.row_tokens"),
+        )
         if isinstance(self.model, EncoderDecoderSettings):
             check_buckets(self.model, self.data.row_tokens)
             check_recomputing(self.model.norm, self.training.recompute)
@@ -105,7 +123,9 @@ class Recipe(Settings):
         return train_word_by_word(self.training)
 
 
-AnyRecipe = Recipe | LanguageRecipe | WordVectorRecipe | LabelRecipe | MaskedRecipe | BidirectionalRecipe
+AnyRecipe = (
+    Recipe | LanguageRecipe | WordVectorRecipe | LabelRecipe | MaskedRecipe | BidirectionalRecipe
+)
 """A recipe of any task. Translation is the main job: its type is simply `Recipe`."""
 TASKS = (
     "translation",
@@ -154,7 +174,10 @@ def _type_of(data: Mapping[str, Any]) -> type[AnyRecipe] | None:
 
 
 def check_recipe(
-    data: Mapping[str, Any], *, file: Path | str | None = None, before: Mapping[str, Any] | None = None
+    data: Mapping[str, Any],
+    *,
+    file: Path | str | None = None,
+    before: Mapping[str, Any] | None = None,
 ) -> AnyRecipe:
     """The recipe of whatever task the data names; without one it is a translation. `before`: as it stands in the file."""
     found = _type_of(data)
@@ -194,4 +217,6 @@ def complete_recipe(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def write_recipe(recipe: AnyRecipe) -> str:
     """The resolved recipe as YAML; `load_recipe` of it gives an equal recipe."""
-    return yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=100)
+    return yaml.safe_dump(
+        recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=100
+    )

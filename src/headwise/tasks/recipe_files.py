@@ -71,7 +71,9 @@ def find_recipe(name: str | Path) -> Path:
 
 def read_recipe_text(name: str | Path) -> str:
     """A recipe as it stands in its file, comments and all."""
-    from headwise.settings import read_settings_file  # pydantic takes longer to load than a name to look up
+    from headwise.settings import (
+        read_settings_file,
+    )  # pydantic takes longer to load than a name to look up
 
     path = find_recipe(name)
     read_settings_file(path)  # refuses what is too large or not a recipe
@@ -90,7 +92,9 @@ def find_keys(name: str, *, task: str) -> list[str]:
                 yield from search(value, (*path, key))
 
     recipes = [read_settings_file(file) for file in sorted(recipes_directory().glob("*.yaml"))]
-    found = Counter(path for recipe in recipes if recipe.get("task") == task for path in search(recipe, ()))
+    found = Counter(
+        path for recipe in recipes if recipe.get("task") == task for path in search(recipe, ())
+    )
     return [path for path, _ in found.most_common(MAX_KEYS)]
 
 

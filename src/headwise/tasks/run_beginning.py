@@ -51,10 +51,15 @@ def begin_run(
         raise
 
 
-def _open_run(directory: Path, recipe: AnyRecipe, new: Sequence[Path], *, resume: bool) -> RunDirectory:
+def _open_run(
+    directory: Path, recipe: AnyRecipe, new: Sequence[Path], *, resume: bool
+) -> RunDirectory:
     try:
         return RunDirectory.open(
-            directory, recipe=recipe.model_dump(mode="json"), resume=resume, complete=complete_recipe
+            directory,
+            recipe=recipe.model_dump(mode="json"),
+            resume=resume,
+            complete=complete_recipe,
         )
     except BaseException:
         _remove_empty(new)
@@ -71,5 +76,7 @@ def _take_away(directory: Path, new: Sequence[Path]) -> None:
 
 def _remove_empty(directories: Sequence[Path]) -> None:
     for path in directories:
-        with contextlib.suppress(OSError):  # it was never made, or somebody else put something there
+        with contextlib.suppress(
+            OSError
+        ):  # it was never made, or somebody else put something there
             path.rmdir()

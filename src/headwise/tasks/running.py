@@ -47,25 +47,35 @@ def train(
     """
     held = require_path(run, "run", "runs/mine") / RECIPE
     if resume and held.exists():
-        read_run_recipe(held)  # its damage is told before it may be taken for a recipe of the caller's
+        read_run_recipe(
+            held
+        )  # its damage is told before it may be taken for a recipe of the caller's
     loaded = _loaded(recipe, overrides)
     check_frozen(loaded)
     if not isinstance(loaded, Recipe):  # of a translation the first process asks
         check_named_files(loaded)
     notes = _tell_notes(recipe, overrides)
-    return replace(_learn(loaded, run=run, resume=resume, events=events, anyway=anyway), notes=notes)
+    return replace(
+        _learn(loaded, run=run, resume=resume, events=events, anyway=anyway), notes=notes
+    )
 
 
-def _learn(loaded: AnyRecipe, *, run: Path | str, resume: bool, events: Events | None, anyway: bool) -> RunSummary:
+def _learn(
+    loaded: AnyRecipe, *, run: Path | str, resume: bool, events: Events | None, anyway: bool
+) -> RunSummary:
     match loaded:
         case LanguageRecipe() as found:
-            return language_modeling.train_language_model(found, run=run, resume=resume, events=events)
+            return language_modeling.train_language_model(
+                found, run=run, resume=resume, events=events
+            )
         case LabelRecipe() as found:
             return labelling.train_labels(found, run=run, resume=resume, events=events)
         case MaskedRecipe() as found:
             return masked_language.train_masked(found, run=run, resume=resume, events=events)
         case BidirectionalRecipe() as found:
-            return bidirectional_language.train_bidirectional(found, run=run, resume=resume, events=events)
+            return bidirectional_language.train_bidirectional(
+                found, run=run, resume=resume, events=events
+            )
         case WordVectorRecipe() as found:
             made = word_vector_run.train_word_vectors(found, run=run, resume=resume, events=events)
             return RunSummary(Path(run), found, made.results)
@@ -92,14 +102,21 @@ def check_run(
     notes = _tell_notes(recipe, overrides)
     if run is not None and not isinstance(found, WordVectorRecipe):
         path = require_path(run, "run", "runs/mine")
-        check_directory(path, found.model_dump(mode="json"), resume=resume, complete=complete_recipe)
+        check_directory(
+            path, found.model_dump(mode="json"), resume=resume, complete=complete_recipe
+        )
     if not isinstance(found, Recipe):
         check_named_files(found)
     name = "RECIPE" if isinstance(recipe, AnyRecipe) else str(recipe)
-    return replace(_check(found, directory=directory, events=events, recipe_name=name, anyway=anyway), notes=notes)
+    return replace(
+        _check(found, directory=directory, events=events, recipe_name=name, anyway=anyway),
+        notes=notes,
+    )
 
 
-def _check(found: AnyRecipe, *, directory: Path, events: Events | None, recipe_name: str, anyway: bool) -> RunSummary:
+def _check(
+    found: AnyRecipe, *, directory: Path, events: Events | None, recipe_name: str, anyway: bool
+) -> RunSummary:
     match found:
         case LanguageRecipe():
             return language_modeling.check_language_run(found, events=events)

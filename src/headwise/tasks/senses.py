@@ -43,7 +43,9 @@ class SenseVectors:
     def of(self, word: str, senses: Sequence[str]) -> np.ndarray:
         """Numbers of the occurrences of a word in these senses."""
         wanted = set(senses)
-        chosen = [n for n, one in enumerate(self.occurrences) if one.word == word and one.sense in wanted]
+        chosen = [
+            n for n, one in enumerate(self.occurrences) if one.word == word and one.sense in wanted
+        ]
         return np.array(chosen, dtype=np.int64)
 
     def senses(self, numbers: np.ndarray) -> list[str]:
@@ -88,12 +90,17 @@ class SenseReport:
     def as_dict(self) -> dict[str, Any]:
         models = list(self.words[0].scores)
         return {
-            "hard_pairs": {name: [_percent(value) for value in self.mean_of_pairs(name)] for name in models},
+            "hard_pairs": {
+                name: [_percent(value) for value in self.mean_of_pairs(name)] for name in models
+            },
             "pairs": [
                 {
                     "word": pair.word,
                     "senses": list(pair.senses),
-                    "balanced": {name: [_percent(one) for one in layers] for name, layers in pair.balanced.items()},
+                    "balanced": {
+                        name: [_percent(one) for one in layers]
+                        for name, layers in pair.balanced.items()
+                    },
                 }
                 for pair in self.pairs
             ],
@@ -105,8 +112,12 @@ class SenseReport:
                     "test": one.num_test,
                     "most_frequent": _percent(one.most_frequent.accuracy),
                     "chance": _percent(one.most_frequent.balanced),
-                    "accuracy": {name: _percent(score.accuracy) for name, score in one.scores.items()},
-                    "balanced": {name: _percent(score.balanced) for name, score in one.scores.items()},
+                    "accuracy": {
+                        name: _percent(score.accuracy) for name, score in one.scores.items()
+                    },
+                    "balanced": {
+                        name: _percent(score.balanced) for name, score in one.scores.items()
+                    },
                 }
                 for one in self.words
             ],
@@ -119,7 +130,11 @@ def _percent(share: float) -> float:
 
 
 def read_vectors(
-    readers: Mapping[str, WordReader], occurrences: Sequence[Occurrence], watcher: Events, *, limit: int | None = None
+    readers: Mapping[str, WordReader],
+    occurrences: Sequence[Occurrence],
+    watcher: Events,
+    *,
+    limit: int | None = None,
 ) -> SenseVectors:
     """Every model's vectors of the occurrences; at most `limit` of each sense."""
     seen: Counter[tuple[str, str]] = Counter()
@@ -130,7 +145,11 @@ def read_vectors(
             kept.append(one)
     layers = {}
     for name, reader in readers.items():
-        watcher.note(say(f"{name}: reading {len(kept):,} sentences …", f"{name}：正在读取 {len(kept):,} 句……"))
+        watcher.note(
+            say(
+                f"{name}: reading {len(kept):,} sentences …", f"{name}：正在读取 {len(kept):,} 句……"
+            )
+        )
         layers[name] = reader.read(kept)
     return SenseVectors(tuple(kept), layers)
 
@@ -147,7 +166,9 @@ def measure_senses(
     shown: dict[str, set[str]] = {}
     for one in train:
         shown.setdefault(one.word, set()).add(one.sense)
-    learnt = [one for one in test if one.sense in shown.get(one.word, ()) and len(shown[one.word]) > 1]
+    learnt = [
+        one for one in test if one.sense in shown.get(one.word, ()) and len(shown[one.word]) > 1
+    ]
     words = list(dict.fromkeys(one.word for one in learnt))
     if not words:
         raise UsageError(
@@ -155,7 +176,9 @@ def measure_senses(
             "give parts that belong together",
             f"测试部分的 {len(test):,} 次出现中，没有一个的义项见于训练部分、且该词在其中有两个以上义项；请给出配套的两部分",
         )
-    fitted = read_vectors(readers, [one for one in train if one.word in words], watcher, limit=MAX_TRAIN)
+    fitted = read_vectors(
+        readers, [one for one in train if one.word in words], watcher, limit=MAX_TRAIN
+    )
     asked = read_vectors(readers, learnt, watcher)
     frequencies = {word: Counter(one.sense for one in train if one.word == word) for word in words}
     pairs = [(word, pair) for word in words for pair in hard_pairs(word, train, learnt)]
@@ -171,28 +194,38 @@ def measure_senses(
     return SenseReport(tuple(results), tuple(found), len(test) - len(learnt)), asked
 
 
-def hard_pairs(word: str, train: Sequence[Occurrence], test: Sequence[Occurrence]) -> list[tuple[str, str]]:
+def hard_pairs(
+    word: str, train: Sequence[Occurrence], test: Sequence[Occurrence]
+) -> list[tuple[str, str]]:
     """By the rule above, the more frequent sense first."""
     counts = [Counter(one.sense for one in part if one.word == word) for part in (train, test)]
     frequent = [
-        sense for sense, count in counts[0].most_common() if count >= MIN_TRAIN and counts[1][sense] >= MIN_TEST
+        sense
+        for sense, count in counts[0].most_common()
+        if count >= MIN_TRAIN and counts[1][sense] >= MIN_TEST
     ]
     return list(combinations(frequent, 2))
 
 
-def _probe_word(word: str, frequencies: Counter[str], fitted: SenseVectors, asked: SenseVectors) -> WordResult:
+def _probe_word(
+    word: str, frequencies: Counter[str], fitted: SenseVectors, asked: SenseVectors
+) -> WordResult:
     senses = tuple(sense for sense, _ in frequencies.most_common())
     learnt, tested = fitted.of(word, senses), asked.of(word, senses)
     gold = asked.senses(tested)
     scores = {
-        name: _score(fitted.layers[name][-1][learnt], fitted.senses(learnt), layers[-1][tested], gold)
+        name: _score(
+            fitted.layers[name][-1][learnt], fitted.senses(learnt), layers[-1][tested], gold
+        )
         for name, layers in asked.layers.items()
     }
     always = score_classes(gold, [senses[0]] * len(gold))
     return WordResult(word, senses, frequencies.total(), len(gold), always, scores)
 
 
-def _probe_pair(word: str, pair: tuple[str, str], fitted: SenseVectors, asked: SenseVectors) -> PairResult:
+def _probe_pair(
+    word: str, pair: tuple[str, str], fitted: SenseVectors, asked: SenseVectors
+) -> PairResult:
     learnt, tested = fitted.of(word, pair), asked.of(word, pair)
     given, gold = fitted.senses(learnt), asked.senses(tested)
     balanced = {
@@ -205,5 +238,7 @@ def _probe_pair(word: str, pair: tuple[str, str], fitted: SenseVectors, asked: S
     return PairResult(word, pair, balanced)
 
 
-def _score(vectors: np.ndarray, given: Sequence[str], asked: np.ndarray, gold: Sequence[str]) -> ProbeScore:
+def _score(
+    vectors: np.ndarray, given: Sequence[str], asked: np.ndarray, gold: Sequence[str]
+) -> ProbeScore:
     return score_classes(gold, fit_probe(vectors, given).predict(asked))

@@ -41,7 +41,10 @@ class TrainingCost:
 
     def as_results(self) -> dict[str, int]:
         """For the summary of `--check`."""
-        found = {"parameters": self.parameters, "expected_memory_mib": max(1, round(self.memory / (1 << 20)))}
+        found = {
+            "parameters": self.parameters,
+            "expected_memory_mib": max(1, round(self.memory / (1 << 20))),
+        }
         return found if self.seconds is None else {**found, "expected_seconds": round(self.seconds)}
 
     def tell(self, watcher: Events) -> dict[str, int]:

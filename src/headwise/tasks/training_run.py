@@ -94,7 +94,9 @@ def train(
             warn_of_small_corpus(recipe.training, shape, prepared.train)
         watcher.note(_describe_start(recipe, prepared, model, shape))
         share = Share(processes.number, processes.count, recipe.training.accumulation)
-        batches = PackedPairs(prepared.train, shape, recipe.training.seed, prepared.fingerprint, share)
+        batches = PackedPairs(
+            prepared.train, shape, recipe.training.seed, prepared.fingerprint, share
+        )
         meter.start_running()
         outcome = run_training(
             task,
@@ -108,16 +110,32 @@ def train(
         results = _training_results(model, outcome, meter.peak())
         if opened is not None:
             # The model is safe on disk before it is measured: whatever goes wrong while translating, training was not in vain.
-            save_bundle(opened.model, recipe=recipe, tokenizers=prepared.tokenizers, model=model, results=results)
+            save_bundle(
+                opened.model,
+                recipe=recipe,
+                tokenizers=prepared.tokenizers,
+                model=model,
+                results=results,
+            )
             results |= _test_results(recipe, prepared, model, directory, watcher)
-            save_bundle(opened.model, recipe=recipe, tokenizers=prepared.tokenizers, model=model, results=results)
+            save_bundle(
+                opened.model,
+                recipe=recipe,
+                tokenizers=prepared.tokenizers,
+                model=model,
+                results=results,
+            )
     return RunSummary(directory, recipe, results)
 
 
-def _checked_recipe(recipe: Recipe | str | Path, directory: Path, overrides: Sequence[str], *, resume: bool) -> Recipe:
+def _checked_recipe(
+    recipe: Recipe | str | Path, directory: Path, overrides: Sequence[str], *, resume: bool
+) -> Recipe:
     """What can be wrong with a recipe on this machine is said before anything is made."""
     if resume and (directory / RECIPE).exists():
-        read_run_recipe(directory / RECIPE)  # its damage is told before it may be taken for a recipe of the caller's
+        read_run_recipe(
+            directory / RECIPE
+        )  # its damage is told before it may be taken for a recipe of the caller's
     if not isinstance(recipe, Recipe):
         recipe = load_translation_recipe(recipe, overrides)
     elif overrides:
@@ -126,9 +144,13 @@ def _checked_recipe(recipe: Recipe | str | Path, directory: Path, overrides: Seq
     return recipe
 
 
-def _begin(recipe: Recipe, directory: Path, watcher: Events, *, resume: bool) -> tuple[RunDirectory, PreparedData]:
+def _begin(
+    recipe: Recipe, directory: Path, watcher: Events, *, resume: bool
+) -> tuple[RunDirectory, PreparedData]:
     """Open the run and prepare its data."""
-    return begin_run(directory, recipe, lambda: prepare(recipe, directory / "data", watcher), resume=resume)
+    return begin_run(
+        directory, recipe, lambda: prepare(recipe, directory / "data", watcher), resume=resume
+    )
 
 
 def check_run(
@@ -201,9 +223,13 @@ def count_parameters(model: torch.nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def _describe_start(recipe: Recipe, prepared: PreparedData, model: TranslationModel, shape: RowShape) -> str:
+def _describe_start(
+    recipe: Recipe, prepared: PreparedData, model: TranslationModel, shape: RowShape
+) -> str:
     pairs, parameters = len(prepared.train), count_parameters(model)
-    precision = name_of(choose_dtype(recipe.training.precision, choose_device(recipe.training.device)))
+    precision = name_of(
+        choose_dtype(recipe.training.precision, choose_device(recipe.training.device))
+    )
     pair = f"{recipe.data.source} → {recipe.data.target}"
     return say(
         f"{pair}: {pairs:,} pairs, vocabulary {prepared.tokenizers.target.size:,}, {parameters:,} parameters; "
@@ -220,15 +246,25 @@ def _evaluation(
     if prepared.valid is None:
         return None
     return Validation(
-        recipe, task, prepared.valid, shape, partial(_translator, recipe, prepared, task.module, directory)
+        recipe,
+        task,
+        prepared.valid,
+        shape,
+        partial(_translator, recipe, prepared, task.module, directory),
     )
 
 
-def _translator(recipe: Recipe, prepared: PreparedData, model: TranslationModel, directory: Path) -> Translator:
-    return Translator(Bundle(directory, recipe, prepared.tokenizers, model, {}), device=recipe.training.device)
+def _translator(
+    recipe: Recipe, prepared: PreparedData, model: TranslationModel, directory: Path
+) -> Translator:
+    return Translator(
+        Bundle(directory, recipe, prepared.tokenizers, model, {}), device=recipe.training.device
+    )
 
 
-def _training_results(model: TranslationModel, outcome: TrainingResult, peak: float | None) -> dict[str, Any]:
+def _training_results(
+    model: TranslationModel, outcome: TrainingResult, peak: float | None
+) -> dict[str, Any]:
     """How training ended, for the model card."""
     return {
         "steps": outcome.step,
@@ -244,7 +280,11 @@ def _training_results(model: TranslationModel, outcome: TrainingResult, peak: fl
 
 
 def _test_results(
-    recipe: Recipe, prepared: PreparedData, model: TranslationModel, directory: Path, watcher: Events
+    recipe: Recipe,
+    prepared: PreparedData,
+    model: TranslationModel,
+    directory: Path,
+    watcher: Events,
 ) -> dict[str, Any]:
     """The scores of the validation and test sets, for the model card."""
     results: dict[str, Any] = {}

@@ -66,7 +66,9 @@ class PackedPairs:
     fingerprint: str
     share: Share = ALL_ROWS
 
-    def stream(self, cursor: Mapping[str, int] | None) -> Iterator[tuple[PackedBatch, Mapping[str, int]]]:
+    def stream(
+        self, cursor: Mapping[str, int] | None
+    ) -> Iterator[tuple[PackedBatch, Mapping[str, int]]]:
         place = None if cursor is None else Cursor.from_json(cursor)
         for batch, after in batches(
             self.store,
@@ -85,7 +87,9 @@ def validation_loss(task: TranslationTask, store: PairSource, shape: RowShape) -
     """Mean loss and perplexity per target token over all pairs of a store, each counted once."""
     device = task.module.output.weight.device
     totals = torch.zeros(3, dtype=torch.float64, device=device)
-    for batch in evaluation_batches(store, rows=shape.rows, source_row=shape.source, target_row=shape.target):
+    for batch in evaluation_batches(
+        store, rows=shape.rows, source_row=shape.source, target_row=shape.target
+    ):
         sums = task.loss(batch.to(device))
         totals += torch.stack([number.double() for number in sums[:3]])
     loss, negative_log_likelihood, num_tokens = totals.tolist()

@@ -106,7 +106,9 @@ class Translator:
     form: Form
     """How products are computed: what `precision` led to on this machine."""
 
-    def __init__(self, bundle: Bundle, *, device: Device = "auto", precision: Precision = "auto") -> None:
+    def __init__(
+        self, bundle: Bundle, *, device: Device = "auto", precision: Precision = "auto"
+    ) -> None:
         """`precision`: auto and fp32 give the results of the plain modules up to rounding; bf16 and int8 are faster."""
         place = choose_device(device)
         self.form = choose_form(precision, place)
@@ -118,11 +120,15 @@ class Translator:
         self.recipe = bundle.recipe
         self.tokenizers = bundle.tokenizers
         self.longest_source = longest_source(self.recipe.model)
-        self.check_input = InputCheck(self.tokenizers, source=self.source_language, target=self.target_language)
+        self.check_input = InputCheck(
+            self.tokenizers, source=self.source_language, target=self.target_language
+        )
         self._steppers: dict[bool, Stepper[Any]] = {}
 
     @classmethod
-    def load(cls, directory: Path | str, *, device: Device = "auto", precision: Precision = "auto") -> Self:
+    def load(
+        cls, directory: Path | str, *, device: Device = "auto", precision: Precision = "auto"
+    ) -> Self:
         """A translator from a bundle (or the run directory that holds one)."""
         return cls(load_bundle(directory), device=device, precision=precision)
 
@@ -192,7 +198,9 @@ class Translator:
             phrases=(going_on if passage.goes_on else phrases for passage in wishing),
         )
         for passage, result in zip(answered, results, strict=True):
-            yield self._translation(passage.text, passage.tokens, result, alignment=alignment, attention=attention)
+            yield self._translation(
+                passage.text, passage.tokens, result, alignment=alignment, attention=attention
+            )
 
     @property
     def attends(self) -> bool:
@@ -239,7 +247,11 @@ class Translator:
         attention: bool,
     ) -> Translation:
         n_best = tuple(
-            Candidate(on_one_line(self.tokenizers.target.decode(found.tokens)), found.score, found.log_probability)
+            Candidate(
+                on_one_line(self.tokenizers.target.decode(found.tokens)),
+                found.score,
+                found.log_probability,
+            )
             for found in result.hypotheses
         )
         trace = self.trace(ids, result.best.tokens) if (alignment or attention) and ids else None
@@ -248,7 +260,12 @@ class Translator:
             links = () if trace is None else align_pieces(trace)
         pieces = ((), ()) if trace is None else (trace.source_pieces, trace.target_pieces)
         return Translation(
-            text, n_best, links, trace if attention else None, *pieces, warning=self.check_input(text, ids)
+            text,
+            n_best,
+            links,
+            trace if attention else None,
+            *pieces,
+            warning=self.check_input(text, ids),
         )
 
     @torch.inference_mode()

@@ -47,10 +47,16 @@ class Validation:
         translator = self.make_translator()
         if self._pairs is None:
             # A sentence too long to translate is the business of the end, when every sentence is; it must not stop a training.
-            fitting = (pair for pair in read_part(self.recipe.data, "valid") if translator.fits(pair.source))
+            fitting = (
+                pair
+                for pair in read_part(self.recipe.data, "valid")
+                if translator.fits(pair.source)
+            )
             self._pairs = tuple(islice(fitting, self.recipe.evaluation.validation_sentences))
         if not self._pairs:
             return {}
         search = GreedySettings(max_length=self.recipe.decoding.max_length)
-        translated = translate_pairs(translator, self.recipe, self._pairs, decoding=search, num_resamples=0)
+        translated = translate_pairs(
+            translator, self.recipe, self._pairs, decoding=search, num_resamples=0
+        )
         return {"bleu": translated.scores.bleu.value, "chrf": translated.scores.chrf.value}

@@ -59,7 +59,9 @@ def start_from_vectors(path: Path, model: RungSettings, text: TextSettings) -> V
     vectors = bundle.space.vectors[kept]
     vectors = vectors - vectors.mean(0)
     size = float(np.sqrt(np.mean(vectors.astype(np.float64) ** 2))) or 1.0
-    words = WordTokenizer(Vocabulary([bundle.space.words[number] for number in kept]), lowercase=text.lowercase)
+    words = WordTokenizer(
+        Vocabulary([bundle.space.words[number] for number in kept]), lowercase=text.lowercase
+    )
     return VectorStart(words, vectors / (size * math.sqrt(model.dim)))
 
 

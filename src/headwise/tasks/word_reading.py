@@ -86,10 +86,18 @@ class ElmoWords:
     def read(self, occurrences: Sequence[Occurrence]) -> list[np.ndarray]:
         cut = [_cut(one, self.longest - 2) for one in occurrences]
         device = self.encoder.mixture.gain.device
-        found = [np.zeros((len(cut), self.encoder.dim), dtype=np.float32) for _ in range(self.num_layers)]
+        found = [
+            np.zeros((len(cut), self.encoder.dim), dtype=np.float32) for _ in range(self.num_layers)
+        ]
         for group in _groups([len(words) + 2 for words, _ in cut]):
-            lines = [[word.lower() if self.lowercase else word for word in cut[number][0]] for number in group]
-            spelled = {word: number for number, word in enumerate(dict.fromkeys(w for line in lines for w in line))}
+            lines = [
+                [word.lower() if self.lowercase else word for word in cut[number][0]]
+                for number in group
+            ]
+            spelled = {
+                word: number
+                for number, word in enumerate(dict.fromkeys(w for line in lines for w in line))
+            }
             letters = torch.tensor([*map(letters_of, spelled), BEGIN_WORD, END_WORD], device=device)
             rows = torch.full((len(group), max(map(len, lines)) + 2), len(spelled) + 1)
             rows[:, 0] = len(spelled)
@@ -99,7 +107,9 @@ class ElmoWords:
             layers = self.encoder.reader(letters, rows.to(device), lengths.to(device))
             places = torch.tensor([cut[number][1] + 1 for number in group])
             for layer, vectors in enumerate(layers):
-                found[layer][group] = vectors[torch.arange(len(group)), places].float().cpu().numpy()
+                found[layer][group] = (
+                    vectors[torch.arange(len(group)), places].float().cpu().numpy()
+                )
         return found
 
 
@@ -116,10 +126,14 @@ class EncoderWords:
     def read(self, occurrences: Sequence[Occurrence]) -> list[np.ndarray]:
         table = self.encoder.embedding.table.weight
         rows, spans = zip(*(self._encode(one) for one in occurrences), strict=True)
-        found = [np.zeros((len(rows), table.shape[1]), dtype=np.float32) for _ in range(self.num_layers)]
+        found = [
+            np.zeros((len(rows), table.shape[1]), dtype=np.float32) for _ in range(self.num_layers)
+        ]
         for group in _groups([len(row) for row in rows]):
             width = max(len(rows[number]) for number in group)
-            tokens = torch.tensor([rows[number] + [0] * (width - len(rows[number])) for number in group])
+            tokens = torch.tensor(
+                [rows[number] + [0] * (width - len(rows[number])) for number in group]
+            )
             layers = self._layers(tokens.to(table.device))
             for layer, vectors in enumerate(layers):
                 for row, number in enumerate(group):
@@ -159,12 +173,16 @@ def load_word_reader(directory: Path | str, *, untrained: bool = False) -> WordR
 
     `untrained`: the same network with random weights, to see what the sentence gives without anything learnt.
     """
-    path = find_bundle(require_path(directory, "directory", "runs/english-elmo"), recipe="english-elmo")
+    path = find_bundle(
+        require_path(directory, "directory", "runs/english-elmo"), recipe="english-elmo"
+    )
     task = task_of(path)
     if task == "word_vectors":
         return StaticReader(load_word_vectors(path).space)
     if task not in ENCODER_TASKS:
-        raise explain_task(task, "a model with vectors of words", "带词向量的模型", "english-elmo", path)
+        raise explain_task(
+            task, "a model with vectors of words", "带词向量的模型", "english-elmo", path
+        )
     check_listed(verify_directory(path, kind=KIND), path)
     recipe_file = path / "recipe.yaml"
     recipe = check_recipe(read_settings_file(recipe_file), file=recipe_file)
@@ -175,8 +193,12 @@ def load_word_reader(directory: Path | str, *, untrained: bool = False) -> WordR
     if untrained:
         initialize(encoder, torch_generator("untrained"))
     else:
-        held = {name: tensor for name, tensor in read_tensors(file).items() if name.startswith(PREFIX)}
-        put_weights(weights_of(encoder), {name.removeprefix(PREFIX): held[name] for name in held}, file=file)
+        held = {
+            name: tensor for name, tensor in read_tensors(file).items() if name.startswith(PREFIX)
+        }
+        put_weights(
+            weights_of(encoder), {name.removeprefix(PREFIX): held[name] for name in held}, file=file
+        )
     encoder = encoder.to(choose_device("auto")).eval()
     longest = recipe.data.row_tokens
     if isinstance(encoder, ElmoEncoder):

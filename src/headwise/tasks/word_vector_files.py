@@ -46,7 +46,9 @@ def score_word_vectors(space: VectorSpace, files: Sequence[Path]) -> list[WordSc
         name = path.name.removesuffix(".gz").removesuffix(".txt")
         if any(line.startswith(":") for line in lines):
             results = score_analogies(parse_analogies(lines, path), space.words, space.unit_vectors)
-            scores += [WordScore(f"{name} {one.name}", one.value, one.used, one.total) for one in results]
+            scores += [
+                WordScore(f"{name} {one.name}", one.value, one.used, one.total) for one in results
+            ]
         else:
             pairs = parse_pairs(lines, path)
             if not pairs:

@@ -60,7 +60,9 @@ class WordVectorModel(Settings):
     """Numbers a word."""
     window: int = Field(default=5, ge=1, le=100)
     """Words on either side at most; drawn from 1 to this for each centre."""
-    output: NegativeSampling | HierarchicalSoftmax = Field(default=NegativeSampling(), discriminator="kind")
+    output: NegativeSampling | HierarchicalSoftmax = Field(
+        default=NegativeSampling(), discriminator="kind"
+    )
     """How the softmax over all words is avoided."""
 
 

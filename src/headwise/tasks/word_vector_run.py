@@ -110,7 +110,9 @@ def _train(recipe: WordVectorRecipe, directory: Path, watcher: Events) -> WordVe
         "words_per_second": round(last.rate),
     }
     space = VectorSpace(stream.words, tables.inputs.numpy(), text_words=len(stream))
-    save_word_vectors(directory / "model", space, counts=stream.counts, recipe=recipe, results=results)
+    save_word_vectors(
+        directory / "model", space, counts=stream.counts, recipe=recipe, results=results
+    )
     return WordVectorBundle(directory / "model", space, stream.counts, recipe, results)
 
 
@@ -122,7 +124,9 @@ def check_word_vectors(recipe: WordVectorRecipe, *, events: Events | None = None
     once = recipe.model_copy(update={"training": recipe.training.model_copy(update={"epochs": 1})})
     began = time.perf_counter()
     learn_word_vectors(part, once)
-    seconds = (time.perf_counter() - began) * recipe.training.epochs * len(stream) / max(1, len(part))
+    seconds = (
+        (time.perf_counter() - began) * recipe.training.epochs * len(stream) / max(1, len(part))
+    )
     parameters = 2 * len(stream.words) * recipe.model.dim
     cost = TrainingCost(parameters, seconds, 4 * (parameters + len(stream)))
     return {"words": len(stream.words), "text_words": len(stream), **cost.tell(events or Silence())}
@@ -150,7 +154,9 @@ def _begun(directory: Path, recipe: WordVectorRecipe) -> Iterator[None]:
 def _require_new(directory: Path) -> None:
     if not directory.exists():
         return
-    if not directory.is_dir() or any(not path.name.endswith(INCOMPLETE) for path in directory.iterdir()):
+    if not directory.is_dir() or any(
+        not path.name.endswith(INCOMPLETE) for path in directory.iterdir()
+    ):
         raise UsageError(
             f"{directory} exists already; word vectors are trained in one go: choose another --run or remove it",
             f"{directory} 已存在；词向量一次训练完成：请换一个 --run 目录，或先删除它",
@@ -169,7 +175,8 @@ def save_word_vectors(
     with publish_directory(directory, kind=WORD_VECTORS) as temporary:
         write_tensors(temporary / VECTORS, {"vectors": torch.from_numpy(space.vectors)})
         write_json(
-            temporary / WORDS, {"words": list(space.words), "counts": None if counts is None else counts.tolist()}
+            temporary / WORDS,
+            {"words": list(space.words), "counts": None if counts is None else counts.tolist()},
         )
         if recipe is not None:
             (temporary / "recipe.yaml").write_text(write_recipe(recipe), encoding="utf-8")
@@ -179,11 +186,16 @@ def save_word_vectors(
 
 def load_word_vectors(directory: str | Path) -> WordVectorBundle:
     """A verified bundle: the directory itself, or a run with one inside."""
-    path = find_bundle(require_path(directory, "directory", "runs/words/model"), recipe="word-vectors")
+    path = find_bundle(
+        require_path(directory, "directory", "runs/words/model"), recipe="word-vectors"
+    )
     manifest = verify_directory(path, kind=WORD_VECTORS)
     tensors = read_tensors(path / VECTORS)
     entries = read_json(path / WORDS, max_bytes=MAX_WORDS_BYTES, max_items=2 * MAX_WORDS)
-    vectors, words = tensors.get("vectors"), entries.get("words") if isinstance(entries, dict) else None
+    vectors, words = (
+        tensors.get("vectors"),
+        entries.get("words") if isinstance(entries, dict) else None,
+    )
     if (
         vectors is None
         or vectors.dim() != 2
@@ -199,15 +211,23 @@ def load_word_vectors(directory: str | Path) -> WordVectorBundle:
     counts = None if entries["counts"] is None else np.array(entries["counts"])
     recipe = None
     if "recipe.yaml" in manifest["files"]:
-        recipe = check_settings(WordVectorRecipe, read_settings_file(path / "recipe.yaml"), file=path / "recipe.yaml")
+        recipe = check_settings(
+            WordVectorRecipe, read_settings_file(path / "recipe.yaml"), file=path / "recipe.yaml"
+        )
     results = read_json(path / "results.json")
     text_words = results.get("text_words")
-    space = VectorSpace(words, vectors.numpy(), text_words=text_words if isinstance(text_words, int) else None)
+    space = VectorSpace(
+        words, vectors.numpy(), text_words=text_words if isinstance(text_words, int) else None
+    )
     return WordVectorBundle(path, space, counts, recipe, results)
 
 
 def _card(space: VectorSpace, recipe: WordVectorRecipe | None, results: Mapping[str, Any]) -> str:
-    made = "Imported" if recipe is None else f"Trained ({recipe.model.kind}, {recipe.model.output.kind})"
+    made = (
+        "Imported"
+        if recipe is None
+        else f"Trained ({recipe.model.kind}, {recipe.model.output.kind})"
+    )
     lines = "\n".join(f"- {name.replace('_', ' ')}: {value:,}" for name, value in results.items())
     return f"""# Word vectors
 

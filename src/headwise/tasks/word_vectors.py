@@ -70,7 +70,10 @@ class WordProgress:
 
 
 def learn_word_vectors(
-    stream: WordStream, recipe: WordVectorRecipe, *, watch: Callable[[WordProgress], None] = lambda progress: None
+    stream: WordStream,
+    recipe: WordVectorRecipe,
+    *,
+    watch: Callable[[WordProgress], None] = lambda progress: None,
 ) -> WordTables:
     """Train on a text that is in memory."""
     training = recipe.training
@@ -99,7 +102,9 @@ def learn_word_vectors(
         threads=training.threads,
         watch=lambda words: watch(WordProgress(words, total, time.perf_counter() - started)),
     )
-    if not tables.inputs.sum(dtype=torch.float64).isfinite():  # a sum of float32 cannot leave float64
+    if not tables.inputs.sum(
+        dtype=torch.float64
+    ).isfinite():  # a sum of float32 cannot leave float64
         raise SettingsError(
             f"the vectors grew beyond all numbers at training.rate={highest}; use a smaller rate, e.g. 0.025",
             f"training.rate={highest} 时向量发散到无穷；请用更小的学习率，例如 0.025",
@@ -146,7 +151,11 @@ def _prepare(stream: WordStream, recipe: WordVectorRecipe) -> tuple[WordTables, 
         tables = start_tables(num_words, num_words, model.dim, generator=generator)
         left = keep_probabilities(stream.counts, recipe.training.subsample) * stream.counts
         answers = (1 + output.negatives) * left.max() / left.sum()
-        share, batch, pool = output.share, batch_words(recipe, answers), num_strangers(recipe, output)
+        share, batch, pool = (
+            output.share,
+            batch_words(recipe, answers),
+            num_strangers(recipe, output),
+        )
 
         def ask(centres: Tensor, generator: np.random.Generator) -> Questions:
             strangers = sampler.draw((len(centres), pool), generator)
@@ -162,14 +171,18 @@ def _prepare(stream: WordStream, recipe: WordVectorRecipe) -> tuple[WordTables, 
     if model.kind == "skip_gram":
         windows_of = WindowCutter(window=model.window, share=share)
 
-        def learn(ids: np.ndarray, sentences: np.ndarray, generator: np.random.Generator, rate: float) -> None:
+        def learn(
+            ids: np.ndarray, sentences: np.ndarray, generator: np.random.Generator, rate: float
+        ) -> None:
             windows = windows_of.cut(ids, sentences, generator=generator)
             questions = ask(windows.centres, generator)
             learn_skip_gram(tables, windows, questions, rate=rate, blocks=max(1, batch // share))
     else:
         bags_of = BagCutter(window=model.window, share=share, batch=batch)
 
-        def learn(ids: np.ndarray, sentences: np.ndarray, generator: np.random.Generator, rate: float) -> None:
+        def learn(
+            ids: np.ndarray, sentences: np.ndarray, generator: np.random.Generator, rate: float
+        ) -> None:
             bags = bags_of.cut(ids, sentences, generator=generator)
             learn_cbow(tables, bags, ask(bags.centres.view(-1, share), generator), rate=rate)
 

@@ -28,7 +28,15 @@ def affixes(word: str) -> tuple[str, ...]:
 def shape(word: str) -> str:
     """Capitals X, small letters x, digits 0, other letters c, the rest as it is; runs are written once."""
     marks = (
-        "X" if one.isupper() else "x" if one.islower() else "0" if one.isdigit() else "c" if one.isalpha() else one
+        "X"
+        if one.isupper()
+        else "x"
+        if one.islower()
+        else "0"
+        if one.isdigit()
+        else "c"
+        if one.isalpha()
+        else one
         for one in word
     )
     runs: list[str] = []

@@ -33,14 +33,20 @@ class CharacterTokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         kept = (number for number in ids if number >= UNKNOWN)
-        return "".join(UNKNOWN_TEXT if number == UNKNOWN else self.vocabulary.entry_of(number) for number in kept)
+        return "".join(
+            UNKNOWN_TEXT if number == UNKNOWN else self.vocabulary.entry_of(number)
+            for number in kept
+        )
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         names = (self.vocabulary.entry_of(number) for number in ids)
         return [WORD_START if name == " " else name for name in names]
 
     def surfaces(self) -> list[bytes]:
-        known = (UNKNOWN_TEXT, *(self.vocabulary.entry_of(number) for number in range(NUM_SPECIAL, self.size)))
+        known = (
+            UNKNOWN_TEXT,
+            *(self.vocabulary.entry_of(number) for number in range(NUM_SPECIAL, self.size)),
+        )
         return [b"", b"", b"", *(character.encode("utf-8", "surrogatepass") for character in known)]
 
     def save(self, directory: Path) -> None:

@@ -32,7 +32,11 @@ __all__ = [
 
 Item = TypeVar("Item")
 _BLOCK = 8192
-_TOKENIZERS = {"sentencepiece": PieceTokenizer, "words": WordTokenizer, "characters": CharacterTokenizer}
+_TOKENIZERS = {
+    "sentencepiece": PieceTokenizer,
+    "words": WordTokenizer,
+    "characters": CharacterTokenizer,
+}
 
 
 class SentencePieceSettings(Settings):
@@ -90,7 +94,9 @@ class CharacterSettings(Settings):
     min_count: int = pydantic.Field(default=1, ge=1)
 
 
-TextSettings = Annotated[SentencePieceSettings | WordSettings | CharacterSettings, pydantic.Field(discriminator="kind")]
+TextSettings = Annotated[
+    SentencePieceSettings | WordSettings | CharacterSettings, pydantic.Field(discriminator="kind")
+]
 
 
 def load_fitting_tokenizers(directory: Path, settings: TextSettings) -> TokenizerPair:
@@ -119,11 +125,15 @@ def learn_tokenizers(
     `watch` is told the share that is done of learning sub-words, which may take long.
     """
     if settings.shared:
-        tokenizer = learn_tokenizer(settings, chain(source_lines, target_lines), seed=seed, watch=watch)
+        tokenizer = learn_tokenizer(
+            settings, chain(source_lines, target_lines), seed=seed, watch=watch
+        )
         return TokenizerPair(tokenizer, tokenizer, shared=True)
     first, second = (None, None) if watch is None else _halves(watch)
     source = learn_tokenizer(settings, source_lines, seed=seed, watch=first)
-    return TokenizerPair(source, learn_tokenizer(settings, target_lines, seed=seed, watch=second), shared=False)
+    return TokenizerPair(
+        source, learn_tokenizer(settings, target_lines, seed=seed, watch=second), shared=False
+    )
 
 
 def _halves(watch: Watch) -> tuple[Watch, Watch]:
@@ -148,7 +158,12 @@ def learn_tokenizer(
                 watch=watch,
             )
         case WordSettings():
-            return learn_words(lines, size=settings.size, min_count=settings.min_count, lowercase=settings.lowercase)
+            return learn_words(
+                lines,
+                size=settings.size,
+                min_count=settings.min_count,
+                lowercase=settings.lowercase,
+            )
         case CharacterSettings():
             return learn_characters(lines, size=settings.size, min_count=settings.min_count)
 

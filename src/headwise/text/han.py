@@ -42,7 +42,10 @@ def marker_of(units: HanUnits | None, words: str | None) -> Callable[[str], str]
 
 
 def _mark(line: str, cut: Callable[[str], Iterable[str]]) -> str:
-    marked = _RUN.sub(lambda run: BOUNDARY + BOUNDARY.join(cut(run.group())) + BOUNDARY, line.replace(BOUNDARY, ""))
+    marked = _RUN.sub(
+        lambda run: BOUNDARY + BOUNDARY.join(cut(run.group())) + BOUNDARY,
+        line.replace(BOUNDARY, ""),
+    )
     return marked.strip(BOUNDARY)
 
 
@@ -64,7 +67,9 @@ def cut_run(run: str, words: frozenset[str], *, longest: int) -> list[str]:
 @cache
 def built_in_words() -> frozenset[str]:
     """The words of the pocket corpus."""
-    return frozenset(resources.files("headwise.text").joinpath("han_words.txt").read_text("utf-8").split())
+    return frozenset(
+        resources.files("headwise.text").joinpath("han_words.txt").read_text("utf-8").split()
+    )
 
 
 def read_words(path: Path) -> frozenset[str]:

@@ -58,7 +58,9 @@ class WordCounts:
         return cls(dict(kept), counts.total())
 
     def log_probability(self, word: str) -> float:
-        return math.log((self.counts.get(word, 0) + 0.5) / (self.total + 0.5 * (len(self.counts) + 1)))
+        return math.log(
+            (self.counts.get(word, 0) + 0.5) / (self.total + 0.5 * (len(self.counts) + 1))
+        )
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,9 @@ class KnownWords:
     def of(cls, pairs: Iterable[tuple[str, str]]) -> Self:
         """Count the words of a sample of the training pairs."""
         kept = list(pairs)
-        return cls(WordCounts.of(source for source, _ in kept), WordCounts.of(target for _, target in kept))
+        return cls(
+            WordCounts.of(source for source, _ in kept), WordCounts.of(target for _, target in kept)
+        )
 
     def judge(self, text: str) -> Unlike | None:
         """None for a text like the source side, and for one without words."""
@@ -89,7 +93,9 @@ class KnownWords:
         if not words or not self.source.counts:
             return None
         unknown = sum(word not in self.source.counts for word in words)
-        odds = sum(self.target.log_probability(word) - self.source.log_probability(word) for word in words)
+        odds = sum(
+            self.target.log_probability(word) - self.source.log_probability(word) for word in words
+        )
         foreign = sum(word in self.target.counts for word in words)
         if odds > ODDS and 2 * foreign > len(words):
             return Unlike("target_language", unknown, len(words))
@@ -97,7 +103,10 @@ class KnownWords:
 
     def save(self, directory: Path) -> None:
         sides = {"source": self.source, "target": self.target}
-        write_json(directory / FILE, {side: {"total": one.total, "counts": one.counts} for side, one in sides.items()})
+        write_json(
+            directory / FILE,
+            {side: {"total": one.total, "counts": one.counts} for side, one in sides.items()},
+        )
 
 
 def load_known_words(directory: Path) -> KnownWords | None:
@@ -105,7 +114,10 @@ def load_known_words(directory: Path) -> KnownWords | None:
     if not (directory / FILE).exists():
         return None
     data = read_json(directory / FILE, max_bytes=MAX_FILE_BYTES)
-    sides = [_read_counts(data.get(side) if isinstance(data, dict) else None) for side in ("source", "target")]
+    sides = [
+        _read_counts(data.get(side) if isinstance(data, dict) else None)
+        for side in ("source", "target")
+    ]
     if sides[0] is None or sides[1] is None:
         raise CheckpointError(
             "is damaged (counts of words are missing); use another copy of the model",
@@ -116,7 +128,13 @@ def load_known_words(directory: Path) -> KnownWords | None:
 
 
 def _read_counts(data: Any) -> WordCounts | None:
-    counts, total = (data.get("counts"), data.get("total")) if isinstance(data, dict) else (None, None)
+    counts, total = (
+        (data.get("counts"), data.get("total")) if isinstance(data, dict) else (None, None)
+    )
     if not isinstance(counts, dict) or not isinstance(total, int) or total < 0:
         return None
-    return WordCounts(counts, total) if all(isinstance(n, int) and n > 0 for n in counts.values()) else None
+    return (
+        WordCounts(counts, total)
+        if all(isinstance(n, int) and n > 0 for n in counts.values())
+        else None
+    )

@@ -45,7 +45,9 @@ class Detected:
 class WordModel:
     """The words of one language: those it has seen, and the spelling of those it has not."""
 
-    def __init__(self, texts: Iterable[str], *, order: int = ORDER, knows_words: bool = True) -> None:
+    def __init__(
+        self, texts: Iterable[str], *, order: int = ORDER, knows_words: bool = True
+    ) -> None:
         self.order = order
         # Each word once: how words are spelt distinguishes languages; how often a corpus says "dog" does not.
         seen = {word for text in texts for word in _words(text)}
@@ -66,7 +68,9 @@ class WordModel:
         """Natural log-probability of a word with the space after it."""
         letters = f" {word} "
         spelling = math.fsum(
-            math.log(self.probability(letters[max(0, place - self.order + 1) : place], letters[place]))
+            math.log(
+                self.probability(letters[max(0, place - self.order + 1) : place], letters[place])
+            )
             for place in range(1, len(letters))
         )
         if not self.words:
@@ -78,7 +82,11 @@ class WordModel:
         """p(letter | letters before), interpolated with shorter histories down to a uniform choice."""
         shorter = self.probability(before[1:], letter) if before else 1.0 / NUM_LETTERS
         total, kinds = self._totals[before], self._kinds[before]
-        return (self._counts[before + letter] + kinds * shorter) / (total + kinds) if total else shorter
+        return (
+            (self._counts[before + letter] + kinds * shorter) / (total + kinds)
+            if total
+            else shorter
+        )
 
 
 class LanguageDetector:
@@ -104,7 +112,9 @@ class LanguageDetector:
         posteriors = self._weigh_words(text)
         if posteriors[None] == max(posteriors.values()):
             return []
-        found = [Detected(name, share * value) for name, value in posteriors.items() if name is not None]
+        found = [
+            Detected(name, share * value) for name, value in posteriors.items() if name is not None
+        ]
         return sorted(found, key=lambda one: -one.confidence)
 
     def probability_of(self, text: str, language: str) -> float | None:
@@ -128,7 +138,9 @@ class LanguageDetector:
         """The posterior of each language with samples, and of any other (None)."""
         words = _words(text)
         totals: dict[str | None, float] = {None: TEMPER * sum(map(self._other.score, words))}
-        totals |= {name: TEMPER * sum(map(model.score, words)) for name, model in self._models.items()}
+        totals |= {
+            name: TEMPER * sum(map(model.score, words)) for name, model in self._models.items()
+        }
         highest = max(totals.values())
         weights = {name: math.exp(total - highest) for name, total in totals.items()}
         whole = sum(weights.values())
@@ -137,10 +149,17 @@ class LanguageDetector:
 
 def count_scripts(text: str) -> Counter[str]:
     """Letters by language (scripts of one language) or by script (LATIN, CYRILLIC …)."""
-    names = (unicodedata.name(letter, "").split(" ")[0].split("-")[0] for letter in text if letter.isalpha())
+    names = (
+        unicodedata.name(letter, "").split(" ")[0].split("-")[0]
+        for letter in text
+        if letter.isalpha()
+    )
     return Counter(SCRIPTS.get(name, name) for name in names if name)
 
 
 def _words(text: str) -> list[str]:
     """In small letters, without digits and punctuation, none longer than MAX_WORD."""
-    return [word[:MAX_WORD] for word in _GAPS.sub(" ", unicodedata.normalize("NFC", text).lower()).split()]
+    return [
+        word[:MAX_WORD]
+        for word in _GAPS.sub(" ", unicodedata.normalize("NFC", text).lower()).split()
+    ]

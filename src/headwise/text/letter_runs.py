@@ -19,7 +19,10 @@ def runs(word: str) -> tuple[str, ...]:
     """The runs of a word, shortest first; case is folded."""
     whole = f"<{word.lower()}>"
     found = [
-        whole[start : start + size] for size in SIZES for start in range(len(whole) - size + 1) if size < len(whole)
+        whole[start : start + size]
+        for size in SIZES
+        for start in range(len(whole) - size + 1)
+        if size < len(whole)
     ]
     return tuple(found[:NUM_RUNS])
 

@@ -54,8 +54,13 @@ class TokenizerPair:
             (directory / side).mkdir()
             tokenizer.save(directory / side)
             texts = [*PROBE_SENTENCES, *vocabulary_probes(tokenizer)]
-            probes += [{"side": side, "text": text, "ids": tokenizer.encode(text)} for text in texts]
-        write_json(directory / PAIR_FILE, {"shared": self.shared, "sizes": {k: t.size for k, t in sides.items()}})
+            probes += [
+                {"side": side, "text": text, "ids": tokenizer.encode(text)} for text in texts
+            ]
+        write_json(
+            directory / PAIR_FILE,
+            {"shared": self.shared, "sizes": {k: t.size for k, t in sides.items()}},
+        )
         write_json(directory / PROBES_FILE, probes)
         if self.known_words is not None:
             self.known_words.save(directory)
@@ -65,7 +70,10 @@ def vocabulary_probes(tokenizer: Tokenizer) -> list[str]:
     """Texts made of slices of the vocabulary, evenly spread, so that damage to an entry is likely to show."""
     step = max(_VOCABULARY_PROBE_LENGTH, (tokenizer.size - NUM_SPECIAL) // _NUM_VOCABULARY_PROBES)
     starts = range(NUM_SPECIAL, tokenizer.size, step)
-    return [tokenizer.decode(range(a, min(a + _VOCABULARY_PROBE_LENGTH, tokenizer.size))) for a in starts]
+    return [
+        tokenizer.decode(range(a, min(a + _VOCABULARY_PROBE_LENGTH, tokenizer.size)))
+        for a in starts
+    ]
 
 
 def load_tokenizers(directory: Path) -> TokenizerPair:
@@ -74,13 +82,18 @@ def load_tokenizers(directory: Path) -> TokenizerPair:
     shared = description.get("shared") if isinstance(description, dict) else None
     if not isinstance(shared, bool):
         raise _damaged(directory / PAIR_FILE)
-    sides = {side: load_tokenizer(directory / side) for side in (["shared"] if shared else ["source", "target"])}
+    sides = {
+        side: load_tokenizer(directory / side)
+        for side in (["shared"] if shared else ["source", "target"])
+    }
     probes = read_json(directory / PROBES_FILE, max_bytes=MAX_PROBES_BYTES)
     if not isinstance(probes, list) or not probes:
         raise _damaged(directory / PROBES_FILE)
     for probe in probes:
         _check_probe(probe, sides, directory)
-    source, target = (sides["shared"], sides["shared"]) if shared else (sides["source"], sides["target"])
+    source, target = (
+        (sides["shared"], sides["shared"]) if shared else (sides["source"], sides["target"])
+    )
     return TokenizerPair(source, target, shared=shared, known_words=load_known_words(directory))
 
 
@@ -102,7 +115,11 @@ def load_tokenizer(directory: Path) -> Tokenizer:
 
 
 def _check_probe(probe: Any, sides: dict[str, Tokenizer], directory: Path) -> None:
-    if not isinstance(probe, dict) or probe.get("side") not in sides or not isinstance(probe.get("text"), str):
+    if (
+        not isinstance(probe, dict)
+        or probe.get("side") not in sides
+        or not isinstance(probe.get("text"), str)
+    ):
         raise _damaged(directory / PROBES_FILE)
     ids: Sequence[int] = sides[probe["side"]].encode(probe["text"])
     if ids != probe.get("ids"):

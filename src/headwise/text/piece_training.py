@@ -46,7 +46,9 @@ class PieceTrainingError(Exception):
     """sentencepiece refuses; the message is its own."""
 
 
-def train_pieces(lines: Sequence[str], options: Mapping[str, Any], *, watch: Watch | None = None) -> bytes:
+def train_pieces(
+    lines: Sequence[str], options: Mapping[str, Any], *, watch: Watch | None = None
+) -> bytes:
     """The model sentencepiece learns from the lines with these options."""
     if sum(map(len, lines)) > SMALL_CHARACTERS:
         return _Child(options).learn(lines, watch or (lambda share: None))

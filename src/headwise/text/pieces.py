@@ -25,7 +25,16 @@ from headwise.storage import write_bytes, write_json
 from headwise.text.han import BOUNDARY
 from headwise.text.piece_bounds import MAX_PIECES, is_bounded
 from headwise.text.piece_training import PieceTrainingError, Watch, train_pieces
-from headwise.text.tokenizer import BOS, EOS, ESCAPE, NUM_SPECIAL, PAD, UNKNOWN, UNKNOWN_TEXT, WORD_START
+from headwise.text.tokenizer import (
+    BOS,
+    EOS,
+    ESCAPE,
+    NUM_SPECIAL,
+    PAD,
+    UNKNOWN,
+    UNKNOWN_TEXT,
+    WORD_START,
+)
 
 MODEL_FILE = "pieces.model"
 DESCRIPTION_FILE = "pieces.json"
@@ -33,7 +42,11 @@ MAX_MODEL_BYTES = 32 << 20
 _SMALL_BATCH = 32
 _MAX_WORDS, _MAX_WORD_LENGTH = 1 << 17, 64
 """Words whose ids are remembered: at most some 30 MB."""
-_ENCODING_ERRORS = (RuntimeError, TypeError, UnicodeError)  # what sentencepiece's binding makes of bad Unicode
+_ENCODING_ERRORS = (
+    RuntimeError,
+    TypeError,
+    UnicodeError,
+)  # what sentencepiece's binding makes of bad Unicode
 
 
 def _escape(text: str) -> str:
@@ -43,7 +56,11 @@ def _escape(text: str) -> str:
 
 
 def _unescape(text: str) -> str:
-    return text.replace(ESCAPE + "1", WORD_START).replace(ESCAPE + "0", ESCAPE) if ESCAPE in text else text
+    return (
+        text.replace(ESCAPE + "1", WORD_START).replace(ESCAPE + "0", ESCAPE)
+        if ESCAPE in text
+        else text
+    )
 
 
 class PieceTokenizer:
@@ -70,7 +87,9 @@ class PieceTokenizer:
             escaped = [_escape(text) for text in texts]
             if self._words_are_apart:
                 return [self._encode_words(text) for text in escaped]
-            if len(escaped) < _SMALL_BATCH:  # starting sentencepiece's threads takes longer than a few sentences
+            if (
+                len(escaped) < _SMALL_BATCH
+            ):  # starting sentencepiece's threads takes longer than a few sentences
                 return [list(self._processor.encode(text)) for text in escaped]
             return list(self._processor.encode(escaped))
         except _ENCODING_ERRORS:
@@ -81,12 +100,16 @@ class PieceTokenizer:
     def _words_are_apart(self) -> bool:
         """Whether a sentence's ids are its words' ids end to end: no piece reaches over a space, no text is rewritten."""
         pieces = (self._processor.id_to_piece(number) for number in range(NUM_SPECIAL, self.size))
-        return self.reversible and not any(WORD_START in piece.lstrip(WORD_START) for piece in pieces)
+        return self.reversible and not any(
+            WORD_START in piece.lstrip(WORD_START) for piece in pieces
+        )
 
     def _encode_words(self, text: str) -> list[int]:
         """Word by word, each cut once: words follow Zipf's law, so most of a corpus has been seen before."""
         if "  " in text or not text or text[0] == " " or text[-1] == " ":
-            return list(self._processor.encode(text))  # spaces beside spaces become pieces of their own
+            return list(
+                self._processor.encode(text)
+            )  # spaces beside spaces become pieces of their own
         ids: list[int] = []
         for word in text.split(" "):
             known = self._words.get(word)
@@ -125,7 +148,9 @@ class PieceTokenizer:
 
     def save(self, directory: Path) -> None:
         write_bytes(directory / MODEL_FILE, self.model)
-        write_json(directory / DESCRIPTION_FILE, {"kind": "sentencepiece", "reversible": self.reversible})
+        write_json(
+            directory / DESCRIPTION_FILE, {"kind": "sentencepiece", "reversible": self.reversible}
+        )
 
 
 def _require_unicode(texts: Sequence[str]) -> None:
@@ -156,7 +181,9 @@ def learn_pieces(
     `watch` is told the share that is done.
     """
     identity = normalization == "identity"
-    bounded: dict[str, Any] = {} if mark is None else {"pretokenization_delimiter": BOUNDARY, "hard_vocab_limit": False}
+    bounded: dict[str, Any] = (
+        {} if mark is None else {"pretokenization_delimiter": BOUNDARY, "hard_vocab_limit": False}
+    )
     options = {
         "model_type": algorithm,
         "vocab_size": size,
@@ -174,7 +201,9 @@ def learn_pieces(
         "unk_surface": UNKNOWN_TEXT,
         **bounded,
     }
-    given = [_escape(line) if mark is None else mark(_escape(line)) for line in weigh_lines(list(lines))]
+    given = [
+        _escape(line) if mark is None else mark(_escape(line)) for line in weigh_lines(list(lines))
+    ]
     try:
         model = train_pieces(given, options, watch=watch)
     except PieceTrainingError as error:
@@ -215,7 +244,10 @@ def _explain_failure(message: str, size: int) -> DataError | SettingsError:
             "the text to learn the pieces from is empty; give a corpus with at least one line",
             "用于学习词元的文本为空；请提供至少一行的语料",
         )
-    return DataError(f"sentencepiece could not learn from this text: {message}", f"sentencepiece 训练失败：{message}")
+    return DataError(
+        f"sentencepiece could not learn from this text: {message}",
+        f"sentencepiece 训练失败：{message}",
+    )
 
 
 def load_pieces(directory: Path, *, reversible: bool) -> PieceTokenizer:

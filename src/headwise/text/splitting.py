@@ -23,7 +23,9 @@ _FULL_CLAUSES = frozenset("，；：、")
 _UNSPACED = ("zh", "ja")
 """Languages that write no space between sentences."""
 
-_ENGLISH = "mr mrs ms dr prof st sr jr vs etc e.g i.e cf no fig vol pp inc ltd co al approx dept est"
+_ENGLISH = (
+    "mr mrs ms dr prof st sr jr vs etc e.g i.e cf no fig vol pp inc ltd co al approx dept est"
+)
 _GERMAN = "bzw z.b d.h u.a usw ca hr fr nr str ggf inkl evtl sog vgl abs bd s.o s.u z.t u.s.w"
 ABBREVIATIONS = frozenset(f"{_ENGLISH} {_GERMAN}".split())
 
@@ -72,7 +74,9 @@ def halve(sentence: str) -> tuple[str, str, str]:
     A sentence has at least two characters and none of them stands apart: white space at its ends is no part of it.
     """
     middle, reach = len(sentence) // 2, len(sentence) // 4
-    nearby = sorted(range(max(1, middle - reach), middle + reach + 1), key=lambda place: abs(place - middle))
+    nearby = sorted(
+        range(max(1, middle - reach), middle + reach + 1), key=lambda place: abs(place - middle)
+    )
     clauses = (place for place in nearby if _ends_clause(sentence, place))
     spaces = (place for place in nearby if sentence[place].isspace())
     cut = next(clauses, None) or next(spaces, None) or middle
@@ -82,7 +86,9 @@ def halve(sentence: str) -> tuple[str, str, str]:
 
 def _ends_clause(text: str, place: int) -> bool:
     """Whether a clause ends right before this place."""
-    return text[place - 1] in _FULL_CLAUSES or (text[place - 1] in _CLAUSES and text[place].isspace())
+    return text[place - 1] in _FULL_CLAUSES or (
+        text[place - 1] in _CLAUSES and text[place].isspace()
+    )
 
 
 def _sentence_end(text: str, begin: int, *, is_german: bool) -> int:

@@ -63,7 +63,11 @@ def read_vectors(path: Path) -> tuple[list[str], np.ndarray]:
 def _read_header(file: BinaryIO, path: Path, size: int) -> tuple[int, int]:
     line = file.readline(MAX_HEADER_BYTES)
     fields = line.split()
-    if len(fields) != 2 or not line.endswith(b"\n") or not all(field.isdigit() and len(field) < 12 for field in fields):
+    if (
+        len(fields) != 2
+        or not line.endswith(b"\n")
+        or not all(field.isdigit() and len(field) < 12 for field in fields)
+    ):
         raise DataError(
             f"begins with {line!r:.40}; the first line must hold the number of words and the width, e.g. 71291 100",
             f"以 {line!r:.40} 开头；首行应为词数与维数，例如 71291 100",
@@ -93,7 +97,9 @@ def _is_text(first: bytes, dim: int) -> bool:
         return False
 
 
-def _read_text(file: BinaryIO, path: Path, num_words: int, dim: int) -> tuple[list[str], np.ndarray]:
+def _read_text(
+    file: BinaryIO, path: Path, num_words: int, dim: int
+) -> tuple[list[str], np.ndarray]:
     words, vectors = [], np.empty((num_words, dim), dtype=np.float32)
     longest = MAX_WORD_BYTES + 64 * dim
     number = 0
@@ -108,7 +114,9 @@ def _read_text(file: BinaryIO, path: Path, num_words: int, dim: int) -> tuple[li
                 line=line,
             )
         if number == num_words:
-            raise _wrong_count(path, line, f"more than {num_words:,}", f"多于 {num_words:,}", num_words)
+            raise _wrong_count(
+                path, line, f"more than {num_words:,}", f"多于 {num_words:,}", num_words
+            )
         if len(fields) != dim + 1:
             raise DataError(
                 f"has {len(fields) - 1:,} numbers, the first line announces {dim:,}; every word needs the same width",
@@ -131,7 +139,9 @@ def _read_text(file: BinaryIO, path: Path, num_words: int, dim: int) -> tuple[li
     return words, vectors
 
 
-def _read_binary(file: BinaryIO, path: Path, num_words: int, dim: int) -> tuple[list[str], np.ndarray]:
+def _read_binary(
+    file: BinaryIO, path: Path, num_words: int, dim: int
+) -> tuple[list[str], np.ndarray]:
     start = file.tell()
     if num_words * (4 * dim + 2) > os.fstat(file.fileno()).st_size - start:
         raise _wrong_count(path, None, "fewer", "不足", num_words)

@@ -24,7 +24,9 @@ class Vocabulary:
 
     def __init__(self, entries: Sequence[str]) -> None:
         self.entries = tuple(entries)
-        self.ids: Mapping[str, int] = {entry: number + NUM_SPECIAL for number, entry in enumerate(self.entries)}
+        self.ids: Mapping[str, int] = {
+            entry: number + NUM_SPECIAL for number, entry in enumerate(self.entries)
+        }
         assert len(self.ids) == len(self.entries), "entries must be distinct"
 
     def __len__(self) -> int:
@@ -34,7 +36,9 @@ class Vocabulary:
         return self.ids.get(entry, UNKNOWN)
 
     def entry_of(self, number: int) -> str:
-        return SPECIAL_PIECES[number] if number < NUM_SPECIAL else self.entries[number - NUM_SPECIAL]
+        return (
+            SPECIAL_PIECES[number] if number < NUM_SPECIAL else self.entries[number - NUM_SPECIAL]
+        )
 
     def save(self, directory: Path, settings: Mapping[str, str | bool]) -> None:
         """Write the entries, and beside them what the tokenizer needs to know of itself (its kind first of all)."""

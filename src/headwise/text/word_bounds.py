@@ -34,7 +34,9 @@ class WordBounds:
     def of(pieces: Sequence[str]) -> "WordBounds":
         """By the pieces, which mark a space before them with ▁."""
         ends = np.array([is_unspaced(piece[-1:]) for piece in pieces])
-        begins = np.array([piece.startswith(WORD_START) or is_unspaced(piece[:1]) for piece in pieces])
+        begins = np.array(
+            [piece.startswith(WORD_START) or is_unspaced(piece[:1]) for piece in pieces]
+        )
         return WordBounds(begins, ends)
 
     def __len__(self) -> int:

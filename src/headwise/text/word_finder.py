@@ -24,7 +24,9 @@ Integers = NDArray[np.int64]
 _HIGH, _FACTOR = np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x9E3779B97F4A7C15)
 _BYTES = 16
 _LOW_MASKS = np.array([(1 << 8 * min(size, 8)) - 1 for size in range(_BYTES + 1)], dtype=np.uint64)
-_HIGH_MASKS = np.array([(1 << 8 * max(size - 8, 0)) - 1 for size in range(_BYTES + 1)], dtype=np.uint64)
+_HIGH_MASKS = np.array(
+    [(1 << 8 * max(size - 8, 0)) - 1 for size in range(_BYTES + 1)], dtype=np.uint64
+)
 _SPACE = 32
 _LINES = 256
 """Lines split at once: their words are still in the processor's cache when they are asked for."""
@@ -35,7 +37,9 @@ class WordFinder:
 
     def __init__(self, ids: Mapping[str, int], *, lowercase: bool) -> None:
         self._ids, self._lowercase = ids, lowercase
-        short = [word for word in ids if 0 < len(word) <= _BYTES and word.isascii() and "\0" not in word]
+        short = [
+            word for word in ids if 0 < len(word) <= _BYTES and word.isascii() and "\0" not in word
+        ]
         joined = b"".join(word.encode("ascii").ljust(_BYTES, b"\0") for word in short)
         # One entry more than there are words, for what is not found; no word is all zeros.
         self._words = np.frombuffer(joined + bytes(_BYTES), dtype="<u8")

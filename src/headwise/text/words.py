@@ -51,23 +51,33 @@ class WordTokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         kept = (number for number in ids if number >= UNKNOWN)
-        return " ".join(UNKNOWN_TEXT if number == UNKNOWN else self.vocabulary.entry_of(number) for number in kept)
+        return " ".join(
+            UNKNOWN_TEXT if number == UNKNOWN else self.vocabulary.entry_of(number)
+            for number in kept
+        )
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [
-            self.vocabulary.entry_of(number) if number < NUM_SPECIAL else WORD_START + self.vocabulary.entry_of(number)
+            self.vocabulary.entry_of(number)
+            if number < NUM_SPECIAL
+            else WORD_START + self.vocabulary.entry_of(number)
             for number in ids
         ]
 
     def surfaces(self) -> list[bytes]:
-        words = (UNKNOWN_TEXT, *(self.vocabulary.entry_of(number) for number in range(NUM_SPECIAL, self.size)))
+        words = (
+            UNKNOWN_TEXT,
+            *(self.vocabulary.entry_of(number) for number in range(NUM_SPECIAL, self.size)),
+        )
         return [b"", b"", b"", *(f" {word}".encode("utf-8", "surrogatepass") for word in words)]
 
     def save(self, directory: Path) -> None:
         self.vocabulary.save(directory, {"kind": "words", "lowercase": self.lowercase})
 
 
-def learn_words(lines: Iterable[str], *, size: int, min_count: int, lowercase: bool) -> WordTokenizer:
+def learn_words(
+    lines: Iterable[str], *, size: int, min_count: int, lowercase: bool
+) -> WordTokenizer:
     counts: Counter[str] = Counter()
     for line in lines:
         counts.update(line.lower().split() if lowercase else line.split())
@@ -76,7 +86,9 @@ def learn_words(lines: Iterable[str], *, size: int, min_count: int, lowercase: b
             "the text to learn the words from is empty; give a corpus with at least one line",
             "用于学习词表的文本为空；请提供至少一行的语料",
         )
-    for name in SPECIAL_PIECES:  # a text that marks its unknown words (PTB's <unk>) means our unknown word
+    for (
+        name
+    ) in SPECIAL_PIECES:  # a text that marks its unknown words (PTB's <unk>) means our unknown word
         counts.pop(name, None)
     return WordTokenizer(most_frequent(counts, size=size, min_count=min_count), lowercase=lowercase)
 

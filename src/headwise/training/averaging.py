@@ -17,7 +17,14 @@ import torch
 from torch import Tensor, nn
 
 from headwise.storage import publish_directory, remove_directory, verify_directory
-from headwise.weights import Weights, local_part, put_weights, read_tensors, weights_of, write_tensors
+from headwise.weights import (
+    Weights,
+    local_part,
+    put_weights,
+    read_tensors,
+    weights_of,
+    write_tensors,
+)
 
 KIND = "headwise.weights"
 FILE = "model.safetensors"
@@ -62,7 +69,8 @@ def average_snapshots(folder: SnapshotFolder, steps: Sequence[int]) -> dict[str,
             if tensor.is_floating_point():
                 total[name] = total[name] + tensor.double() if name in total else tensor.double()
     return {
-        name: (total[name] / len(steps)).to(tensor.dtype) if name in total else tensor for name, tensor in last.items()
+        name: (total[name] / len(steps)).to(tensor.dtype) if name in total else tensor
+        for name, tensor in last.items()
     }
 
 
@@ -83,7 +91,9 @@ class MovingAverage:
         """After update number `step` (from 1)."""
         share = 1 - min(self.decay, (1 + step) / (10 + step))
         floating = [name for name, tensor in self.weights.items() if tensor.is_floating_point()]
-        ours, theirs = ([local_part(side[name]) for name in floating] for side in (self.weights, self.source))
+        ours, theirs = (
+            [local_part(side[name]) for name in floating] for side in (self.weights, self.source)
+        )
         torch._foreach_lerp_(ours, theirs, share)
         for name in self.weights.keys() - set(floating):
             self.weights[name].copy_(self.source[name])

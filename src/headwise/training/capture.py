@@ -30,7 +30,9 @@ NUM_PLAIN_UPDATES = 3
 class CapturedUpdate:
     """A function of batches that changes tensors in place and returns nothing, replayed from its fourth call on."""
 
-    def __init__(self, update: Callable[[Sequence[Any]], None], device: torch.device, *, insist: bool = True) -> None:
+    def __init__(
+        self, update: Callable[[Sequence[Any]], None], device: torch.device, *, insist: bool = True
+    ) -> None:
         self._update, self._device, self._insist = update, device, insist
         self._stream = torch.cuda.Stream(device)
         self._num_plain_left: float = NUM_PLAIN_UPDATES
@@ -68,7 +70,9 @@ class CapturedUpdate:
                 raise
             # Something in the model waits for the device: it works, but not as a recording.
             self._num_plain_left = math.inf
-            generator.graphsafe_set_state(before)  # the one that was recorded with believes that it still is
+            generator.graphsafe_set_state(
+                before
+            )  # the one that was recorded with believes that it still is
             reason = str(error).partition("\n")[0]
             logger.warning(
                 say(

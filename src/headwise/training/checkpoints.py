@@ -82,7 +82,10 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint, *, recipe: str) -> None
     """Publish a checkpoint whole, or raise and leave nothing behind."""
     needed = sum(count_bytes(part) for part in checkpoint.tensors) + SPARE_BYTES
     path.parent.mkdir(parents=True, exist_ok=True)
-    with refusing_full_disk(path.parent, needed=needed), publish_directory(path, kind=KIND) as directory:
+    with (
+        refusing_full_disk(path.parent, needed=needed),
+        publish_directory(path, kind=KIND) as directory,
+    ):
         write_tensors(directory / "model.safetensors", checkpoint.weights)
         write_tensors(directory / "optimizer.safetensors", checkpoint.optimizer)
         if checkpoint.ema:
@@ -125,7 +128,9 @@ def verify_checkpoint(path: Path) -> tuple[Mapping[str, Any], CheckpointState]:
         if name not in manifest["files"]:
             raise CheckpointError("is missing from the manifest", "不在清单中", file=path / name)
     try:
-        state = check_settings(CheckpointState, read_json(path / "state.json"), file=path / "state.json")
+        state = check_settings(
+            CheckpointState, read_json(path / "state.json"), file=path / "state.json"
+        )
     except SettingsError as error:
         raise CheckpointError(error.en, error.zh, file=path / "state.json") from error
     return manifest, state
@@ -138,7 +143,9 @@ def read_checkpoint(path: Path) -> Checkpoint:
         state=state,
         weights=read_tensors(path / "model.safetensors"),
         optimizer=read_tensors(path / "optimizer.safetensors"),
-        ema=read_tensors(path / "ema.safetensors") if "ema.safetensors" in manifest["files"] else {},
+        ema=read_tensors(path / "ema.safetensors")
+        if "ema.safetensors" in manifest["files"]
+        else {},
     )
 
 
@@ -151,7 +158,9 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, module: nn.Module) -> di
     }
 
 
-def prepare_optimizer(optimizer: torch.optim.Optimizer, module: nn.Module, names: Container[str]) -> dict[str, Tensor]:
+def prepare_optimizer(
+    optimizer: torch.optim.Optimizer, module: nn.Module, names: Container[str]
+) -> dict[str, Tensor]:
     """Make room for a flattened state of these names, all zero; the tensors to be filled are returned."""
     grouped = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     named = {parameter: name for name, parameter in module.named_parameters()}

@@ -105,9 +105,13 @@ def learning_rate(schedule: ScheduleSettings, step: int, *, steps: int) -> float
         case NoamSchedule(factor=factor, dim=dim, warmup=warmup):
             return schedules.noam(step, factor=factor, dim=dim, warmup=warmup)
         case CosineSchedule(peak=peak, warmup=warmup, initial=initial, final=final):
-            return schedules.cosine(step, peak=peak, warmup=warmup, steps=steps, initial=initial, final=final)
+            return schedules.cosine(
+                step, peak=peak, warmup=warmup, steps=steps, initial=initial, final=final
+            )
         case LinearSchedule(peak=peak, warmup=warmup, initial=initial, final=final):
-            return schedules.linear(step, peak=peak, warmup=warmup, steps=steps, initial=initial, final=final)
+            return schedules.linear(
+                step, peak=peak, warmup=warmup, steps=steps, initial=initial, final=final
+            )
         case ConstantSchedule(peak=peak, warmup=warmup, initial=initial):
             return schedules.warm_up(step, peak=peak, warmup=warmup, initial=initial)
 

@@ -85,7 +85,11 @@ def decide_compilation(
                 )
             )
             return plain
-    return recorded if recorded is not None and recorded.enabled else Compilation(enabled=True, cuda_graphs=graphs)
+    return (
+        recorded
+        if recorded is not None and recorded.enabled
+        else Compilation(enabled=True, cuda_graphs=graphs)
+    )
 
 
 def pays(settings: TrainingSettings, device: torch.device) -> bool:
@@ -107,7 +111,11 @@ def compiler_options() -> dict[str, Any]:
 
 
 def compile_loss(
-    loss: LossFunction, decision: Compilation, *, insist: bool = True, failed: Callable[[], None] = lambda: None
+    loss: LossFunction,
+    decision: Compilation,
+    *,
+    insist: bool = True,
+    failed: Callable[[], None] = lambda: None,
 ) -> LossFunction:
     """The same function, compiled if so decided; unless `insist`, a compiler that fails is said (`failed`) and done without."""
     if not decision.enabled:

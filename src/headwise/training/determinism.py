@@ -30,8 +30,13 @@ def repeatable(*, enabled: bool) -> Iterator[None]:
 
     # Read by cuBLAS at its first product; whoever chose another fixed size keeps it.
     os.environ.setdefault(WORKSPACE, ":4096:8")
-    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    memory: Any = torch.utils.deterministic  # whose settings are properties that a type checker does not see
+    before = (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
+    memory: Any = (
+        torch.utils.deterministic
+    )  # whose settings are properties that a type checker does not see
     benchmark = torch.backends.cudnn.benchmark
     filling = memory.fill_uninitialized_memory
     torch.use_deterministic_algorithms(mode=True)

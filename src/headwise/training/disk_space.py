@@ -23,7 +23,9 @@ FOLDERS = ("checkpoints", "best", "snapshots", "model")
 
 def count_checkpoint_bytes(module: nn.Module, settings: TrainingSettings) -> int:
     weights = count_bytes(weights_of(module))
-    moments = 2 * sum(one.numel() * one.element_size() for one in module.parameters() if one.requires_grad)
+    moments = 2 * sum(
+        one.numel() * one.element_size() for one in module.parameters() if one.requires_grad
+    )
     return weights + moments + (0 if settings.ema is None else weights)
 
 
@@ -53,10 +55,15 @@ class RunRoom:
 def count_run_room(module: nn.Module, settings: TrainingSettings) -> RunRoom:
     weights, kept = count_bytes(weights_of(module)), settings.keep.last
     saves = min(kept + 1, math.ceil(settings.steps / settings.checkpoint_every) + 1)
-    copies = kept + 2 if settings.validate_every is not None else 1  # of the best weights, one for each checkpoint
+    copies = (
+        kept + 2 if settings.validate_every is not None else 1
+    )  # of the best weights, one for each checkpoint
     if settings.average is not None:
         between = math.ceil(settings.checkpoint_every / settings.average.every)
-        copies += min(settings.average.last + (kept + 1) * between, settings.steps // settings.average.every + 1)
+        copies += min(
+            settings.average.last + (kept + 1) * between,
+            settings.steps // settings.average.every + 1,
+        )
     return RunRoom(saves, count_checkpoint_bytes(module, settings), copies + 2, weights)
 
 
@@ -68,12 +75,21 @@ def check_room(run: Path, module: nn.Module, settings: TrainingSettings) -> None
     """Refuse to start what would fill the disk."""
     room = count_run_room(module, settings)
     needed = room.total
-    there = sum(file.stat().st_size for folder in FOLDERS for file in (run / folder).rglob("*") if file.is_file())
+    there = sum(
+        file.stat().st_size
+        for folder in FOLDERS
+        for file in (run / folder).rglob("*")
+        if file.is_file()
+    )
     free = shutil.disk_usage(run).free
     if free + there >= needed:
         return
     missing, parts = needed - there - free, room.describe()
-    written = (f", less {_mebibytes(there)} that are there", f"，减去已有的 {_mebibytes(there)}") if there else ("", "")
+    written = (
+        (f", less {_mebibytes(there)} that are there", f"，减去已有的 {_mebibytes(there)}")
+        if there
+        else ("", "")
+    )
     raise DiskFullError(
         f"has {free >> 20:,} MiB free, this run would need up to {_mebibytes(needed - there)} more "
         f"({parts[0]}{written[0]}); free {_mebibytes(missing)} there (old runs, caches) and go on "

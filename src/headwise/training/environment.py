@@ -122,7 +122,9 @@ def _other_data(before: str, now: str) -> DataError:
     kept_zh = f"相同的有：{'、'.join(words[name][1] for name in same)}；" if same else ""
     return DataError(
         "the data is not what this run began with:\n"
-        + "\n".join(f"  {words[name][0]}: fingerprint {old[name]} → {new[name]}" for name in differing)
+        + "\n".join(
+            f"  {words[name][0]}: fingerprint {old[name]} → {new[name]}" for name in differing
+        )
         + f"\n{kept_en}going on would be another training: put the old data back, or start a new run in another directory",
         "数据与本次运行开始时不同：\n"
         + "\n".join(f"  {words[name][1]}：指纹 {old[name]} → {new[name]}" for name in differing)
@@ -132,4 +134,6 @@ def _other_data(before: str, now: str) -> DataError:
 
 def _parts(fingerprint: str) -> dict[str, str]:
     words = [word.partition(":") for word in fingerprint.split()]
-    return {name: value for name, colon, value in words} if all(colon for _, colon, _ in words) else {}
+    return (
+        {name: value for name, colon, value in words} if all(colon for _, colon, _ in words) else {}
+    )

@@ -45,6 +45,9 @@ def put_final_weights(
     except CheckpointError as error:
         logger.warning(
             "%s",
-            say(f"{error.file}: {error.en}; the last weights are used", f"{error.file}：{error.zh}；改用最后的权重"),
+            say(
+                f"{error.file}: {error.en}; the last weights are used",
+                f"{error.file}：{error.zh}；改用最后的权重",
+            ),
         )
     return "last"

@@ -15,7 +15,9 @@ from torch import nn
 
 from headwise.errors import SettingsError
 
-_BLOCK = re.compile(r"(?:^|\.)(?:blocks|encoder|decoder|layers|ahead|back|forwards|backwards)\.(\d+)\.")
+_BLOCK = re.compile(
+    r"(?:^|\.)(?:blocks|encoder|decoder|layers|ahead|back|forwards|backwards)\.(\d+)\."
+)
 _RANGE = re.compile(r"layers (\d+)(?:-(\d+))?")
 
 
@@ -62,4 +64,6 @@ def rate_scales(module: nn.Module, decay: float) -> dict[str, float]:
 def _depth(name: str, top: int) -> int:
     if block := _BLOCK.search(name):
         return int(block[1]) + 1
-    return 0 if any(part in name for part in ("embedding", "letters", "pairs", "characters")) else top
+    return (
+        0 if any(part in name for part in ("embedding", "letters", "pairs", "characters")) else top
+    )

@@ -31,7 +31,9 @@ class GradientSum:
         self._is_last = False
         groups = group_parameters(parameters)
         for group in groups:
-            buffer = torch.zeros(sum(p.numel() for p in group), dtype=group[0].dtype, device=group[0].device)
+            buffer = torch.zeros(
+                sum(p.numel() for p in group), dtype=group[0].dtype, device=group[0].device
+            )
             parts = buffer.split([parameter.numel() for parameter in group])
             for parameter, part in zip(group, parts, strict=True):
                 parameter.grad = part.view_as(parameter)

@@ -15,7 +15,12 @@ import torch
 
 
 def learn_pieces(
-    learn: Callable[[int, float], int], num_pieces: int, *, total: int, threads: int, watch: Callable[[int], None]
+    learn: Callable[[int, float], int],
+    num_pieces: int,
+    *,
+    total: int,
+    threads: int,
+    watch: Callable[[int], None],
 ) -> None:
     """Call `learn(piece, progress)` for every piece; it returns how much it read. `watch` hears the sum, in this thread."""
     pieces = iter(range(num_pieces))
@@ -57,7 +62,9 @@ def learn_pieces(
                 with state:
                     state.wait(timeout=0.2)
                 watch(done)
-        except BaseException as error:  # the caller was interrupted: the crew stops after its pieces
+        except (
+            BaseException
+        ) as error:  # the caller was interrupted: the crew stops after its pieces
             failures.append(error)
             raise
         finally:

@@ -78,7 +78,9 @@ class Journal:
 
 def finite(line: Mapping[str, Any]) -> dict[str, Any]:
     """JSON has no NaN: what is not finite is written as null."""
-    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in line.items()}
+    return {
+        k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in line.items()
+    }
 
 
 def read_journal(path: Path) -> list[dict[str, Any]]:

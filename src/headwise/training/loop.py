@@ -49,7 +49,9 @@ def train(
     check_devices(device)
     with contextlib.ExitStack() as stack:
         # Dropout draws from torch's global generators; the caller's are given back as they were.
-        stack.enter_context(torch.random.fork_rng(devices=[device] if device.type == "cuda" else []))
+        stack.enter_context(
+            torch.random.fork_rng(devices=[device] if device.type == "cuda" else [])
+        )
         stack.enter_context(repeatable(enabled=settings.deterministic))
         stop = stack.enter_context(StopRequest())
         session = stack.enter_context(

@@ -62,10 +62,16 @@ def cross_entropy(
         chunk_size = choose_chunk_size(len(targets), len(weight), device=device)
     form = _Form(smoothing, count_correct, chunk_size, dtype)
     if torch.is_grad_enabled() and (hidden.requires_grad or weight.requires_grad):
-        loss, negative_log_likelihood, num_correct = _CrossEntropy.apply(hidden, weight, bias, targets, form)
+        loss, negative_log_likelihood, num_correct = _CrossEntropy.apply(
+            hidden, weight, bias, targets, form
+        )
     else:
-        loss, negative_log_likelihood, num_correct = _run_chunks(hidden, weight, bias, targets, form)
-    return LossSums(loss, negative_log_likelihood, targets.ne(PAD).sum(), num_correct if count_correct else None)
+        loss, negative_log_likelihood, num_correct = _run_chunks(
+            hidden, weight, bias, targets, form
+        )
+    return LossSums(
+        loss, negative_log_likelihood, targets.ne(PAD).sum(), num_correct if count_correct else None
+    )
 
 
 def choose_chunk_size(num_tokens: int, num_words: int, *, device: str) -> int:
@@ -148,7 +154,9 @@ def _run_chunks(
         loss = loss - (1 - form.smoothing) * certain - form.smoothing * even
         negative_log_likelihood = negative_log_likelihood - certain
         if form.count_correct:
-            num_correct = num_correct + (scores.argmax(dim=-1, keepdim=True).eq(words) & counted).sum()
+            num_correct = (
+                num_correct + (scores.argmax(dim=-1, keepdim=True).eq(words) & counted).sum()
+            )
         if gradients is not None:
             slope = _slope(scores, words, form.smoothing).to(form.dtype)
             gradients.hidden[chunk] = torch.mm(slope, weight).mul_(counted)
@@ -164,6 +172,8 @@ def _slope(scores: Tensor, words: Tensor, smoothing: float) -> Tensor:
     if scores.device.type == "cuda":
         # A compiler joins this with the softmax into one kernel; a scatter would end it and store the whole table once more.
         wanted = torch.arange(num_words, device=scores.device) == words
-        return scores.exp() - torch.where(wanted, 1 - smoothing + smoothing / num_words, smoothing / num_words)
+        return scores.exp() - torch.where(
+            wanted, 1 - smoothing + smoothing / num_words, smoothing / num_words
+        )
     slope = scores.exp_().sub_(smoothing / num_words)
     return slope.scatter_add_(1, words, torch.full_like(words, smoothing - 1, dtype=slope.dtype))

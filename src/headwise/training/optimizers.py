@@ -42,10 +42,16 @@ def decaying_names(module: nn.Module) -> set[str]:
     return {name for name, parameter in module.named_parameters() if id(parameter) not in spared}
 
 
-def build_optimizer(settings: AdamWOptimizer, module: nn.Module, *, layer_decay: float = 1.0) -> torch.optim.AdamW:
+def build_optimizer(
+    settings: AdamWOptimizer, module: nn.Module, *, layer_decay: float = 1.0
+) -> torch.optim.AdamW:
     """AdamW over the parameters that learn, in two groups for each rate; always fused, because the NaN guard lives in that kernel."""
     decaying = decaying_names(module)
-    learning = [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
+    learning = [
+        (name, parameter)
+        for name, parameter in module.named_parameters()
+        if parameter.requires_grad
+    ]
     scales = rate_scales(module, layer_decay)
     groups: list[dict[str, Any]] = []
     for scale in sorted({scales[name] for name, _ in learning}, reverse=True):
@@ -88,7 +94,9 @@ def measure_gradients(
     Both stay on the device, and no gradient is written: the optimiser's kernel divides as it reads. Where processes hold parts of
     the gradients, `add_up_norm` makes the norm of the whole from that of the part.
     """
-    gradients = [local_part(parameter.grad) for parameter in parameters if parameter.grad is not None]
+    gradients = [
+        local_part(parameter.grad) for parameter in parameters if parameter.grad is not None
+    ]
     norm = torch.nn.utils.get_total_norm(gradients)
     norm = (norm if add_up_norm is None else add_up_norm(norm)) / divisor
     if clip is None:

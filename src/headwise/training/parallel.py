@@ -45,7 +45,9 @@ class ReplicatedModel(WholeModel):
     def __init__(self, trainable: Trainable, processes: Processes, *, overlap: bool) -> None:
         super().__init__(trainable)
         self._processes = processes
-        parameters = [parameter for parameter in trainable.module.parameters() if parameter.requires_grad]
+        parameters = [
+            parameter for parameter in trainable.module.parameters() if parameter.requires_grad
+        ]
         self._gradients = GradientSum(parameters, overlap=overlap)
 
     def backward(self, loss: Tensor, *, is_last: bool) -> None:
@@ -112,18 +114,29 @@ class ShardedModel:
         if self._processes.is_first:
             check_fit(target, source, file=file)
         for name, tensor in target.items():
-            whole = source[name] if self._processes.is_first else torch.empty(tensor.shape, dtype=tensor.dtype)
+            whole = (
+                source[name]
+                if self._processes.is_first
+                else torch.empty(tensor.shape, dtype=tensor.dtype)
+            )
             self._processes.spread(whole)
             whole = whole.to(tensor.device)
             if is_part(tensor):
                 # Every process has the whole tensor at this moment: it only takes its own part.
                 part: Any = tensor
-                whole = distribute_tensor(whole, part.device_mesh, part.placements, src_data_rank=None)
+                whole = distribute_tensor(
+                    whole, part.device_mesh, part.placements, src_data_rank=None
+                )
             tensor.copy_(whole)
 
 
 def build_layout(
-    trainable: Trainable, settings: TrainingSettings, processes: Processes, *, device: torch.device, overlap: bool
+    trainable: Trainable,
+    settings: TrainingSettings,
+    processes: Processes,
+    *,
+    device: torch.device,
+    overlap: bool,
 ) -> Layout:
     """The layout the recipe asks for; all processes begin with the first one's weights."""
     if processes.is_alone:

@@ -36,9 +36,13 @@ class Batches(Protocol):
 class Prefetcher:
     """`take()` the next batch and cursor, or None when the stream has ended; errors of the stream appear there too."""
 
-    def __init__(self, batches: Batches, cursor: Cursor | None, *, device: torch.device, depth: int = 4) -> None:
+    def __init__(
+        self, batches: Batches, cursor: Cursor | None, *, device: torch.device, depth: int = 4
+    ) -> None:
         self._batches, self._cursor, self._device = batches, cursor, device
-        self._queue: queue.Queue[tuple[Any, Cursor] | BaseException | None] = queue.Queue(maxsize=depth)
+        self._queue: queue.Queue[tuple[Any, Cursor] | BaseException | None] = queue.Queue(
+            maxsize=depth
+        )
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._produce, name="headwise-prefetch", daemon=True)
         self._ended = False
@@ -49,7 +53,10 @@ class Prefetcher:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._closed.set()
         self._thread.join(timeout=10)

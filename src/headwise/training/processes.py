@@ -128,7 +128,11 @@ class Together:
         content = bytearray(json.dumps(find()).encode() if self.is_first else b"")
         size = torch.tensor(len(content))
         self._pass_on(size)
-        given = torch.frombuffer(content, dtype=torch.uint8) if self.is_first else torch.empty(int(size)).byte()
+        given = (
+            torch.frombuffer(content, dtype=torch.uint8)
+            if self.is_first
+            else torch.empty(int(size)).byte()
+        )
         self._pass_on(given)
         return json.loads(given.numpy().tobytes())
 
@@ -145,18 +149,28 @@ class Together:
 
     def leave(self, error: BaseException) -> None:
         """Before leaving with an error: write it down, or find out that another process did and raise SaidElsewhere."""
-        mine: dict[str, Any] = {"process": self.number, "status": exit_status_of(error), "text": str(error)}
+        mine: dict[str, Any] = {
+            "process": self.number,
+            "status": exit_status_of(error),
+            "text": str(error),
+        }
         is_loss = isinstance(error, LostError)
         try:
             deadline = time.monotonic() + (LONGEST_SILENCE if is_loss and not self.is_first else 0)
             while not (said := self._store.check([WORDS])) and time.monotonic() < deadline:
                 time.sleep(0.05)
             if is_loss and said:
-                raise SaidElsewhere(exit_status=json.loads(self._store.get(WORDS))["status"]) from None
+                raise SaidElsewhere(
+                    exit_status=json.loads(self._store.get(WORDS))["status"]
+                ) from None
             first = json.loads(self._store.compare_set(WORDS, "", json.dumps(mine)))
         except dist.DistError:  # the store was kept by the process that died
             return
-        if isinstance(error, HeadwiseError) and first["process"] != self.number and first["text"] == mine["text"]:
+        if (
+            isinstance(error, HeadwiseError)
+            and first["process"] != self.number
+            and first["text"] == mine["text"]
+        ):
             raise SaidElsewhere(exit_status=mine["status"]) from None
 
 
@@ -172,12 +186,16 @@ def join_processes() -> Iterator[Processes]:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
     with noticing_loss():
         store, number, count = next(iter(rendezvous("env://", timeout=LONGEST_WAIT)))
-        dist.init_process_group(backend, store=store, rank=number, world_size=count, timeout=LONGEST_WAIT)
+        dist.init_process_group(
+            backend, store=store, rank=number, world_size=count, timeout=LONGEST_WAIT
+        )
         processes = Together(store, number=number, count=count)
     try:
         yield processes
     except BaseException as error:
-        with StopRequest():  # torchrun asks all to stop as soon as one has: a process that is leaving has heard it
+        with (
+            StopRequest()
+        ):  # torchrun asks all to stop as soon as one has: a process that is leaving has heard it
             processes.leave(error)
         raise
     dist.destroy_process_group()

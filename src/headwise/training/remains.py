@@ -41,8 +41,14 @@ def damaged_latest(path: Path) -> CheckpointError | None:
 
 def whole_remains(path: Path) -> list[Path]:
     """Best weights and model of a run whose every file is as it was written."""
-    candidates = [(child, SNAPSHOT) for child in sorted((path / "best").glob("step-*")) if child.suffix == ""]
-    return [child for child, kind in [*candidates, (path / "model", BUNDLE)] if _is_whole(child, kind=kind)]
+    candidates = [
+        (child, SNAPSHOT) for child in sorted((path / "best").glob("step-*")) if child.suffix == ""
+    ]
+    return [
+        child
+        for child, kind in [*candidates, (path / "model", BUNDLE)]
+        if _is_whole(child, kind=kind)
+    ]
 
 
 def _is_whole(path: Path, *, kind: str) -> bool:
@@ -95,4 +101,7 @@ def _trained_step(path: Path) -> int | None:
     """The last logged step of a run that has a model; None where there is none, or where it was counted instead of trained."""
     if not (path / "model").is_dir() or not (path / "log.jsonl").is_file():
         return None
-    return max((line["step"] for line in read_journal(path / "log.jsonl") if line.get("kind") == "train"), default=None)
+    return max(
+        (line["step"] for line in read_journal(path / "log.jsonl") if line.get("kind") == "train"),
+        default=None,
+    )

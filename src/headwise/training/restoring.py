@@ -43,7 +43,9 @@ def restore_training(
 ) -> Restored:
     """Build what updates need; if the first process's run has a checkpoint, put everything back as it was there."""
     checkpoint = run.load() if run is not None else None
-    found = processes.ask_first(lambda: None if checkpoint is None else checkpoint.state.model_dump(mode="json"))
+    found = processes.ask_first(
+        lambda: None if checkpoint is None else checkpoint.state.model_dump(mode="json")
+    )
     state = None if found is None else CheckpointState.model_validate(found)
     environment = Environment.here(
         fingerprint=fingerprint,
@@ -56,11 +58,22 @@ def restore_training(
     if state is not None:
         compare_environments(state.environment, environment)
     recorded = None if state is None else Compilation(state.compiled, state.cuda_graphs)
-    compilation = decide_parallel_compilation(settings, device, alone=processes.is_alone, recorded=recorded)
+    compilation = decide_parallel_compilation(
+        settings, device, alone=processes.is_alone, recorded=recorded
+    )
     trainable.module.to(device).train()
     freeze(trainable.module, settings.freeze)
-    layout = build_layout(trainable, settings, processes, device=device, overlap=not compilation.enabled)
-    updater = Updater(trainable, settings, device=device, compilation=compilation, layout=layout, processes=processes)
+    layout = build_layout(
+        trainable, settings, processes, device=device, overlap=not compilation.enabled
+    )
+    updater = Updater(
+        trainable,
+        settings,
+        device=device,
+        compilation=compilation,
+        layout=layout,
+        processes=processes,
+    )
     if state is not None:
         folder = None if run is None else run.checkpoint(state.step)
         _put_back(checkpoint, updater, processes, folder=folder)
@@ -68,7 +81,9 @@ def restore_training(
     return Restored(state, updater, environment)
 
 
-def _put_back(checkpoint: Checkpoint | None, updater: Updater, processes: Processes, *, folder: Path | None) -> None:
+def _put_back(
+    checkpoint: Checkpoint | None, updater: Updater, processes: Processes, *, folder: Path | None
+) -> None:
     """Weights, optimiser and moving average; only the first process has the checkpoint."""
 
     def file(name: str) -> Path | None:
@@ -81,6 +96,8 @@ def _put_back(checkpoint: Checkpoint | None, updater: Updater, processes: Proces
     module, layout = updater.learner.module, updater.layout
     layout.put(weights_of(module), weights, file=file("model"))
     names = processes.ask_first(lambda: list(optimizer))
-    layout.put(prepare_optimizer(updater.optimizer, module, names), optimizer, file=file("optimizer"))
+    layout.put(
+        prepare_optimizer(updater.optimizer, module, names), optimizer, file=file("optimizer")
+    )
     if updater.average is not None:
         layout.put(updater.average.weights, ema, file=file("ema"))

@@ -21,12 +21,29 @@ from headwise.errors import CheckpointError, UsageError
 from headwise.language import say
 from headwise.storage import INCOMPLETE, RETIRED, remove_directory, remove_leftovers, write_text
 from headwise.training.averaging import SnapshotFolder
-from headwise.training.checkpoints import Checkpoint, read_checkpoint, refusing_full_disk, write_checkpoint
+from headwise.training.checkpoints import (
+    Checkpoint,
+    read_checkpoint,
+    refusing_full_disk,
+    write_checkpoint,
+)
 from headwise.training.journal import Journal
-from headwise.training.remains import LATEST, damaged_latest, describe_remains, newest_named, require_checkpoints
+from headwise.training.remains import (
+    LATEST,
+    damaged_latest,
+    describe_remains,
+    newest_named,
+    require_checkpoints,
+)
 from headwise.training.run_lock import release_lock, take_lock
 from headwise.training.run_recipe import FILE as RECIPE
-from headwise.training.run_recipe import Complete, check_recipe, is_sealed, read_run_recipe, sealed_recipe
+from headwise.training.run_recipe import (
+    Complete,
+    check_recipe,
+    is_sealed,
+    read_run_recipe,
+    sealed_recipe,
+)
 from headwise.training.run_standing import saved_steps
 
 logger = logging.getLogger(__name__)
@@ -46,7 +63,12 @@ class RunDirectory:
 
     @classmethod
     def open(
-        cls, path: Path | str, *, recipe: Mapping[str, Any], resume: bool = False, complete: Complete | None = None
+        cls,
+        path: Path | str,
+        *,
+        recipe: Mapping[str, Any],
+        resume: bool = False,
+        complete: Complete | None = None,
     ) -> "RunDirectory":
         """Start a run in an empty or new directory, or go on with the one that is there if `resume`.
 
@@ -74,7 +96,10 @@ class RunDirectory:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -107,7 +132,9 @@ class RunDirectory:
             remove_directory(self.checkpoint(old))
         kept = self.steps()
         self.best.keep_only(needed_steps(self.best.steps(), checkpoints=kept, last=1))
-        self.snapshots.keep_only(needed_steps(self.snapshots.steps(), checkpoints=kept, last=average))
+        self.snapshots.keep_only(
+            needed_steps(self.snapshots.steps(), checkpoints=kept, last=average)
+        )
 
     def _point_to(self, step: int) -> None:
         write_text(self.path / LATEST, f"step-{step}\n")
@@ -133,7 +160,9 @@ class RunDirectory:
             return None
         if (misled := damaged_latest(self.path)) is not None:
             step = found.state.step
-            logger.warning("%s", say(f"{misled}; going on from step {step}", f"{misled}；从第 {step} 步继续"))
+            logger.warning(
+                "%s", say(f"{misled}; going on from step {step}", f"{misled}；从第 {step} 步继续")
+            )
         state = found.state
         self._cut_back(state.step, logged=state.logged, validated=state.selection.step)
         if latest != state.step:
@@ -145,8 +174,12 @@ class RunDirectory:
             listed = problems.values()
             en, zh = describe_remains(self.path)
             raise CheckpointError(
-                "no checkpoint is usable:\n" + "\n".join(f"  - {one.file}: {one.en}" for one in listed) + f"\n{en}",
-                "没有可用的检查点：\n" + "\n".join(f"  - {one.file}：{one.zh}" for one in listed) + f"\n{zh}",
+                "no checkpoint is usable:\n"
+                + "\n".join(f"  - {one.file}: {one.en}" for one in listed)
+                + f"\n{en}",
+                "没有可用的检查点：\n"
+                + "\n".join(f"  - {one.file}：{one.zh}" for one in listed)
+                + f"\n{zh}",
                 file=self.path / "checkpoints",
             )
         if found is None:
@@ -158,7 +191,8 @@ class RunDirectory:
                 say(
                     f"{problem}; going on from step {step}"
                     + (f"; the damaged one is kept as {aside} and may be removed" if kept else ""),
-                    f"{problem}；从第 {step} 步继续" + (f"；损坏的检查点改名为 {aside}，可以删除" if kept else ""),
+                    f"{problem}；从第 {step} 步继续"
+                    + (f"；损坏的检查点改名为 {aside}，可以删除" if kept else ""),
                 )
             )
 
@@ -176,7 +210,9 @@ class RunDirectory:
         self.journal.cut_back(logged=logged, validated=validated)
 
 
-def check_directory(path: Path, recipe: Mapping[str, Any], *, resume: bool, complete: Complete | None = None) -> None:
+def check_directory(
+    path: Path, recipe: Mapping[str, Any], *, resume: bool, complete: Complete | None = None
+) -> None:
     """Refuse what cannot be started or gone on with here, say what will be done; nothing is changed."""
     held, begun = (path / RECIPE).exists(), has_learnt(path)
     if held and begun and not resume:
@@ -201,7 +237,13 @@ def check_directory(path: Path, recipe: Mapping[str, Any], *, resume: bool, comp
             f"{path} 中有不属于运行的文件；请选择新的或空的目录",
         )
     elif resume:
-        logger.warning("%s", say(f"nothing to resume in {path}: starting anew", f"{path} 中没有可继续的运行：重新开始"))
+        logger.warning(
+            "%s",
+            say(
+                f"nothing to resume in {path}: starting anew",
+                f"{path} 中没有可继续的运行：重新开始",
+            ),
+        )
 
 
 def _is_foreign(child: Path) -> bool:
@@ -217,10 +259,16 @@ def _is_foreign(child: Path) -> bool:
 def has_learnt(path: Path) -> bool:
     """Whether a run has left weights, whole or damaged; prepared data and a log can be made again."""
     folders = ("checkpoints", "best", "snapshots", "model")
-    return any(not child.name.endswith((INCOMPLETE, RETIRED)) for name in folders for child in (path / name).glob("*"))
+    return any(
+        not child.name.endswith((INCOMPLETE, RETIRED))
+        for name in folders
+        for child in (path / name).glob("*")
+    )
 
 
-def _say_begun_anew(path: Path, recipe: Mapping[str, Any], complete: Complete | None, *, resume: bool) -> None:
+def _say_begun_anew(
+    path: Path, recipe: Mapping[str, Any], complete: Complete | None, *, resume: bool
+) -> None:
     if resume and read_run_recipe(path / RECIPE, complete) == recipe:
         return
     logger.warning(
@@ -238,5 +286,7 @@ def needed_steps(steps: Iterable[int], *, checkpoints: Iterable[int], last: int)
     needed = {step for step in ordered if not checkpoints or step > checkpoints[-1]}
     for checkpoint in checkpoints:
         until = [step for step in ordered if step <= checkpoint]
-        needed.update(until[len(until) - last :] if last and len(until) > last else until if last else [])
+        needed.update(
+            until[len(until) - last :] if last and len(until) > last else until if last else []
+        )
     return needed

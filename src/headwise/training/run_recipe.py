@@ -91,7 +91,9 @@ def read_run_recipe(path: Path, complete: Complete | None = None) -> Mapping[str
 
 
 def where_a_copy_is(path: Path) -> tuple[str, str]:
-    copies = sorted(path.parent.glob(f"checkpoints/step-*/{FILE}"), key=lambda copy: copy.stat().st_mtime)
+    copies = sorted(
+        path.parent.glob(f"checkpoints/step-*/{FILE}"), key=lambda copy: copy.stat().st_mtime
+    )
     if copies:
         return f"to mend it: cp {copies[-1]} {path}", f"恢复办法：cp {copies[-1]} {path}"
     return (
@@ -108,11 +110,19 @@ def check_recipe(old: Mapping[str, Any], new: Mapping[str, Any], *, file: Path) 
     for key in sorted(before.keys() | after.keys()):
         was, now = before.get(key, "(absent)"), after.get(key, "(absent)")
         if was != now and not key.startswith(LAYOUT):
-            more_steps = key == "training.steps" and isinstance(was, int) and isinstance(now, int) and now > was
+            more_steps = (
+                key == "training.steps"
+                and isinstance(was, int)
+                and isinstance(now, int)
+                and now > was
+            )
             # Training pairs that stand in the test set were left out: of another test set nobody has looked for them.
             leaking = key.startswith("data.test") and bool(after.get("data.filter.drop_leaked"))
             # Translations that say which weights are best are part of the training; those that are only shown are not.
-            choosing = key.startswith("evaluation.") and after.get("training.keep.best") in ("bleu", "chrf")
+            choosing = key.startswith("evaluation.") and after.get("training.keep.best") in (
+                "bleu",
+                "chrf",
+            )
             free = more_steps or (key.startswith(FREE_TO_CHANGE) and not leaking and not choosing)
             (allowed if free else refused).append(f"  {key}: {was} → {now}")
     if refused:
@@ -128,7 +138,10 @@ def check_recipe(old: Mapping[str, Any], new: Mapping[str, Any], *, file: Path) 
             file=file,
         )
     if allowed:
-        logger.warning("%s", _describe_allowed(allowed, after, more_steps="training.steps:" in "".join(allowed)))
+        logger.warning(
+            "%s",
+            _describe_allowed(allowed, after, more_steps="training.steps:" in "".join(allowed)),
+        )
 
 
 def _describe_allowed(changes: list[str], after: Mapping[str, Any], *, more_steps: bool) -> str:

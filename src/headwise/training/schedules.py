@@ -32,13 +32,22 @@ def noam(step: int, *, factor: float, dim: int, warmup: int) -> float:
     return float(factor * dim**-0.5 * min(step**-0.5, step * warmup**-1.5))
 
 
-def cosine(step: int, *, peak: float, warmup: int, steps: int, initial: float = 0.0, final: float = 0.0) -> float:
+def cosine(
+    step: int, *, peak: float, warmup: int, steps: int, initial: float = 0.0, final: float = 0.0
+) -> float:
     if step < warmup:
         return warm_up(step, peak=peak, warmup=warmup, initial=initial)
-    return final + (peak - final) * (1 + math.cos(math.pi * share_done(step, warmup=warmup, steps=steps))) / 2
+    return (
+        final
+        + (peak - final)
+        * (1 + math.cos(math.pi * share_done(step, warmup=warmup, steps=steps)))
+        / 2
+    )
 
 
-def linear(step: int, *, peak: float, warmup: int, steps: int, initial: float = 0.0, final: float = 0.0) -> float:
+def linear(
+    step: int, *, peak: float, warmup: int, steps: int, initial: float = 0.0, final: float = 0.0
+) -> float:
     if step < warmup:
         return warm_up(step, peak=peak, warmup=warmup, initial=initial)
     return peak + (final - peak) * share_done(step, warmup=warmup, steps=steps)

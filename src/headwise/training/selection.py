@@ -37,9 +37,13 @@ class Selection(Settings):
                 f"training.keep.best 为 {self.metric!r}，但验证得到的是 {', '.join(metrics) or '（无）'}；请从中选择",
             )
         value = metrics[self.metric]
-        if math.isfinite(value) and (self.best is None or is_better(self.metric, value, than=self.best.value)):
+        if math.isfinite(value) and (
+            self.best is None or is_better(self.metric, value, than=self.best.value)
+        ):
             return Selection(metric=self.metric, step=step, best=Best(step=step, value=value))
-        return self.model_copy(update={"step": step, "num_without_improvement": self.num_without_improvement + 1})
+        return self.model_copy(
+            update={"step": step, "num_without_improvement": self.num_without_improvement + 1}
+        )
 
 
 def is_better(metric: str, value: float, *, than: float) -> bool:

@@ -24,11 +24,23 @@ from headwise.training.choices import TrainingSettings
 from headwise.training.final_weights import FinalWeights, put_final_weights
 from headwise.training.prefetching import Cursor
 from headwise.training.processes import LostError, Processes
-from headwise.training.progress import Clock, Phase, ProgressCallback, Reason, Reporter, TrainingResult
+from headwise.training.progress import (
+    Clock,
+    Phase,
+    ProgressCallback,
+    Reason,
+    Reporter,
+    TrainingResult,
+)
 from headwise.training.recomputation import recomputing_blocks
 from headwise.training.restoring import restore_training
 from headwise.training.run_directory import RunDirectory
-from headwise.training.saving import collect_checkpoint, explain_loss, save_checkpoint, store_weights
+from headwise.training.saving import (
+    collect_checkpoint,
+    explain_loss,
+    save_checkpoint,
+    store_weights,
+)
 from headwise.training.selection import Selection
 from headwise.training.signals import Interrupted, StopRequest, name_signal
 from headwise.training.tensorboard import Board
@@ -58,7 +70,13 @@ class Session:
         stop: StopRequest,
         processes: Processes,
     ) -> None:
-        self.settings, self.run, self.device, self.stop, self.processes = settings, run, device, stop, processes
+        self.settings, self.run, self.device, self.stop, self.processes = (
+            settings,
+            run,
+            device,
+            stop,
+            processes,
+        )
         self._trainable, self._evaluate = trainable, evaluate
         self.step = 0
         self.cursor: Cursor | None = None
@@ -72,12 +90,20 @@ class Session:
         if self.run is not None:
             self.best, self.snapshots = self.run.best, self.run.snapshots
         else:
-            folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="headwise-")))
-            self.best, self.snapshots = SnapshotFolder(folder / "best"), SnapshotFolder(folder / "snapshots")
+            folder = Path(
+                self._stack.enter_context(tempfile.TemporaryDirectory(prefix="headwise-"))
+            )
+            self.best, self.snapshots = (
+                SnapshotFolder(folder / "best"),
+                SnapshotFolder(folder / "snapshots"),
+            )
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._stack.close()
 
@@ -85,7 +111,9 @@ class Session:
         """Begin, or go on where the newest good checkpoint ends."""
         self.saves = self.processes.ask_first(lambda: self.run is not None)
         if self.processes.is_first:
-            warn_of_endless_warmup(self._trainable.module, self.settings, num_processes=self.processes.count)
+            warn_of_endless_warmup(
+                self._trainable.module, self.settings, num_processes=self.processes.count
+            )
         restored = restore_training(
             self._trainable,
             self.settings,
@@ -113,7 +141,10 @@ class Session:
     def reason_to_stop(self) -> Reason | None:
         if self.step >= self.settings.steps:
             return "steps"
-        if self.settings.patience is not None and self.selection.num_without_improvement >= self.settings.patience:
+        if (
+            self.settings.patience is not None
+            and self.selection.num_without_improvement >= self.settings.patience
+        ):
             return "patience"
         limit = self.settings.time_limit
         if limit is not None and self.processes.greatest(self.clock.elapsed() >= limit):
@@ -123,20 +154,29 @@ class Session:
     def count_step(self, *, cursor: Cursor, learning_rate: float) -> None:
         self.step, self.cursor, self.learning_rate = self.step + 1, cursor, learning_rate
         self.clock.count_step()
-        if self.device.type == "cpu":  # reading costs nothing there; a GPU would have to be waited for
+        if (
+            self.device.type == "cpu"
+        ):  # reading costs nothing there; a GPU would have to be waited for
             self._read()
 
     def _read(self) -> Window:
         window = self.updater.read()
         self._reporter.loss = window.mean_loss or self._reporter.loss
         # Tokens that an earlier session counted took none of this session's time.
-        self._reporter.tokens_per_second = (window.target_tokens - self._counted_before) / self.clock.window()
+        self._reporter.tokens_per_second = (
+            window.target_tokens - self._counted_before
+        ) / self.clock.window()
         window.check(step=self.step, max_skipped=self.settings.max_skipped)
         return window
 
     def log(self) -> None:
         """One line about the updates since the last line."""
-        line = {"kind": "train", "step": self.step, "epoch": self._epoch(), "learning_rate": self.learning_rate}
+        line = {
+            "kind": "train",
+            "step": self.step,
+            "epoch": self._epoch(),
+            "learning_rate": self.learning_rate,
+        }
         line.update(self._read().entries())
         line["tokens_per_second"] = round(self._reporter.tokens_per_second, 1)
         self._write(line)
@@ -203,7 +243,9 @@ class Session:
         with self._paused("saving"):
             self._read()
             checkpoint = collect_checkpoint(self.updater, self._state())
-            self.processes.ask_first(lambda: save_checkpoint(self.run, checkpoint, self.settings, insist=final))
+            self.processes.ask_first(
+                lambda: save_checkpoint(self.run, checkpoint, self.settings, insist=final)
+            )
 
     def _state(self) -> CheckpointState:
         return CheckpointState(
@@ -259,7 +301,9 @@ class Session:
     def _put_final_weights(self) -> FinalWeights:
         layout, average, module = self.updater.layout, self.settings.average, self._trainable.module
         last = layout.gather(weights_of(self.updater.learner.module))
-        moving = None if self.updater.average is None else layout.gather(self.updater.average.weights)
+        moving = (
+            None if self.updater.average is None else layout.gather(self.updater.average.weights)
+        )
         chosen = self.processes.ask_first(
             lambda: put_final_weights(
                 module,
@@ -279,8 +323,15 @@ class Session:
         """Another process is gone: save the last finished update if all of it is here; the error to leave with."""
         if self.run is None:
             return explain_loss(self.step, saved=None, known=False)
-        if self.updater.layout.is_whole and self.device.type == "cpu":  # a GPU may wait for the lost process for ever
-            save_checkpoint(self.run, collect_checkpoint(self.updater, self._state()), self.settings, insist=False)
+        if (
+            self.updater.layout.is_whole and self.device.type == "cpu"
+        ):  # a GPU may wait for the lost process for ever
+            save_checkpoint(
+                self.run,
+                collect_checkpoint(self.updater, self._state()),
+                self.settings,
+                insist=False,
+            )
         return explain_loss(self.step, saved=max(self.run.steps(), default=None))
 
     @contextlib.contextmanager

@@ -22,7 +22,12 @@ from headwise.training.capture import CapturedUpdate
 from headwise.training.choices import TrainingSettings
 from headwise.training.compilation import Compilation, compile_loss
 from headwise.training.losses import LossSums
-from headwise.training.optimizers import build_optimizer, measure_gradients, set_learning_rate, step_unless
+from headwise.training.optimizers import (
+    build_optimizer,
+    measure_gradients,
+    set_learning_rate,
+    step_unless,
+)
 from headwise.training.precision import autocast, choose_dtype
 from headwise.training.processes import Alone, Processes
 from headwise.training.window import Window
@@ -128,22 +133,34 @@ class Updater:
         self.layout, self.processes = layout or WholeModel(trainable), processes or Alone()
         self.learner = self.layout.learner
         self.settings, self.device = settings, device
-        self.optimizer = build_optimizer(settings.optimizer, self.learner.module, layer_decay=settings.layer_decay)
-        self.average = None if settings.ema is None else MovingAverage(self.learner.module, decay=settings.ema)
+        self.optimizer = build_optimizer(
+            settings.optimizer, self.learner.module, layer_decay=settings.layer_decay
+        )
+        self.average = (
+            None if settings.ema is None else MovingAverage(self.learner.module, decay=settings.ema)
+        )
         self.sums = torch.zeros(Window.NUM_ALL, dtype=torch.float64, device=device)
         self._dtype = choose_dtype(settings.precision, device)
         self.compilation = compilation
         insist = settings.compile == "on"
-        self._loss = compile_loss(self._plain_loss, compilation, insist=insist, failed=self._note_plain)
-        self._parameters = [parameter for parameter in self.learner.module.parameters() if parameter.requires_grad]
+        self._loss = compile_loss(
+            self._plain_loss, compilation, insist=insist, failed=self._note_plain
+        )
+        self._parameters = [
+            parameter for parameter in self.learner.module.parameters() if parameter.requires_grad
+        ]
         self._redrawn = [
-            (name, part) for name, part in self.learner.module.named_modules() if isinstance(part, Redrawn)
+            (name, part)
+            for name, part in self.learner.module.named_modules()
+            if isinstance(part, Redrawn)
         ]
         self._step = 0
         self._learn: Callable[[Sequence[Any]], None] = self._learn_from
         self._is_recorded = compilation.cuda_graphs
         if self._is_recorded:
-            self._learn = CapturedUpdate(self._learn_from, device, insist=settings.cuda_graphs == "on")
+            self._learn = CapturedUpdate(
+                self._learn_from, device, insist=settings.cuda_graphs == "on"
+            )
 
     def _note_plain(self) -> None:
         """The compiler failed: what is saved says how updates were really made, so that a resumed run does the same."""

@@ -17,9 +17,13 @@ from headwise.training.choices import TrainingSettings
 logger = logging.getLogger(__name__)
 
 
-def warn_of_endless_warmup(module: nn.Module, settings: TrainingSettings, *, num_processes: int) -> None:
+def warn_of_endless_warmup(
+    module: nn.Module, settings: TrainingSettings, *, num_processes: int
+) -> None:
     """Once for all norms of a model, which share a setting."""
-    warmup = max((part.warmup for part in module.modules() if isinstance(part, PowerNorm)), default=None)
+    warmup = max(
+        (part.warmup for part in module.modules() if isinstance(part, PowerNorm)), default=None
+    )
     num_batches = settings.steps * -(-settings.accumulation // num_processes)
     if warmup is None or warmup < num_batches:
         return

@@ -99,7 +99,9 @@ def read_arpa(path: Path) -> ArpaModel:
     reader = _Reader(find_text_file(path))
     lines = iter(reader)
     units, announced = _read_head(reader, lines)
-    names, level, numbers = _read_words(reader, _section(reader, lines, announced, 1), highest=len(announced) == 1)
+    names, level, numbers = _read_words(
+        reader, _section(reader, lines, announced, 1), highest=len(announced) == 1
+    )
     ids = {name: number for number, name in enumerate([*SPECIAL_PIECES, *names])}
     levels, indexes = [level], [KeyIndex(level.keys)]
     for order in range(2, len(announced) + 1):
@@ -107,7 +109,9 @@ def read_arpa(path: Path) -> ArpaModel:
         listed = _read_rows(reader, rows, order, ids)
         contexts = _find_contexts(reader, listed, indexes)
         _check_weights(reader, levels, numbers, listed, contexts)
-        level, numbers = _as_level(reader, listed, contexts, len(names), highest=order == len(announced))
+        level, numbers = _as_level(
+            reader, listed, contexts, len(names), highest=order == len(announced)
+        )
         levels.append(level)
         indexes.append(KeyIndex(level.keys))
     if units == "characters":
@@ -137,7 +141,10 @@ def _read_head(reader: _Reader, lines: Iterator[str]) -> tuple[Units, list[int]]
         if line.strip() == UNITS_REMARK:
             units = "characters"
     else:
-        raise reader.error("has no line \\data\\, with which an ARPA file begins", "没有 ARPA 文件开头的 \\data\\ 行")
+        raise reader.error(
+            "has no line \\data\\, with which an ARPA file begins",
+            "没有 ARPA 文件开头的 \\data\\ 行",
+        )
     announced: list[int] = []
     for line in lines:
         if line.strip() == "\\1-grams:":
@@ -175,7 +182,9 @@ def _section(
                 f"声明有 {announced[order - 1]:,} 个 {order} 元语法，此处多出一个",
             )
         yield _parse(reader, line, order)
-    raise reader.error(f"ends without {following}: it is cut short", f"结尾没有 {following}：文件不完整")
+    raise reader.error(
+        f"ends without {following}: it is cut short", f"结尾没有 {following}：文件不完整"
+    )
 
 
 def _parse(reader: _Reader, line: str, order: int) -> tuple[int, float, list[str], float]:
@@ -185,7 +194,9 @@ def _parse(reader: _Reader, line: str, order: int) -> tuple[int, float, list[str
         weight = float(cells[order + 1]) if len(cells) == order + 2 else 0.0
     except ValueError:
         probability = weight = math.nan
-    if len(cells) not in (order + 1, order + 2) or not (probability <= 0.0 and -math.inf < weight <= MAX_WEIGHT):
+    if len(cells) not in (order + 1, order + 2) or not (
+        probability <= 0.0 and -math.inf < weight <= MAX_WEIGHT
+    ):
         raise reader.error(
             f"{line[:60]!r} is not a {order}-gram: a logarithm of at most 0, {order} word(s), perhaps a weight of at most {MAX_WEIGHT}",
             f"{line[:60]!r} 不是 {order} 元语法：应为不大于 0 的对数、{order} 个词，以及可有可无、不大于 {MAX_WEIGHT} 的权重",
@@ -201,12 +212,15 @@ def _read_words(
     found: dict[str, tuple[float, float, int]] = {}
     for number, probability, (word,), weight in rows:
         if word in found:
-            raise reader.error(f"the word {word!r:.60} stands twice", f"词 {word!r:.60} 出现了两次", number)
+            raise reader.error(
+                f"the word {word!r:.60} stands twice", f"词 {word!r:.60} 出现了两次", number
+            )
         found[word] = (probability, weight, number)
     for special in (BOS, EOS):
         if SPECIAL_PIECES[special] not in found:
             raise reader.error(
-                f"has no {SPECIAL_PIECES[special]} among its words", f"词表中没有 {SPECIAL_PIECES[special]}"
+                f"has no {SPECIAL_PIECES[special]} among its words",
+                f"词表中没有 {SPECIAL_PIECES[special]}",
             )
     found.setdefault(SPECIAL_PIECES[UNKNOWN], found.pop("<UNK>", (UNKNOWN_LOG10, 0.0, 0)))
     names = [name for name in found if name not in SPECIAL_PIECES]
@@ -229,7 +243,10 @@ class _Listed:
 
 
 def _read_rows(
-    reader: _Reader, rows: Iterator[tuple[int, float, list[str], float]], order: int, ids: dict[str, int]
+    reader: _Reader,
+    rows: Iterator[tuple[int, float, list[str], float]],
+    order: int,
+    ids: dict[str, int],
 ) -> _Listed:
     numbers: list[int] = []
     tokens: list[int] = []
@@ -239,7 +256,9 @@ def _read_rows(
             token = ids.get(word)
             if token is None:
                 raise reader.error(
-                    f"the word {word!r:.60} is not among the 1-grams", f"词 {word!r:.60} 不在 1 元语法之中", number
+                    f"the word {word!r:.60} is not among the 1-grams",
+                    f"词 {word!r:.60} 不在 1 元语法之中",
+                    number,
                 )
             tokens.append(token)
         numbers.append(number)
@@ -251,12 +270,16 @@ def _read_rows(
     )
 
 
-def _find_contexts(reader: _Reader, listed: _Listed, indexes: Sequence[KeyIndex]) -> NDArray[np.int64]:
+def _find_contexts(
+    reader: _Reader, listed: _Listed, indexes: Sequence[KeyIndex]
+) -> NDArray[np.int64]:
     """The id of every n-gram without its last word, in the order below."""
     order = listed.table.shape[1]
     contexts = listed.table[:, 0].copy()
     for length in range(2, order):
-        found = indexes[length - 1].find(contexts * len(indexes[0].keys) + listed.table[:, length - 1])
+        found = indexes[length - 1].find(
+            contexts * len(indexes[0].keys) + listed.table[:, length - 1]
+        )
         if (found == ABSENT).any():
             at = int(np.argmax(found == ABSENT))
             raise reader.error(
@@ -269,7 +292,11 @@ def _find_contexts(reader: _Reader, listed: _Listed, indexes: Sequence[KeyIndex]
 
 
 def _check_weights(
-    reader: _Reader, levels: Sequence[Level], numbers: NDArray[np.int64], listed: _Listed, contexts: NDArray[np.int64]
+    reader: _Reader,
+    levels: Sequence[Level],
+    numbers: NDArray[np.int64],
+    listed: _Listed,
+    contexts: NDArray[np.int64],
 ) -> None:
     found = find_heavy_weight(levels, listed.table, contexts)
     if found is not None:
@@ -291,7 +318,9 @@ def _as_level(
     keys, numbers = keys[ranks], listed.numbers[ranks]
     if len(keys) and (twice := np.flatnonzero(keys[1:] == keys[:-1])).size:
         raise reader.error(
-            f"this {order}-gram stands twice", f"此 {order} 元语法出现了两次", int(numbers[twice[0] + 1])
+            f"this {order}-gram stands twice",
+            f"此 {order} 元语法出现了两次",
+            int(numbers[twice[0] + 1]),
         )
     logarithms = (listed.values[ranks] * LOG10).astype(np.float32)
     weights = np.zeros(len(keys), np.float32) if highest else logarithms[:, 1].copy()

@@ -30,7 +30,9 @@ _SEPARATOR = re.compile(r"[\x00\t\n\r ]")
 _LINES = 1 << 16
 
 
-def write_arpa(file: io.TextIOBase, tables: NgramTables, words: Sequence[str], *, units: Units = "words") -> None:
+def write_arpa(
+    file: io.TextIOBase, tables: NgramTables, words: Sequence[str], *, units: Units = "words"
+) -> None:
     """Write a model; `words` are the names of the ids from 4 on, with `units` characters the characters themselves."""
     if not tables.falls_back:
         raise UsageError(
@@ -56,7 +58,9 @@ def write_arpa(file: io.TextIOBase, tables: NgramTables, words: Sequence[str], *
         if number > 1:
             contexts, last = np.divmod(level.keys, tables.vocabulary)
             texts = texts[contexts] + " " + names[last]
-        probabilities = np.where(np.isneginf(level.probabilities), NEVER * LOG10, level.probabilities) / LOG10
+        probabilities = (
+            np.where(np.isneginf(level.probabilities), NEVER * LOG10, level.probabilities) / LOG10
+        )
         weights = level.weights / LOG10
         rows = zip(probabilities.tolist(), texts.tolist(), weights.tolist(), strict=True)
         if number == 1:
@@ -79,7 +83,9 @@ def name_of_character(character: str) -> str:
     return character
 
 
-def save_arpa(path: Path, tables: NgramTables, words: Sequence[str], *, units: Units = "words") -> None:
+def save_arpa(
+    path: Path, tables: NgramTables, words: Sequence[str], *, units: Units = "words"
+) -> None:
     """Write a file, whole or not at all, packed where its name ends in .gz or .xz; a file that exists is left alone."""
     refuse_existing(path)
     with publish_file(path) as temporary, _open(temporary, path.suffix) as file:

@@ -64,7 +64,13 @@ class StupidBackoff(Settings):
 
 
 SmoothingSettings = Annotated[
-    MaximumLikelihood | AddK | AbsoluteDiscounting | KneserNey | ModifiedKneserNey | Katz | StupidBackoff,
+    MaximumLikelihood
+    | AddK
+    | AbsoluteDiscounting
+    | KneserNey
+    | ModifiedKneserNey
+    | Katz
+    | StupidBackoff,
     Field(discriminator="kind"),
 ]
 

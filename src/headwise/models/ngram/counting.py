@@ -44,12 +44,16 @@ class TokenStream:
         inside[starts] = inside[ends - 1] = False
         stream[inside] = tokens
         stream[starts], stream[ends - 1] = BOS, EOS
-        places = np.arange(len(stream), dtype=np.int32) - np.repeat(starts, lengths + 2).astype(np.int32)
+        places = np.arange(len(stream), dtype=np.int32) - np.repeat(starts, lengths + 2).astype(
+            np.int32
+        )
         return TokenStream(stream, places)
 
     @staticmethod
     def of_sentences(sentences: Sequence[Sequence[int]]) -> "TokenStream":
-        lengths = np.fromiter((len(sentence) for sentence in sentences), dtype=np.int64, count=len(sentences))
+        lengths = np.fromiter(
+            (len(sentence) for sentence in sentences), dtype=np.int64, count=len(sentences)
+        )
         flat = chain.from_iterable(sentences)
         return TokenStream.of(np.fromiter(flat, dtype=np.int32, count=int(lengths.sum())), lengths)
 
@@ -70,7 +74,11 @@ class Counted:
 
 
 def count_ngrams(
-    stream: TokenStream, *, order: int, vocabulary: int, progress: Callable[[int], None] | None = None
+    stream: TokenStream,
+    *,
+    order: int,
+    vocabulary: int,
+    progress: Callable[[int], None] | None = None,
 ) -> list[Counted]:
     """The counts of order 1, 2, … `order`; `progress` is told each order that is done."""
     tokens, places = stream.tokens, stream.places
@@ -94,10 +102,18 @@ def count_ngrams(
 def _count_words(tokens: Ids, places: Ids, vocabulary: int) -> Counted:
     counts = np.bincount(tokens[places > 0], minlength=vocabulary).astype(np.int64)
     nothing = np.zeros(vocabulary, dtype=np.int32)
-    return Counted(np.arange(vocabulary, dtype=np.int64), counts, nothing, nothing, np.arange(vocabulary) == BOS)
+    return Counted(
+        np.arange(vocabulary, dtype=np.int64),
+        counts,
+        nothing,
+        nothing,
+        np.arange(vocabulary) == BOS,
+    )
 
 
-def _count_longer(tokens: Ids, places: Ids, ids: Ids, length: int, vocabulary: int) -> tuple[Counted, Ids]:
+def _count_longer(
+    tokens: Ids, places: Ids, ids: Ids, length: int, vocabulary: int
+) -> tuple[Counted, Ids]:
     """One order from the ids of the order below at every token; also the ids of this order."""
     ends = np.flatnonzero(places >= length - 1).astype(np.int32)
     keys = ids[ends - 1].astype(np.int64)

@@ -76,7 +76,9 @@ def estimate(tables: list[Counted], smoothing: SmoothingSettings) -> NgramTables
 
 def find_discounts(counts: Integers, smoothing: SmoothingSettings) -> Floats:
     """What is taken from a count of 0, 1, 2, …; the last entry holds for all larger ones."""
-    occurring = np.bincount(np.minimum(counts, 101), minlength=102).astype(np.float64)  # n₀, n₁, n₂, …
+    occurring = np.bincount(np.minimum(counts, 101), minlength=102).astype(
+        np.float64
+    )  # n₀, n₁, n₂, …
     match smoothing:
         case AbsoluteDiscounting() | KneserNey():
             constant = smoothing.discount
@@ -132,7 +134,9 @@ def _words(counts: Integers, discounts: Floats) -> Estimate:
     return Estimate(np.where(predictable, probabilities, 0.0), np.empty(0))
 
 
-def _longer(table: Counted, counts: Integers, discounts: Floats, lower: Estimate, *, interpolated: bool) -> Estimate:
+def _longer(
+    table: Counted, counts: Integers, discounts: Floats, lower: Estimate, *, interpolated: bool
+) -> Estimate:
     num_contexts = len(lower.probabilities)
     contexts, taken = table.contexts, _take(counts, discounts)
     totals = np.bincount(contexts, counts, minlength=num_contexts)
@@ -161,7 +165,9 @@ def _stupid(tables: list[Counted], factor: float) -> NgramTables:
     for table in tables[1:]:
         below = len(estimates[-1].probabilities)
         totals = np.bincount(table.contexts, table.counts, minlength=below)
-        estimates.append(Estimate(table.counts / totals[table.contexts], np.where(totals > 0, factor, 1.0)))
+        estimates.append(
+            Estimate(table.counts / totals[table.contexts], np.where(totals > 0, factor, 1.0))
+        )
     return _assemble(tables, estimates, falls_back=True)
 
 
@@ -179,12 +185,18 @@ def _add(tables: list[Counted], k: float) -> NgramTables:
     return _assemble(tables, estimates, falls_back=False, floor=1.0 / size if k > 0 else 0.0)
 
 
-def _assemble(tables: list[Counted], estimates: list[Estimate], *, falls_back: bool, floor: float = 0.0) -> NgramTables:
+def _assemble(
+    tables: list[Counted], estimates: list[Estimate], *, falls_back: bool, floor: float = 0.0
+) -> NgramTables:
     """Logarithms, each context's weight beside its own probability."""
     levels = []
     with np.errstate(divide="ignore"):  # log 0 = -inf is meant
         for number, table in enumerate(tables):
-            weights = estimates[number + 1].weights if number + 1 < len(tables) else np.ones(len(table.keys))
+            weights = (
+                estimates[number + 1].weights
+                if number + 1 < len(tables)
+                else np.ones(len(table.keys))
+            )
             levels.append(
                 Level(
                     table.keys,

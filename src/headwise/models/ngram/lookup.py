@@ -29,7 +29,9 @@ class KeyIndex:
     A key and its numbers lie side by side in memory: who compared the key has the numbers at hand.
     """
 
-    def __init__(self, keys: Keys, first: Floats | None = None, second: Floats | None = None) -> None:
+    def __init__(
+        self, keys: Keys, first: Floats | None = None, second: Floats | None = None
+    ) -> None:
         self.keys = keys
         self._numbers = (first, second)
         self._slots: Ids | None = None

@@ -31,7 +31,9 @@ class NgramModel:
 
     def __init__(self, tables: NgramTables) -> None:
         self.tables = tables
-        self._indexes = [KeyIndex(level.keys, level.probabilities, level.weights) for level in tables.levels]
+        self._indexes = [
+            KeyIndex(level.keys, level.probabilities, level.weights) for level in tables.levels
+        ]
 
     @property
     def vocabulary(self) -> int:
@@ -62,14 +64,18 @@ class NgramModel:
             # A chunk may begin inside a sentence: the words before it are read along.
             before = min(start, self.tables.order)
             part = slice(start - before, start + CHUNK)
-            result[start : start + CHUNK] = self._ask(stream.tokens[part], stream.places[part])[before:]
+            result[start : start + CHUNK] = self._ask(stream.tokens[part], stream.places[part])[
+                before:
+            ]
 
         if len(result) <= CHUNK:
             ask(0)
             return result
         for index in self._indexes[1:]:
             index.build()
-        with ThreadPoolExecutor(max_workers=os.cpu_count()) as threads:  # waiting for memory needs no interpreter
+        with ThreadPoolExecutor(
+            max_workers=os.cpu_count()
+        ) as threads:  # waiting for memory needs no interpreter
             for _ in threads.map(ask, range(0, len(result), CHUNK)):
                 pass
         return result
@@ -117,7 +123,9 @@ class NgramModel:
             weight = levels[length - 1].weights[context]
             scores = scores + weight if self.tables.falls_back else np.full_like(scores, weight)
             level = levels[length]
-            first, last = np.searchsorted(level.keys, [context * self.vocabulary, (context + 1) * self.vocabulary])
+            first, last = np.searchsorted(
+                level.keys, [context * self.vocabulary, (context + 1) * self.vocabulary]
+            )
             words = level.keys[first:last] - context * self.vocabulary
             scores[words] = level.probabilities[first:last]
         scores[: BOS + 1] = -np.inf

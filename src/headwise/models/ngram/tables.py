@@ -39,7 +39,10 @@ class NgramTables:
 
     def as_arrays(self) -> dict[str, NDArray[Any]]:
         """Under the names they are stored by; keys of single words are 0, 1, 2, … and not stored."""
-        arrays: dict[str, NDArray[Any]] = {"floor": np.array([self.floor]), "falls_back": np.array([self.falls_back])}
+        arrays: dict[str, NDArray[Any]] = {
+            "floor": np.array([self.floor]),
+            "falls_back": np.array([self.falls_back]),
+        }
         for number, level in enumerate(self.levels, start=1):
             if number > 1:
                 arrays[f"{number}.keys"] = level.keys
@@ -53,21 +56,40 @@ class NgramTables:
         """The tables again; None if the arrays are not such tables, in number, type, size, order or range."""
         order = sum(name.endswith(".probabilities") for name in arrays)
         names = {"floor", "falls_back", *(f"{n}.keys" for n in range(2, order + 1))}
-        names |= {f"{n}.weights" for n in range(1, order)} | {f"{n}.probabilities" for n in range(1, order + 1)}
-        if order == 0 or names != arrays.keys() or any(array.ndim != 1 for array in arrays.values()):
+        names |= {f"{n}.weights" for n in range(1, order)} | {
+            f"{n}.probabilities" for n in range(1, order + 1)
+        }
+        if (
+            order == 0
+            or names != arrays.keys()
+            or any(array.ndim != 1 for array in arrays.values())
+        ):
             return None
         levels: list[Level] = []
         for number in range(1, order + 1):
             probabilities = arrays[f"{number}.probabilities"]
-            weights = arrays[f"{number}.weights"] if number < order else np.zeros(len(probabilities), np.float32)
-            keys = arrays[f"{number}.keys"] if number > 1 else np.arange(len(probabilities), dtype=np.int64)
+            weights = (
+                arrays[f"{number}.weights"]
+                if number < order
+                else np.zeros(len(probabilities), np.float32)
+            )
+            keys = (
+                arrays[f"{number}.keys"]
+                if number > 1
+                else np.arange(len(probabilities), dtype=np.int64)
+            )
             level = Level(keys, probabilities, weights)
             limit = len(levels[-1].keys) * len(levels[0].keys) if levels else len(keys)
             if not _is_sound(level, limit=limit):
                 return None
             levels.append(level)
         floor, falls_back = arrays["floor"], arrays["falls_back"]
-        if len(floor) != 1 or len(falls_back) != 1 or floor.dtype != np.float64 or falls_back.dtype != np.bool_:
+        if (
+            len(floor) != 1
+            or len(falls_back) != 1
+            or floor.dtype != np.float64
+            or falls_back.dtype != np.bool_
+        ):
             return None
         return NgramTables(tuple(levels), falls_back=bool(falls_back[0]), floor=float(floor[0]))
 

@@ -13,7 +13,9 @@ async def is_alive() -> StatusReply:
     return StatusReply(status="alive")
 
 
-@router.get("/readyz", responses={503: {"model": StatusReply, "description": "starting or stopping"}})
+@router.get(
+    "/readyz", responses={503: {"model": StatusReply, "description": "starting or stopping"}}
+)
 async def is_ready(state: State, response: Response) -> StatusReply:
     if state.server.is_ready:
         return StatusReply(status="ready")

@@ -65,12 +65,20 @@ def answer_predict(name: str, model: LanguageModel, body: PredictBody) -> Predic
             zh="空格之后还有别的词；语言模型从左往右读，只能补全结尾：请把 ____ 放在最后，或在 /v1/score 比较完整的句子",
         ) from None
     found = model.predict(body.text, count=body.count, length=body.length)
-    likely = [ContinuationReply(**one.as_dict()) for one in found if math.isfinite(one.log_probability)]
+    likely = [
+        ContinuationReply(**one.as_dict()) for one in found if math.isfinite(one.log_probability)
+    ]
     return PredictReply(model=name, beginning=body.text, predictions=likely)
 
 
 def answer_vectors(name: str, space: VectorSpace, body: VectorsBody) -> VectorsReply:
-    found = place_words(space, body.queries or suggest_queries(space), count=body.count, layout=body.layout)
+    found = place_words(
+        space, body.queries or suggest_queries(space), count=body.count, layout=body.layout
+    )
     return VectorsReply(
-        model=name, vocabulary=len(space.words), dim=space.dim, text_words=space.text_words, **found.as_dict()
+        model=name,
+        vocabulary=len(space.words),
+        dim=space.dim,
+        text_words=space.text_words,
+        **found.as_dict(),
     )

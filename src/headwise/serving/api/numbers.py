@@ -38,7 +38,11 @@ async def open_up(body: RowBody, state: State) -> RowReply:
         return await state.work(model.name, answer_text_row, model.name, model.value, body)
 
     def run(parts: Sequence[Part]) -> list[RowReply]:
-        return [answer_row(model.name, model.value, body, is_over=lambda: all(part.is_over for part in parts))]
+        return [
+            answer_row(
+                model.name, model.value, body, is_over=lambda: all(part.is_over for part in parts)
+            )
+        ]
 
     async with state.server.place(model.name):
         return (await state.deliver(model.name, [Part(run=run)]))[0]
@@ -46,7 +50,9 @@ async def open_up(body: RowBody, state: State) -> RowReply:
 
 def answer_text_row(name: str, model: LanguageModel, body: RowBody) -> RowReply:
     """Of a language model, which reads the text as it is."""
-    if "target" in body.model_fields_set or ("kind" in body.model_fields_set and body.kind != "decoder_self"):
+    if "target" in body.model_fields_set or (
+        "kind" in body.model_fields_set and body.kind != "decoder_self"
+    ):
         raise UsageError(
             "a language model has no source and no translation; leave target out, and give kind: decoder_self",
             "语言模型没有原文与译文；请去掉 target，并令 kind 为 decoder_self",
@@ -84,15 +90,23 @@ def _work(body: AttendBody) -> WorkedAttention:
                 f"{name} are missing; give keys, values and queries, or an example",
                 f"缺少 {name}；请给出 keys、values 与 queries，或一个 example",
             )
-        tables[name] = NumberTable(_rows(given, name)) if given is not None else getattr(example, name)
+        tables[name] = (
+            NumberTable(_rows(given, name)) if given is not None else getattr(example, name)
+        )
     keys, values, queries = arrange(tables["keys"], tables["values"], tables["queries"])
     score = body.score or (example.score if example else "scaled_dot")
     parameters = dict(example.parameters.get(score, {})) if example else {}
     given_parameters = body.parameters.model_dump(exclude_none=True)
     parameters |= {name: NumberTable(_rows(rows, name)) for name, rows in given_parameters.items()}
     choices = (("width", body.width, "gaussian"), ("scale", body.scale, "cosine"))
-    overrides = [f"score.{name}={value!r}" for name, value, kind in choices if value is not None and score == kind]
-    settings = choose_settings(score, body.weights, overrides, num_keys=len(keys), parameters=parameters)
+    overrides = [
+        f"score.{name}={value!r}"
+        for name, value, kind in choices
+        if value is not None and score == kind
+    ]
+    settings = choose_settings(
+        score, body.weights, overrides, num_keys=len(keys), parameters=parameters
+    )
     return work_out(keys, values, queries, settings=settings, parameters=parameters, seed=body.seed)
 
 
@@ -117,7 +131,9 @@ def _curve(worked: WorkedAttention, num_points: int) -> CurveReply | None:
     return CurveReply(queries=queries, outputs=estimate(worked, queries))
 
 
-def answer_row(name: str, translator: Translator, body: RowBody, *, is_over: Callable[[], bool]) -> RowReply:
+def answer_row(
+    name: str, translator: Translator, body: RowBody, *, is_over: Callable[[], bool]
+) -> RowReply:
     attending = needs_attention(translator)
     watched = WatchedAttendingStepper if attending else WatchedStepper
     row = open_row(

@@ -26,7 +26,9 @@ async def costs(state: State) -> CostsReply:
 
 
 def answer_pattern(body: PatternsBody) -> PatternReply:
-    pattern = show_pattern(sized(body.kind, body.size), length=body.length, is_causal=body.causal, seed=body.seed)
+    pattern = show_pattern(
+        sized(body.kind, body.size), length=body.length, is_causal=body.causal, seed=body.seed
+    )
     return PatternReply(**pattern.as_dict())
 
 

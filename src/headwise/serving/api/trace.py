@@ -34,7 +34,13 @@ from headwise.serving.schemas_trace import (
 )
 from headwise.serving.search import WatchedStepper
 from headwise.serving.state import State
-from headwise.serving.text_traces import answer_text, find_attending, map_choice, step_reply, too_many_refused
+from headwise.serving.text_traces import (
+    answer_text,
+    find_attending,
+    map_choice,
+    step_reply,
+    too_many_refused,
+)
 from headwise.tasks.translator import Translator
 from headwise.text.occurrence import on_one_line
 from headwise.text.splitting import split_text
@@ -52,7 +58,9 @@ async def trace(body: TraceBody, state: State) -> TraceReply:
     """One sentence, looked at from all sides; of a language model, one text as it reads it."""
     model = find_attending(state, body.model)
     if model.kind == "language_model":
-        return await _work(state, model, partial(answer_text, model.name, model.value, body, model.language or ""))
+        return await _work(
+            state, model, partial(answer_text, model.name, model.value, body, model.language or "")
+        )
     return await _work(state, model, partial(answer_trace, model.name, model.value, body))
 
 
@@ -73,7 +81,9 @@ async def _work(state: State, model: LoadedModel, answer: Callable[..., Answer])
         return (await state.deliver(model.name, [Part(run=run)]))[0]
 
 
-def answer_trace(name: str, translator: Translator, body: TraceBody, *, is_over: Callable[[], bool]) -> TraceReply:
+def answer_trace(
+    name: str, translator: Translator, body: TraceBody, *, is_over: Callable[[], bool]
+) -> TraceReply:
     """The whole reply; runs on the model's worker."""
     check_length(translator, body.text)
     prefix = body.prefix_tokens or encode_prefix(body.prefix.strip(), translator.tokenizers.target)
@@ -110,7 +120,9 @@ def answer_occlusion(
     tokens = body.tokens
     if tokens is None:
         tokens = list(
-            trace_sentence(translator, body.text, beam_settings(TraceBody(text=body.text)), stepper=stepper).tokens
+            trace_sentence(
+                translator, body.text, beam_settings(TraceBody(text=body.text)), stepper=stepper
+            ).tokens
         )
     check_prefix(translator, tokens)
     _refuse_many(len(tokens))
@@ -140,7 +152,9 @@ def _refuse_many(count: int) -> None:
 def check_length(translator: Translator, text: str) -> None:
     count = len(translator.tokenizers.source.encode(text)) if text.strip() else 0
     if not count:
-        raise Refusal(422, "empty", en="the sentence is empty; give some words", zh="句子为空；请给出一些词")
+        raise Refusal(
+            422, "empty", en="the sentence is empty; give some words", zh="句子为空；请给出一些词"
+        )
     if count > MAX_TOKENS:
         raise Refusal(
             422,
@@ -150,7 +164,9 @@ def check_length(translator: Translator, text: str) -> None:
         )
 
 
-def _reply(name: str, translator: Translator, body: TraceBody, found: SentenceTrace, *, num_forced: int) -> TraceReply:
+def _reply(
+    name: str, translator: Translator, body: TraceBody, found: SentenceTrace, *, num_forced: int
+) -> TraceReply:
     source, target = translator.source_language, translator.target_language
     wish = TraceMaps() if body.maps is None else body.maps
     heads = None if wish.heads is None else list(dict.fromkeys(wish.heads))
@@ -167,7 +183,10 @@ def _reply(name: str, translator: Translator, body: TraceBody, found: SentenceTr
         n_best=_hypotheses(translator, found),
         steps=[step_reply(decision) for decision in found.decisions],
         tree=_tree(translator, found) if body.tree else None,
-        attention=[PresentReply(kind=kind, layer=layer, heads=heads) for kind, layer, heads in found.present],
+        attention=[
+            PresentReply(kind=kind, layer=layer, heads=heads)
+            for kind, layer, heads in found.present
+        ],
         maps=[pack_map(one, heads=heads, bits=wish.bits) for one in found.maps],
     )
 
@@ -177,7 +196,10 @@ def _hypotheses(translator: Translator, found: SentenceTrace) -> list[Hypothesis
         HypothesisReply(
             text=on_one_line(text),
             tokens=list(one.tokens),
-            pieces=[*translator.tokenizers.target.pieces(one.tokens), *(["</s>"] if one.finished else [])],
+            pieces=[
+                *translator.tokenizers.target.pieces(one.tokens),
+                *(["</s>"] if one.finished else []),
+            ],
             score=round(one.score, 6),
             log_probability=round(one.log_probability, 6),
             token_log_probabilities=[round(value, 6) for value in one.token_log_probabilities],
@@ -189,7 +211,11 @@ def _hypotheses(translator: Translator, found: SentenceTrace) -> list[Hypothesis
 
 def _tree(translator: Translator, found: SentenceTrace) -> TreeReply:
     def pack(node: Node) -> dict[str, Any]:
-        numbers = {key: round(getattr(node, key), 6) for key in ("log_probability", "total", "score")}
+        numbers = {
+            key: round(getattr(node, key), 6) for key in ("log_probability", "total", "score")
+        }
         return {**vars(node), **numbers, "piece": spell(translator.tokenizers.target, node.token)}
 
-    return TreeReply(nodes=[NodeReply(**pack(node)) for node in found.tree.nodes], leaves=list(found.tree.leaves))
+    return TreeReply(
+        nodes=[NodeReply(**pack(node)) for node in found.tree.nodes], leaves=list(found.tree.leaves)
+    )
