@@ -36,8 +36,8 @@ from transformers import MarianMTModel
 
 from headwise.errors import UsageError
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.incremental import IncrementalDecoder
 from headwise.models.inference import Form, Precision, choose_form, exchange
+from headwise.models.transformer_stepper import IncrementalDecoder
 from headwise.tasks.ctranslate2_network import build_network
 
 Sources = Sequence[Sequence[int]]

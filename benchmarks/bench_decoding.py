@@ -33,7 +33,7 @@ from transformers import MarianMTModel
 
 from headwise.decoding.choices import BeamSettings, DecodingSettings, GreedySettings, decode
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.incremental import IncrementalDecoder
+from headwise.models.transformer_stepper import IncrementalDecoder
 from headwise.randomness import torch_generator
 from headwise.text.tokenizer import EOS, PAD
 

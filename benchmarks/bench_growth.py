@@ -37,7 +37,7 @@ from sizes import SIZES, Size, build_ours
 
 from headwise.data.packing import PackedBatch
 from headwise.decoding.choices import GreedySettings, decode
-from headwise.models.incremental import IncrementalDecoder
+from headwise.models.transformer_stepper import IncrementalDecoder
 from headwise.randomness import numpy_generator, torch_generator
 from headwise.tasks.translation import TranslationTask
 from headwise.training.choices import TrainingSettings

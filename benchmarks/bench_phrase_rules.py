@@ -18,9 +18,9 @@ from bench_startup import make_bundle
 from harness import Bench, Contender, Run, make_parser
 from sizes import SIZES
 
-from headwise.decoding.beam import BeamSettings
-from headwise.decoding.greedy import GreedySettings
-from headwise.decoding.text_rules import make_rules
+from headwise.decoding.rules.text_rules import make_rules
+from headwise.decoding.search.beam import BeamSettings
+from headwise.decoding.search.greedy import GreedySettings
 from headwise.pocket import sentences
 from headwise.tasks.translator import Translator
 from headwise.text.spelling import Spelling

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from headwise.decoding.constraints import Phrases
-from headwise.decoding.text_rules import make_rules
+from headwise.decoding.rules.constraints import Phrases
+from headwise.decoding.rules.text_rules import make_rules
 from headwise.randomness import numpy_generator
 from headwise.text.spelling import Spelling
 

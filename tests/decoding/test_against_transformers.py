@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import decode
-from headwise.decoding.greedy import GreedySettings
+from headwise.decoding.search.beam import BeamSettings
+from headwise.decoding.search.greedy import GreedySettings
 from headwise.randomness import torch_generator
 from tests.decoding.conftest import phrases_of_tokens
 

@@ -4,12 +4,12 @@ import pydantic
 import pytest
 import torch
 
-from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import DecodingSettings, decode
-from headwise.decoding.constraints import Phrases
-from headwise.decoding.greedy import GreedySettings
 from headwise.decoding.results import EMPTY_RESULT
-from headwise.decoding.sampling import SamplingSettings
+from headwise.decoding.rules.constraints import Phrases
+from headwise.decoding.search.beam import BeamSettings
+from headwise.decoding.search.greedy import GreedySettings
+from headwise.decoding.search.sampling import SamplingSettings
 from headwise.errors import UsageError
 from tests.decoding.conftest import phrases_of_tokens
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from headwise.decoding.beam import BeamSettings
 from headwise.decoding.results import Candidate, Hypothesis, SearchTrace
+from headwise.decoding.search.beam import BeamSettings
 from headwise.errors import UsageError
 from headwise.explorer import sentence_traces
 from headwise.explorer.decisions import decide, spell, weigh_steps
@@ -21,7 +21,7 @@ from headwise.explorer.sentence_traces import (
     all_maps,
     trace_sentence,
 )
-from headwise.models.recurrent_choices import RecurrentTranslatorSettings
+from headwise.models.recurrent.choices import RecurrentTranslatorSettings
 from headwise.tasks.translator import Translator
 from headwise.text.tokenizer import EOS
 

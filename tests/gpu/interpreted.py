@@ -11,11 +11,11 @@ from torch import Tensor
 from headwise.attention.tabled import attend_plainly, look_plainly
 from headwise.blocks import projection
 from headwise.blocks.normalization import LayerNorm, RMSNorm
-from headwise.decoding import beam_rounds
-from headwise.decoding.candidates import take_best
 from headwise.decoding.choices import BeamSettings, decode
+from headwise.decoding.engines import recorded_beam as beam_rounds
+from headwise.decoding.search.candidates import take_best
 from headwise.gpu import attending, projecting, ranking
-from headwise.models.incremental import IncrementalDecoder
+from headwise.models.transformer_stepper import IncrementalDecoder
 from headwise.randomness import torch_generator
 from tests.models.test_encoder_decoder import make
 

@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 
 from headwise.decoding.choices import decode
-from headwise.decoding.greedy import GreedySettings
+from headwise.decoding.search.greedy import GreedySettings
 from headwise.models.choices import EncoderDecoderSettings, build_model
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.incremental import IncrementalDecoder
+from headwise.models.transformer_stepper import IncrementalDecoder
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
 from tests.reference.sentences import BOS, EOS, PAD, packed_row, pad, padded_batch

@@ -5,9 +5,9 @@ import torch
 import torch.nn.functional as F
 
 from headwise.decoding.choices import decode
-from headwise.decoding.greedy import GreedySettings
+from headwise.decoding.search.greedy import GreedySettings
 from headwise.models.choices import build_model
-from headwise.models.recurrent_choices import RecurrentTranslatorSettings
+from headwise.models.recurrent.choices import RecurrentTranslatorSettings
 from headwise.models.steppers import make_stepper
 from headwise.models.translation_model import TranslationModel
 from headwise.randomness import torch_generator

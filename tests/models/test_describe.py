@@ -165,7 +165,7 @@ def test_a_memory_that_does_not_grow_is_no_cost_of_a_token(generator: torch.Gene
 
 
 def test_the_cache_is_what_the_decoder_allocates(generator: torch.Generator) -> None:
-    from headwise.models.incremental import IncrementalDecoder
+    from headwise.models.transformer_stepper import IncrementalDecoder
 
     model = make(generator)
     state = IncrementalDecoder(model).start([[4, 5, 6]], width=1, max_length=12)

@@ -9,8 +9,8 @@ from headwise.decoding.choices import BeamSettings, GreedySettings, decode
 from headwise.errors import UsageError
 from headwise.models import inference
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.incremental import IncrementalDecoder
 from headwise.models.inference import Precision, choose_form, exchange
+from headwise.models.transformer_stepper import IncrementalDecoder
 from tests.models.test_encoder_decoder import VARIANTS, make
 from tests.reference.sentences import padded_batch
 

@@ -6,7 +6,6 @@ import torch
 from headwise.errors import SettingsError, UsageError
 from headwise.language import use_language
 from headwise.models.choices import DecoderOnlySettings, EncoderDecoderSettings, build_model
-from headwise.models.incremental import IncrementalDecoder
 from headwise.models.limits import (
     Limit,
     check_buckets,
@@ -15,8 +14,9 @@ from headwise.models.limits import (
     source_limits,
     target_limits,
 )
-from headwise.models.recurrent_choices import RecurrentTranslatorSettings
+from headwise.models.recurrent.choices import RecurrentTranslatorSettings
 from headwise.models.sentence_encoder import EncoderRung
+from headwise.models.transformer_stepper import IncrementalDecoder
 from headwise.settings import check_settings
 from tests.reference.sentences import draw_pairs, padded_batch
 

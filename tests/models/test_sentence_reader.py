@@ -15,7 +15,7 @@ from headwise.models.sentence_encoder import (
     WordRung,
     build_sentence_encoder,
 )
-from headwise.models.spreading import spread_sentences
+from headwise.models.unpacking import spread_sentences
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
 from headwise.training.freezing import freeze, rate_scales

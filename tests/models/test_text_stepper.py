@@ -7,7 +7,7 @@ import torch
 
 from headwise.models.choices import DecoderOnlySettings, LanguageNetwork, build_language_model
 from headwise.models.neural_ngram import NeuralNgramSettings
-from headwise.models.recurrent_language_model import RecurrentLanguageModel, RecurrentSettings
+from headwise.models.recurrent.language_model import RecurrentLanguageModel, RecurrentSettings
 from headwise.models.text_stepper import TextStepper
 from headwise.randomness import torch_generator
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import torch
 
-from headwise.decoding.constraints import Batching
-from headwise.decoding.greedy import GreedySettings
+from headwise.decoding.rules.constraints import Batching
+from headwise.decoding.search.greedy import GreedySettings
 from headwise.tasks.translator import Translator
 
 WORDS = ("ab", "cde", "fghi", "jklmn", "opqrst")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from headwise.models.incremental import IncrementalDecoder
+from headwise.models.transformer_stepper import IncrementalDecoder
 from tests.reference.peers import copy_marian, make_peer
 from tests.reference.sentences import draw_pairs, packed_row, padded_batch
 

@@ -5,11 +5,11 @@ from functools import cache
 import pytest
 import torch
 
-from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import decode
-from headwise.decoding.greedy import GreedySettings
+from headwise.decoding.search.beam import BeamSettings
+from headwise.decoding.search.greedy import GreedySettings
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.incremental import IncrementalDecoder
+from headwise.models.transformer_stepper import IncrementalDecoder
 from headwise.randomness import torch_generator
 from tests.reference.peers import EOS, Peer, copy_marian, make_peer
 from tests.reference.sentences import pad

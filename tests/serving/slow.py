@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from headwise.decoding.stepping import Stepper
+from headwise.decoding.stepper import Stepper
 from headwise.serving.loaded import LoadedModel, load_models
 from tests.serving.conftest import BUNDLE
 

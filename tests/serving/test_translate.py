@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from headwise.decoding.greedy import GreedySettings
-from headwise.decoding.length import LengthLimit
 from headwise.decoding.results import SearchResult
+from headwise.decoding.rules.length import LengthLimit
+from headwise.decoding.search.greedy import GreedySettings
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.orders import Order
 from headwise.serving.search import Found, Search

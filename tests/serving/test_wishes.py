@@ -3,7 +3,7 @@
 import pytest
 
 from headwise.decoding.choices import BeamSettings, GreedySettings, SamplingSettings
-from headwise.decoding.length import LengthLimit, WuLength
+from headwise.decoding.rules.length import LengthLimit, WuLength
 from headwise.errors import SettingsError
 from headwise.serving.faults import Refusal
 from headwise.serving.schemas import BeamWish, GreedyWish, SamplingWish

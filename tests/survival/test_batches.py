@@ -9,9 +9,9 @@ import pytest
 
 from headwise.data.choices import DataSettings
 from headwise.data.preparation import read_part
-from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import DecodingSettings
-from headwise.decoding.greedy import GreedySettings
+from headwise.decoding.search.beam import BeamSettings
+from headwise.decoding.search.greedy import GreedySettings
 from headwise.randomness import numpy_generator
 from headwise.tasks.translator import Translator
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwise.decoding.length import LengthLimit, limit_for
+from headwise.decoding.rules.length import LengthLimit, limit_for
 from headwise.tasks.ctranslate2_search import ForeignSearch, translate_search
 from tests.tasks.tiny import tiny_recipe
 

@@ -11,7 +11,7 @@ import torch
 from headwise.data.text_rows import pad_lines
 from headwise.decoding.choices import GreedySettings, SamplingSettings
 from headwise.errors import SettingsError, UsageError
-from headwise.models.recurrent_language_model import (
+from headwise.models.recurrent.language_model import (
     RecurrentLanguageModel,
     RecurrentPenalty,
     RecurrentSettings,

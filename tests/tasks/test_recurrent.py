@@ -10,7 +10,7 @@ from headwise.cli.main import main
 from headwise.data.packing import PackedBatch
 from headwise.errors import SettingsError, UsageError
 from headwise.models.choices import build_model
-from headwise.models.recurrent_translator import RecurrentTranslator
+from headwise.models.recurrent.translator import RecurrentTranslator
 from headwise.pocket import sentences
 from headwise.tasks.inspection import describe_model
 from headwise.tasks.planning import plan_recipe

@@ -13,14 +13,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from headwise.decoding.beam import BeamSettings, search_beams
-from headwise.decoding.constraints import Phrases
-from headwise.decoding.greedy import GreedySettings, search_greedily
-from headwise.decoding.length import limit_for
-from headwise.decoding.memory import explaining_memory
+from headwise.decoding.out_of_memory import explaining_memory
 from headwise.decoding.results import EMPTY_RESULT, SearchResult, Tell
-from headwise.decoding.sampling import SamplingSettings, sample
-from headwise.decoding.stepping import State, Stepper
+from headwise.decoding.rules.constraints import Phrases
+from headwise.decoding.rules.length import limit_for
+from headwise.decoding.search.beam import BeamSettings, search_beams
+from headwise.decoding.search.greedy import GreedySettings, search_greedily
+from headwise.decoding.search.sampling import SamplingSettings, sample
+from headwise.decoding.stepper import State, Stepper
 from headwise.errors import UsageError
 
 __all__ = ["BeamSettings", "DecodingSettings", "GreedySettings", "SamplingSettings", "decode"]

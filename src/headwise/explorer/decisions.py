@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headwise.decoding.stepping import Stepper
+from headwise.decoding.stepper import Stepper
 from headwise.tasks.translator import Translator
 from headwise.text.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES, Tokenizer
 

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from headwise.decoding.stepping import Stepper
+from headwise.decoding.stepper import Stepper
 from headwise.explorer.decisions import read_along
 from headwise.explorer.words import Words, group_pieces
 from headwise.tasks.translator import Translator

@@ -22,9 +22,9 @@ from headwise.attention.biases import Bias, VectorBias, dense_bias
 from headwise.attention.masks import Mask
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.decoding.choices import decode
-from headwise.decoding.length import cap_limit
-from headwise.decoding.phrases import encode_phrases
-from headwise.decoding.stepping import Stepper
+from headwise.decoding.rules.length import cap_limit
+from headwise.decoding.rules.phrases import encode_phrases
+from headwise.decoding.stepper import Stepper
 from headwise.errors import UsageError
 from headwise.explorer.traces import AttentionKind
 from headwise.models.encoder_decoder import EncoderDecoder

@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import decode
-from headwise.decoding.constraints import Phrases
 from headwise.decoding.results import Hypothesis
-from headwise.decoding.stepping import Stepper
+from headwise.decoding.rules.constraints import Phrases
+from headwise.decoding.search.beam import BeamSettings
+from headwise.decoding.stepper import Stepper
 from headwise.errors import UsageError
 from headwise.explorer.decisions import Decision, weigh_steps
 from headwise.explorer.search_trees import SearchTree, grow_tree
 from headwise.explorer.traces import ATTENTION_KINDS, AttentionKind, AttentionMap
 from headwise.explorer.tracing import maps_of
-from headwise.models.recurrent_choices import RecurrentTranslatorSettings
+from headwise.models.recurrent.choices import RecurrentTranslatorSettings
 from headwise.tasks.translator import Translator
 
 MAX_VALUES = 4_000_000

@@ -5,7 +5,7 @@ what it is tested against:
 
     attending.py    attention/tabled.py         one step of attention over keys and values found through a table
     projecting.py   blocks/projection.py        norm, product, activation and residual of a few rows at once
-    ranking.py      decoding/candidates.py      the log-probabilities of the best tokens of every row
+    ranking.py      decoding/search/candidates.py      the log-probabilities of the best tokens of every row
 
 Triton comes with CUDA builds of torch; where it is missing, or the tensors lie on a CPU, the torch functions are used.
 """

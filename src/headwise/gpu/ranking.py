@@ -4,7 +4,7 @@ One program holds the logits of a row, forms their log-sum-exp and the maximum o
 next, …: only the winner's block must be looked at again. The [row, vocab] table of log-probabilities is never written; in
 torch it is written once and read three times.
 
-Tested against: decoding/candidates.py.
+Tested against: decoding/search/candidates.py.
 """
 
 import torch

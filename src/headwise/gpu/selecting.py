@@ -4,7 +4,7 @@ One program serves one sentence. It looks at the sentence's candidates from the 
 of the worst finished hypothesis, if it is better; the first k others are the new beam. Visiting them in order makes the
 sorting and gathering of the torch form unnecessary; the finished places stay unsorted until they are read.
 
-Tested against: decoding/selection.py.
+Tested against: decoding/search/selection.py.
 """
 
 from dataclasses import dataclass

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     )
     from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
     from headwise.models.ngram import NgramModel, NgramSettings, TokenStream, count_ngrams, estimate
-    from headwise.models.recurrent_choices import RecurrentTranslatorSettings
-    from headwise.models.recurrent_language_model import RecurrentLanguageModel, RecurrentSettings
-    from headwise.models.recurrent_translator import RecurrentTranslator
+    from headwise.models.recurrent.choices import RecurrentTranslatorSettings
+    from headwise.models.recurrent.language_model import RecurrentLanguageModel, RecurrentSettings
+    from headwise.models.recurrent.translator import RecurrentTranslator
     from headwise.models.sentence_encoder import SentenceEncoder
     from headwise.models.vector_space import VectorSpace
     from headwise.models.word_vectors import WordTables, learn_cbow, learn_skip_gram, start_tables

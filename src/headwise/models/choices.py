@@ -37,8 +37,8 @@ from headwise.models.decoder_only import DecoderOnly
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
 from headwise.models.ngram import NgramSettings
-from headwise.models.recurrent_choices import RecurrentTranslatorSettings, build_recurrent
-from headwise.models.recurrent_language_model import RecurrentLanguageModel, RecurrentSettings
+from headwise.models.recurrent.choices import RecurrentTranslatorSettings, build_recurrent
+from headwise.models.recurrent.language_model import RecurrentLanguageModel, RecurrentSettings
 from headwise.models.translation_model import TranslationModel
 from headwise.positions.choices import (
     PositionSettings,

@@ -23,9 +23,9 @@ from torch import nn
 from headwise.attention.costs import count_cache, count_products
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.language import say
-from headwise.models import recurrent_costs
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.recurrent_translator import RecurrentTranslator
+from headwise.models.recurrent import costs as recurrent_costs
+from headwise.models.recurrent.translator import RecurrentTranslator
 from headwise.models.translation_model import TranslationModel
 
 BYTES_FP32, BYTES_BF16 = 4, 2

@@ -16,7 +16,7 @@ from headwise.attention.choices import AttentionSettings, Full, Linformer, Refor
 from headwise.attention.score_choices import LocationSettings, ScoreSettings
 from headwise.errors import SettingsError
 from headwise.models.choices import DecoderOnlySettings, EncoderDecoderSettings, TranslatorSettings
-from headwise.models.recurrent_choices import NoAttention
+from headwise.models.recurrent.choices import NoAttention
 from headwise.models.sentence_encoder import EncoderRung
 from headwise.positions.choices import Learned, PositionSettings
 

@@ -13,8 +13,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headwise.blocks.recurrent_cells import CellKind, RecurrentLayer
-from headwise.models.recurrent_translator import RecurrentEncoder
-from headwise.models.spreading import spread_sentences
+from headwise.models.recurrent.translator import RecurrentEncoder
+from headwise.models.unpacking import spread_sentences
 
 
 class SentenceReader(nn.Module):

@@ -1,10 +1,10 @@
 """A stepper for each kind of model: what searches want to hold in their hands."""
 
+from headwise.models.continuous_decoder import FlowingDecoder
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.flowing import FlowingDecoder
-from headwise.models.incremental import IncrementalDecoder
-from headwise.models.recurrent_stepper import RecurrentStepper
-from headwise.models.recurrent_translator import RecurrentTranslator
+from headwise.models.recurrent.stepper import RecurrentStepper
+from headwise.models.recurrent.translator import RecurrentTranslator
+from headwise.models.transformer_stepper import IncrementalDecoder
 from headwise.models.translation_model import TranslationModel
 
 AnyStepper = IncrementalDecoder | RecurrentStepper

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from headwise.models.decoder_only import DecoderOnly
 from headwise.models.neural_ngram import NeuralNgram
-from headwise.models.recurrent_language_model import RecurrentLanguageModel
+from headwise.models.recurrent.language_model import RecurrentLanguageModel
 from headwise.text.tokenizer import BOS
 
 Network = NeuralNgram | RecurrentLanguageModel | DecoderOnly

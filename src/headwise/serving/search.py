@@ -1,7 +1,7 @@
 """A search over sentences of several requests: as a batch, or as a flow that others enter while it runs.
 
     batch    all begin together; who is done is told, and left out when a quarter is (`decoding/choices.py`)
-    flow     who comes while it runs takes the place of who is done (`decoding/flow.py`): greedy search, on a CPU
+    flow     who comes while it runs takes the place of who is done (`decoding/engines/continuous.py`): greedy search, on a CPU
 
 Between two steps it is asked whether anyone still waits. Samples are drawn by the number of the sentence in its request: neighbours
 change nothing. Tested: = the translator itself, alone and in company.
@@ -16,13 +16,13 @@ import torch
 from torch import Tensor
 
 from headwise.decoding.choices import DecodingSettings, decode
-from headwise.decoding.constraints import Phrases
-from headwise.decoding.flow import Arrival, can_flow, flow_greedily
-from headwise.decoding.greedy import GreedySettings
-from headwise.decoding.phrases import rules_of
+from headwise.decoding.engines.continuous import Arrival, can_flow, flow_greedily
 from headwise.decoding.results import SearchResult
-from headwise.decoding.stepping import AttendingStepper, Room, RoomyStepper, Stepper
-from headwise.decoding.text_rules import TextRules
+from headwise.decoding.rules.constraints import Phrases
+from headwise.decoding.rules.phrases import rules_of
+from headwise.decoding.rules.text_rules import TextRules
+from headwise.decoding.search.greedy import GreedySettings
+from headwise.decoding.stepper import AttendingStepper, Room, RoomyStepper, Stepper
 from headwise.models.steppers import flows, make_flow
 from headwise.serving.orders import Abandoned, More, Part
 from headwise.tasks.translator import Translator

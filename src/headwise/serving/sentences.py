@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headwise.decoding.choices import BeamSettings, DecodingSettings, SamplingSettings
-from headwise.decoding.constraints import Phrases, check_phrases, refuse_contradiction
-from headwise.decoding.length import limit_for
-from headwise.decoding.phrases import encode_prefix
+from headwise.decoding.rules.constraints import Phrases, check_phrases, refuse_contradiction
+from headwise.decoding.rules.length import limit_for
+from headwise.decoding.rules.phrases import encode_prefix
 from headwise.serving.faults import Refusal
 from headwise.serving.limits import MAX_SENTENCES, MAX_TOKENS
 from headwise.serving.orders import Part

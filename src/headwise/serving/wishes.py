@@ -13,8 +13,8 @@ from headwise.decoding.choices import (
     GreedySettings,
     SamplingSettings,
 )
-from headwise.decoding.constraints import check_wishes
-from headwise.decoding.length import AverageLength, LengthLimit
+from headwise.decoding.rules.constraints import check_wishes
+from headwise.decoding.rules.length import AverageLength, LengthLimit
 from headwise.serving.faults import Refusal
 from headwise.serving.limits import MAX_BEST, MAX_TOKENS
 from headwise.serving.schemas import BeamWish, GreedyWish, SamplingWish

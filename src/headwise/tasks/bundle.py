@@ -17,7 +17,7 @@ import torch
 import headwise
 from headwise.errors import CheckpointError
 from headwise.models.choices import EncoderDecoderSettings, build_model
-from headwise.models.recurrent_choices import RecurrentTranslatorSettings
+from headwise.models.recurrent.choices import RecurrentTranslatorSettings
 from headwise.models.translation_model import TranslationModel
 from headwise.settings import check_settings, read_settings_file
 from headwise.storage import (

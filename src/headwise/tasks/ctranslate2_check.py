@@ -18,10 +18,10 @@ import numpy as np
 import torch
 
 from headwise.decoding.choices import DecodingSettings, decode
-from headwise.decoding.length import cap_limit, limit_for
-from headwise.decoding.phrases import encode_phrases
-from headwise.decoding.sampling import SamplingSettings
-from headwise.decoding.stepping import Stepper
+from headwise.decoding.rules.length import cap_limit, limit_for
+from headwise.decoding.rules.phrases import encode_phrases
+from headwise.decoding.search.sampling import SamplingSettings
+from headwise.decoding.stepper import Stepper
 from headwise.errors import HeadwiseError
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.steppers import make_stepper

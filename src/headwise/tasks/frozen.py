@@ -11,7 +11,7 @@ from headwise.models.choices import NeuralSettings, build_language_model, build_
 from headwise.models.elmo import build_bidirectional
 from headwise.models.labeller import build_labeller
 from headwise.models.masked_language_model import build_masked_language_model
-from headwise.models.recurrent_language_model import Carrying, RecurrentLanguageModel
+from headwise.models.recurrent.language_model import Carrying, RecurrentLanguageModel
 from headwise.tasks.bidirectional_recipe import BidirectionalRecipe
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.language_recipe import LanguageRecipe, StreamReading

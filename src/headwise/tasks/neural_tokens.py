@@ -18,7 +18,7 @@ from torch import Tensor
 
 from headwise.data.text_rows import pad_lines
 from headwise.models.choices import LanguageNetwork
-from headwise.models.recurrent_language_model import RecurrentLanguageModel
+from headwise.models.recurrent.language_model import RecurrentLanguageModel
 from headwise.models.text_stepper import next_token_logits
 from headwise.text.tokenizer import EOS
 

@@ -33,7 +33,7 @@ from headwise.data.text_rows import (
 from headwise.errors import UsageError
 from headwise.language import say
 from headwise.models.choices import LanguageNetwork, NeuralSettings, build_language_model
-from headwise.models.recurrent_language_model import (
+from headwise.models.recurrent.language_model import (
     Carrying,
     RecurrentLanguageModel,
     RecurrentPenalty,

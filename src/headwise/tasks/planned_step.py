@@ -17,7 +17,7 @@ from headwise.blocks.recurrent_cells import RecurrentLayer, RecurrentStack
 from headwise.data.packing import PackedBatch
 from headwise.errors import UsageError
 from headwise.models.choices import build_model
-from headwise.models.recurrent_translator import RecurrentTranslator
+from headwise.models.recurrent.translator import RecurrentTranslator
 from headwise.models.translation_model import TranslationModel
 from headwise.planning.hardware import DEVICES
 from headwise.planning.predicting import Execution

@@ -24,13 +24,13 @@ from headwise.data.choices import corpus_name
 from headwise.data.preparation import PreparedData, read_part
 from headwise.data.shards import TokenStore
 from headwise.data.splitting import Part
-from headwise.decoding.beam import BeamSettings
-from headwise.decoding.phrases import check_shortest
+from headwise.decoding.rules.phrases import check_shortest
+from headwise.decoding.search.beam import BeamSettings
 from headwise.errors import DataError, UsageError, is_out_of_memory
 from headwise.language import say
 from headwise.models.limits import check_rows, source_limits
-from headwise.models.recurrent_choices import attends
-from headwise.models.recurrent_stepper import explain_missing_attention
+from headwise.models.recurrent.choices import attends
+from headwise.models.recurrent.stepper import explain_missing_attention
 from headwise.planning.available import available_memory
 from headwise.planning.hardware import GIB, GLIBC_HEAP
 from headwise.planning.predicting import MemoryParts

@@ -13,12 +13,12 @@ from pydantic import Field, model_validator
 
 from headwise.blocks.choices import check_recomputing
 from headwise.data.choices import DataSettings
-from headwise.decoding.beam import BeamSettings
 from headwise.decoding.choices import DecodingSettings
+from headwise.decoding.search.beam import BeamSettings
 from headwise.errors import SettingsError
 from headwise.models.choices import EncoderDecoderSettings, ModelSettings
 from headwise.models.limits import check_buckets, check_rows, source_limits, target_limits
-from headwise.models.recurrent_choices import RecurrentTranslatorSettings
+from headwise.models.recurrent.choices import RecurrentTranslatorSettings
 from headwise.settings import (
     Settings,
     apply_overrides,

@@ -20,17 +20,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from headwise.decoding.beam import BeamSettings
+from headwise.decoding.batches import decode_stream
 from headwise.decoding.choices import DecodingSettings
-from headwise.decoding.greedy import GreedySettings
-from headwise.decoding.phrases import encode_phrases
 from headwise.decoding.results import SearchResult
-from headwise.decoding.sampling import SamplingSettings
-from headwise.decoding.stepping import Stepper
-from headwise.decoding.windows import decode_stream
+from headwise.decoding.rules.phrases import encode_phrases
+from headwise.decoding.search.beam import BeamSettings
+from headwise.decoding.search.greedy import GreedySettings
+from headwise.decoding.search.sampling import SamplingSettings
+from headwise.decoding.stepper import Stepper
 from headwise.errors import UsageError
 from headwise.models.inference import Form, Precision, choose_form, exchange
-from headwise.models.recurrent_choices import attends
+from headwise.models.recurrent.choices import attends
 from headwise.models.steppers import make_stepper
 from headwise.settings import Settings, apply_overrides, check_settings
 from headwise.tasks.bundle import Bundle, load_bundle

@@ -18,7 +18,7 @@ from itertools import islice
 from headwise.data.batching import PairSource
 from headwise.data.corpora import Pair
 from headwise.data.preparation import read_part
-from headwise.decoding.greedy import GreedySettings
+from headwise.decoding.search.greedy import GreedySettings
 from headwise.tasks.part_scores import translate_pairs
 from headwise.tasks.recipe import Recipe
 from headwise.tasks.translation import RowShape, TranslationTask, validation_loss

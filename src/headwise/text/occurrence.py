@@ -7,7 +7,7 @@
 A phrase occurs where its characters stand, exactly as typed, in a text whose white space (of any kind and length) is
 written as single spaces. If the phrase begins with a word character, none may stand before it; if it ends with one, none
 may stand after it. Letters, digits, marks and "_" are word characters, except those of scripts without spaces.
-`decoding/phrase_automaton.py` finds the same occurrences while a text is being written. Tested against hand-worked lines.
+`decoding/rules/phrase_automaton.py` finds the same occurrences while a text is being written. Tested against hand-worked lines.
 """
 
 import unicodedata

@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 from fastapi import APIRouter
 
-from headwise.decoding.beam import BeamSettings
-from headwise.decoding.length import AverageLength, LengthLimit, WuLength
-from headwise.decoding.phrases import encode_prefix
+from headwise.decoding.rules.length import AverageLength, LengthLimit, WuLength
+from headwise.decoding.rules.phrases import encode_prefix
+from headwise.decoding.search.beam import BeamSettings
 from headwise.explorer.decisions import spell
 from headwise.explorer.occlusion import occlude
 from headwise.explorer.packing import pack_map, pack_side

@@ -1,0 +1,82 @@
+"""The phrases of the settings, made ready for one tokenizer: a prefix becomes tokens, the others become rules of the text.
+
+What the tokenizer cannot write is refused here: an unknown token in a prefix would print a mark for "unknown", a required phrase
+would never appear, and a forbidden one is a spelling mistake. Rules and refusals are kept, because several batches ask for the same ones.
+Tested: phrases outside word, character and piece vocabularies; a lowercasing vocabulary.
+"""
+
+from functools import lru_cache
+
+from headwise.decoding.rules.constraints import Phrases, SearchSettings, check_phrases
+from headwise.decoding.rules.length import limit_for
+from headwise.decoding.rules.text_rules import TextRules, can_be_written, make_rules
+from headwise.decoding.stepper import UNKNOWN
+from headwise.errors import UsageError
+from headwise.text.occurrence import occurs
+from headwise.text.spelling import Spelling
+from headwise.text.tokenizer import Tokenizer
+
+KEPT_RULES = 8
+KEPT_SPELLINGS = 4
+
+
+def encode_phrases(settings: SearchSettings, tokenizer: Tokenizer) -> Phrases:
+    """The wishes of the settings for every sentence."""
+    rules = rules_of(tokenizer, settings.forbidden, settings.required)
+    return Phrases(encode_prefix(settings.prefix, tokenizer), rules)
+
+
+def encode_prefix(prefix: str, tokenizer: Tokenizer) -> tuple[int, ...]:
+    tokens = tuple(tokenizer.encode(prefix)) if prefix else ()
+    if UNKNOWN in tokens:
+        raise _outside_vocabulary(("prefix", "前缀"), prefix, reads_as=tokenizer.decode(tokens))
+    return tokens
+
+
+def check_shortest(settings: SearchSettings, tokenizer: Tokenizer) -> None:
+    """Refuse phrases that do not fit into the translation of the shortest sentence."""
+    check_phrases(encode_phrases(settings, tokenizer), limit=limit_for(settings.max_length, 1))
+
+
+def rules_of(
+    tokenizer: Tokenizer, forbidden: tuple[str, ...], required: tuple[str, ...]
+) -> TextRules | None:
+    """The rules of these phrases for a tokenizer; the same object for the same phrases."""
+    rules = _rules_or_refusal(tokenizer, forbidden, required) if forbidden or required else None
+    if isinstance(rules, UsageError):
+        raise UsageError(rules.en, rules.zh)
+    return rules
+
+
+@lru_cache(KEPT_RULES)
+def _rules_or_refusal(
+    tokenizer: Tokenizer, forbidden: tuple[str, ...], required: tuple[str, ...]
+) -> TextRules | UsageError | None:
+    """A refusal is kept as well: who asks again is told at once."""
+    spelling = spelling_of(tokenizer)
+    try:
+        rules = make_rules(forbidden, required, spelling)
+        for name, phrases in (
+            (("required phrase", "必需短语"), required),
+            (("forbidden phrase", "禁用短语"), forbidden),
+        ):
+            for phrase in phrases:
+                written = tokenizer.decode(tokenizer.encode(phrase))
+                if not (occurs(phrase, written) or can_be_written(phrase, spelling)):
+                    raise _outside_vocabulary(name, phrase, reads_as=written)
+    except UsageError as error:
+        return UsageError(error.en, error.zh)
+    return rules
+
+
+@lru_cache(KEPT_SPELLINGS)
+def spelling_of(tokenizer: Tokenizer) -> Spelling:
+    return Spelling.of(tokenizer.surfaces())
+
+
+def _outside_vocabulary(name: tuple[str, str], phrase: str, *, reads_as: str) -> UsageError:
+    return UsageError(
+        f"the {name[0]} {phrase!r} is outside the model's vocabulary, which reads it as {reads_as!r}; "
+        "check its spelling and case, or leave it out",
+        f"{name[1]} {phrase!r} 不在模型的词表中（读作 {reads_as!r}）；请检查拼写与大小写，或去掉它",
+    )
