@@ -9,7 +9,7 @@ from headwise.models.continuous_decoder import FlowingDecoder
 from headwise.models.steppers import make_flow
 from headwise.models.transformer_stepper import IncrementalDecoder
 from tests.models.test_encoder_decoder import VARIANTS, VOCAB, make
-from tests.models.test_incremental import at_once
+from tests.models.test_transformer_stepper import at_once
 
 FEW = ("pre_norm", "learned_gelu")
 

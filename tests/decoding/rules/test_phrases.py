@@ -11,7 +11,7 @@ from headwise.decoding.search.beam import BeamSettings
 from headwise.errors import SettingsError, UsageError
 from headwise.settings import check_settings
 from headwise.text.spelling import Spelling
-from tests.decoding.test_text_rules import learn
+from tests.decoding.rules.test_text_rules import learn
 
 REPEATED = (". " * 25, "." * 50, ", " * 25, "?" * 50, "! " * 25, "茶" * 50, "我 " * 25, "x1")
 

@@ -13,7 +13,7 @@ from headwise.models.recurrent.stepper import RecurrentStepper
 from headwise.models.recurrent.translator import RecurrentTranslator
 from headwise.models.steppers import make_stepper
 from tests.models.recurrent.examples import ATTENTIONS, VOCAB, make
-from tests.models.test_incremental import SOURCES
+from tests.models.test_transformer_stepper import SOURCES
 from tests.reference.sentences import BOS, EOS, padded_batch
 
 
