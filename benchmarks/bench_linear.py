@@ -19,13 +19,13 @@ import torch
 from attention_peers import Work, peer_contenders, peers_of, report_peers
 from harness import Bench, Contender, Run, make_parser, print_table, read_speed
 
-from headwise.attention.fused import FusedAttention
-from headwise.attention.hashed import HashedAttention
-from headwise.attention.linear import LinearAttention
-from headwise.attention.linformer import LinformerAttention
+from headwise.attention.kernels.fused import FusedAttention
+from headwise.attention.kernels.linear import LinearAttention
+from headwise.attention.kernels.linformer import LinformerAttention
+from headwise.attention.kernels.performer import PerformerAttention
+from headwise.attention.kernels.reformer import HashedAttention
 from headwise.attention.masks import Mask, causal, segments
 from headwise.attention.multi_head import Kernel
-from headwise.attention.performer import PerformerAttention
 from headwise.randomness import torch_generator
 
 HEADS, HEAD_DIM = 8, 64

@@ -13,9 +13,9 @@ import torch
 from harness import Bench, make_parser, print_table
 from torch import Tensor
 
-from headwise.attention.full import FullAttention
+from headwise.attention.kernels.full import FullAttention
+from headwise.attention.kernels.performer import Estimate, PerformerAttention, draw_features
 from headwise.attention.masks import Mask
-from headwise.attention.performer import Estimate, PerformerAttention, draw_features
 from headwise.randomness import torch_generator
 
 SCALES = (0.25, 0.5, 0.7, 1.0, 1.5)

@@ -21,13 +21,13 @@ from attention_peers import Work, peer_contenders, peers_of, report_peers
 from harness import Bench, Contender, Run, make_parser, print_table, product_speed
 from torch import Tensor
 
-from headwise.attention.bigbird import BigBirdAttention
-from headwise.attention.full import FullAttention
-from headwise.attention.fused import FusedAttention
-from headwise.attention.longformer import LongformerAttention
+from headwise.attention.kernels.bigbird import BigBirdAttention
+from headwise.attention.kernels.full import FullAttention
+from headwise.attention.kernels.fused import FusedAttention
+from headwise.attention.kernels.longformer import LongformerAttention
+from headwise.attention.kernels.window import WindowAttention
 from headwise.attention.masks import Mask, segments
-from headwise.attention.sparse import Form, SparseAttention
-from headwise.attention.window import WindowAttention
+from headwise.attention.sparse.sparse_attention import Form, SparseAttention
 from headwise.randomness import torch_generator
 
 HEADS, HEAD_DIM, SENTENCE, CHECKED = 8, 64, 2048, 1024

@@ -30,11 +30,11 @@ from sizes import SIZES, build_ours
 from synthetic import draw_pairs
 from torch import nn
 
-from headwise.attention.bigbird import BigBirdAttention
 from headwise.attention.choices import BigBird, Longformer, build_attention
-from headwise.attention.longformer import LongformerAttention
+from headwise.attention.kernels.bigbird import BigBirdAttention
+from headwise.attention.kernels.longformer import LongformerAttention
+from headwise.attention.kernels.window import WindowAttention
 from headwise.attention.masks import Mask, everything, segments
-from headwise.attention.window import WindowAttention
 from headwise.blocks.initialization import initialize
 from headwise.blocks.linear_relu import linear_relu
 from headwise.data.packing import PackedBatch

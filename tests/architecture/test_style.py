@@ -13,12 +13,12 @@ MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_PARAMETERS, MAX_PARTS = 400, 80, 8, 10
 # Functions that may have more than eight parameters, and why.
 KERNEL = "a kernel is handed every pointer, stride and constant by itself"
 MANY_PARAMETERS: dict[str, str] = {
-    "src/headwise/gpu/attending.py:_attend": KERNEL,
-    "src/headwise/gpu/attending.py:_attend_shared": KERNEL,
-    "src/headwise/gpu/projecting.py:_add_and_norm": KERNEL,
-    "src/headwise/gpu/projecting.py:_project": KERNEL,
-    "src/headwise/gpu/ranking.py:_rank": KERNEL,
-    "src/headwise/gpu/selecting.py:_select": KERNEL,
+    "src/headwise/gpu/slot_attention.py:_attend": KERNEL,
+    "src/headwise/gpu/slot_attention.py:_attend_shared": KERNEL,
+    "src/headwise/gpu/projection.py:_add_and_norm": KERNEL,
+    "src/headwise/gpu/projection.py:_project": KERNEL,
+    "src/headwise/gpu/token_ranking.py:_rank": KERNEL,
+    "src/headwise/gpu/beam_selection.py:_select": KERNEL,
 }
 
 # Calls that are forbidden elsewhere, and why they are not here.

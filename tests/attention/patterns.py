@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from headwise.attention.bigbird import BigBirdAttention
+from headwise.attention.kernels.bigbird import BigBirdAttention
 
 Table = Bool[Tensor, "query key"]
 

@@ -6,11 +6,11 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from headwise.attention.choices import AttentionSettings, Full, build_attention
-from headwise.attention.full import FullAttention
-from headwise.attention.fused import FusedAttention
+from headwise.attention.kernels.full import FullAttention
+from headwise.attention.kernels.fused import FusedAttention
+from headwise.attention.kernels.scored import ScoredAttention
 from headwise.attention.local_position import PredictiveWindow
 from headwise.attention.normalizers import Entmax
-from headwise.attention.scored import ScoredAttention
 from headwise.attention.scores import AdditiveScore
 from headwise.errors import SettingsError
 from headwise.settings import check_settings

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from headwise.attention.full import FullAttention
+from headwise.attention.kernels.full import FullAttention
+from headwise.attention.kernels.scored import ScoredAttention
 from headwise.attention.local_position import MonotonicWindow, Places, PredictiveWindow, find_places
 from headwise.attention.masks import Mask, padding, segments
 from headwise.attention.multi_head import MultiHeadAttention
-from headwise.attention.scored import ScoredAttention
 from headwise.attention.scores import scaled_dot_scores
 from headwise.randomness import torch_generator
 

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from headwise.attention.cache import KeyValueCache
-from headwise.attention.full import FullAttention
-from headwise.attention.fused import FusedAttention
+from headwise.attention.kernels.full import FullAttention
+from headwise.attention.kernels.fused import FusedAttention
 from headwise.attention.masks import Mask, causal, padding
 from headwise.attention.multi_head import Kernel, MultiHeadAttention
 

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from headwise.attention import scores as scores_module
 from headwise.attention.choices import Full
+from headwise.attention.kernels.scored import Score, ScoredAttention
 from headwise.attention.masks import Mask
 from headwise.attention.score_choices import GaussianSettings, build_score
-from headwise.attention.scored import Score, ScoredAttention
 from headwise.attention.scores import (
     AdditiveScore,
     BilinearScore,

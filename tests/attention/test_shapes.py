@@ -12,11 +12,11 @@ from headwise.attention.choices import (
     Reformer,
     build_attention,
 )
-from headwise.attention.full import FullAttention
+from headwise.attention.kernels.full import FullAttention
+from headwise.attention.kernels.window import WindowAttention
 from headwise.attention.masks import Mask, causal, everything, explicit, padding, segments
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.attention.shapes import check_heads, check_shapes, check_tokens
-from headwise.attention.window import WindowAttention
 from headwise.errors import MaskError, UsageError
 from headwise.language import use_language
 from headwise.positions.alibi import AlibiRelation

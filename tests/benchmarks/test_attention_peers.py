@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from headwise.attention.linear import LinearAttention
-from headwise.attention.linformer import LinformerAttention
-from headwise.attention.longformer import LongformerAttention
+from headwise.attention.kernels.linear import LinearAttention
+from headwise.attention.kernels.linformer import LinformerAttention
+from headwise.attention.kernels.longformer import LongformerAttention
+from headwise.attention.kernels.window import WindowAttention
 from headwise.attention.masks import Mask, causal
-from headwise.attention.window import WindowAttention
 from headwise.randomness import torch_generator
 
 HEADS, HEAD_DIM, TIME, WINDOW = 3, 5, 28, 14

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from headwise.attention.cache import KeyValueCache
-from headwise.attention.fused import FusedAttention
+from headwise.attention.kernels.fused import FusedAttention
 from headwise.attention.masks import Mask, causal, padding
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.blocks.decoder_block import DecoderBlock

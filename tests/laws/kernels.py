@@ -28,20 +28,20 @@ from typing import Any
 
 import torch
 
-from headwise.attention.bigbird import BigBirdAttention
 from headwise.attention.choices import Full
-from headwise.attention.full import FullAttention
-from headwise.attention.fused import FusedAttention
-from headwise.attention.hashed import HashedAttention
-from headwise.attention.linear import LinearAttention
-from headwise.attention.linformer import LinformerAttention
+from headwise.attention.kernels.bigbird import BigBirdAttention
+from headwise.attention.kernels.full import FullAttention
+from headwise.attention.kernels.fused import FusedAttention
+from headwise.attention.kernels.linear import LinearAttention
+from headwise.attention.kernels.linformer import LinformerAttention
+from headwise.attention.kernels.longformer import LongformerAttention
+from headwise.attention.kernels.performer import PerformerAttention, draw_features
+from headwise.attention.kernels.reformer import HashedAttention
+from headwise.attention.kernels.scored import ScoredAttention
+from headwise.attention.kernels.window import WindowAttention
 from headwise.attention.local_position import LocalWindow, MonotonicWindow, PredictiveWindow
-from headwise.attention.longformer import LongformerAttention
 from headwise.attention.multi_head import Kernel
-from headwise.attention.performer import PerformerAttention, draw_features
 from headwise.attention.score_choices import build_normalizer, build_score
-from headwise.attention.scored import ScoredAttention
-from headwise.attention.window import WindowAttention
 from headwise.blocks.initialization import initialize
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings, read_yaml

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from headwise.attention.kernels.performer import EPSILON
 from headwise.attention.masks import Mask
-from headwise.attention.performer import EPSILON
 
 
 def visible(mask: Mask, q: Tensor, k: Tensor) -> Tensor:

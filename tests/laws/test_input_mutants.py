@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from headwise.attention.biases import VectorBias
-from headwise.attention.full import FullAttention
+from headwise.attention.kernels.full import FullAttention
 from headwise.attention.masks import Mask
 from tests.laws import input_laws
 from tests.laws.kernels import Row

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.gradcheck import GradcheckError
 
-from headwise.attention.full import FullAttention
+from headwise.attention.kernels.full import FullAttention
 from headwise.attention.masks import Causal, Explicit, Mask, Padding, Segments
 from headwise.errors import MaskError
 from tests.laws import company_laws, laws, number_laws

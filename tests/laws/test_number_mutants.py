@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from headwise.attention.full import FullAttention
+from headwise.attention.kernels.full import FullAttention
 from headwise.attention.masks import Mask
 from tests.laws import laws, number_laws
 from tests.laws.kernels import Row

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from headwise.attention.full import FullAttention
-from headwise.attention.fused import FusedAttention
+from headwise.attention.kernels.full import FullAttention
+from headwise.attention.kernels.fused import FusedAttention
 from headwise.blocks.normalization import LayerNorm, RMSNorm
 from headwise.errors import SettingsError, UsageError
 from headwise.models.choices import EncoderDecoderSettings, build_model

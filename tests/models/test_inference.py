@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from headwise.attention.masks import Mask
-from headwise.blocks.int8_linear import FbgemmLinear, IntegerLinear
+from headwise.blocks.inference.int8_linear import FbgemmLinear, IntegerLinear
 from headwise.decoding.choices import BeamSettings, GreedySettings, decode
 from headwise.errors import UsageError
 from headwise.models import inference

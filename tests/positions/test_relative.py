@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from headwise.attention.full import FullAttention
+from headwise.attention.kernels.full import FullAttention
 from headwise.attention.masks import causal
 from headwise.positions.relative import RelativeRelation
 

@@ -5,16 +5,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from headwise.attention.bigbird import BigBirdAttention
 from headwise.attention.fitting import check_relation
-from headwise.attention.full import FullAttention
-from headwise.attention.fused import FusedAttention
-from headwise.attention.hashed import HashedAttention, SharedQueryKeyAttention
-from headwise.attention.linear import LinearAttention
-from headwise.attention.linformer import LinformerAttention, Sharing
-from headwise.attention.longformer import LongformerAttention, LongformerMultiHead
+from headwise.attention.kernels.bigbird import BigBirdAttention
+from headwise.attention.kernels.full import FullAttention
+from headwise.attention.kernels.fused import FusedAttention
+from headwise.attention.kernels.linear import LinearAttention
+from headwise.attention.kernels.linformer import LinformerAttention, Sharing
+from headwise.attention.kernels.longformer import LongformerAttention, LongformerMultiHead
+from headwise.attention.kernels.performer import Estimate, PerformerAttention
+from headwise.attention.kernels.reformer import HashedAttention, SharedQueryKeyAttention
+from headwise.attention.kernels.scored import ScoredAttention
+from headwise.attention.kernels.window import WindowAttention
 from headwise.attention.multi_head import Kernel, MultiHeadAttention, Relation
-from headwise.attention.performer import Estimate, PerformerAttention
 from headwise.attention.roles import (
     Role,
     looks_back,
@@ -32,8 +34,6 @@ from headwise.attention.score_choices import (
     build_normalizer,
     build_score,
 )
-from headwise.attention.scored import ScoredAttention
-from headwise.attention.window import WindowAttention
 from headwise.errors import SettingsError
 from headwise.settings import Settings
 

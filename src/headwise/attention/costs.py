@@ -3,7 +3,7 @@
     full, fused    4 · queries · keys · dim                  every query against every key, and the mean of the values
     others         their own: blocks that a window fetches, features, hashes, summaries, with what rounding to blocks adds
 
-The rows are those of the models: numbered sentences, here one a row. Kernels are counted in the form that works everywhere (attention/gathered.py);
+The rows are those of the models: numbered sentences, here one a row. Kernels are counted in the form that works everywhere (attention/sparse/gathered.py);
 the fused block-sparse form on CUDA rounds to tiles of 128 instead. A multiplication and an addition are two operations. Only products of
 matrices count, as in torch's FlopCounterMode (and of a matrix with a vector): sorting, look-ups, softmax, tanh do not.
 

@@ -9,8 +9,8 @@
 Tested against: every kind of position with every kernel that differs in this.
 """
 
-from headwise.attention.full import FullAttention
-from headwise.attention.fused import FusedAttention
+from headwise.attention.kernels.full import FullAttention
+from headwise.attention.kernels.fused import FusedAttention
 from headwise.attention.multi_head import Kernel, Need, Relation
 from headwise.errors import UsageError
 

@@ -21,8 +21,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from headwise.attention.masks import Explicit, Mask, Segments
+from headwise.attention.packed_segments import count_in_runs, find_first, real_tokens
 from headwise.attention.scores import bound, make_matrix
-from headwise.attention.sentences import count_in_runs, find_first, real_tokens
 
 
 @dataclass(frozen=True, eq=False)

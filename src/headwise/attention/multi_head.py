@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from headwise.attention.biases import Bias
 from headwise.attention.cache import Cache, KeyValueCache
-from headwise.attention.full import FullAttention
-from headwise.attention.fused import FusedAttention
+from headwise.attention.kernels.full import FullAttention
+from headwise.attention.kernels.fused import FusedAttention
 from headwise.attention.masks import Mask
 from headwise.attention.shapes import check_heads, check_tokens
 from headwise.errors import UsageError

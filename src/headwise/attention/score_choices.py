@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from headwise.attention.kernels.scored import Score
 from headwise.attention.local_position import LocalWindow, MonotonicWindow, PredictiveWindow
 from headwise.attention.normalizers import Entmax, Hard, Normalizer, Softmax, Sparsemax
-from headwise.attention.scored import Score
 from headwise.attention.scores import (
     AdditiveScore,
     BilinearScore,

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from headwise.attention.longformer import LongformerMultiHead
+from headwise.attention.kernels.longformer import LongformerMultiHead
 
 Rule = Callable[[Tensor, torch.Generator], None]
 

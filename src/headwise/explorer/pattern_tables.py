@@ -28,7 +28,7 @@ from headwise.attention.choices import (
     Window,
     build_attention,
 )
-from headwise.attention.hashed import SharedQueryKeyAttention
+from headwise.attention.kernels.reformer import SharedQueryKeyAttention
 from headwise.attention.masks import causal, everything
 from headwise.blocks.initialization import initialize
 from headwise.errors import UsageError

@@ -24,11 +24,11 @@ from headwise.attention.multi_head import Relation
 from headwise.blocks.initialization import initialize
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.positions.alibi import AlibiRelation
-from headwise.positions.buckets import BucketRelation, distance_buckets
 from headwise.positions.choices import PositionSettings, build_positions, build_relations
 from headwise.positions.continuous import ContinuousRelation, solve_path
 from headwise.positions.relative import RelativeRelation
 from headwise.positions.rotary import RotaryRelation
+from headwise.positions.t5 import BucketRelation, distance_buckets
 from headwise.positions.transformer_xl import TransformerXLRelation, distance_waves
 from headwise.randomness import torch_generator
 

@@ -4,7 +4,7 @@
     2  weights  the scores of a query made into shares that sum to one
     3  outputs  the values, each by its share
 
-Everything is computed in double precision by the same parts that stand in a model (attention/scored.py). A learned score needs
+Everything is computed in double precision by the same parts that stand in a model (attention/kernels/scored.py). A learned score needs
 parameters: those given, or drawn from a seed as a model's first weights are; the result says which.
 
 Tested against: numbers worked by hand.
@@ -20,10 +20,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from headwise.attention.choices import Full
+from headwise.attention.kernels.scored import ScoredAttention
 from headwise.attention.local_position import LocalWindow, PredictiveWindow
 from headwise.attention.masks import Mask
 from headwise.attention.score_choices import build_local_window, build_normalizer, build_score
-from headwise.attention.scored import ScoredAttention
 from headwise.blocks.initialization import initialize
 from headwise.errors import UsageError
 from headwise.explorer.number_tables import NumberTable, Rows

@@ -23,11 +23,11 @@ import torch
 from torch import Tensor, nn
 
 from headwise.attention.multi_head import MultiHeadAttention
-from headwise.blocks.half_linear import HalfLinear
-from headwise.blocks.int8_linear import FbgemmLinear, IntegerLinear
-from headwise.blocks.joint_attention import JointAttention
-from headwise.blocks.packed_linear import PackedLinear
-from headwise.blocks.trial import MakeLinear, refusal_of
+from headwise.blocks.inference.half_linear import HalfLinear
+from headwise.blocks.inference.int8_linear import FbgemmLinear, IntegerLinear
+from headwise.blocks.inference.joint_attention import JointAttention
+from headwise.blocks.inference.operator_probe import MakeLinear, refusal_of
+from headwise.blocks.inference.packed_linear import PackedLinear
 from headwise.errors import UsageError
 from headwise.language import say
 from headwise.models.translation_model import TranslationModel

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headwise.gpu.recording import Recording
+from headwise.gpu.graph_replay import Recording
 from headwise.models.packed_sources import PackedSources, pack_sources
 from headwise.models.static_step import FixedDecoder, LayerCache, Tables
 

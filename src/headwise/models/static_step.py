@@ -1,9 +1,9 @@
 """One decoding step whose shapes never change: the decoder over caches that stay put and a table that says whose they are.
 
 The same mathematics as `DecoderBlock.step`, arranged for a device on which starting an operation is what costs: queries, keys
-and values of a layer come from one product, norms and residuals join the products of few rows (blocks/stream.py), keys and
-values are written once and never moved (attention/tabled.py), and every number that changes from step to step lies in a tensor,
-so that a step can be recorded and replayed (gpu/recording.py).
+and values of a layer come from one product, norms and residuals join the products of few rows (blocks/inference/fused_residual.py), keys and
+values are written once and never moved (attention/slot_attention.py), and every number that changes from step to step lies in a tensor,
+so that a step can be recorded and replayed (gpu/graph_replay.py).
 
 Tested against: models/transformer_stepper.py and, through it, the whole target at once.
 """
@@ -15,12 +15,12 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from headwise.attention.tabled import attend_through_table, attend_to_source
+from headwise.attention.slot_attention import attend_through_table, attend_to_source
 from headwise.blocks.decoder_block import DecoderBlock
 from headwise.blocks.feed_forward import FeedForward, GatedFeedForward
+from headwise.blocks.inference.fused_residual import Stream, norm_before
 from headwise.blocks.normalization import LayerNorm, RMSNorm
 from headwise.blocks.residual import Residual
-from headwise.blocks.stream import Stream, norm_before
 from headwise.models.encoder_decoder import EncoderDecoder
 
 

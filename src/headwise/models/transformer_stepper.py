@@ -18,8 +18,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headwise.attention.cache import Cache
-from headwise.attention.full import FullAttention
-from headwise.attention.fused import FusedAttention
+from headwise.attention.kernels.full import FullAttention
+from headwise.attention.kernels.fused import FusedAttention
 from headwise.attention.masks import Mask, padding
 from headwise.attention.multi_head import KeysValues
 from headwise.models.encoder_decoder import EncoderDecoder

@@ -9,12 +9,12 @@ from torch import nn
 from headwise.attention.multi_head import Relation
 from headwise.errors import SettingsError, UsageError
 from headwise.positions.alibi import AlibiRelation
-from headwise.positions.buckets import BucketRelation
 from headwise.positions.continuous import ContinuousRelation, PathDynamics
 from headwise.positions.learned import LearnedPositions
 from headwise.positions.relative import RelativeRelation
 from headwise.positions.rotary import RotaryRelation
 from headwise.positions.sinusoidal import SinusoidalPositions
+from headwise.positions.t5 import BucketRelation
 from headwise.positions.transformer_xl import TransformerXLRelation
 from headwise.settings import Settings
 

@@ -26,8 +26,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from headwise.attention.choices import AttentionSettings, Full, build_attention
-from headwise.attention.fused import FusedAttention
-from headwise.attention.hashed import ALONE, SharedQueryKeyAttention
+from headwise.attention.kernels.fused import FusedAttention
+from headwise.attention.kernels.reformer import ALONE, SharedQueryKeyAttention
 from headwise.attention.masks import Mask, causal, everything
 from headwise.blocks.initialization import initialize
 from headwise.planning.peak_memory import MemoryMeter

@@ -28,11 +28,11 @@ from headwise.blocks.normalization import LayerNorm, RMSNorm
 from headwise.errors import UsageError
 from headwise.models.choices import EncoderDecoderSettings, TranslatorSettings
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.positions.buckets import BucketRelation
 from headwise.positions.choices import Buckets, Learned, Relative, Rotary, Sinusoidal
 from headwise.positions.learned import LearnedPositions
 from headwise.positions.relative import RelativeRelation
 from headwise.positions.sinusoidal import sinusoidal_table
+from headwise.positions.t5 import BucketRelation
 
 if TYPE_CHECKING:
     from ctranslate2.specs.transformer_spec import TransformerSpec

@@ -11,7 +11,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from headwise.attention.fused import FusedAttention
+from headwise.attention.kernels.fused import FusedAttention
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.blocks.recurrent_cells import RecurrentLayer, RecurrentStack
 from headwise.data.packing import PackedBatch

@@ -102,8 +102,8 @@ class BeamRounds:
         self.rows.copy_(chosen.rows)
 
     def _choose_at_once(self, values: Tensor, tokens: Tensor) -> None:
-        from headwise.gpu.selecting import BeamTensors
-        from headwise.gpu.selecting import select as select_at_once
+        from headwise.gpu.beam_selection import BeamTensors
+        from headwise.gpu.beam_selection import select as select_at_once
 
         beam = self.beam
         tensors = BeamTensors(

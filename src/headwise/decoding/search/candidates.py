@@ -64,7 +64,7 @@ def rank_tokens(
     """Log-probabilities and tokens of each row's `count` best, best first. Banned tokens are not taken, but the
     probabilities are those of the whole vocabulary."""
     if runs_kernels(logits):
-        from headwise.gpu.ranking import MAX_COUNT, MAX_VOCAB, rank
+        from headwise.gpu.token_ranking import MAX_COUNT, MAX_VOCAB, rank
 
         if logits.shape[1] <= MAX_VOCAB and count <= MAX_COUNT:
             return rank(logits, banned, count=count)

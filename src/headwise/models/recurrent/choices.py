@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from torch import nn
 
+from headwise.attention.kernels.scored import ScoredAttention
 from headwise.attention.score_choices import (
     AdditiveSettings,
     BilinearSettings,
@@ -16,7 +17,6 @@ from headwise.attention.score_choices import (
     build_normalizer,
     build_score,
 )
-from headwise.attention.scored import ScoredAttention
 from headwise.blocks.choices import EmbeddingSettings, Rate
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.recurrent_cells import CellKind, RecurrentLayer, RecurrentStack

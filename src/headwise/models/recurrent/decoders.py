@@ -22,8 +22,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from headwise.attention.kernels.scored import ScoredAttention
 from headwise.attention.masks import Mask, padding
-from headwise.attention.scored import ScoredAttention
 from headwise.blocks.dropout import drop
 from headwise.blocks.recurrent_cells import RecurrentStack, State
 
