@@ -97,7 +97,7 @@ def project(
     norm: Norm | None,
     norm_residual: bool,
 ) -> Tensor:
-    """See `blocks.projection.project`."""
+    """See `blocks.inference.projection.project`."""
     num_rows, num_inputs = x.shape
     num_outputs = weight.shape[0]
     gain, shift, epsilon = norm if norm is not None else (weight, None, 0.0)

@@ -126,7 +126,7 @@ def attend(
     length: Tensor,
     num_heads: int,
 ) -> Tensor:
-    """See `attention.tabled.attend_through_table`; each row may have a length of its own, and nothing new to put down."""
+    """See `attention.slot_attention.attend_through_table`; each row may have a length of its own, and nothing new to put down."""
     num_rows, dim = q.shape
     head_dim = dim // num_heads
     new_key, new_value = (q, q) if new is None else new
@@ -146,7 +146,7 @@ def attend(
 def attend_shared(
     q: Tensor, keys: Tensor, values: Tensor, *, sentence: Tensor, length: Tensor, num_heads: int
 ) -> Tensor:
-    """See `attention.tabled.attend_to_source`: the rows of a sentence share what is read."""
+    """See `attention.slot_attention.attend_to_source`: the rows of a sentence share what is read."""
     (num_rows, dim), num_sentences = q.shape, len(sentence)
     width, head_dim = num_rows // num_sentences, dim // num_heads
     if width == 1:
