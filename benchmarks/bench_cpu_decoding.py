@@ -15,7 +15,7 @@ The floor of a step: its weights must be read once, and each row costs two opera
 
 plus encoding, 2 operations a weight and source token; the product speed is that of fp32 for all, so that of int8 and bf16 with
 many rows a share above 100 % means their faster products. Both speeds are measured in the same run.
-The bars: greedy batch 1 ≥ 2.5 ×, beam 4 batch 32 ≥ 1.2 ×, int8 greedy batch 1 ≥ 4 × `generate`. Dated numbers: docs/experiments.md.
+The bars: greedy batch 1 ≥ 2.5 ×, beam 4 batch 32 ≥ 1.2 ×, int8 greedy batch 1 ≥ 4 × `generate`. Dated numbers: docs/experiments/decoding-speed.md.
 """
 
 import argparse

@@ -9,7 +9,7 @@ written from random tokens (`tokens`), which takes minutes instead of an hour: w
 
 The floor, of preparing: reading the text twice (110 bytes a pair and pass, at 1 GB/s 0.2 µs a pair), and tokenising it, which no
 library does in less than 2 µs a pair and core; of opening: SHA-256 of 56 bytes a pair at 1 to 2 GB/s. Memory may hold 8 bytes a
-pair (the hashes of what was seen) and nothing else that grows. How far we are: docs/experiments.md.
+pair (the hashes of what was seen) and nothing else that grows. How far we are: docs/experiments/planning-and-data.md.
 """
 
 import argparse

@@ -16,7 +16,7 @@ row's keys and values so far, those of the source once a sentence, and the logit
 plus encoding, 2 operations a weight and source token. Rows that share a past may share its reading: the count of keys is an upper
 one. Both speeds are measured in the same run. On an H200 (4.0 TB/s, 790 TFLOP/s) a step of base takes at least 13 µs for one row, and
 0.36 ms for 512 × beam 5, of which 0.17 ms are products and 0.13 ms keys and values at t = 16.
-How far we are: see docs/experiments.md; the bars are greedy batch 1 ≥ 2.5 × and beam 4 batch 32 ≥ 1.2 × `generate` on
+How far we are: see docs/experiments/decoding-speed.md; the bars are greedy batch 1 ≥ 2.5 × and beam 4 batch 32 ≥ 1.2 × `generate` on
 two cores; on an H200 greedy batch 1 ≥ 15 ×, beam 5 batch 64 ≥ 7 ×, greedy batch 512 ≥ 7 ×, beam 5 batch 512 ≥ 4 ×.
 """
 

@@ -9,7 +9,7 @@ on both sides. Peers: `sorted`, the whole corpus sorted by length (least padding
 The floor: a batch is 7 numbers of 8 bytes a token (3 for padded batches), each written once, so 56 bytes a token at the memory's
 speed: some hundred million tokens a second, far above what training takes (about 10³ on two cores, 10⁶ on an H200). What
 matters is that making batches stays ten times faster than training, and that padding, which every product pays for, stays low.
-How far we are (two cores): under 1 % padding against 4 % (sorted) and 13 % (pools); see docs/experiments.md for dated numbers.
+How far we are (two cores): under 1 % padding against 4 % (sorted) and 13 % (pools); see docs/experiments/training-speed.md for dated numbers.
 """
 
 import argparse

@@ -12,7 +12,7 @@ The floor: the sentences must be computed, so (1) is the ceiling of (2). The mod
 they leave at most min(1, (C - T) / (rate · h)) of the rate for h seconds of Python a request and client (0.75 + 0.1 ms: 1.0 for the demo's model on two cores with one thread). What the model itself
 loses: sentences of all lengths enter a search in groups, m' = 1.13 ms of processor time instead of m = 1.01 (demo), 26.8 instead of 24.0 (base), so 0.89 in both; and the f of 64 clients who are being
 answered or on their way are missing from its rows, of which a step's fixed cost (a quarter of it for the demo's model) is not spared. p99 cannot be below the time of the longest sentence.
-How far we are: docs/experiments.md.
+How far we are: docs/experiments/serving.md.
 """
 
 import argparse

@@ -7,7 +7,7 @@ Measured: the wall time of whole processes, started one after the other as a she
 
 The floor: a bare `python -c pass` (tens of milliseconds), and for what needs torch, `import torch` (about 1 s): neither can be
 avoided, and "of floor" is measured against them in the same run. Bytes are few: a pocket bundle is 4 MB.
-How far we are: the bars are < 0.3 s for --help and --version, < 2.5 s for a sentence; dated numbers in docs/experiments.md.
+How far we are: the bars are < 0.3 s for --help and --version, < 2.5 s for a sentence; dated numbers in docs/experiments/decoding-speed.md.
 """
 
 import os

@@ -10,7 +10,7 @@ after, ours before; torch.nn.Transformer also drops attention weights and hidden
 
 The floor: the products alone, 45 MFLOP (small) and 289 MFLOP (base) per target token (sizes.py), at the speed of a large product
 measured in the same run; "of floor" is the MFU. Bytes matter little on a CPU at fp32 (a weight is used 4,096 times when read).
-How far we are (2 cores with AVX-512 bf16, 2026-11): see docs/experiments.md; the bars are fp32 ≥ 0.98 × and
+How far we are (2 cores with AVX-512 bf16, 2026-11): see docs/experiments/training-speed.md; the bars are fp32 ≥ 0.98 × and
 bf16 ≥ 1.3 × (small), 1.5 × (base) the best peer's fp32, and on an H200 ≥ 2 × compiled Marian.
 """
 

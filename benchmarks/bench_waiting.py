@@ -12,7 +12,7 @@ Then the same beside `--busy` processes that only count; those take turns with e
 
 The floor: the work is the same under all policies, and on an idle machine they differ by a few per cent. Beside N busy processes on
 C cores a fair share is C / (C + N) of the idle rate for threads that never wait, so a rate far below that is time lost in waiting.
-How far we are: docs/decisions/13 and docs/experiments.md.
+How far we are: docs/decisions/13 and docs/experiments/serving.md.
 """
 
 import argparse

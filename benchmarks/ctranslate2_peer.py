@@ -1,4 +1,4 @@
-"""CTranslate2 as a peer, in a process of its own: beside torch's threads in one process it was twice as slow (docs/experiments.md).
+"""CTranslate2 as a peer, in a process of its own: beside torch's threads in one process it was twice as slow (docs/experiments/decoding-speed.md).
 
     PYTHON benchmarks/ctranslate2_peer.py DIRECTORY THREADS       PYTHON needs ctranslate2, nothing else
 

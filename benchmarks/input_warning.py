@@ -6,7 +6,7 @@
 
 The first form judges by the words of training pairs, the second, for models without them, by the built-in detector
 (`en`: the language that the model reads). The first two files are the training pairs, of which 20,000 are drawn as training draws them. Of each other file up to
-1,000 lines are drawn and judged; `made-up` is 1,000 lines of made-up words. Files may be .gz. docs/experiments.md has
+1,000 lines are drawn and judged; `made-up` is 1,000 lines of made-up words. Files may be .gz. docs/experiments/translation.md has
 what came out.
 """
 
