@@ -28,16 +28,15 @@ import torch.nn.functional as F
 from bench_training import pack
 from sizes import SIZES, build_ours
 from synthetic import draw_pairs
-from torch import nn
 
 from headwise.attention.choices import BigBird, Longformer, build_attention
 from headwise.attention.kernels.bigbird import BigBirdAttention
 from headwise.attention.kernels.longformer import LongformerAttention
 from headwise.attention.kernels.window import WindowAttention
 from headwise.attention.masks import Mask, everything, segments
-from headwise.blocks.initialization import initialize
 from headwise.blocks.linear_relu import linear_relu
 from headwise.data.packing import PackedBatch
+from headwise.initialization import initialize
 from headwise.randomness import torch_generator
 from headwise.tasks.translation import TranslationTask
 from headwise.training.capture import CapturedUpdate
@@ -144,7 +143,7 @@ def check_wide(supply: list[PackedBatch]) -> tuple[bool, str]:
     found: dict[str, float] = {}
     for settings in (Longformer(width=16), BigBird(block=4, num_random_blocks=1)):
         layer = build_attention(settings, dim=128, num_heads=4, dropout_rate=0.0, role="encoder")
-        initialize(nn.ModuleDict({"self_attention": layer}), torch_generator("check"))
+        initialize(layer, torch_generator("check"))
         layer.to(GPU)
         x, slope = (torch.randn(*numbers.shape, 128, device=GPU) + 0.5 * mean for mean in (0, 1))
         slope = slope * (numbers != 0)[..., None]

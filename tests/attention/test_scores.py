@@ -18,8 +18,8 @@ from headwise.attention.scores import (
     LocationScore,
     scaled_dot_scores,
 )
-from headwise.blocks.initialization import initialize
 from headwise.errors import UsageError
+from headwise.initialization import initialize
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
 

@@ -42,7 +42,7 @@ from headwise.attention.kernels.window import WindowAttention
 from headwise.attention.local_position import LocalWindow, MonotonicWindow, PredictiveWindow
 from headwise.attention.multi_head import Kernel
 from headwise.attention.score_choices import build_normalizer, build_score
-from headwise.blocks.initialization import initialize
+from headwise.initialization import initialize
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings, read_yaml
 from tests.laws.references import (

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 from torchdiffeq import odeint
 
-from headwise.blocks.initialization import initialize
+from headwise.initialization import initialize
 from headwise.positions.choices import Continuous, build_relations
 from headwise.positions.continuous import MAX_VALUE, ContinuousRelation, PathDynamics, solve_path
 from headwise.positions.sinusoidal import sinusoidal_table
@@ -135,9 +135,7 @@ def test_a_model_begins_with_a_path_of_zeros_at_every_length(
     settings = Continuous(delta=delta, stride=16)
     relation = build_relations(settings, num_layers=1, dim=32, num_heads=4, is_causal=True)[0]
     assert isinstance(relation, ContinuousRelation)
-    initialize(
-        torch.nn.ModuleDict({"layer": torch.nn.ModuleDict({"relation": relation})}), generator
-    )
+    initialize(relation, generator)
     path = solve_path(relation.dynamics, relation.start, length=4096, delta=delta, stride=16)
     assert path.eq(0).all()
     # And yet it learns: every weight of the outer layer hears of places far away.

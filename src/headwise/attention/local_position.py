@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from headwise.attention.masks import Explicit, Mask, Segments
 from headwise.attention.packed_segments import count_in_runs, find_first, real_tokens
 from headwise.attention.scores import bound, make_matrix
+from headwise.initialization import InitialWeights, xavier
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +106,9 @@ class PredictiveWindow(nn.Module):
         self.deviation = half_width / 2 if deviation is None else deviation
         self.place_hidden = make_matrix(head_dim, head_dim)
         self.place_vote = make_matrix(1, head_dim)
+
+    def initial_weights(self) -> InitialWeights:
+        return [(self.place_hidden, xavier()), (self.place_vote, xavier())]
 
     def centre(
         self,

@@ -23,6 +23,7 @@ from headwise.attention.kernels.fused import FusedAttention
 from headwise.attention.masks import Mask
 from headwise.attention.shapes import check_heads, check_tokens
 from headwise.errors import UsageError
+from headwise.initialization import PROJECTION_GAIN, InitialWeights, initial_linear, xavier
 
 
 @runtime_checkable
@@ -158,6 +159,11 @@ class MultiHeadAttention(nn.Module):
         self.query = nn.Linear(dim, dim, bias=bias)
         self.key_value = nn.Linear(dim, 2 * dim, bias=bias)
         self.output = nn.Linear(dim, dim, bias=bias)
+
+    def initial_weights(self) -> InitialWeights:
+        yield from initial_linear(self.query, xavier(gain=PROJECTION_GAIN))
+        yield from initial_linear(self.key_value, xavier(2, PROJECTION_GAIN))
+        yield from initial_linear(self.output, xavier())
 
     @property
     def is_plain(self) -> bool:

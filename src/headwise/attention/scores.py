@@ -30,6 +30,7 @@ from torch.utils.checkpoint import checkpoint
 
 from headwise.attention.precision import widen
 from headwise.errors import UsageError
+from headwise.initialization import InitialWeights, scaled_identity, xavier, zeros
 
 LARGEST = 1e15
 """Products of larger numbers would leave float32."""
@@ -122,6 +123,9 @@ class AdditiveScore(nn.Module):
         self.key_map = make_matrix(hidden, key_dim)
         self.vote = make_matrix(1, hidden)
 
+    def initial_weights(self) -> InitialWeights:
+        return [(one, xavier()) for one in (self.query_map, self.key_map, self.vote)]
+
     @property
     def query_dim(self) -> int:
         return self.query_map.shape[1]
@@ -151,6 +155,9 @@ class ConcatScore(nn.Module):
         self.joint_map = make_matrix(hidden, query_dim + key_dim)
         self.vote = make_matrix(1, hidden)
 
+    def initial_weights(self) -> InitialWeights:
+        return [(self.joint_map, xavier()), (self.vote, xavier())]
+
     def forward(
         self, q: Float[Tensor, "*batch query query_dim"], k: Float[Tensor, "*batch key key_dim"]
     ) -> Float[Tensor, "*batch query key"]:
@@ -175,6 +182,9 @@ class BilinearScore(nn.Module):
     def __init__(self, query_dim: int, key_dim: int) -> None:
         super().__init__()
         self.between = make_matrix(query_dim, key_dim)
+
+    def initial_weights(self) -> InitialWeights:
+        return [(self.between, scaled_identity)]
 
     @property
     def query_dim(self) -> int:
@@ -204,6 +214,9 @@ class CosineScore(nn.Module):
         self.scale = scale
         self.log_scale = nn.Parameter(torch.zeros(()))
 
+    def initial_weights(self) -> InitialWeights:
+        return [(self.log_scale, zeros)]
+
     def forward(
         self, q: Float[Tensor, "*batch query dim"], k: Float[Tensor, "*batch key dim"]
     ) -> Float[Tensor, "*batch query key"]:
@@ -222,6 +235,9 @@ class GaussianScore(nn.Module):
         super().__init__()
         self.width = width
         self.log_width = nn.Parameter(torch.zeros(()))
+
+    def initial_weights(self) -> InitialWeights:
+        return [(self.log_width, zeros)]
 
     def forward(
         self, q: Float[Tensor, "*batch query dim"], k: Float[Tensor, "*batch key dim"]
@@ -243,6 +259,9 @@ class LocationScore(nn.Module):
     def __init__(self, query_dim: int, *, max_length: int) -> None:
         super().__init__()
         self.place_map = make_matrix(max_length, query_dim)
+
+    def initial_weights(self) -> InitialWeights:
+        return [(self.place_map, xavier())]
 
     @property
     def query_dim(self) -> int:

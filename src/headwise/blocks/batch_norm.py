@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from headwise.blocks.normalization import TokenNorm
+from headwise.initialization import InitialWeights, ones, zeros
 
 
 def mean_over_tokens(
@@ -40,6 +41,9 @@ class BatchNorm(TokenNorm):
         self.shift = nn.Parameter(torch.zeros(dim))
         self.register_buffer("running_mean", torch.zeros(dim))
         self.register_buffer("running_variance", torch.ones(dim))
+
+    def initial_weights(self) -> InitialWeights:
+        return [(self.gain, ones), (self.shift, zeros)]
 
     def forward(
         self, x: Float[Tensor, "*batch dim"], real: Bool[Tensor, "*batch"] | None = None

@@ -17,6 +17,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from headwise.initialization import (
+    InitialWeights,
+    constant,
+    initial_linear,
+    normal_by_width,
+    uniform_by_filter,
+    xavier,
+)
+
 
 class Highway(nn.Module):
     """A layer that a gate mixes with its own input."""
@@ -24,6 +33,12 @@ class Highway(nn.Module):
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.change, self.gate = nn.Linear(dim, dim), nn.Linear(dim, dim)
+
+    def initial_weights(self) -> InitialWeights:
+        """The gates begin nearly closed: at first nearly everything passes as it is."""
+        yield from initial_linear(self.change, xavier())
+        yield self.gate.weight, xavier()
+        yield self.gate.bias, constant(-2.0)
 
     def forward(self, x: Float[Tensor, "word dim"]) -> Float[Tensor, "word dim"]:
         gate = torch.sigmoid(self.gate(x))
@@ -49,6 +64,13 @@ class CharacterEncoder(nn.Module):
         )
         self.highways = nn.ModuleList(Highway(sum(filters)) for _ in range(num_highways))
         self.narrow = nn.Linear(sum(filters), dim)
+
+    def initial_weights(self) -> InitialWeights:
+        yield self.table.weight, normal_by_width
+        for layer in self.filters:
+            assert isinstance(layer, nn.Conv1d)
+            yield from initial_linear(layer, uniform_by_filter)
+        yield from initial_linear(self.narrow, xavier())
 
     def forward(self, letters: Int[Tensor, "word letter"]) -> Float[Tensor, "word dim"]:
         """A vector for each word; letters are numbers from 1, 0 is filling at the end."""

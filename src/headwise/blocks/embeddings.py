@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headwise.blocks.dropout import drop
+from headwise.initialization import InitialWeights, normal_by_width
 
 
 class TokenEmbedding(nn.Module):
@@ -26,6 +27,9 @@ class TokenEmbedding(nn.Module):
         self.positions = positions
         self.scale = math.sqrt(table.embedding_dim) if scaled else 1.0
         self.dropout_rate = dropout_rate
+
+    def initial_weights(self) -> InitialWeights:
+        return [(self.table.weight, normal_by_width)]
 
     def forward(
         self, tokens: Int[Tensor, "batch time"], position: Int[Tensor, "batch time"], *, length: int

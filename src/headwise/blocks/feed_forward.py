@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from headwise.blocks.dropout import drop
 from headwise.blocks.linear_relu import linear_relu
+from headwise.initialization import InitialWeights, initial_linear, xavier
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
 
@@ -29,6 +30,10 @@ class FeedForward(nn.Module):
         self.dropout_rate = dropout_rate
         self.widen = nn.Linear(dim, hidden)
         self.narrow = nn.Linear(hidden, dim)
+
+    def initial_weights(self) -> InitialWeights:
+        yield from initial_linear(self.widen, xavier())
+        yield from initial_linear(self.narrow, xavier())
 
     def forward(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
         if self.activation is F.relu and x.device.type == "cuda":
@@ -44,6 +49,10 @@ class GatedFeedForward(nn.Module):
         self.dropout_rate = dropout_rate
         self.gate_widen = nn.Linear(dim, 2 * hidden, bias=False)
         self.narrow = nn.Linear(hidden, dim, bias=False)
+
+    def initial_weights(self) -> InitialWeights:
+        yield from initial_linear(self.gate_widen, xavier(2))
+        yield from initial_linear(self.narrow, xavier())
 
     def forward(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
         gate, wide = self.gate_widen(x).chunk(2, dim=-1)

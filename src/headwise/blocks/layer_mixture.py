@@ -12,12 +12,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from headwise.initialization import InitialWeights, ones, zeros
+
 
 class LayerMixture(nn.Module):
     def __init__(self, num_layers: int) -> None:
         super().__init__()
         self.layer_scores = nn.Parameter(torch.zeros(num_layers))
         self.gain = nn.Parameter(torch.ones(()))
+
+    def initial_weights(self) -> InitialWeights:
+        return [(self.layer_scores, zeros), (self.gain, ones)]
 
     @property
     def weights(self) -> Float[Tensor, " layer"]:

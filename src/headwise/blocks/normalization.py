@@ -16,6 +16,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from headwise.initialization import InitialWeights, ones, zeros
+
 
 class TokenNorm(nn.Module, ABC):
     """A norm whose statistics are those of a batch's tokens while it learns, and fixed numbers afterwards."""
@@ -41,6 +43,9 @@ class LayerNorm(nn.Module):
         self.gain = nn.Parameter(torch.ones(dim))
         self.shift = nn.Parameter(torch.zeros(dim))
 
+    def initial_weights(self) -> InitialWeights:
+        return [(self.gain, ones), (self.shift, zeros)]
+
     def forward(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
         return F.layer_norm(x, self.gain.shape, self.gain, self.shift, self.epsilon)
 
@@ -50,6 +55,9 @@ class RMSNorm(nn.Module):
         super().__init__()
         self.epsilon = epsilon
         self.gain = nn.Parameter(torch.ones(dim))
+
+    def initial_weights(self) -> InitialWeights:
+        return [(self.gain, ones)]
 
     def forward(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
         return F.rms_norm(x, self.gain.shape, self.gain, self.epsilon)

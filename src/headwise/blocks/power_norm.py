@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from headwise.blocks.batch_norm import mean_over_tokens
 from headwise.blocks.normalization import TokenNorm
+from headwise.initialization import InitialWeights, ones, zeros
 
 
 class _DivideByRoot(torch.autograd.Function):
@@ -66,6 +67,9 @@ class PowerNorm(TokenNorm):
         self.register_buffer("running_square", torch.ones(dim))
         self.register_buffer("gradient_mean", torch.zeros(dim))
         self.register_buffer("num_batches", torch.zeros((), dtype=torch.long))
+
+    def initial_weights(self) -> InitialWeights:
+        return [(self.gain, ones), (self.shift, zeros)]
 
     def forward(
         self, x: Float[Tensor, "*batch dim"], real: Bool[Tensor, "*batch"] | None = None

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from headwise.blocks.dropout import drop
+from headwise.initialization import InitialWeights, initial_recurrent
 
 CellKind = Literal["rnn", "lstm", "gru"]
 State = tuple[Tensor, ...]
@@ -76,6 +77,9 @@ class RecurrentLayer(nn.Module):
         super().__init__()
         self.kind, self.dim = kind, dim
         self.weights = FUSED[kind](input_dim, dim, batch_first=True)
+
+    def initial_weights(self) -> InitialWeights:
+        return initial_recurrent(self.weights)
 
     def start(self, num_rows: int) -> State:
         """Zeros: nothing has been read."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from headwise.attention.choices import (
     AttentionSettings,
@@ -30,8 +30,8 @@ from headwise.attention.choices import (
 )
 from headwise.attention.kernels.reformer import SharedQueryKeyAttention
 from headwise.attention.masks import causal, everything
-from headwise.blocks.initialization import initialize
 from headwise.errors import UsageError
+from headwise.initialization import initialize
 from headwise.randomness import torch_generator
 
 DRIFT = 0.9
@@ -96,9 +96,7 @@ def show_pattern(
         dropout_rate=0.0,
         role="decoder" if is_causal else "encoder",
     )
-    initialize(
-        nn.ModuleDict({"self_attention": layer}), torch_generator("patterns", seed, "weights")
-    )
+    initialize(layer, torch_generator("patterns", seed, "weights"))
     layer.eval()
     q, k = draw_example(length, head_dim, seed=seed)
     if isinstance(layer, SharedQueryKeyAttention):

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from headwise.attention.biases import DistanceBias
 from headwise.attention.multi_head import Relation
-from headwise.blocks.initialization import initialize
+from headwise.initialization import initialize
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.positions.alibi import AlibiRelation
 from headwise.positions.choices import PositionSettings, build_positions, build_relations

@@ -24,9 +24,9 @@ from headwise.attention.kernels.scored import ScoredAttention
 from headwise.attention.local_position import LocalWindow, PredictiveWindow
 from headwise.attention.masks import Mask
 from headwise.attention.score_choices import build_local_window, build_normalizer, build_score
-from headwise.blocks.initialization import initialize
 from headwise.errors import UsageError
 from headwise.explorer.number_tables import NumberTable, Rows
+from headwise.initialization import initialize
 from headwise.randomness import torch_generator
 from headwise.settings import apply_overrides, check_settings
 

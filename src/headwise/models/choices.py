@@ -30,9 +30,9 @@ from headwise.blocks.choices import (
 from headwise.blocks.decoder_block import DecoderBlock
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
-from headwise.blocks.initialization import Unfilled, initialize
 from headwise.blocks.residual import Residual
 from headwise.errors import UsageError
+from headwise.initialization import Unfilled, initialize
 from headwise.models.decoder_only import DecoderOnly
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings

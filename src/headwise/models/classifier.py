@@ -31,9 +31,9 @@ from headwise.blocks.choices import (
 )
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
-from headwise.blocks.initialization import initialize
 from headwise.blocks.normalization import TokenNorm, apply_norm
 from headwise.blocks.residual import Residual
+from headwise.initialization import InitialWeights, initial_linear, initialize, normal_by_width
 from headwise.positions.choices import (
     PositionSettings,
     Sinusoidal,
@@ -85,6 +85,9 @@ class Classifier(nn.Module):
         self.output = output
         self.pooling = pooling
         self.looks_over_tokens = any(isinstance(module, TokenNorm) for module in self.modules())
+
+    def initial_weights(self) -> InitialWeights:
+        return initial_linear(self.output, normal_by_width)
 
     def forward(self, tokens: Int[Tensor, "batch time"]) -> Float[Tensor, "batch class"]:
         """Logits; tokens are padded with 0 at the end."""

@@ -23,6 +23,7 @@ from headwise.attention.multi_head import MultiHeadAttention
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
 from headwise.blocks.normalization import TokenNorm, apply_norm
+from headwise.initialization import InitialWeights, initial_linear, normal_by_width
 
 
 @dataclass
@@ -52,6 +53,9 @@ class DecoderOnly(nn.Module):
         self.norm = norm
         self.output = output
         self.looks_over_tokens = any(isinstance(module, TokenNorm) for module in self.modules())
+
+    def initial_weights(self) -> InitialWeights:
+        return initial_linear(self.output, normal_by_width)
 
     def forward(
         self,

@@ -21,9 +21,16 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from headwise.blocks.character_encoder import CharacterEncoder
 from headwise.blocks.dropout import drop
-from headwise.blocks.initialization import Unfilled, initialize
 from headwise.blocks.layer_mixture import LayerMixture
 from headwise.blocks.recurrent_cells import turn_around
+from headwise.initialization import (
+    InitialWeights,
+    Unfilled,
+    initial_linear,
+    initial_recurrent,
+    initialize,
+    normal_by_width,
+)
 from headwise.models.sentence_encoder import ElmoRung
 from headwise.text.letters import BEGIN_WORD, END_WORD, NUM_SIGNS
 from headwise.text.tokenizer import BOS
@@ -37,6 +44,9 @@ class DirectedLayer(nn.Module):
         self.reverse, self.residual = reverse, residual
         # A projection to the full width would be none.
         self.weights = nn.LSTM(dim, hidden, proj_size=dim if hidden > dim else 0, batch_first=True)
+
+    def initial_weights(self) -> InitialWeights:
+        return initial_recurrent(self.weights)
 
     def forward(
         self, x: Float[Tensor, "sentence time dim"], lengths: Int[Tensor, " sentence"]
@@ -152,6 +162,9 @@ class BidirectionalLanguageModel(nn.Module):
         super().__init__()
         self.encoder, self.output = encoder, output
         encoder.mixture.requires_grad_(False)  # noqa: FBT003 - torch's own
+
+    def initial_weights(self) -> InitialWeights:
+        return initial_linear(self.output, normal_by_width)
 
     def forward(
         self,

@@ -25,6 +25,7 @@ from headwise.blocks.decoder_block import DecoderBlock
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.encoder_block import EncoderBlock
 from headwise.blocks.normalization import TokenNorm, apply_norm
+from headwise.initialization import InitialWeights, initial_linear, normal_by_width
 from headwise.models.translation_model import TranslationModel
 
 
@@ -56,6 +57,9 @@ class EncoderDecoder(TranslationModel):
         self.output = output
         self.looks_over_tokens = any(isinstance(module, TokenNorm) for module in self.modules())
         """Whether a norm must know which tokens are filling."""
+
+    def initial_weights(self) -> InitialWeights:
+        return initial_linear(self.output, normal_by_width)
 
     def forward(
         self,

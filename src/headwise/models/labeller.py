@@ -14,7 +14,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headwise.blocks.dropout import drop
-from headwise.blocks.initialization import Unfilled, initialize
+from headwise.initialization import (
+    InitialWeights,
+    Unfilled,
+    initial_linear,
+    initialize,
+    normal_by_width,
+)
 from headwise.models.elmo import ElmoEncoder
 from headwise.models.sentence_encoder import (
     ElmoRung,
@@ -37,6 +43,9 @@ class Labeller(nn.Module):
         super().__init__()
         self.encoder, self.output = encoder, output
         self.pooling, self.dropout_rate = pooling, dropout_rate
+
+    def initial_weights(self) -> InitialWeights:
+        return initial_linear(self.output, normal_by_width)
 
     def forward(
         self,

@@ -14,8 +14,15 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from headwise.blocks.initialization import Unfilled, initialize
 from headwise.blocks.normalization import LayerNorm
+from headwise.initialization import (
+    InitialWeights,
+    Unfilled,
+    initial_linear,
+    initialize,
+    xavier,
+    zeros,
+)
 from headwise.models.sentence_encoder import EncoderRung, SentenceEncoder, build_sentence_encoder
 
 
@@ -28,6 +35,10 @@ class GuessingHead(nn.Module):
         self.norm = LayerNorm(dim)
         self.bias = nn.Parameter(torch.zeros(vocabulary_size))
 
+    def initial_weights(self) -> InitialWeights:
+        yield from initial_linear(self.narrow, xavier())
+        yield self.bias, zeros
+
     def forward(self, x: Float[Tensor, "place dim"]) -> Float[Tensor, "place dim"]:
         return self.norm(F.gelu(self.narrow(x)))
 
@@ -39,6 +50,10 @@ class FollowingHead(nn.Module):
         super().__init__()
         self.narrow = nn.Linear(dim, dim)
         self.output = nn.Linear(dim, 2)
+
+    def initial_weights(self) -> InitialWeights:
+        yield from initial_linear(self.narrow, xavier())
+        yield from initial_linear(self.output, xavier())
 
     def forward(self, x: Float[Tensor, "row time dim"]) -> Float[Tensor, "row time kind"]:
         return self.output(torch.tanh(self.narrow(x)))

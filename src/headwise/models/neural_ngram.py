@@ -17,6 +17,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from headwise.blocks.dropout import drop
+from headwise.initialization import InitialWeights, initial_linear, normal_by_width, xavier
 from headwise.settings import Settings
 
 BOS = 1
@@ -49,6 +50,11 @@ class NeuralNgram(nn.Module):
         self.table = nn.Embedding(size, settings.dim)
         self.hidden = nn.Linear(width, settings.hidden)
         self.output = nn.Linear(settings.hidden + (width if settings.direct else 0), size)
+
+    def initial_weights(self) -> InitialWeights:
+        yield self.table.weight, normal_by_width
+        yield from initial_linear(self.hidden, xavier())
+        yield from initial_linear(self.output, normal_by_width)
 
     def forward(
         self,

@@ -16,6 +16,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from headwise.initialization import InitialWeights, normal_by_width, zeros
+
 BOS = 1
 _PREVIOUS, _OWN = 1_000_003, 7_919
 """Primes: neighbours in the vocabulary do not become neighbours in the table."""
@@ -28,6 +30,10 @@ class LetterEmbedding(nn.Module):
         super().__init__()
         self.endings = nn.Embedding(num_rows + 1, dim)
         self.word_rate = word_rate
+
+    def initial_weights(self) -> InitialWeights:
+        """Zeros: an ending that training never shows says nothing."""
+        return [(self.endings.weight, zeros)]
 
     def forward(self, affixes: Int[Tensor, "row time affix"]) -> Float[Tensor, "row time dim"]:
         if self.training and self.word_rate > 0:
@@ -48,6 +54,10 @@ class PairEmbedding(nn.Module):
         super().__init__()
         self.together = nn.Embedding(num_rows, dim)
 
+    def initial_weights(self) -> InitialWeights:
+        """Zeros: a pair that training never shows says nothing."""
+        return [(self.together.weight, zeros)]
+
     def forward(
         self, tokens: Int[Tensor, "row time"], position: Int[Tensor, "row time"]
     ) -> Float[Tensor, "row time dim"]:
@@ -63,6 +73,9 @@ class HalfEmbedding(nn.Module):
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.halves = nn.Embedding(2, dim)
+
+    def initial_weights(self) -> InitialWeights:
+        return [(self.halves.weight, normal_by_width)]
 
     def forward(
         self, tokens: Int[Tensor, "row time"], position: Int[Tensor, "row time"]

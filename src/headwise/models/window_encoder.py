@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headwise.blocks.dropout import drop
+from headwise.initialization import InitialWeights, initial_linear, xavier
 
 
 class Neighbours(nn.Module):
@@ -20,6 +21,10 @@ class Neighbours(nn.Module):
         self.reach, self.dropout_rate = reach, dropout_rate
         self.widen = nn.Linear((2 * reach + 1) * dim, hidden)
         self.narrow = nn.Linear(hidden, dim)
+
+    def initial_weights(self) -> InitialWeights:
+        yield from initial_linear(self.widen, xavier())
+        yield from initial_linear(self.narrow, xavier())
 
     def forward(
         self, x: Float[Tensor, "row time dim"], segment: Int[Tensor, "row time"]

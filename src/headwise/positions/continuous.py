@@ -31,6 +31,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headwise.attention.multi_head import Need
+from headwise.initialization import InitialWeights, initial_linear, xavier, zeros
 
 Dynamics = Callable[[Tensor, float], Tensor]
 MAX_VALUE = 1e3
@@ -94,6 +95,11 @@ class PathDynamics(nn.Module):
         self.widen = nn.Linear(dim + 1, dim)
         self.narrow = nn.Linear(dim + 1, dim)
 
+    def initial_weights(self) -> InitialWeights:
+        """No motion at first, at any length; it is learned."""
+        yield from initial_linear(self.widen, xavier())
+        yield from initial_linear(self.narrow, zeros)
+
     def forward(self, p: Float[Tensor, "vector dim"], time: float) -> Float[Tensor, "vector dim"]:
         clock = p.new_full((*p.shape[:-1], 1), time)
         hidden = self.widen(torch.cat([p, clock], dim=-1)).relu()
@@ -129,6 +135,9 @@ class ContinuousRelation(nn.Module):
         self.dynamics = dynamics
         self.start = nn.Parameter(torch.zeros(3, dim))
         self._kept: SolvedPath | None = None
+
+    def initial_weights(self) -> InitialWeights:
+        return [(self.start, zeros)]
 
     def train(self, mode: bool = True) -> "ContinuousRelation":  # noqa: FBT001, FBT002 - the signature is torch's
         """A recorded update (CUDA graph) changes weights without being counted; between two validations stands this call."""

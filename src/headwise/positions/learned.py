@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headwise.errors import UsageError
+from headwise.initialization import InitialWeights, normal_by_width
 
 
 class LearnedPositions(nn.Module):
@@ -19,6 +20,9 @@ class LearnedPositions(nn.Module):
         super().__init__()
         self.max_length = max_length
         self.table = nn.Embedding(max_length, dim)
+
+    def initial_weights(self) -> InitialWeights:
+        return [(self.table.weight, normal_by_width)]
 
     def forward(
         self, position: Int[Tensor, "batch time"], *, length: int

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from headwise.attention.biases import VectorBias, distance_columns
 from headwise.attention.multi_head import Need
+from headwise.initialization import InitialWeights, normal_by_width
 
 
 class RelativeRelation(nn.Module):
@@ -34,6 +35,11 @@ class RelativeRelation(nn.Module):
         self.distance_values = (
             nn.Parameter(torch.zeros(2 * limit + 1, head_dim)) if values else None
         )
+
+    def initial_weights(self) -> InitialWeights:
+        yield self.distance_keys, normal_by_width
+        if self.distance_values is not None:
+            yield self.distance_values, normal_by_width
 
     def place(
         self,

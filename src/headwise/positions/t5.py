@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from headwise.attention.biases import DistanceBias
 from headwise.attention.multi_head import Need
+from headwise.initialization import InitialWeights, zeros
 
 
 def distance_buckets(
@@ -50,6 +51,9 @@ class BucketRelation(nn.Module):
         super().__init__()
         self.num_buckets, self.max_distance, self.is_causal = num_buckets, max_distance, is_causal
         self.bucket_bias = nn.Parameter(torch.zeros(num_heads, num_buckets))
+
+    def initial_weights(self) -> InitialWeights:
+        return [(self.bucket_bias, zeros)]
 
     def place(
         self,

@@ -21,6 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headwise.attention.multi_head import Need
+from headwise.initialization import PROJECTION_GAIN, InitialWeights, initial_linear, xavier, zeros
 
 
 def distance_waves(distance: Float[Tensor, " distance"], dim: int) -> Float[Tensor, "distance dim"]:
@@ -57,6 +58,11 @@ class TransformerXLRelation(nn.Module):
         self.distance = nn.Linear(dim, dim, bias=False)
         self.content_bias = nn.Parameter(torch.zeros(num_heads, 1, dim // num_heads))
         self.distance_bias = nn.Parameter(torch.zeros(num_heads, 1, dim // num_heads))
+
+    def initial_weights(self) -> InitialWeights:
+        yield self.content_bias, zeros
+        yield self.distance_bias, zeros
+        yield from initial_linear(self.distance, xavier(gain=PROJECTION_GAIN))
 
     def place(
         self,

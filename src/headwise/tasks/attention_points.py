@@ -29,7 +29,7 @@ from headwise.attention.choices import AttentionSettings, Full, build_attention
 from headwise.attention.kernels.fused import FusedAttention
 from headwise.attention.kernels.reformer import ALONE, SharedQueryKeyAttention
 from headwise.attention.masks import Mask, causal, everything
-from headwise.blocks.initialization import initialize
+from headwise.initialization import initialize
 from headwise.planning.peak_memory import MemoryMeter
 from headwise.randomness import torch_generator
 
@@ -88,10 +88,7 @@ def measure_point(
         dropout_rate=0.0,
         role="decoder" if conditions.causal else "encoder",
     )
-    # Rules of initial weights go by the names that parts have in a block.
-    initialize(
-        nn.ModuleDict({"self_attention": layer}), torch_generator("attention comparison", "weights")
-    )
+    initialize(layer, torch_generator("attention comparison", "weights"))
     kernel = layer.kernel
     shares = isinstance(layer, SharedQueryKeyAttention)
     if isinstance(kernel, nn.Module):

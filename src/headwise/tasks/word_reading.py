@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headwise.blocks.initialization import initialize
 from headwise.data.senses import Occurrence
 from headwise.errors import UsageError
+from headwise.initialization import initialize
 from headwise.models.elmo import ElmoEncoder
 from headwise.models.labeller import build_encoder
 from headwise.models.sentence_encoder import SentenceEncoder

@@ -11,8 +11,8 @@ from headwise.attention.kernels.longformer import LongformerAttention, Longforme
 from headwise.attention.masks import Mask, causal, padding, segments
 from headwise.attention.multi_head import MultiHeadAttention
 from headwise.attention.taps import tap_attention
-from headwise.blocks.initialization import initialize
 from headwise.errors import MaskError, SettingsError
+from headwise.initialization import initialize
 from headwise.positions.alibi import AlibiRelation
 from headwise.randomness import torch_generator
 
@@ -96,9 +96,8 @@ def test_the_tapped_map_gives_the_output() -> None:
 
 
 def test_weights_of_its_own_are_initialised() -> None:
-    layers = torch.nn.ModuleDict({"attention": ours(1)})
-    initialize(layers, torch_generator("start"))
-    attention = layers["attention"]
+    attention = ours(1)
+    initialize(attention, torch_generator("start"))
     assert 0 < attention.query.weight.abs().max() < (3 / (2 * DIM)) ** 0.5 + 1e-6
     for own, other in (
         (attention.query, attention.global_query),

@@ -44,6 +44,7 @@ from headwise.attention.segment_order import (
 from headwise.attention.shapes import check_shapes, empty_output, empty_weights, is_empty
 from headwise.attention.size_checks import Size, check_sizes
 from headwise.errors import UsageError
+from headwise.initialization import InitialWeights, normal_by_width
 
 Sharing = Literal["heads", "keys_values", "layers"]
 
@@ -81,6 +82,9 @@ class LinformerAttention(nn.Module):
         )
         own = nn.Parameter(nn.init.normal_(torch.empty(max_length, rank), std=rank**-0.5))
         self.value_summary = own if sharing == "heads" else self.key_summary
+
+    def initial_weights(self) -> InitialWeights:
+        return [(self.key_summary, normal_by_width), (self.value_summary, normal_by_width)]
 
     def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
         return prepare_line(mask, num_queries, num_keys, kind="linformer", causal_too=False)

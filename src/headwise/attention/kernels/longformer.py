@@ -40,6 +40,7 @@ from headwise.attention.sparse.sparse_attention import (
 )
 from headwise.attention.sparse.wide_rows import WideRows
 from headwise.errors import MaskError, UsageError
+from headwise.initialization import PROJECTION_GAIN, InitialWeights, copy_of, xavier, zeros
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,15 +212,21 @@ class LongformerMultiHead(MultiHeadAttention):
         self.global_query = nn.Linear(dim, dim, bias=bias)
         self.global_key_value = nn.Linear(dim, 2 * dim, bias=bias)
 
+    def initial_weights(self) -> InitialWeights:
+        """The second set of projections starts as a copy of the first, as the paper has it."""
+        yield from super().initial_weights()
+        for own, other, rule in (
+            (self.global_query, self.query, xavier(gain=PROJECTION_GAIN)),
+            (self.global_key_value, self.key_value, xavier(2, PROJECTION_GAIN)),
+        ):
+            yield own.weight, copy_of(other.weight, rule)
+            if own.bias is not None:
+                yield own.bias, copy_of(other.bias, zeros)
+
     @property
     def own_sequence_only(self) -> tuple[str, str]:
         why = "with attention.kind=longformer its global queries have projections of their own for one sequence"
         return why, "attention.kind=longformer 的全局查询有只用于同一序列的投影"
-
-    def begin_alike(self) -> None:
-        """The second set starts as a copy of the first, as the paper has it."""
-        self.global_query.load_state_dict(self.query.state_dict())
-        self.global_key_value.load_state_dict(self.key_value.state_dict())
 
     def _attend_self(
         self,

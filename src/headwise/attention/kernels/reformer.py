@@ -39,6 +39,7 @@ from headwise.attention.shapes import check_shapes, empty_output, empty_weights,
 from headwise.attention.size_checks import Size, check_sizes
 from headwise.attention.sparse.lsh_buckets import FILLING, find_meetings
 from headwise.errors import MaskError, UsageError
+from headwise.initialization import PROJECTION_GAIN, InitialWeights, initial_linear, xavier
 from headwise.randomness import torch_generator
 
 ALONE = -1e5
@@ -63,6 +64,11 @@ class SharedQueryKeyAttention(MultiHeadAttention):
         super().__init__(dim, num_heads, kernel, relation=relation)
         del self.key_value
         self.value = nn.Linear(dim, dim)
+
+    def initial_weights(self) -> InitialWeights:
+        yield from initial_linear(self.query, xavier(gain=PROJECTION_GAIN))
+        yield from initial_linear(self.value, xavier(gain=PROJECTION_GAIN))
+        yield from initial_linear(self.output, xavier())
 
     @property
     def own_sequence_only(self) -> tuple[str, str]:

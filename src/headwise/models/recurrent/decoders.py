@@ -26,6 +26,7 @@ from headwise.attention.kernels.scored import ScoredAttention
 from headwise.attention.masks import Mask, padding
 from headwise.blocks.dropout import drop
 from headwise.blocks.recurrent_cells import RecurrentStack, State
+from headwise.initialization import InitialWeights, initial_linear, xavier
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,9 @@ class BahdanauDecoder(RecurrentDecoder):
         super().__init__(layers, attention, dropout_rate=dropout_rate)
         self.widen = nn.Linear(3 * dim, dim)
 
+    def initial_weights(self) -> InitialWeights:
+        return initial_linear(self.widen, xavier())
+
     def step(self, x: Float[Tensor, "pair dim"], state: WritingState, memory: Memory) -> Step:
         before = state.layers[-1][0]
         context, weights = self.attention(before[:, None], memory, time=state.time)
@@ -187,6 +191,9 @@ class LuongDecoder(RecurrentDecoder):
         super().__init__(layers, attention, dropout_rate=dropout_rate)
         self.input_feeding = input_feeding
         self.widen = nn.Linear(2 * dim, dim)
+
+    def initial_weights(self) -> InitialWeights:
+        return initial_linear(self.widen, xavier())
 
     def start(self, memory: Memory) -> WritingState:
         top = memory.last[-1][0]

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from headwise.blocks.dropout import drop
 from headwise.blocks.recurrent_cells import CellKind, RecurrentStack, State
 from headwise.errors import SettingsError
+from headwise.initialization import InitialWeights, initial_linear, normal_by_width
 from headwise.settings import Settings
 
 Rate = Field(default=0.0, ge=0, lt=1)
@@ -109,6 +110,10 @@ class RecurrentLanguageModel(nn.Module):
         self.output = nn.Linear(dims[-1], size)
         if settings.tied:
             self.output.weight = self.table.weight
+
+    def initial_weights(self) -> InitialWeights:
+        yield self.table.weight, normal_by_width
+        yield from initial_linear(self.output, normal_by_width)
 
     def start(self, num_rows: int) -> list[State]:
         return self.recurrent.start(num_rows)

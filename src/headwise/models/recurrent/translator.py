@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from headwise.blocks.dropout import drop
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.recurrent_cells import RecurrentLayer, turn_around
+from headwise.initialization import InitialWeights, initial_linear, normal_by_width
 from headwise.models.recurrent.decoders import Memory, RecurrentDecoder
 from headwise.models.translation_model import TranslationModel
 from headwise.models.unpacking import spread_pairs
@@ -81,6 +82,9 @@ class RecurrentTranslator(TranslationModel):
         self.output = output
         self.assumes_full_rows = False
         """Take each row for one pair without filling: nothing is asked of the batch, which may then be one without content."""
+
+    def initial_weights(self) -> InitialWeights:
+        return initial_linear(self.output, normal_by_width)
 
     @property
     def has_attention(self) -> bool:
