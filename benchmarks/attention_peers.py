@@ -26,7 +26,7 @@ import torch.nn.functional as F
 from harness import Bench, Contender, Line, Run, print_table, ratio_to
 from torch import Tensor, nn
 
-from headwise.planning.available import available_memory
+from headwise.planning.available_memory import available_memory
 from headwise.randomness import torch_generator
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]

@@ -30,9 +30,9 @@ import numpy as np
 from harness import Bench, make_parser, print_table
 
 from headwise.data.batching import Cursor, batches
-from headwise.data.choices import DataSettings
 from headwise.data.order import EpochOrder
-from headwise.data.preparation import open_prepared, prepare_data
+from headwise.data.pairs.choices import DataSettings
+from headwise.data.pairs.preparation import open_prepared, prepare_data
 from headwise.data.shards import Ragged, StoreWriter, TokenStore
 from headwise.randomness import numpy_generator
 from headwise.text.choices import SentencePieceSettings

@@ -24,8 +24,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from harness import RESULTS, Bench, make_parser, print_table
+from listops import NUM_CLASSES, VOCABULARY_SIZE, ListOps, generate
 
-from headwise.data.listops import NUM_CLASSES, VOCABULARY_SIZE, ListOps, generate
 from headwise.models.classifier import Classifier, ClassifierSettings, build_classifier
 from headwise.randomness import numpy_generator, torch_generator
 from headwise.settings import check_settings

@@ -39,9 +39,9 @@ from headwise.data.packing import PackedBatch
 from headwise.initialization import initialize
 from headwise.randomness import torch_generator
 from headwise.tasks.translation import TranslationTask
-from headwise.training.capture import CapturedUpdate
 from headwise.training.choices import TrainingSettings
 from headwise.training.compilation import Compilation
+from headwise.training.cuda_graph import CapturedUpdate
 from headwise.training.updates import Updater
 
 SIZE = SIZES["small"]

@@ -20,7 +20,7 @@ from headwise.tasks.files import read_sentences
 from headwise.tasks.input_warning import InputCheck
 from headwise.text.choices import CharacterSettings, learn_tokenizer, sample_evenly
 from headwise.text.known_words import KnownWords, Reason, find_words
-from headwise.text.pair import TokenizerPair
+from headwise.text.tokenizer_pair import TokenizerPair
 
 NUM_PAIRS, NUM_LINES = 20_000, 1_000
 REASONS: tuple[Reason, ...] = ("unknown_words", "target_language", "other_language")

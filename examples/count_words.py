@@ -4,7 +4,7 @@ from headwise.models.ngram import NgramModel, TokenStream, count_ngrams, estimat
 from headwise.models.ngram.choices import AddK, KneserNey
 from headwise.pocket import sentences
 from headwise.tasks.language_model import LanguageModel
-from headwise.text.words import learn_words
+from headwise.text.word_tokenizer import learn_words
 
 text = [sentence.text("en") for sentence in sentences("train", 2000, seed=0)]
 tokenizer = learn_words(text, size=5000, min_count=1, lowercase=True)

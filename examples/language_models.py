@@ -5,7 +5,7 @@ python examples/language_models.py
 
 import torch
 
-from headwise.data.text_rows import pad_lines
+from headwise.data.text.text_batches import pad_lines
 from headwise.models import (
     DecoderOnlySettings,
     NeuralNgramSettings,
@@ -15,7 +15,7 @@ from headwise.models import (
 from headwise.pocket import sentences
 from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.neural_tokens import NeuralTokenModel
-from headwise.text.words import learn_words
+from headwise.text.word_tokenizer import learn_words
 
 text = [sentence.text("en") for sentence in sentences("train", 960, seed=0)]
 tokenizer = learn_words(text, size=3000, min_count=1, lowercase=True)

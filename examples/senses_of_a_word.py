@@ -7,7 +7,7 @@ import random
 import sys
 from pathlib import Path
 
-from headwise.data.senses import Occurrence
+from headwise.data.labels.word_senses import Occurrence
 from headwise.tasks.recipe import recipe_from
 from headwise.tasks.running import train
 from headwise.tasks.senses import measure_senses

@@ -5,7 +5,7 @@ python examples/word_neighbours.py
 
 import random
 
-from headwise.data.word_stream import read_words
+from headwise.data.text.word_stream import read_words
 from headwise.models.vector_space import VectorSpace
 from headwise.tasks.word_vector_recipe import WordVectorRecipe
 from headwise.tasks.word_vectors import learn_word_vectors

@@ -19,7 +19,7 @@ from headwise.explorer.tracing import trace_translation
 from headwise.explorer.words import group_pieces
 from headwise.language import say
 from headwise.pocket import NOTES_EXAMPLES, sentence
-from headwise.pocket.pairs import split_pair
+from headwise.pocket.language_pair import split_pair
 from headwise.settings import read_settings_file
 from headwise.storage import MANIFEST
 from headwise.tasks.events import Events

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from headwise.data import known
-from headwise.data.known_table import KnownCorpusEntry, KnownFile
+from headwise.data.known import corpora as known
+from headwise.data.known.table import KnownCorpusEntry, KnownFile
 from headwise.tasks.recipe import load_recipe
 from headwise.tasks.recipe_files import shipped_recipes
 from tests.cli.conftest import Headwise

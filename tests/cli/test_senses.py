@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headwise.data.senses import Occurrence
+from headwise.data.labels.word_senses import Occurrence
 from headwise.models.vector_space import VectorSpace
 from headwise.tasks.word_vector_run import save_word_vectors
 from tests.cli.conftest import Headwise

@@ -7,7 +7,7 @@ import pytest
 import sacrebleu
 
 from headwise.errors import DataError
-from headwise.evaluation.statistics import SentenceStatistics
+from headwise.evaluation.metric_statistics import SentenceStatistics
 from headwise.evaluation.translation import build_metrics, score_translations, tokenizer_for
 
 CHINESE = (["猫坐在垫子上。", "我们明天去北京。"], ["猫坐在垫子上。", "明天我们去上海。"])

@@ -6,7 +6,7 @@ from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.neural_tokens import NeuralTokenModel
 from headwise.text.tokenizer import EOS, SPECIAL_PIECES
 from headwise.text.vocabulary import Vocabulary
-from headwise.text.words import WordTokenizer
+from headwise.text.word_tokenizer import WordTokenizer
 
 WORDS = ("the", "old", "dog", "saw", "a", "child", "<img/src=x/onerror=alert(1)>")
 CONTEXT = 13

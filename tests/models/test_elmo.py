@@ -9,7 +9,7 @@ from headwise.models.elmo import DirectedLayer, ElmoEncoder, build_bidirectional
 from headwise.models.sentence_encoder import ElmoRung
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
-from headwise.text.letters import BEGIN_WORD, END_WORD, letters_of
+from headwise.text.word_characters import BEGIN_WORD, END_WORD, letters_of
 from tests.blocks.filled import fill
 
 SETTINGS = ElmoRung(dim=14, hidden=11, layers=2, letter_dim=3, filters=(2, 3, 5), highways=1)

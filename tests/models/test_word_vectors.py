@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from headwise.data.word_bags import BagCutter
-from headwise.data.word_windows import WindowCutter, Windows
+from headwise.data.text.context_bags import BagCutter
+from headwise.data.text.context_windows import WindowCutter, Windows
 from headwise.models.huffman import build_huffman
 from headwise.models.word_vectors import (
     Questions,

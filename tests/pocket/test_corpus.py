@@ -24,7 +24,7 @@ from headwise.pocket import (
     sentences,
     texts,
 )
-from headwise.pocket.draw import Draw
+from headwise.pocket.random_draw import Draw
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from headwise.serving.loaded import LoadedModel
-from headwise.text.splitting import split_text
+from headwise.text.sentence_splitting import split_text
 
 ATTACKS: dict[str, Callable[[int], str]] = {
     "one letter": lambda n: "a" * n,

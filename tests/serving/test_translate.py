@@ -16,7 +16,7 @@ from headwise.serving.loaded import LoadedModel
 from headwise.serving.orders import Order
 from headwise.serving.search import Found, Search
 from headwise.serving.sentences import prepare
-from headwise.text.occurrence import occurs
+from headwise.text.phrase_matching import occurs
 from tests.serving.conftest import BUNDLE
 
 KNOWN = (BUNDLE.parent / "translations.tsv").read_text(encoding="utf-8").splitlines()

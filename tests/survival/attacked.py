@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from headwise.data.choices import DataSettings
-from headwise.data.preparation import prepare_data
+from headwise.data.pairs.choices import DataSettings
+from headwise.data.pairs.preparation import prepare_data
 from headwise.errors import HeadwiseError
 from headwise.storage import MANIFEST, write_manifest
 from headwise.tasks.bundle import KIND, load_bundle

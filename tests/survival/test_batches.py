@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headwise.data.choices import DataSettings
-from headwise.data.preparation import read_part
+from headwise.data.pairs.choices import DataSettings
+from headwise.data.pairs.preparation import read_part
 from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings

@@ -17,16 +17,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headwise.data.corpora import Pair
-from headwise.data.filtering import KEEP_ALL, check_text
-from headwise.data.lines import read_lines
+from headwise.data.pairs.filtering import KEEP_ALL, check_text
+from headwise.data.pairs.parallel_files import Pair
+from headwise.data.text_lines import read_lines
 from headwise.errors import CheckpointError, DataError, HeadwiseError, SettingsError
 from headwise.randomness import numpy_generator
 from headwise.settings import apply_overrides, check_settings, read_yaml
 from headwise.storage import MANIFEST, verify_directory, write_manifest
 from headwise.tasks.recipe import Recipe
 from headwise.tasks.recipe_files import recipes_directory
-from headwise.text.pair import TokenizerPair, load_tokenizers
+from headwise.text.tokenizer_pair import TokenizerPair, load_tokenizers
 from headwise.training.checkpoints import KIND, read_checkpoint
 from headwise.weights import read_tensors
 

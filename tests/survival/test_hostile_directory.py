@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from headwise.cli.main import main
-from headwise.data.corpora import Pair
-from headwise.data.encoding import BlockEncoder
-from headwise.data.filtering import FilterSettings, LengthLimits
-from headwise.data.leaks import HeldOut
-from headwise.data.workers import encode_blocks
+from headwise.data.pairs.encoding import BlockEncoder
+from headwise.data.pairs.encoding_workers import encode_blocks
+from headwise.data.pairs.filtering import FilterSettings, LengthLimits
+from headwise.data.pairs.held_out import HeldOut
+from headwise.data.pairs.parallel_files import Pair
 from headwise.serving.apart import WorkerApart
 from headwise.serving.held_files import HeldFiles
 from headwise.serving.training import DemoTraining

@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 
 from headwise.cli.main import main
-from headwise.data.choices import DataSettings, read_corpus
-from headwise.data.corpora import Pair
-from headwise.data.encoding import BlockEncoder, Gate
-from headwise.data.filtering import FilterSettings, LengthLimits, check_text
-from headwise.data.leaks import HeldOut
+from headwise.data.pairs.choices import DataSettings, read_corpus
+from headwise.data.pairs.encoding import BlockEncoder, Gate
+from headwise.data.pairs.filtering import FilterSettings, LengthLimits, check_text
+from headwise.data.pairs.held_out import HeldOut
+from headwise.data.pairs.parallel_files import Pair
 from headwise.errors import DataError
 from headwise.tasks.translator import Translator
 from headwise.text.choices import CharacterSettings, WordSettings, learn_tokenizers
-from headwise.text.pair import TokenizerPair
+from headwise.text.tokenizer_pair import TokenizerPair
 from tests.attacks.hostile_texts import RUNS, draw_file, draw_line
 from tests.explorer.conftest import BUNDLE
 from tests.text.corpus import chinese, english

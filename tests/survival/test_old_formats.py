@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from headwise.cli.main import main
-from headwise.data.preparation import prepare_data
+from headwise.data.pairs.preparation import prepare_data
 from headwise.models.choices import build_model
 from headwise.storage import sha256_of
 from headwise.tasks.recipe import complete_recipe, recipe_from

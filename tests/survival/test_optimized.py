@@ -9,7 +9,7 @@ from tests.survival.background import BUNDLE, ENVIRONMENT
 PROGRAM = """
 import shutil, sys
 from pathlib import Path
-from headwise.data import known
+from headwise.data.known import corpora as known
 from headwise.errors import HeadwiseError
 from headwise.storage import verify_directory, write_manifest
 from headwise.tasks.bundle import KIND, load_bundle

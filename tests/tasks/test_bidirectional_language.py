@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from headwise.data.text_rows import pad_lines
+from headwise.data.text.text_batches import pad_lines
 from headwise.errors import CheckpointError, DataError, SettingsError
 from headwise.models.elmo import build_bidirectional
 from headwise.randomness import torch_generator
@@ -17,7 +17,7 @@ from headwise.tasks.labeller import Labeller
 from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.recipe import recipe_from
 from headwise.tasks.running import check_run, train
-from headwise.text.letters import BEGIN_WORD, END_WORD, letters_of
+from headwise.text.word_characters import BEGIN_WORD, END_WORD, letters_of
 from headwise.weights import read_tensors
 from tests.models.test_elmo import SETTINGS
 from tests.tasks.test_labelling import TRAINING, review_recipe, tag_recipe

@@ -15,8 +15,8 @@ from headwise.tasks.label_bundle import load_label_bundle
 from headwise.tasks.language_bundle import load_language_bundle
 from headwise.tasks.recipe_files import shipped_recipes
 from headwise.tasks.word_reading import load_word_reader
-from headwise.text.characters import CharacterTokenizer
-from headwise.text.pair import TokenizerPair
+from headwise.text.character_tokenizer import CharacterTokenizer
+from headwise.text.tokenizer_pair import TokenizerPair
 from headwise.text.vocabulary import Vocabulary
 from headwise.weights import read_tensors, weights_of, write_tensors
 

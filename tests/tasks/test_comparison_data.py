@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from headwise.data.preparation import open_prepared
-from headwise.data.sharing import link_prepared, preparing_alone
+from headwise.data.pairs.preparation import open_prepared
+from headwise.data.pairs.shared_preparation import link_prepared, preparing_alone
 from headwise.errors import DataError, UsageError
 from headwise.tasks.comparison import compare
 from headwise.tasks.comparison_data import prepare_runs

@@ -17,7 +17,7 @@ from headwise.text.choices import (
     learn_tokenizer,
 )
 from headwise.text.known_words import FILE
-from headwise.text.pair import TokenizerPair
+from headwise.text.tokenizer_pair import TokenizerPair
 
 OLD_BUNDLE = Path(__file__).resolve().parents[1] / "fixtures" / "format-1" / "bundle"
 ENGLISH = [one.text("en") for one in sentences("test", 20)]

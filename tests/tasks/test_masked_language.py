@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from headwise.data.labelled_rows import RowBatch
-from headwise.data.masking import MASK, MaskingSettings, mask_rows
+from headwise.data.labels.labelled_rows import RowBatch
+from headwise.data.text.masking import MASK, MaskingSettings, mask_rows
 from headwise.errors import CheckpointError, DataError, SettingsError, UsageError
 from headwise.randomness import numpy_generator
 from headwise.settings import read_settings_file
@@ -20,7 +20,7 @@ from headwise.tasks.labeller import Labeller
 from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.recipe import recipe_from
 from headwise.tasks.running import check_run, train
-from headwise.text.word_bounds import WordBounds
+from headwise.text.word_boundaries import WordBounds
 from headwise.weights import read_tensors
 from tests.tasks.test_labelling import BAD, GOOD, MODEL, TRAINING, review_recipe
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from headwise.data.text_rows import pad_lines
+from headwise.data.text.text_batches import pad_lines
 from headwise.decoding.choices import GreedySettings, SamplingSettings
 from headwise.errors import SettingsError, UsageError
 from headwise.models.recurrent.language_model import (

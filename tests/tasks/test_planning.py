@@ -9,9 +9,9 @@ import pytest
 
 from headwise.errors import UsageError
 from headwise.language import use_language
-from headwise.planning.calibration import Timings, time_operations
-from headwise.planning.predicting import Execution
-from headwise.planning.tracing import Operation
+from headwise.planning.cost_prediction import Execution
+from headwise.planning.machine_timing import Timings, time_operations
+from headwise.planning.step_tracing import Operation
 from headwise.tasks import planning
 from headwise.tasks.planning import Planner, plan_recipe, plan_subject
 from headwise.training import losses

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from headwise.errors import DataError, SettingsError, UsageError
-from headwise.planning.predicting import MemoryParts
+from headwise.planning.cost_prediction import MemoryParts
 from headwise.tasks import preflight
 from headwise.tasks.planned_step import Subject
 from headwise.tasks.preflight import (

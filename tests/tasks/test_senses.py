@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headwise.data.senses import Occurrence
+from headwise.data.labels.word_senses import Occurrence
 from headwise.errors import CheckpointError, UsageError
 from headwise.models.vector_space import VectorSpace
 from headwise.tasks.recipe import recipe_from

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headwise.data.preparation import read_part
+from headwise.data.pairs.preparation import read_part
 from headwise.evaluation.translation import score_translations
 from headwise.tasks.length_limits import MAX_SOURCE_TOKENS
 from headwise.tasks.recipe import Recipe, load_translation_recipe, translation_recipe_from

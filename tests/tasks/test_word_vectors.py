@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headwise.cli.main import main
-from headwise.data import known
+from headwise.data.known import corpora as known
 from headwise.errors import CheckpointError, DataError, SettingsError, UsageError
 from headwise.models.vector_space import VectorSpace
 from headwise.settings import Settings, check_settings, read_yaml

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwise.text.characters import learn_characters
-from headwise.text.pieces import learn_pieces
+from headwise.text.character_tokenizer import learn_characters
+from headwise.text.sentencepiece_tokenizer import learn_pieces
 from headwise.text.spelling import (
     NO_WORD,
     NOT_KNOWN,
@@ -18,7 +18,7 @@ from headwise.text.spelling import (
     read_symbols,
 )
 from headwise.text.tokenizer import Tokenizer
-from headwise.text.words import learn_words
+from headwise.text.word_tokenizer import learn_words
 
 from .corpus import chinese, english
 

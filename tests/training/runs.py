@@ -2,7 +2,7 @@
 
 import torch
 
-from headwise.training.journal import read_journal
+from headwise.training.log_file import read_journal
 from headwise.training.loop import train
 from headwise.training.run_directory import RunDirectory
 from headwise.training.session import TIMINGS

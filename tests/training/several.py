@@ -24,12 +24,12 @@ import torch.distributed.fsdp
 from headwise import storage
 from headwise.data.batching import Share
 from headwise.errors import HeadwiseError, SaidElsewhere
-from headwise.training import gradient_sums
-from headwise.training import processes as joining
+from headwise.training import gradient_all_reduce as gradient_sums
+from headwise.training import process_group as joining
 from headwise.training.loop import train
 from headwise.training.losses import cross_entropy
 from headwise.training.prefetching import map_tensors
-from headwise.training.processes import Processes, join_processes
+from headwise.training.process_group import Processes, join_processes
 from headwise.training.run_directory import RunDirectory
 from headwise.weights import weights_of
 from tests.survival.interrupted import exit_of, fork

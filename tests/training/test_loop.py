@@ -7,7 +7,7 @@ import torch
 
 from headwise.errors import HeadwiseError, UsageError
 from headwise.training.environment import compare_environments
-from headwise.training.journal import read_journal
+from headwise.training.log_file import read_journal
 from headwise.training.loop import train
 from headwise.training.run_directory import RunDirectory
 from tests.training.runs import (

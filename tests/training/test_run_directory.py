@@ -9,7 +9,7 @@ import pytest
 from headwise.errors import CheckpointError, DataError, UsageError
 from headwise.storage import MANIFEST
 from headwise.training import checkpoints
-from headwise.training.journal import read_journal
+from headwise.training.log_file import read_journal
 from headwise.training.loop import train
 from headwise.training.run_directory import RunDirectory, needed_steps
 from headwise.training.run_lock import lock_is_held

@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list(*, as_json: bool) -> int:
-    from headwise.data.known import data_directory, list_corpora
+    from headwise.data.known.corpora import data_directory, list_corpora
     from headwise.language import current_language
 
     entries: list[dict[str, Any]] = []
@@ -115,7 +115,7 @@ def _list(*, as_json: bool) -> int:
 
 def _fetch(names: list[str], *, as_json: bool) -> int:
     from headwise.cli.display import TrainingDisplay
-    from headwise.data.known import fetch_corpus, find_corpus
+    from headwise.data.known.corpora import fetch_corpus, find_corpus
     from headwise.errors import DataError
 
     for name in names:
@@ -142,7 +142,7 @@ def _fetch(names: list[str], *, as_json: bool) -> int:
 
 
 def _check(names: list[str], *, as_json: bool) -> int:
-    from headwise.data.known import check_corpus, data_directory, list_corpora
+    from headwise.data.known.corpora import check_corpus, data_directory, list_corpora
 
     here = [corpus.name for corpus in list_corpora() if (data_directory() / corpus.name).is_dir()]
     states = [state for name in names or here for state in check_corpus(name)]

@@ -63,7 +63,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    from headwise.pocket.pairs import split_pair
+    from headwise.pocket.language_pair import split_pair
 
     split_pair(arguments.pair)
 

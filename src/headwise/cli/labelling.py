@@ -12,7 +12,7 @@ from headwise.errors import UsageError
 from headwise.language import say
 
 if TYPE_CHECKING:
-    from headwise.evaluation.labelling import CutTexts, LabelScores
+    from headwise.evaluation.label_scores import CutTexts, LabelScores
     from headwise.tasks.labeller import LabelledAnswer
 
 BLOCK = 1024
@@ -71,7 +71,7 @@ def run_labelling(
     arguments: argparse.Namespace, *, tags: bool, show: Callable[["LabelledAnswer"], None]
 ) -> int:
     """Answer or measure with a model of the right shape."""
-    from headwise.evaluation.labelling import CutTexts
+    from headwise.evaluation.label_scores import CutTexts
     from headwise.tasks.labeller import Labeller
 
     labeller = Labeller.load(arguments.model, device=arguments.device)

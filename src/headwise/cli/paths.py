@@ -54,11 +54,11 @@ class InputFile(Input):
 
     def locate(self) -> Path | None:
         if self.startswith("known:"):
-            from headwise.data.known import find_corpus
+            from headwise.data.known.corpora import find_corpus
 
             find_corpus(self.removeprefix("known:"))
             return None
-        from headwise.data.lines import find_text_file
+        from headwise.data.text_lines import find_text_file
 
         return find_text_file(Path(self))
 
@@ -67,7 +67,7 @@ class TextFile(InputFile):
     """A text of which every line can be decoded; a line that is too long is the command's to deal with."""
 
     def locate(self) -> Path | None:
-        from headwise.data.lines import read_lines
+        from headwise.data.text_lines import read_lines
 
         path = super().locate()
         for _ in () if path is None else read_lines(path):

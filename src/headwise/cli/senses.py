@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
     from headwise.cli.display import TrainingDisplay
-    from headwise.data.senses import read_senses
+    from headwise.data.labels.word_senses import read_senses
     from headwise.errors import UsageError
 
     words = tuple(dict.fromkeys(arguments.word))

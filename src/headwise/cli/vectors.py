@@ -80,7 +80,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 def _find(file: str) -> "Path":
     from pathlib import Path
 
-    from headwise.data.known import find_known_file
+    from headwise.data.known.corpora import find_known_file
 
     return find_known_file(file.removeprefix("known:")) if file.startswith("known:") else Path(file)
 

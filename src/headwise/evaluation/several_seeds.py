@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.evaluation.statistics import SentenceStatistics, chunk_sizes, draw_counts
+from headwise.evaluation.metric_statistics import SentenceStatistics, chunk_sizes, draw_counts
 from headwise.randomness import numpy_generator
 
 Draws = NDArray[np.float64]

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.evaluation.statistics import SentenceStatistics, chunk_sizes, draw_counts
+from headwise.evaluation.metric_statistics import SentenceStatistics, chunk_sizes, draw_counts
 from headwise.evaluation.translation import build_metrics, check_parallel
 from headwise.randomness import numpy_generator
 

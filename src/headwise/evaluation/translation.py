@@ -16,7 +16,7 @@ import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from headwise.errors import DataError
-from headwise.evaluation.statistics import SentenceStatistics, chunk_sizes, draw_counts
+from headwise.evaluation.metric_statistics import SentenceStatistics, chunk_sizes, draw_counts
 from headwise.randomness import numpy_generator
 
 TOKENIZERS = {

@@ -1,6 +1,6 @@
 """The logs of trainings under one directory, for whoever watches: what there is, and what is new since the last look.
 
-    runs/mine/log.jsonl      one JSON object a line (training/journal.py); a line is whole or not there
+    runs/mine/log.jsonl      one JSON object a line (training/log_file.py); a line is whole or not there
     runs/mine/model/         there when the run is finished; results.json holds its scores
 
 `read_run` goes on from a byte: a live run is asked again and again and hands out only what it has written since. A log that has

@@ -32,8 +32,8 @@ from headwise.initialization import (
     normal_by_width,
 )
 from headwise.models.sentence_encoder import ElmoRung
-from headwise.text.letters import BEGIN_WORD, END_WORD, NUM_SIGNS
 from headwise.text.tokenizer import BOS
+from headwise.text.word_characters import BEGIN_WORD, END_WORD, NUM_SIGNS
 
 
 class DirectedLayer(nn.Module):

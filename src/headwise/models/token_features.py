@@ -1,6 +1,6 @@
 """What is added to a word's own vector: what its letters tell, what it says together with the word before, in which sentence it stands.
 
-    letters   √(dim/n) · Σ endings[feature]                n features of a word, hashed (text/affixes.py, text/letter_runs.py)
+    letters   √(dim/n) · Σ endings[feature]                n features of a word, hashed (text/word_affixes.py, text/character_ngrams.py)
     pairs     √dim · together[(a · previous + b · word) mod rows]
     halves    one vector for the first sentence of a pair, another for the second
 

@@ -15,7 +15,7 @@ Y [m, d], targets T (1 neighbour, 0 stranger) and weights W (how often a pair oc
 word2vec and gensim do this a pair at a time: 3·2·d operations for 2·d numbers fetched, bound by memory. Sharing strangers
 (Ji et al. 2016, "Parallelizing word2vec in shared and distributed memory") makes each fetched vector serve a whole block: more
 operations, all of them in matrix products, several times faster at equal quality (docs/experiments.md). CBOW's means, and what comes
-back from them, are sums over bags (`data/word_bags.py`), not products.
+back from them, are sums over bags (`data/text/context_bags.py`), not products.
 
 Mikolov et al. (2013a, b). Tested against: autograd on -log σ written out, a pair-by-pair loop, gensim's vectors.
 """
@@ -27,8 +27,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headwise.data.word_bags import Bags
-from headwise.data.word_windows import Windows
+from headwise.data.text.context_bags import Bags
+from headwise.data.text.context_windows import Windows
 from headwise.models.huffman import HuffmanPaths
 
 

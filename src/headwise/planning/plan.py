@@ -5,10 +5,10 @@ from typing import Any
 
 from headwise.errors import UsageError
 from headwise.language import say
+from headwise.planning.cost_prediction import Execution, MemoryParts, StepSeconds
 from headwise.planning.hardware import DEVICES, GIB, Hardware
-from headwise.planning.predicting import Execution, MemoryParts, StepSeconds
-from headwise.planning.remedies import MARGIN_OF_MEMORY, Proposal
-from headwise.planning.scaling import Layout, Scaling
+from headwise.planning.multi_device import Layout, Scaling
+from headwise.planning.smaller_batches import MARGIN_OF_MEMORY, Proposal
 from headwise.planning.units import clock_of, mebibytes, span_of
 
 Rows = list[tuple[str, ...]]

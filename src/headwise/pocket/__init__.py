@@ -29,11 +29,12 @@ Perfekt in questions and with *schon* and *noch nie*; *you* is *du*.
 """
 
 from headwise.pocket.corpus import SPLITS, SplitError, held_out, sentence, sentences, texts
-from headwise.pocket.judging import pronoun_words, pronouns_correct, pronouns_word_for_word
-from headwise.pocket.notes import NOTES_EXAMPLES
-from headwise.pocket.pattern import Pattern, patterns
+from headwise.pocket.corpus_size import lemmas, sentence_count_lower_bound
+from headwise.pocket.crossing_example import NOTES_EXAMPLES
+from headwise.pocket.pattern import Pattern
+from headwise.pocket.pronoun_scoring import pronoun_words, pronouns_correct, pronouns_word_for_word
 from headwise.pocket.sentence import LANGUAGES, LanguageError, Sentence
-from headwise.pocket.size import lemmas, sentence_count_lower_bound
+from headwise.pocket.sentence_patterns.table import patterns
 
 __all__ = [
     "LANGUAGES",

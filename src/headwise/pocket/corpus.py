@@ -10,10 +10,11 @@ from functools import cache
 from typing import NamedTuple
 from zlib import crc32
 
-from headwise.pocket.draw import Draw
 from headwise.pocket.lexicon import adjectives, nouns, verb
-from headwise.pocket.pattern import Pattern, Slots, Wording, pattern_wheel
+from headwise.pocket.pattern import Pattern, Slots, Wording
+from headwise.pocket.random_draw import Draw
 from headwise.pocket.sentence import LanguageError, Sentence, capitalise, detokenise
+from headwise.pocket.sentence_patterns.table import pattern_wheel
 from headwise.pocket.template import Token, render
 
 SPLITS = ("train", "valid", "test", "unseen")

@@ -26,7 +26,7 @@ from headwise.decoding.stepper import AttendingStepper, Room, RoomyStepper, Step
 from headwise.models.steppers import flows, make_flow
 from headwise.serving.orders import Abandoned, More, Part
 from headwise.tasks.translator import Translator
-from headwise.text.occurrence import on_one_line
+from headwise.text.phrase_matching import on_one_line
 
 Watch = Callable[[Sequence[int]], None]
 """Is shown the tokens of the best hypothesis at every step."""

@@ -22,7 +22,7 @@ from headwise.serving.search import Found, Search, Sentence
 from headwise.tasks.input_warning import InputWarning
 from headwise.tasks.passages import join_candidates
 from headwise.tasks.translator import Translator
-from headwise.text.splitting import SplitText, split_text
+from headwise.text.sentence_splitting import SplitText, split_text
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import torch
 from headwise.attention.choices import AttentionSettings, Linformer
 from headwise.errors import CheckpointError, HeadwiseError, UsageError
 from headwise.language import clock, say
-from headwise.planning.available import available_memory
+from headwise.planning.available_memory import available_memory
 from headwise.storage import read_json, write_json, write_text
 from headwise.tasks.attention_points import Conditions, Point, measure_point
 from headwise.tasks.attention_progress import TimeLeft, foretell

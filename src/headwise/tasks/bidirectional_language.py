@@ -19,9 +19,15 @@ import torch
 from torch import Tensor
 
 from headwise.data.shards import Ragged, as_ragged
-from headwise.data.splitting import Part
-from headwise.data.text_rows import PaddedLines, TextBatch, cut_lines, fingerprint, pad_lines
-from headwise.data.texts import read_texts
+from headwise.data.splits import Part
+from headwise.data.text.choices import read_texts
+from headwise.data.text.text_batches import (
+    PaddedLines,
+    TextBatch,
+    cut_lines,
+    fingerprint,
+    pad_lines,
+)
 from headwise.errors import DataError
 from headwise.language import say
 from headwise.models.elmo import BidirectionalLanguageModel, build_bidirectional
@@ -35,10 +41,10 @@ from headwise.tasks.labelling import count_parameters, training_results
 from headwise.tasks.run_beginning import RunSummary, begin_run
 from headwise.tasks.training_cost import first_batch, measure_cost
 from headwise.tasks.word_by_word import train_word_by_word
-from headwise.text.letters import BEGIN_WORD, END_WORD, NUM_LETTERS, letters_of
 from headwise.text.tokenizer import BOS, EOS, NUM_SPECIAL, PAD, SPECIAL_PIECES, UNKNOWN
 from headwise.text.vocabulary import Vocabulary
-from headwise.text.words import WordTokenizer, learn_words
+from headwise.text.word_characters import BEGIN_WORD, END_WORD, NUM_LETTERS, letters_of
+from headwise.text.word_tokenizer import WordTokenizer, learn_words
 from headwise.training.loop import train as run_training
 from headwise.training.losses import LossSums, cross_entropy
 from headwise.training.precision import choose_device

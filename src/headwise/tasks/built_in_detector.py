@@ -6,7 +6,7 @@ Chinese, Japanese and Korean are told by their script. Tested with sentences tha
 from functools import cache
 
 from headwise.pocket import texts
-from headwise.text.common_words import COMMON_WORDS
+from headwise.text.function_words import COMMON_WORDS
 from headwise.text.language_detection import LanguageDetector
 
 NUM_SENTENCES = 2_000

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from headwise.errors import CheckpointError
 from headwise.storage import MANIFEST
-from headwise.training.run_standing import RunStanding, read_standing
+from headwise.training.run_status import RunStanding, read_standing
 
 FOLDER = "model"
 """Of the bundle inside a run directory."""

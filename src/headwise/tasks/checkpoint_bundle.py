@@ -9,7 +9,7 @@ Nothing in the run is changed; it may be training at the same time. Tested again
 from pathlib import Path
 from typing import Literal
 
-from headwise.data.preparation import TOKENIZERS_KIND
+from headwise.data.pairs.preparation import TOKENIZERS_KIND
 from headwise.errors import CheckpointError, UsageError
 from headwise.models.choices import build_model
 from headwise.settings import check_settings
@@ -17,13 +17,13 @@ from headwise.storage import verify_directory
 from headwise.tasks.bundle import Bundle, explain_task
 from headwise.tasks.bundle_directory import require_run
 from headwise.tasks.recipe import Recipe
-from headwise.text.pair import load_tokenizers
+from headwise.text.tokenizer_pair import load_tokenizers
 from headwise.training.averaging import FILE
 from headwise.training.averaging import KIND as SNAPSHOT
 from headwise.training.checkpoints import KIND as CHECKPOINT
 from headwise.training.run_recipe import FILE as RECIPE
 from headwise.training.run_recipe import read_run_recipe
-from headwise.training.run_standing import saved_steps
+from headwise.training.run_status import saved_steps
 from headwise.weights import load_weights
 
 Which = Literal["best", "last"]

@@ -37,7 +37,7 @@ from headwise.tasks.files import read_text_lines
 from headwise.tasks.labelled_part import read_label_statistics
 from headwise.tasks.machine import describe_machine
 from headwise.tasks.recipe import Recipe
-from headwise.training.journal import read_journal
+from headwise.training.log_file import read_journal
 
 METRICS = ("bleu", "chrf")
 

@@ -2,7 +2,7 @@
 
 Devices, memory, files and the text itself are checked once for all runs that agree in them: what one run would refuse after a
 minute, and the next with the same words, is said once and nothing is begun. Translators with the same `data` and `text` then share
-what is prepared (data/sharing.py); labelled text is small, and each of its runs reads it for itself.
+what is prepared (data/pairs/shared_preparation.py); labelled text is small, and each of its runs reads it for itself.
 
 Tested with data that is not there, with variants that share and that differ, and with a comparison that goes on.
 """
@@ -10,8 +10,8 @@ Tested with data that is not there, with variants that share and that differ, an
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from headwise.data.preparation import PreparedData, describe_inputs
-from headwise.data.sharing import preparing_alone
+from headwise.data.pairs.preparation import PreparedData, describe_inputs
+from headwise.data.pairs.shared_preparation import preparing_alone
 from headwise.errors import DataError, HeadwiseError, UsageError
 from headwise.language import say
 from headwise.tasks.comparison_plan import Run

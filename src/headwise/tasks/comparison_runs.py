@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from headwise.child_processes import child_command, child_options
-from headwise.data.sharing import link_prepared
-from headwise.data.splitting import Part
+from headwise.data.pairs.shared_preparation import link_prepared
+from headwise.data.splits import Part
 from headwise.errors import HeadwiseError, UsageError
 from headwise.language import clock, say
 from headwise.settings import read_settings_file

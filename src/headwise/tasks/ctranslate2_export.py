@@ -25,8 +25,8 @@ from headwise.tasks.ctranslate2_network import build_network, require_expressibl
 from headwise.tasks.ctranslate2_search import ForeignSearch, translate_search
 from headwise.tasks.files import read_sentences
 from headwise.tasks.length_limits import MAX_SOURCE_TOKENS, longest_source, within_positions
-from headwise.text.pair import PROBE_SENTENCES
-from headwise.text.pieces import PieceTokenizer
+from headwise.text.sentencepiece_tokenizer import PieceTokenizer
+from headwise.text.tokenizer_pair import PROBE_SENTENCES
 
 KIND = "ctranslate2"
 QUANTIZATIONS = (

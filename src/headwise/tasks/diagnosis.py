@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from headwise.data.preparation import DESCRIPTION as PREPARED
-from headwise.data.preparation import TOKENIZERS_KIND as TOKENIZERS
-from headwise.data.preparation import read_description
+from headwise.data.pairs.preparation import DESCRIPTION as PREPARED
+from headwise.data.pairs.preparation import TOKENIZERS_KIND as TOKENIZERS
+from headwise.data.pairs.preparation import read_description
 from headwise.data.shards import KIND as TOKEN_STORE
 from headwise.errors import CheckpointError, HeadwiseError
 from headwise.language import say
@@ -30,7 +30,7 @@ from headwise.tasks.recipe import complete_recipe
 from headwise.training.averaging import KIND as SNAPSHOT
 from headwise.training.checkpoints import KIND as CHECKPOINT
 from headwise.training.checkpoints import verify_checkpoint
-from headwise.training.remains import (
+from headwise.training.orphaned_run import (
     LATEST,
     damaged_latest,
     describe_remains,

@@ -1,7 +1,7 @@
 """How long a training will take on the CPU at hand, in about a second: a few rows are learnt from, for nothing but the clock.
 
 A step grows with its rows, so batches of 1, 2, 4 … rows are timed until one takes long enough to be seen, and the line through the last
-two is drawn out to the whole batch; the optimiser moves 44 bytes a weight (planning/predicting.py).
+two is drawn out to the whole batch; the optimiser moves 44 bytes a weight (planning/cost_prediction.py).
 
     update = accumulation · (a + b · rows) + optimiser
 
@@ -17,8 +17,8 @@ import torch
 from headwise.data.packing import PackedBatch
 from headwise.language import say
 from headwise.models.translation_model import TranslationModel
-from headwise.planning.calibration import measure_bandwidth
-from headwise.planning.predicting import OPTIMIZER_BYTES
+from headwise.planning.cost_prediction import OPTIMIZER_BYTES
+from headwise.planning.machine_timing import measure_bandwidth
 from headwise.planning.units import clock_of
 from headwise.tasks.recipe import Recipe
 from headwise.tasks.translation import RowShape, TranslationTask

@@ -11,9 +11,9 @@ from headwise.tasks.bundle import COMMANDS, explain_task, load_bundle, task_of
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.ctranslate2_export import Exported, export_translator
 from headwise.tasks.language_bundle import load_language_bundle
-from headwise.text.characters import CharacterTokenizer
+from headwise.text.character_tokenizer import CharacterTokenizer
 from headwise.text.tokenizer import NUM_SPECIAL, WORD_START
-from headwise.text.words import WordTokenizer
+from headwise.text.word_tokenizer import WordTokenizer
 
 
 def export_model(

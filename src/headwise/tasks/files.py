@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from headwise.data.lines import MAX_LINE_BYTES, decode_line, find_text_file, read_lines
+from headwise.data.text_lines import MAX_LINE_BYTES, decode_line, find_text_file, read_lines
 from headwise.errors import DataError
 
 STANDARD_INPUT = Path("standard input")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from headwise.data.masking import FIRST_WORD, MASK
+from headwise.data.text.masking import FIRST_WORD, MASK
 from headwise.errors import UsageError
 from headwise.models.masked_language_model import MaskedLanguageModel, build_masked_language_model
 from headwise.settings import check_settings, read_settings_file

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 from headwise.tasks.built_in_detector import built_in_detector
 from headwise.text.known_words import KnownWords, Reason, find_words
-from headwise.text.pair import TokenizerPair
 from headwise.text.tokenizer import UNKNOWN, WORD_START, Tokenizer
-from headwise.text.word_bounds import is_unspaced
+from headwise.text.tokenizer_pair import TokenizerPair
+from headwise.text.word_boundaries import is_unspaced
 
 DOUBT = 0.01
 """A source language of less probability is called another: at most 0.5 % of ordinary lines (docs/experiments.md)."""

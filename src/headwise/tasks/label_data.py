@@ -12,22 +12,22 @@ from typing import Literal
 
 import numpy as np
 
-from headwise.data.labelled import LabelDataSettings, Shape, read_labelled
-from headwise.data.labelled_files import Labelled
-from headwise.data.labelled_rows import LabelledTokens
-from headwise.data.splitting import Part
+from headwise.data.labels.choices import LabelDataSettings, Shape, read_labelled
+from headwise.data.labels.labelled_files import Labelled
+from headwise.data.labels.labelled_rows import LabelledTokens
+from headwise.data.splits import Part
 from headwise.errors import DataError
 from headwise.language import say
 from headwise.models.sentence_encoder import ElmoRung
 from headwise.tasks.events import Events
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.vocabulary_progress import watch_vocabulary
-from headwise.text.affixes import affix_ids
+from headwise.text.character_ngrams import run_ids
 from headwise.text.choices import learn_tokenizer
-from headwise.text.letter_runs import run_ids
-from headwise.text.letters import BEGIN_WORD, letters_of, spell_words
 from headwise.text.tokenizer import BOS, Tokenizer
-from headwise.text.words import WordTokenizer
+from headwise.text.word_affixes import affix_ids
+from headwise.text.word_characters import BEGIN_WORD, letters_of, spell_words
+from headwise.text.word_tokenizer import WordTokenizer
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from headwise.blocks.choices import Batch, Power, check_recomputing
-from headwise.data.labelled import LabelDataSettings, Shape
+from headwise.data.labels.choices import LabelDataSettings, Shape
 from headwise.errors import SettingsError
 from headwise.models.limits import check_buckets, check_rows, row_limits
 from headwise.models.sentence_encoder import ElmoRung, EncoderRung, RecurrentRung, RungSettings

@@ -14,10 +14,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from headwise.data.labelled_files import Labelled
-from headwise.data.splitting import Part
+from headwise.data.labels.labelled_files import Labelled
+from headwise.data.splits import Part
 from headwise.errors import DataError
-from headwise.evaluation.labelling import LabelStatistics, score_labels
+from headwise.evaluation.label_scores import LabelStatistics, score_labels
 from headwise.models.labeller import Labeller
 from headwise.storage import write_text
 from headwise.tasks.files import read_text_lines

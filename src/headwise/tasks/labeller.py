@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headwise.data.labelled import parse_labels, read_labelled
-from headwise.data.labelled_files import Labelled
-from headwise.data.labelled_rows import LabelledTokens, RowBatch, rows_in_order
+from headwise.data.labels.choices import parse_labels, read_labelled
+from headwise.data.labels.labelled_files import Labelled
+from headwise.data.labels.labelled_rows import LabelledTokens, RowBatch, rows_in_order
 from headwise.errors import DataError, UsageError
-from headwise.evaluation.labelling import CutTexts, LabelScores, score_labels
+from headwise.evaluation.label_scores import CutTexts, LabelScores, score_labels
 from headwise.models.labeller import Labeller as LabelModel
 from headwise.settings import read_yaml
 from headwise.tasks.arguments import require_path, require_texts

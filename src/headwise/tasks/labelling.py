@@ -14,9 +14,9 @@ import torch
 import torch.nn.functional as F
 
 from headwise.data.batching import Share
-from headwise.data.labelled_files import Labelled
-from headwise.data.labelled_rows import LabelledRows, RowBatch, rows_in_order
-from headwise.data.splitting import Part
+from headwise.data.labels.labelled_files import Labelled
+from headwise.data.labels.labelled_rows import LabelledRows, RowBatch, rows_in_order
+from headwise.data.splits import Part
 from headwise.language import say
 from headwise.models.labeller import Labeller
 from headwise.randomness import torch_generator
@@ -34,7 +34,7 @@ from headwise.tasks.vector_start import VectorStart
 from headwise.training.loop import train as run_training
 from headwise.training.losses import LossSums
 from headwise.training.precision import choose_device
-from headwise.training.processes import join_processes
+from headwise.training.process_group import join_processes
 from headwise.training.progress import TrainingResult
 
 

@@ -19,9 +19,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.data.lines import MAX_LINE_BYTES
 from headwise.data.shards import as_ragged
-from headwise.data.text_rows import join_lines
+from headwise.data.text.text_batches import join_lines
+from headwise.data.text_lines import MAX_LINE_BYTES
 from headwise.errors import UsageError
 from headwise.models.ngram import NgramModel, NgramSettings
 from headwise.models.ngram.arpa import is_arpa, read_arpa
@@ -29,7 +29,7 @@ from headwise.models.ngram.choices import StupidBackoff
 from headwise.tasks.arguments import require_path, require_text, require_texts
 from headwise.tasks.language_answers import Prediction, SentenceScore, TextScore, TokenScore
 from headwise.tasks.language_bundle import load_language_bundle
-from headwise.text.characters import CharacterTokenizer
+from headwise.text.character_tokenizer import CharacterTokenizer
 from headwise.text.tokenizer import (
     EOS,
     SPECIAL_PIECES,
@@ -39,7 +39,7 @@ from headwise.text.tokenizer import (
     Tokenizer,
 )
 from headwise.text.vocabulary import Vocabulary
-from headwise.text.words import WordTokenizer
+from headwise.text.word_tokenizer import WordTokenizer
 
 GAP = re.compile(r"_{2,}|＿+")
 """What marks the word to be filled in: ____ or ＿＿; dots are punctuation."""

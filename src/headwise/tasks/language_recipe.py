@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from headwise.blocks.choices import check_recomputing
-from headwise.data.texts import TextDataSettings
+from headwise.data.text.choices import TextDataSettings
 from headwise.errors import SettingsError
 from headwise.models.choices import DecoderOnlySettings, LanguageModelSettings
 from headwise.models.limits import check_buckets, check_rows, row_limits

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from headwise.data.shards import Ragged
-from headwise.data.splitting import Part
-from headwise.data.texts import read_texts
+from headwise.data.splits import Part
+from headwise.data.text.choices import read_texts
 from headwise.errors import DataError
 from headwise.language import say
 from headwise.tasks.events import Events

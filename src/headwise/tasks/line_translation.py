@@ -7,7 +7,7 @@
 
 The translation of line n stands on line n in every case. Each line that was not translated as it stands, and each that is unlike the
 text the model learned from (input_warning.py), is told with its place: the first `MAX_TOLD` one by one, the others by their number. A line of more bytes than is ever held in memory
-(`data/lines.py`) has no text to split; it is left empty or refused.
+(`data/text_lines.py`) has no text to split; it is left empty or refused.
 
 Tested against: the same sentences on lines of their own; lines that fit are those of the translator.
 """
@@ -19,15 +19,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from headwise.data.lines import MAX_LINE_BYTES, find_text_file
+from headwise.data.text_lines import MAX_LINE_BYTES, find_text_file
 from headwise.decoding.choices import DecodingSettings
 from headwise.language import say
 from headwise.tasks.files import STANDARD_INPUT, line_too_long, read_lines_or_none
 from headwise.tasks.input_warning import InputWarning
 from headwise.tasks.passages import Passage, explain_length, join_candidates
 from headwise.tasks.translator import Translation, Translator
-from headwise.text.occurrence import on_one_line
-from headwise.text.splitting import SplitText, halve, split_text
+from headwise.text.phrase_matching import on_one_line
+from headwise.text.sentence_splitting import SplitText, halve, split_text
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from headwise.data.splitting import Part
+from headwise.data.splits import Part
 from headwise.errors import HeadwiseError, UsageError
 from headwise.language import say
 from headwise.settings import apply_overrides, check_settings, read_settings_file

@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 
 import headwise
-from headwise.data.known import data_directory
+from headwise.data.known.corpora import data_directory
 from headwise.errors import HeadwiseError
 from headwise.language import say
 from headwise.models.inference import Precision, choose_form

@@ -18,11 +18,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from headwise.data.batching import Share
-from headwise.data.labelled_rows import LabelledRows, LabelledTokens, rows_in_order
-from headwise.data.masking import FIRST_WORD, MaskedBatch, MaskingSettings, mask_rows
-from headwise.data.sentence_pairs import PairRows, draw_pairs, join_pairs
-from headwise.data.splitting import Part
-from headwise.data.texts import read_texts
+from headwise.data.labels.labelled_rows import LabelledRows, LabelledTokens, rows_in_order
+from headwise.data.splits import Part
+from headwise.data.text.choices import read_texts
+from headwise.data.text.masking import FIRST_WORD, MaskedBatch, MaskingSettings, mask_rows
+from headwise.data.text.next_sentence import PairRows, draw_pairs, join_pairs
 from headwise.errors import DataError
 from headwise.language import say
 from headwise.models.masked_language_model import (
@@ -42,7 +42,7 @@ from headwise.tasks.training_cost import first_batch, measure_cost
 from headwise.tasks.vocabulary_progress import watch_vocabulary
 from headwise.text.choices import learn_tokenizer
 from headwise.text.tokenizer import BOS, Tokenizer
-from headwise.text.word_bounds import WordBounds
+from headwise.text.word_boundaries import WordBounds
 from headwise.training.loop import train as run_training
 from headwise.training.losses import LossSums, cross_entropy
 from headwise.training.precision import choose_device

@@ -4,8 +4,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from headwise.data.masking import MaskingSettings
-from headwise.data.texts import TextDataSettings
+from headwise.data.text.choices import TextDataSettings
+from headwise.data.text.masking import MaskingSettings
 from headwise.errors import SettingsError
 from headwise.models.sentence_encoder import EncoderRung
 from headwise.settings import Settings

@@ -1,7 +1,7 @@
 """Every file that a recipe's `data` names is looked for before anything is made of any of them.
 
 What is missing is told all at once, each with the key it comes from: a recipe's own `data.valid` is easily forgotten when only
-`data.train` was given. The first line of a table that looks like names of columns (data/headings.py) is told too.
+`data.train` was given. The first line of a table that looks like names of columns (data/header_detection.py) is told too.
 
 Tested through `headwise train --check`, for recipes of several tasks.
 """
@@ -10,7 +10,10 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from headwise.data.choices import (
+from headwise.data.header_detection import heads_labels, heads_pairs, heads_texts, pick_cells
+from headwise.data.known.corpora import find_known_labelled, find_known_text
+from headwise.data.labels.choices import AlignedTags, KnownLabels, LabelTable
+from headwise.data.pairs.choices import (
     FilesCorpus,
     KnownCorpus,
     PocketCorpus,
@@ -18,11 +21,8 @@ from headwise.data.choices import (
     choose_columns,
     corpus_files,
 )
-from headwise.data.headings import heads_labels, heads_pairs, heads_texts, pick_cells
-from headwise.data.known import find_known_labelled, find_known_text
-from headwise.data.labelled import AlignedTags, KnownLabels, LabelTable
-from headwise.data.lines import find_text_file, read_lines
-from headwise.data.texts import KnownTextCorpus, PocketText, TextColumn
+from headwise.data.text.choices import KnownTextCorpus, PocketText, TextColumn
+from headwise.data.text_lines import find_text_file, read_lines
 from headwise.errors import DataError
 from headwise.language import say
 from headwise.tasks.recipe import AnyRecipe

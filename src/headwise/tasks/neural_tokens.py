@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headwise.data.text_rows import pad_lines
+from headwise.data.text.text_batches import pad_lines
 from headwise.models.choices import LanguageNetwork
 from headwise.models.recurrent.language_model import RecurrentLanguageModel
 from headwise.models.text_stepper import next_token_logits

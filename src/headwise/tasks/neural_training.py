@@ -20,7 +20,7 @@ from torch import nn
 
 from headwise.data.packing import PackedBatch
 from headwise.data.shards import Ragged, as_ragged
-from headwise.data.text_rows import (
+from headwise.data.text.text_batches import (
     LineStore,
     PackedLines,
     PaddedLines,

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headwise.data.corpora import Pair
-from headwise.data.preparation import read_part
-from headwise.data.splitting import Part
+from headwise.data.pairs.parallel_files import Pair
+from headwise.data.pairs.preparation import read_part
+from headwise.data.splits import Part
 from headwise.decoding.choices import DecodingSettings
 from headwise.evaluation.translation import TranslationScores, score_translations
 from headwise.storage import write_text

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from headwise.errors import DataError
 from headwise.models.limits import Limit
-from headwise.text.splitting import SplitText
+from headwise.text.sentence_splitting import SplitText
 
 
 @dataclass(frozen=True)

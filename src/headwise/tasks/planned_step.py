@@ -19,15 +19,15 @@ from headwise.errors import UsageError
 from headwise.models.choices import build_model
 from headwise.models.recurrent.translator import RecurrentTranslator
 from headwise.models.translation_model import TranslationModel
+from headwise.planning.cost_prediction import Execution
 from headwise.planning.hardware import DEVICES
-from headwise.planning.predicting import Execution
-from headwise.planning.tracing import Step
+from headwise.planning.step_tracing import Step
 from headwise.tasks.recipe import Recipe
 from headwise.tasks.translation import RowShape, TranslationTask
+from headwise.training.distributed_model import decide_parallel_compilation
+from headwise.training.gradient_checkpointing import recomputing_blocks
 from headwise.training.losses import choose_chunk_size
-from headwise.training.parallel import decide_parallel_compilation
 from headwise.training.precision import autocast, choose_device, choose_dtype
-from headwise.training.recomputation import recomputing_blocks
 
 
 class _FusedOnGpu(FusedAttention):

@@ -15,11 +15,8 @@ import torch
 
 from headwise.data.batching import Share
 from headwise.errors import UsageError
-from headwise.planning.available import available_memory
-from headwise.planning.calibration import Timings, measure_machine, time_operations
-from headwise.planning.hardware import DEVICES, GIB, Hardware
-from headwise.planning.plan import Plan, PlannedRun
-from headwise.planning.predicting import (
+from headwise.planning.available_memory import available_memory
+from headwise.planning.cost_prediction import (
     Execution,
     MemoryParts,
     Parts,
@@ -29,15 +26,18 @@ from headwise.planning.predicting import (
     predict_memory,
     predict_seconds,
 )
-from headwise.planning.remedies import Proposal, propose
-from headwise.planning.scaling import OVERLAP, Layout, Scaling, arrange, choose_layout, scale
-from headwise.planning.tracing import StepTrace, trace_step
+from headwise.planning.hardware import DEVICES, GIB, Hardware
+from headwise.planning.machine_timing import Timings, measure_machine, time_operations
+from headwise.planning.multi_device import OVERLAP, Layout, Scaling, arrange, choose_layout, scale
+from headwise.planning.plan import Plan, PlannedRun
+from headwise.planning.smaller_batches import Proposal, propose
+from headwise.planning.step_tracing import StepTrace, trace_step
 from headwise.tasks.planned_step import Subject, choose_execution
 from headwise.tasks.recipe import Recipe, load_translation_recipe
 from headwise.training.choices import ShardedLayout
 from headwise.training.disk_space import count_run_bytes
+from headwise.training.gradient_checkpointing import blocks_of
 from headwise.training.losses import CHUNK_LOGITS_CUDA
-from headwise.training.recomputation import blocks_of
 
 FILLED = 0.98
 MOST_DEVICES = 65_536

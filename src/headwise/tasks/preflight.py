@@ -20,10 +20,10 @@ from torch import nn
 
 from headwise.blocks.dropout import NUM_LEVELS, count_levels
 from headwise.data.batching import Share
-from headwise.data.choices import corpus_name
-from headwise.data.preparation import PreparedData, read_part
+from headwise.data.pairs.choices import corpus_name
+from headwise.data.pairs.preparation import PreparedData, read_part
 from headwise.data.shards import TokenStore
-from headwise.data.splitting import Part
+from headwise.data.splits import Part
 from headwise.decoding.rules.phrases import check_shortest
 from headwise.decoding.search.beam import BeamSettings
 from headwise.errors import DataError, UsageError, is_out_of_memory
@@ -31,10 +31,10 @@ from headwise.language import say
 from headwise.models.limits import check_rows, source_limits
 from headwise.models.recurrent.choices import attends
 from headwise.models.recurrent.stepper import explain_missing_attention
-from headwise.planning.available import available_memory
+from headwise.planning.available_memory import available_memory
+from headwise.planning.cost_prediction import MemoryParts
 from headwise.planning.hardware import GIB, GLIBC_HEAP
-from headwise.planning.predicting import MemoryParts
-from headwise.planning.remedies import MARGIN_OF_MEMORY
+from headwise.planning.smaller_batches import MARGIN_OF_MEMORY
 from headwise.tasks.length_limits import longest_source
 from headwise.tasks.planned_step import Subject, choose_execution
 from headwise.tasks.planning import Planner

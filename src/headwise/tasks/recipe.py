@@ -12,7 +12,7 @@ import yaml
 from pydantic import Field, model_validator
 
 from headwise.blocks.choices import check_recomputing
-from headwise.data.choices import DataSettings
+from headwise.data.pairs.choices import DataSettings
 from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.search.beam import BeamSettings
 from headwise.errors import SettingsError

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from headwise.data.senses import Occurrence
+from headwise.data.labels.word_senses import Occurrence
 from headwise.errors import UsageError
 from headwise.evaluation.linear_probe import ProbeScore, fit_probe, score_classes
 from headwise.language import say

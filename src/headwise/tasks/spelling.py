@@ -10,9 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from headwise.data.known import find_known_text
-from headwise.data.lines import find_text_file
-from headwise.data.texts import read_whole_lines
+from headwise.data.known.corpora import find_known_text
+from headwise.data.text.choices import read_whole_lines
+from headwise.data.text_lines import find_text_file
 from headwise.errors import DataError
 from headwise.tasks.language_model import LanguageModel
 

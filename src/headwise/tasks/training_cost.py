@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from headwise.language import say
-from headwise.planning.calibration import measure_bandwidth
-from headwise.planning.predicting import OPTIMIZER_BYTES
+from headwise.planning.cost_prediction import OPTIMIZER_BYTES
+from headwise.planning.machine_timing import measure_bandwidth
 from headwise.planning.units import clock_of, mebibytes
 from headwise.tasks.duration import time_rows
 from headwise.tasks.events import Events

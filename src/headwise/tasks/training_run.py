@@ -19,9 +19,9 @@ from typing import Any
 import torch
 
 from headwise.data.batching import Share
-from headwise.data.filtering import FilterReport
-from headwise.data.preparation import PreparedData, open_prepared, prepare_data
-from headwise.data.splitting import Part
+from headwise.data.pairs.filtering import FilterReport
+from headwise.data.pairs.preparation import PreparedData, open_prepared, prepare_data
+from headwise.data.splits import Part
 from headwise.language import say
 from headwise.models.choices import build_model
 from headwise.models.translation_model import TranslationModel
@@ -51,7 +51,7 @@ from headwise.tasks.vocabulary_progress import watch_vocabulary
 from headwise.training.disk_space import check_room
 from headwise.training.loop import train as run_training
 from headwise.training.precision import choose_device, choose_dtype, name_of
-from headwise.training.processes import join_processes
+from headwise.training.process_group import join_processes
 from headwise.training.progress import TrainingResult
 from headwise.training.run_directory import RunDirectory
 from headwise.training.run_recipe import FILE as RECIPE

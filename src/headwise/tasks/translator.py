@@ -37,7 +37,7 @@ from headwise.tasks.bundle import Bundle, load_bundle
 from headwise.tasks.input_warning import InputCheck, InputWarning
 from headwise.tasks.length_limits import longest_source, within_positions
 from headwise.tasks.passages import Candidate, Passage, explain_length
-from headwise.text.occurrence import on_one_line
+from headwise.text.phrase_matching import on_one_line
 from headwise.text.tokenizer import BOS, EOS
 from headwise.training.precision import Device, choose_device
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from headwise.data.batching import PairSource
-from headwise.data.corpora import Pair
-from headwise.data.preparation import read_part
+from headwise.data.pairs.parallel_files import Pair
+from headwise.data.pairs.preparation import read_part
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.tasks.part_scores import translate_pairs
 from headwise.tasks.recipe import Recipe

@@ -23,7 +23,7 @@ from headwise.tasks.word_vector_run import load_word_vectors
 from headwise.text.choices import TextSettings, WordSettings
 from headwise.text.tokenizer import NUM_SPECIAL, SPECIAL_PIECES, UNKNOWN, Tokenizer
 from headwise.text.vocabulary import Vocabulary
-from headwise.text.words import WordTokenizer
+from headwise.text.word_tokenizer import WordTokenizer
 
 
 @dataclass(frozen=True)

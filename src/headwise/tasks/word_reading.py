@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headwise.data.senses import Occurrence
+from headwise.data.labels.word_senses import Occurrence
 from headwise.errors import UsageError
 from headwise.initialization import initialize
 from headwise.models.elmo import ElmoEncoder
@@ -37,9 +37,9 @@ from headwise.tasks.masked_recipe import MaskedRecipe
 from headwise.tasks.recipe import check_recipe
 from headwise.tasks.word_vector_run import load_word_vectors
 from headwise.text.choices import load_fitting_tokenizers
-from headwise.text.letters import BEGIN_WORD, END_WORD, letters_of
 from headwise.text.tokenizer import BOS, Tokenizer
-from headwise.text.words import WordTokenizer
+from headwise.text.word_characters import BEGIN_WORD, END_WORD, letters_of
+from headwise.text.word_tokenizer import WordTokenizer
 from headwise.training.precision import choose_device
 from headwise.weights import put_weights, read_tensors, weights_of
 

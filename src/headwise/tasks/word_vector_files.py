@@ -15,7 +15,7 @@ from headwise.models.vector_space import VectorSpace
 from headwise.storage import refuse_existing
 from headwise.tasks.files import read_text_lines
 from headwise.tasks.word_vector_run import save_word_vectors
-from headwise.text.vector_files import read_vectors, write_vectors
+from headwise.text.word_vector_files import read_vectors, write_vectors
 
 
 def import_word_vectors(source: Path, directory: Path) -> VectorSpace:

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from headwise.data.naming import LanguageCode
-from headwise.data.texts import Texts
+from headwise.data.corpus_names import LanguageCode
+from headwise.data.text.choices import Texts
 from headwise.settings import Settings
 
 

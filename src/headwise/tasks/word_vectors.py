@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headwise.data.texts import TextFile, read_each
-from headwise.data.word_bags import BagCutter
-from headwise.data.word_stream import WordStream, in_characters, in_words, read_words
-from headwise.data.word_windows import NegativeSampler, WindowCutter, keep_probabilities
+from headwise.data.text.choices import TextFile, read_each
+from headwise.data.text.context_bags import BagCutter
+from headwise.data.text.context_windows import NegativeSampler, WindowCutter, keep_probabilities
+from headwise.data.text.word_stream import WordStream, in_characters, in_words, read_words
 from headwise.errors import DataError, SettingsError
 from headwise.models.huffman import build_huffman
 from headwise.models.word_vectors import (

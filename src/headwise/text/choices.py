@@ -11,13 +11,13 @@ import pydantic
 from headwise.errors import CheckpointError, SettingsError
 from headwise.randomness import numpy_generator
 from headwise.settings import Settings
-from headwise.text.characters import CharacterTokenizer, learn_characters
-from headwise.text.han import HanUnits, marker_of
-from headwise.text.pair import TokenizerPair, load_tokenizers
-from headwise.text.piece_training import Watch
-from headwise.text.pieces import PieceTokenizer, learn_pieces
+from headwise.text.character_tokenizer import CharacterTokenizer, learn_characters
+from headwise.text.chinese_words import HanUnits, marker_of
+from headwise.text.sentencepiece_tokenizer import PieceTokenizer, learn_pieces
+from headwise.text.sentencepiece_training import Watch
 from headwise.text.tokenizer import Tokenizer
-from headwise.text.words import WordTokenizer, learn_words
+from headwise.text.tokenizer_pair import TokenizerPair, load_tokenizers
+from headwise.text.word_tokenizer import WordTokenizer, learn_words
 
 __all__ = [
     "CharacterSettings",

@@ -24,7 +24,7 @@ from typing import Any, Literal, Self
 
 from headwise.errors import CheckpointError
 from headwise.storage import read_json, write_json
-from headwise.text.word_bounds import UNSPACED
+from headwise.text.word_boundaries import UNSPACED
 
 FILE = "known_words.json"
 MAX_FILE_BYTES = 8 << 20

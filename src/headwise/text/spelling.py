@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.text.occurrence import is_space, is_word_character
+from headwise.text.phrase_matching import is_space, is_word_character
 
 NO_WORD, WORD, NOT_KNOWN = 0, 1, 2
 NUM_SYMBOLS = 3 * 256

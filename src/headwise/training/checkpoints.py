@@ -25,10 +25,10 @@ from torch import Tensor, nn
 from headwise.errors import CheckpointError, SettingsError
 from headwise.settings import Settings, check_settings
 from headwise.storage import publish_directory, read_json, verify_directory, write_json, write_text
+from headwise.training.early_stopping import Selection
 from headwise.training.environment import Environment
-from headwise.training.journal import DISK_FULL
-from headwise.training.selection import Selection
-from headwise.training.window import Window
+from headwise.training.log_file import DISK_FULL
+from headwise.training.log_window import Window
 from headwise.weights import Weights, read_tensors, write_tensors
 
 KIND = "headwise.checkpoint"

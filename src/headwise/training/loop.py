@@ -19,7 +19,13 @@ from headwise.training.choices import TrainingSettings, learning_rate
 from headwise.training.determinism import repeatable
 from headwise.training.precision import choose_device
 from headwise.training.prefetching import Batches, Cursor, Prefetcher
-from headwise.training.processes import Alone, LostError, Processes, check_devices, noticing_loss
+from headwise.training.process_group import (
+    Alone,
+    LostError,
+    Processes,
+    check_devices,
+    noticing_loss,
+)
 from headwise.training.progress import ProgressCallback, Reason, TrainingResult
 from headwise.training.run_directory import RunDirectory
 from headwise.training.session import Evaluate, Session

@@ -8,8 +8,8 @@ from typing import Literal
 
 from headwise.language import say
 from headwise.training.choices import TrainingSettings
+from headwise.training.early_stopping import Best
 from headwise.training.final_weights import FinalWeights
-from headwise.training.selection import Best
 
 logger = logging.getLogger(__name__)
 

@@ -27,8 +27,8 @@ from headwise.training.checkpoints import (
     refusing_full_disk,
     write_checkpoint,
 )
-from headwise.training.journal import Journal
-from headwise.training.remains import (
+from headwise.training.log_file import Journal
+from headwise.training.orphaned_run import (
     LATEST,
     damaged_latest,
     describe_remains,
@@ -44,7 +44,7 @@ from headwise.training.run_recipe import (
     read_run_recipe,
     sealed_recipe,
 )
-from headwise.training.run_standing import saved_steps
+from headwise.training.run_status import saved_steps
 
 logger = logging.getLogger(__name__)
 

@@ -19,11 +19,21 @@ import torch
 
 from headwise.errors import TrainingStopped
 from headwise.training.averaging import SnapshotFolder
+from headwise.training.checkpoint_restoring import restore_training
+from headwise.training.checkpoint_saving import (
+    collect_checkpoint,
+    explain_loss,
+    save_checkpoint,
+    store_weights,
+)
 from headwise.training.checkpoints import CheckpointState
 from headwise.training.choices import TrainingSettings
+from headwise.training.early_stopping import Selection
 from headwise.training.final_weights import FinalWeights, put_final_weights
+from headwise.training.gradient_checkpointing import recomputing_blocks
+from headwise.training.log_window import Window
 from headwise.training.prefetching import Cursor
-from headwise.training.processes import LostError, Processes
+from headwise.training.process_group import LostError, Processes
 from headwise.training.progress import (
     Clock,
     Phase,
@@ -32,21 +42,11 @@ from headwise.training.progress import (
     Reporter,
     TrainingResult,
 )
-from headwise.training.recomputation import recomputing_blocks
-from headwise.training.restoring import restore_training
 from headwise.training.run_directory import RunDirectory
-from headwise.training.saving import (
-    collect_checkpoint,
-    explain_loss,
-    save_checkpoint,
-    store_weights,
-)
-from headwise.training.selection import Selection
 from headwise.training.signals import Interrupted, StopRequest, name_signal
 from headwise.training.tensorboard import Board
 from headwise.training.updates import Trainable
-from headwise.training.warm_up import warn_of_endless_warmup
-from headwise.training.window import Window
+from headwise.training.warmup_check import warn_of_endless_warmup
 from headwise.weights import Weights, weights_of
 
 Evaluate = Callable[[int], Mapping[str, float]]

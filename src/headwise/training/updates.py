@@ -18,9 +18,10 @@ from torch import Tensor, nn
 
 from headwise.randomness import seed_from
 from headwise.training.averaging import MovingAverage
-from headwise.training.capture import CapturedUpdate
 from headwise.training.choices import TrainingSettings
 from headwise.training.compilation import Compilation, compile_loss
+from headwise.training.cuda_graph import CapturedUpdate
+from headwise.training.log_window import Window
 from headwise.training.losses import LossSums
 from headwise.training.optimizers import (
     build_optimizer,
@@ -29,8 +30,7 @@ from headwise.training.optimizers import (
     step_unless,
 )
 from headwise.training.precision import autocast, choose_dtype
-from headwise.training.processes import Alone, Processes
-from headwise.training.window import Window
+from headwise.training.process_group import Alone, Processes
 from headwise.weights import Weights, put_weights
 
 

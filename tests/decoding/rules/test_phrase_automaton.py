@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwise.decoding.rules.phrase_automaton import Phrase, build_automaton
-from headwise.text.occurrence import occurs, single_spaced
+from headwise.text.phrase_matching import occurs, single_spaced
 from headwise.text.spelling import read_symbols
 
 LETTERS = "ab ü喝茶.\u00a0\u3000\x01"

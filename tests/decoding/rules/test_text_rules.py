@@ -21,12 +21,12 @@ from headwise.decoding.search.greedy import GreedySettings
 from headwise.decoding.search.sampling import SamplingSettings
 from headwise.errors import UsageError
 from headwise.randomness import numpy_generator
-from headwise.text.characters import learn_characters
-from headwise.text.occurrence import occurs
-from headwise.text.pieces import learn_pieces
+from headwise.text.character_tokenizer import learn_characters
+from headwise.text.phrase_matching import occurs
+from headwise.text.sentencepiece_tokenizer import learn_pieces
 from headwise.text.spelling import Spelling
 from headwise.text.tokenizer import Tokenizer
-from headwise.text.words import learn_words
+from headwise.text.word_tokenizer import learn_words
 from tests.decoding.conftest import FakeStepper
 
 LINES = {

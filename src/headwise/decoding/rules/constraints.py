@@ -31,7 +31,7 @@ from headwise.decoding.rules.text_rules import TextRules
 from headwise.decoding.stepper import EOS, PAD, UNKNOWN
 from headwise.errors import SettingsError, UsageError
 from headwise.settings import Settings
-from headwise.text.occurrence import NOT_WATCHED, occurs, single_spaced
+from headwise.text.phrase_matching import NOT_WATCHED, occurs, single_spaced
 
 MINUS_INFINITY = float("-inf")
 MAX_LENGTH = 65_536

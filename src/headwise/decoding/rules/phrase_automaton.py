@@ -1,6 +1,6 @@
 """Phrases as one automaton over text: it reads the symbols of a text one by one and says where a phrase is complete.
 
-What counts as an occurrence is `text/occurrence.py`: a phrase that begins with a word character is not begun after another
+What counts as an occurrence is `text/phrase_matching.py`: a phrase that begins with a word character is not begun after another
 one, and a phrase that ends with one is complete only when something else follows, or nothing:
 
     "cat" in   c → a → t → "alogue"     dropped: a longer word
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.text.occurrence import is_space, is_word_character, single_spaced
+from headwise.text.phrase_matching import is_space, is_word_character, single_spaced
 from headwise.text.spelling import NO_WORD, NOT_KNOWN, NUM_SYMBOLS, OTHER_SPACE, SPACE, WORD
 
 LONG_SPACES = frozenset(chr(code).encode() for code in range(0x80, 0x3001) if is_space(chr(code)))

@@ -12,7 +12,7 @@ from headwise.decoding.rules.length import limit_for
 from headwise.decoding.rules.text_rules import TextRules, can_be_written, make_rules
 from headwise.decoding.stepper import UNKNOWN
 from headwise.errors import UsageError
-from headwise.text.occurrence import occurs
+from headwise.text.phrase_matching import occurs
 from headwise.text.spelling import Spelling
 from headwise.text.tokenizer import Tokenizer
 

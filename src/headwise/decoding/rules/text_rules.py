@@ -25,7 +25,7 @@ from headwise.decoding.rules.phrase_automaton import Phrase, PhraseAutomaton, bu
 from headwise.decoding.rules.token_effects import MAX_ENTRIES, read_vocabulary
 from headwise.decoding.stepper import EOS
 from headwise.errors import UsageError
-from headwise.text.occurrence import single_spaced
+from headwise.text.phrase_matching import single_spaced
 from headwise.text.spelling import Spelling
 
 MAX_REQUIRED = 8

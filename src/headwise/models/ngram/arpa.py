@@ -28,7 +28,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from headwise.data.lines import find_text_file, read_lines
+from headwise.data.text_lines import find_text_file, read_lines
 from headwise.errors import DataError, UsageError
 from headwise.models.ngram.lookup import ABSENT, KeyIndex
 from headwise.models.ngram.tables import Level, NgramTables

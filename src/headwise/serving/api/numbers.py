@@ -19,7 +19,7 @@ from headwise.serving.state import State
 from headwise.serving.text_traces import find_attending
 from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.translator import Translator
-from headwise.text.splitting import split_text
+from headwise.text.sentence_splitting import split_text
 
 router = APIRouter(tags=["attention"], responses=REFUSALS)
 

@@ -42,8 +42,8 @@ from headwise.serving.text_traces import (
     too_many_refused,
 )
 from headwise.tasks.translator import Translator
-from headwise.text.occurrence import on_one_line
-from headwise.text.splitting import split_text
+from headwise.text.phrase_matching import on_one_line
+from headwise.text.sentence_splitting import split_text
 
 Answer = TypeVar("Answer")
 

@@ -1,0 +1,107 @@
+"""What is left of a run whose checkpoints are gone or damaged, and what can be done with it.
+
+Only a checkpoint can be gone on from. The best weights and the finished model are worth keeping all the same, so a run that
+has lost its checkpoints is never begun anew in its own place without being asked: that would overwrite them.
+"""
+
+import re
+from pathlib import Path
+
+from headwise.errors import CheckpointError, HeadwiseError
+from headwise.storage import verify_directory
+from headwise.training.averaging import KIND as SNAPSHOT
+from headwise.training.log_file import read_journal
+
+LATEST = "LATEST"
+BUNDLE = "bundle"
+"""The kind of a finished model's directory, which a task writes."""
+
+
+def newest_named(path: Path) -> int | None:
+    """The step that LATEST names."""
+    try:
+        name = re.fullmatch(r"step-(\d+)\s*", (path / LATEST).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return None
+    return int(name[1]) if name else None
+
+
+def damaged_latest(path: Path) -> CheckpointError | None:
+    """What is wrong with LATEST: it is there and names none of the checkpoints that are there."""
+    steps = {child.name for child in (path / "checkpoints").glob("step-*")}
+    if not steps or not (path / LATEST).exists() or f"step-{newest_named(path)}" in steps:
+        return None
+    held = (path / LATEST).read_bytes()[:40].decode("utf-8", errors="replace").strip()
+    return CheckpointError(
+        f"is damaged or out of date (it holds {held!r}, the name of no checkpoint here)",
+        f"已损坏或过时（其内容 {held!r} 不是此处任何检查点的名字）",
+        file=path / LATEST,
+    )
+
+
+def whole_remains(path: Path) -> list[Path]:
+    """Best weights and model of a run whose every file is as it was written."""
+    candidates = [
+        (child, SNAPSHOT) for child in sorted((path / "best").glob("step-*")) if child.suffix == ""
+    ]
+    return [
+        child
+        for child, kind in [*candidates, (path / "model", BUNDLE)]
+        if _is_whole(child, kind=kind)
+    ]
+
+
+def _is_whole(path: Path, *, kind: str) -> bool:
+    try:
+        verify_directory(path, kind=kind)
+    except (HeadwiseError, OSError):
+        return False
+    return True
+
+
+def describe_remains(path: Path) -> tuple[str, str]:
+    """What is whole and what to do, in both languages."""
+    left = [str(child.relative_to(path)) for child in whole_remains(path)]
+    use = (
+        f" (headwise translate --model {path / 'model'} uses it)",
+        f"（headwise translate --model {path / 'model'} 可用）",
+    )
+    if "model" not in left:
+        use = ("", "")
+    listed = (
+        f"whole is still {', '.join(left)}{use[0]}" if left else "nothing else of it is whole",
+        f"仍完好的有 {'、'.join(left)}{use[1]}" if left else "其他内容也都不完整",
+    )
+    return (
+        f"{listed[0]}; put back a copy of a checkpoint, or, to start anew on purpose, give another --run or move this one away: "
+        f"mv {path} {path}-old",
+        f"{listed[1]}；请放回检查点的副本；若有意重新开始，请换一个 --run，或把它移走：mv {path} {path}-old",
+    )
+
+
+def require_checkpoints(path: Path) -> None:
+    """Refuse to go on with a run that saved checkpoints and has none."""
+    if any((path / "checkpoints").glob("step-*")):
+        return
+    named, trained = newest_named(path), _trained_step(path)
+    if named is None and trained is None:
+        return
+    en, zh = describe_remains(path)
+    step = (f"LATEST names step {named}", f"LATEST 指向第 {named} 步")
+    if named is None:
+        step = (f"a model was trained here for {trained} steps", f"此处已训练出 {trained} 步的模型")
+    raise CheckpointError(
+        f"{step[0]}, but checkpoints/ is missing or empty, so there is nothing to go on from; {en}",
+        f"{step[1]}，但 checkpoints/ 缺失或为空，无法继续；{zh}",
+        file=path,
+    )
+
+
+def _trained_step(path: Path) -> int | None:
+    """The last logged step of a run that has a model; None where there is none, or where it was counted instead of trained."""
+    if not (path / "model").is_dir() or not (path / "log.jsonl").is_file():
+        return None
+    return max(
+        (line["step"] for line in read_journal(path / "log.jsonl") if line.get("kind") == "train"),
+        default=None,
+    )
