@@ -35,10 +35,10 @@ from tests.reference.peers import settings_of
 from transformers import MarianMTModel
 
 from headwise.errors import UsageError
+from headwise.exporting.ctranslate2_network import build_network
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.inference import Form, Precision, choose_form, exchange
 from headwise.models.transformer_stepper import IncrementalDecoder
-from headwise.tasks.ctranslate2_network import build_network
 
 Sources = Sequence[Sequence[int]]
 Decode = Callable[[Sources], list[list[int]]]

@@ -39,7 +39,7 @@ from headwise.data.packing import PackedBatch
 from headwise.decoding.choices import GreedySettings, decode
 from headwise.models.transformer_stepper import IncrementalDecoder
 from headwise.randomness import numpy_generator, torch_generator
-from headwise.tasks.translation import TranslationTask
+from headwise.tasks.translation.objective import TranslationTask
 from headwise.training.choices import TrainingSettings
 from headwise.training.compilation import Compilation
 from headwise.training.precision import choose_dtype

@@ -26,10 +26,10 @@ import torch.nn.functional as F
 from harness import RESULTS, Bench, make_parser, print_table
 from listops import NUM_CLASSES, VOCABULARY_SIZE, ListOps, generate
 
+from headwise.comparing.attention import known_kernels, suited
 from headwise.models.classifier import Classifier, ClassifierSettings, build_classifier
 from headwise.randomness import numpy_generator, torch_generator
 from headwise.settings import check_settings
-from headwise.tasks.attention_comparison import known_kernels, suited
 from headwise.training.precision import autocast
 
 PARTS = {"train": 96_000, "valid": 2_000, "test": 2_000}

@@ -24,10 +24,10 @@ from harness import RESULTS
 
 from headwise.models.ngram import TokenStream
 from headwise.randomness import numpy_generator
-from headwise.tasks.language_bundle import load_language_bundle
-from headwise.tasks.language_model import LanguageModel
+from headwise.tasks.language.bundle import load_language_bundle
+from headwise.tasks.language.language_model import LanguageModel
 from headwise.tasks.recipe import recipe_from
-from headwise.tasks.running import train
+from headwise.tasks.run import train
 
 VOCABULARY, LENGTH = 60_000, 25
 

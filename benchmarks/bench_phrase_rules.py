@@ -22,7 +22,7 @@ from headwise.decoding.rules.text_rules import make_rules
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.pocket import sentences
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from headwise.text.spelling import Spelling
 
 REQUIRED = ("Hund", "Katze", "Haus", "Baum", "Kind", "Buch", "Straße", "Vogel")

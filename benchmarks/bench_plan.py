@@ -24,9 +24,9 @@ from headwise.planning.peak_memory import MIB, MemoryMeter
 from headwise.planning.plan import MARGIN_OF_MEMORY, MARGIN_OF_SPEED, Plan
 from headwise.settings import check_settings
 from headwise.tasks.planned_step import Subject
-from headwise.tasks.planning import plan_subject
+from headwise.tasks.planner import plan_subject
 from headwise.tasks.recipe import Recipe
-from headwise.tasks.translation import TranslationTask
+from headwise.tasks.translation.objective import TranslationTask
 from headwise.training.compilation import decide_compilation
 from headwise.training.updates import Updater
 

@@ -64,7 +64,7 @@ def make_random_bundle(directory: Path, size: str) -> Path:
 
 def translate_forever(model: str, num_sentences: int) -> None:
     """The measured process (1): for each line that comes, all sentences once."""
-    from headwise.tasks.translator import Translator
+    from headwise.tasks.translation.translator import Translator
 
     translator = Translator.load(model, device="cpu")
     texts = pocket_texts(num_sentences)

@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from headwise.data.batching import batches, plan_row_lengths
 from headwise.data.packing import PackedBatch
 from headwise.data.shards import write_store
-from headwise.tasks.translation import TranslationTask
+from headwise.tasks.translation.objective import TranslationTask
 from headwise.text.tokenizer import PAD
 from headwise.training.choices import TrainingSettings
 from headwise.training.compilation import decide_compilation

@@ -20,9 +20,9 @@ import numpy as np
 from harness import Bench, Contender, make_parser, print_table
 
 from headwise.models.vector_space import VectorSpace
-from headwise.tasks.word_vector_files import score_word_vectors
-from headwise.tasks.word_vector_recipe import WordVectorRecipe
-from headwise.tasks.word_vectors import learn_word_vectors, read_text
+from headwise.tasks.word_vectors.files import score_word_vectors
+from headwise.tasks.word_vectors.learning import learn_word_vectors, read_text
+from headwise.tasks.word_vectors.recipe import WordVectorRecipe
 
 
 def write_noise(path: Path, num_words: int) -> None:

@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from headwise.tasks.files import read_sentences
-from headwise.tasks.input_warning import InputCheck
+from headwise.tasks.text_input import read_sentences
+from headwise.tasks.translation.input_warning import InputCheck
 from headwise.text.choices import CharacterSettings, learn_tokenizer, sample_evenly
 from headwise.text.known_words import KnownWords, Reason, find_words
 from headwise.text.tokenizer_pair import TokenizerPair

@@ -3,7 +3,7 @@
 from headwise.models.ngram import NgramModel, TokenStream, count_ngrams, estimate
 from headwise.models.ngram.choices import AddK, KneserNey
 from headwise.pocket import sentences
-from headwise.tasks.language_model import LanguageModel
+from headwise.tasks.language.language_model import LanguageModel
 from headwise.text.word_tokenizer import learn_words
 
 text = [sentence.text("en") for sentence in sentences("train", 2000, seed=0)]

@@ -13,8 +13,8 @@ from headwise.models import (
     build_language_model,
 )
 from headwise.pocket import sentences
-from headwise.tasks.language_model import LanguageModel
-from headwise.tasks.neural_tokens import NeuralTokenModel
+from headwise.tasks.language.language_model import LanguageModel
+from headwise.tasks.language.neural_token_model import NeuralTokenModel
 from headwise.text.word_tokenizer import learn_words
 
 text = [sentence.text("en") for sentence in sentences("train", 960, seed=0)]

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 from headwise.data.labels.word_senses import Occurrence
+from headwise.tasks.pretraining.contextual_vectors import load_word_reader
+from headwise.tasks.pretraining.senses import measure_senses
 from headwise.tasks.recipe import recipe_from
-from headwise.tasks.running import train
-from headwise.tasks.senses import measure_senses
-from headwise.tasks.word_reading import load_word_reader
+from headwise.tasks.run import train
 
 draw, folder = random.Random(1), Path(sys.argv[1])
 near = {"river": ["water", "boat", "fish"], "money": ["loan", "coin", "cash"]}

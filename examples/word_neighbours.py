@@ -7,8 +7,8 @@ import random
 
 from headwise.data.text.word_stream import read_words
 from headwise.models.vector_space import VectorSpace
-from headwise.tasks.word_vector_recipe import WordVectorRecipe
-from headwise.tasks.word_vectors import learn_word_vectors
+from headwise.tasks.word_vectors.learning import learn_word_vectors
+from headwise.tasks.word_vectors.recipe import WordVectorRecipe
 
 draw = random.Random(1)
 kinds = (["dog", "cat", "horse", "cow"], ["saw", "axe", "drill", "plane"])

@@ -8,7 +8,8 @@ hook must be set before those packages are first imported, so it stands at the t
 import ipaddress
 import sys
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from jaxtyping import install_import_hook
 
@@ -22,6 +23,9 @@ import torch  # noqa: E402
 
 from headwise.language import use_language  # noqa: E402
 from headwise.randomness import seed_from, torch_generator  # noqa: E402
+
+if TYPE_CHECKING:
+    from headwise.tasks.translation.translator import Translator
 
 # Tests are small: a second thread costs more in waiting than it gives, most of all on a busy machine.
 torch.set_num_threads(1)
@@ -58,3 +62,20 @@ def _settled_surroundings(
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     yield
     use_language(None)
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of a tiny translator; not to be changed."""
+    from tests.tasks.tiny import train_tiny
+
+    directory = tmp_path_factory.mktemp("runs") / "tiny"
+    train_tiny(directory)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def translator(tiny_run: Path) -> "Translator":
+    from headwise.tasks.translation.translator import Translator
+
+    return Translator.load(tiny_run)

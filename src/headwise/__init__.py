@@ -25,21 +25,21 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from headwise.tasks.labeller import Labeller
-    from headwise.tasks.language_model import LanguageModel
+    from headwise.tasks.labels.labeller import Labeller
+    from headwise.tasks.language.language_model import LanguageModel
     from headwise.tasks.recipe import Recipe, load_recipe
-    from headwise.tasks.running import train
-    from headwise.tasks.translator import Translation, Translator
+    from headwise.tasks.run import train
+    from headwise.tasks.translation.translator import Translation, Translator
 
 
 _HOMES = {
-    "Labeller": "labeller",
-    "LanguageModel": "language_model",
+    "Labeller": "labels.labeller",
+    "LanguageModel": "language.language_model",
     "Recipe": "recipe",
     "load_recipe": "recipe",
-    "train": "running",
-    "Translation": "translator",
-    "Translator": "translator",
+    "train": "run",
+    "Translation": "translation.translator",
+    "Translator": "translation.translator",
 }
 
 

@@ -23,7 +23,8 @@ from headwise.pocket.language_pair import split_pair
 from headwise.settings import read_settings_file
 from headwise.storage import MANIFEST
 from headwise.tasks.events import Events
-from headwise.tasks.pocket_test import (
+from headwise.tasks.recipe import load_translation_recipe
+from headwise.tasks.translation.pocket_test import (
     AlignmentScale,
     HeadAlignment,
     PocketScores,
@@ -31,9 +32,8 @@ from headwise.tasks.pocket_test import (
     measure_pocket,
     scale_alignment,
 )
-from headwise.tasks.recipe import load_translation_recipe
-from headwise.tasks.training_run import train
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.training import train
+from headwise.tasks.translation.translator import Translator
 from headwise.training.run_lock import lock_is_held
 
 NUM_TEST_SENTENCES = 500

@@ -255,7 +255,7 @@ def test_the_exceptions_are_still_needed() -> None:
 JUDGES = """
     storage/* settings/* weights.py data/known/corpora.py data/known/download.py data/pairs/parallel_files.py data/text_lines.py text/sentencepiece_tokenizer.py text/sentencepiece_limits.py
     text/tokenizer_pair.py
-    text/word_vector_files.py models/ngram/arpa.py tasks/bundle.py tasks/bundle_directory.py tasks/files.py tasks/named_files.py
+    text/word_vector_files.py models/ngram/arpa.py tasks/bundle.py tasks/bundle_directory.py tasks/text_input.py tasks/named_files.py
     tasks/recipe.py serving/door.py serving/keys.py serving/connections.py serving/addresses.py serving/forms.py cli/paths.py
 """
 

@@ -12,7 +12,7 @@ from headwise.randomness import numpy_generator
 from headwise.serving.app import create_app
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
-from headwise.tasks.language_model import LanguageModel
+from headwise.tasks.language.language_model import LanguageModel
 from tests.browser.conftest import RunningServer, Visit
 from tests.browser.test_mechanics import ask, cells
 from tests.browser.test_views import SETTINGS, check_accessible

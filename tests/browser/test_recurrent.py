@@ -13,7 +13,7 @@ from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
 from headwise.tasks.bundle import Bundle
 from headwise.tasks.recipe import load_translation_recipe
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from tests.browser.conftest import BUNDLE, RunningServer, Visit
 
 

@@ -11,7 +11,11 @@ from headwise.demo import DemoResult, ShownTranslation
 from headwise.evaluation.alignment import AlignmentScores
 from headwise.evaluation.translation import score_translations
 from headwise.pocket import pronouns_word_for_word, sentences
-from headwise.tasks.pocket_test import AlignmentScale, HeadAlignment, PocketScores
+from headwise.tasks.translation.pocket_test import (
+    AlignmentScale,
+    HeadAlignment,
+    PocketScores,
+)
 
 
 def say_demo(pair: str, capsys: pytest.CaptureFixture[str]) -> str:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from headwise.inspecting import bundle_summary
+from headwise.inspecting import run_diagnosis as diagnosis
 from headwise.language import say
 from headwise.storage import write_sealed_json
-from headwise.tasks import bundle_summary, diagnosis
 from headwise.training.run_lock import release_lock, take_lock
 from tests.cli.conftest import Answer, Headwise
 from tests.survival.damage import flip_bit

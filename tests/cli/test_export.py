@@ -5,7 +5,7 @@ from pathlib import Path
 
 from headwise.tasks.bundle import save_bundle
 from tests.cli.conftest import Headwise
-from tests.tasks.test_ctranslate2_export import BRIEF, ENGLISH, make_bundle
+from tests.exporting.test_ctranslate2_export import BRIEF, ENGLISH, make_bundle
 
 
 def test_export(headwise: Headwise, tmp_path: Path) -> None:

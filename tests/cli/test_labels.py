@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from headwise.tasks.running import train
+from headwise.tasks.run import train
 from tests.cli.conftest import Headwise
-from tests.tasks.test_labelling import review_recipe, tag_recipe
+from tests.tasks.labels.test_training import review_recipe, tag_recipe
 
 
 @pytest.fixture(scope="module")

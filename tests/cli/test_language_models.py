@@ -17,7 +17,7 @@ TEXT = "the dog sleeps\nthe cat sleeps\na cat eats the fish\n"
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from headwise.tasks.recipe import recipe_from
-    from headwise.tasks.running import train
+    from headwise.tasks.run import train
 
     folder = tmp_path_factory.mktemp("language")
     (folder / "text.txt").write_text(TEXT, encoding="utf-8")
@@ -253,7 +253,7 @@ def test_an_argument_that_is_no_utf_8(headwise: Headwise, run: Path) -> None:
 
 def test_what_is_no_probability_is_not_called_one(headwise: Headwise, tmp_path: Path) -> None:
     from headwise.tasks.recipe import recipe_from
-    from headwise.tasks.running import train
+    from headwise.tasks.run import train
 
     (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
     data = {"language": "en", "train": str(tmp_path / "text.txt")}

@@ -9,9 +9,9 @@ import pytest
 
 from headwise.data.labels.word_senses import Occurrence
 from headwise.models.vector_space import VectorSpace
-from headwise.tasks.word_vector_run import save_word_vectors
+from headwise.tasks.word_vectors.run import save_word_vectors
 from tests.cli.conftest import Headwise
-from tests.tasks.test_senses import occurrences
+from tests.tasks.pretraining.test_senses import occurrences
 
 
 def _write(path: Path, rows: Sequence[Occurrence]) -> Path:

@@ -8,7 +8,7 @@ import pytest
 from safetensors.torch import load_file
 
 from headwise.tasks.bundle import load_bundle
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from headwise.training.run_lock import release_lock, take_lock
 from headwise.weights import put_weights, weights_of
 from tests.cli.conftest import Headwise

@@ -15,7 +15,7 @@ from headwise.cli.main import build_parser, main
 from headwise.cli.parser import parse
 from headwise.settings import read_yaml
 from headwise.tasks.recipe import load_recipe, recipe_from
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from tests.docs.pages import ROOT, Page, taught_pages
 
 LANGUAGE_MODELS = (

@@ -9,10 +9,10 @@ import pydantic
 import pytest
 
 from headwise.settings import Settings, read_yaml
-from headwise.tasks.bidirectional_recipe import BidirectionalRecipe
-from headwise.tasks.label_recipe import LabelRecipe
-from headwise.tasks.language_recipe import LanguageRecipe
-from headwise.tasks.masked_recipe import MaskedRecipe
+from headwise.tasks.labels.recipe import LabelRecipe
+from headwise.tasks.language.recipe import LanguageRecipe
+from headwise.tasks.pretraining.elmo_recipe import BidirectionalRecipe
+from headwise.tasks.pretraining.masked_recipe import MaskedRecipe
 from headwise.tasks.recipe import Recipe
 from tests.docs.pages import GUIDE, read_page
 

@@ -2,8 +2,8 @@
 
 from headwise.models.choices import DecoderOnlySettings, build_language_model
 from headwise.randomness import torch_generator
-from headwise.tasks.language_model import LanguageModel
-from headwise.tasks.neural_tokens import NeuralTokenModel
+from headwise.tasks.language.language_model import LanguageModel
+from headwise.tasks.language.neural_token_model import NeuralTokenModel
 from headwise.text.tokenizer import EOS, SPECIAL_PIECES
 from headwise.text.vocabulary import Vocabulary
 from headwise.text.word_tokenizer import WordTokenizer

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from headwise.comparing.table import ComparisonResult, VariantResult
 from headwise.evaluation.several_seeds import Estimate
 from headwise.explorer import comparison_plots
 from headwise.explorer.comparison_plots import COLOURS, draw_comparison, style
-from headwise.tasks.comparison_table import ComparisonResult, VariantResult
 
 
 def _comparison(directory: Path, num_variants: int, *, scored: bool) -> ComparisonResult:

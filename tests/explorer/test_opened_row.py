@@ -12,7 +12,7 @@ from headwise.explorer.traces import AttentionKind
 from headwise.explorer.tracing import trace_translation
 from headwise.models.choices import build_model
 from headwise.tasks.bundle import Bundle
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from headwise.text.choices import learn_tokenizers
 from tests.tasks.tiny import tiny_recipe
 

@@ -22,7 +22,7 @@ from headwise.explorer.sentence_traces import (
     trace_sentence,
 )
 from headwise.models.recurrent.choices import RecurrentTranslatorSettings
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from headwise.text.tokenizer import EOS
 
 TEXT = "The old dog saw the child."

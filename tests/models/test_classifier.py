@@ -6,9 +6,9 @@ import torch.nn.functional as F
 
 from headwise.attention.choices import BigBird
 from headwise.blocks.choices import Batch, Layer, Power
+from headwise.comparing.attention import known_kernels, suited
 from headwise.models.classifier import ClassifierSettings, build_classifier
 from headwise.randomness import torch_generator
-from headwise.tasks.attention_comparison import known_kernels, suited
 
 SMALL = ClassifierSettings(dim=16, layers=2, heads=2, dropout=0.0)
 

@@ -15,7 +15,7 @@ import torch
 
 from headwise.decoding.rules.constraints import Batching
 from headwise.decoding.search.greedy import GreedySettings
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 
 WORDS = ("ab", "cde", "fghi", "jklmn", "opqrst")
 

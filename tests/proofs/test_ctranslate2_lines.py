@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from headwise.exporting.ctranslate2_export import export_translator
 from headwise.pocket import sentences
 from headwise.tasks.bundle import load_bundle
-from headwise.tasks.ctranslate2_export import export_translator
-from headwise.tasks.translator import Translator
-from tests.tasks.test_ctranslate2_export import read_code
+from headwise.tasks.translation.translator import Translator
+from tests.exporting.test_ctranslate2_export import read_code
 from tests.tasks.tiny import train_tiny
 
 LIMIT = "max_length={factor: 2.0, extra: 20, limit: 512}"

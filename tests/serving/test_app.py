@@ -10,7 +10,7 @@ from headwise.serving.app import create_app
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.running import serve
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from tests.serving.loops import call_alone
 
 

@@ -9,7 +9,7 @@ from headwise.errors import DataError
 from headwise.serving import loaded
 from headwise.serving.held_files import HeldFiles, copied, name_manifest
 from headwise.serving.loaded import load_model
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from tests.serving.conftest import BUNDLE
 
 

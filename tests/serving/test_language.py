@@ -13,7 +13,7 @@ from headwise.randomness import numpy_generator
 from headwise.serving.app import create_app
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
-from headwise.tasks.language_model import LanguageModel
+from headwise.tasks.language.language_model import LanguageModel
 from tests.explorer.test_run_logs import write_run
 
 ARPA = """\\data\\

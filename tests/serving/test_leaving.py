@@ -12,7 +12,7 @@ from tests.serving.process import ServerProcess
 
 SLOW = """
 import pathlib, time
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 quick = Translator.stepper
 def stepper(self, *, attending):
     time.sleep(SECONDS if pathlib.Path("slow").exists() else 0)  # once it is warm

@@ -13,7 +13,7 @@ from headwise.serving.loaded import LoadedModel, load_model
 from headwise.serving.model_names import split_name
 from headwise.storage import write_manifest
 from headwise.tasks.bundle import KIND, REQUIRED
-from headwise.tasks.word_vector_run import save_word_vectors
+from headwise.tasks.word_vectors.run import save_word_vectors
 from tests.serving.test_language import ARPA
 
 

@@ -23,7 +23,7 @@ from headwise.serving.app import create_app
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel, load_models
 from headwise.serving.running import configure
-from headwise.tasks.language_model import LanguageModel
+from headwise.tasks.language.language_model import LanguageModel
 from tests.explorer.test_run_logs import write_run
 from tests.serving.conftest import BUNDLE
 from tests.serving.test_language import ARPA

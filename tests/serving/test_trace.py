@@ -13,7 +13,7 @@ from headwise.serving.api.trace import answer_occlusion, answer_trace
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.orders import Abandoned
 from headwise.serving.schemas_trace import OccludeBody, TraceBody
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from tests.explorer.conftest import BUNDLE
 
 TEXT = "The old dog saw the child."

@@ -13,7 +13,7 @@ from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.randomness import numpy_generator
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 
 BUNDLE = Path(__file__).parents[1] / "fixtures" / "format-1" / "bundle"
 SEARCHES: dict[str, DecodingSettings] = {

@@ -21,9 +21,9 @@ import pytest
 from headwise.cli.main import COMMANDS, build_parser, main
 from headwise.cli.parser import find_leaf
 from headwise.cli.paths import Output
+from headwise.comparing.variants import plan_comparison
 from headwise.errors import UsageError
 from headwise.language import use_language
-from headwise.tasks.comparison_plan import plan_comparison
 from headwise.tasks.recipe import load_recipe
 from tests.tasks.tiny import train_tiny
 
@@ -113,11 +113,11 @@ def _nothing_long(monkeypatch: pytest.MonkeyPatch) -> None:
         plan_comparison(words, seeds=seeds, directory=directory)
         stop()
 
-    for place in ("demo.run_demo", "data.known.fetch_corpus", "tasks.attention_comparison.compare_attention", "tasks.lineage.compare_lineage", "tasks.exporting.export_translator", "serving.running.serve"):  # fmt: skip
+    for place in ("demo.run_demo", "data.known.fetch_corpus", "comparing.attention.compare_attention", "comparing.lineage.compare_lineage", "exporting.export.export_translator", "serving.running.serve"):  # fmt: skip
         monkeypatch.setattr(f"headwise.{place}", stop)
-    for place in ("tasks.running.train", "tasks.running.check_run", "tasks.planning.plan_recipe"):
+    for place in ("tasks.run.train", "tasks.run.check_run", "tasks.planner.plan_recipe"):
         monkeypatch.setattr(f"headwise.{place}", stop_after_recipe)
-    monkeypatch.setattr("headwise.tasks.comparison.compare", stop_after_plan)
+    monkeypatch.setattr("headwise.comparing.recipes.compare", stop_after_plan)
     monkeypatch.setattr("webbrowser.open", stop)
 
 

@@ -18,7 +18,7 @@ from headwise.data.pairs.parallel_files import Pair
 from headwise.serving.apart import WorkerApart
 from headwise.serving.held_files import HeldFiles
 from headwise.serving.training import DemoTraining
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from headwise.text.choices import CharacterSettings, learn_tokenizers
 from tests.explorer.conftest import BUNDLE
 from tests.survival.hostile_directory import clean_environment, make_hostile, modules_that_ran

@@ -19,7 +19,7 @@ from headwise.data.pairs.filtering import FilterSettings, LengthLimits, check_te
 from headwise.data.pairs.held_out import HeldOut
 from headwise.data.pairs.parallel_files import Pair
 from headwise.errors import DataError
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from headwise.text.choices import CharacterSettings, WordSettings, learn_tokenizers
 from headwise.text.tokenizer_pair import TokenizerPair
 from tests.attacks.hostile_texts import RUNS, draw_file, draw_line

@@ -15,9 +15,9 @@ from headwise.data.pairs.preparation import prepare_data
 from headwise.models.choices import build_model
 from headwise.storage import sha256_of
 from headwise.tasks.recipe import complete_recipe, recipe_from
-from headwise.tasks.training_run import row_shape
-from headwise.tasks.translation import PackedPairs, TranslationTask
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.objective import PackedPairs, TranslationTask
+from headwise.tasks.translation.training import row_shape
+from headwise.tasks.translation.translator import Translator
 from headwise.training.loop import train
 from headwise.training.run_directory import RunDirectory
 from headwise.training.run_recipe import read_run_recipe

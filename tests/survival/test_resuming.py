@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from headwise.storage import sha256_of
-from headwise.tasks import translation, validation
-from headwise.tasks.training_run import train
+from headwise.tasks.translation import objective as translation
+from headwise.tasks.translation import validation
+from headwise.tasks.translation.training import train
 from headwise.training.session import TIMINGS
 from tests.tasks.tiny import tiny_recipe
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from headwise.tasks.recipe import TASKS, AnyRecipe, recipe_from
-from headwise.tasks.running import train
+from headwise.tasks.run import train
 from tests.tasks.tiny import tiny_recipe
 
 TEXT = [

@@ -10,11 +10,11 @@ from headwise.cli.main import main
 from headwise.errors import CheckpointError
 from headwise.storage import MANIFEST, write_manifest, write_sealed_json
 from headwise.tasks.bundle import KIND, load_bundle, save_bundle
-from headwise.tasks.gap_filling import GapFiller, load_predictor
-from headwise.tasks.label_bundle import load_label_bundle
-from headwise.tasks.language_bundle import load_language_bundle
+from headwise.tasks.labels.bundle import load_label_bundle
+from headwise.tasks.language.bundle import load_language_bundle
+from headwise.tasks.pretraining.contextual_vectors import load_word_reader
+from headwise.tasks.pretraining.gap_filling import GapFiller, load_predictor
 from headwise.tasks.recipe_files import shipped_recipes
-from headwise.tasks.word_reading import load_word_reader
 from headwise.text.character_tokenizer import CharacterTokenizer
 from headwise.text.tokenizer_pair import TokenizerPair
 from headwise.text.vocabulary import Vocabulary

@@ -7,7 +7,7 @@ from headwise.language import use_language
 from headwise.models.choices import build_model
 from headwise.randomness import torch_generator
 from headwise.tasks.duration import describe_duration, expect_seconds, time_rows
-from headwise.tasks.translation import RowShape
+from headwise.tasks.translation.objective import RowShape
 from tests.tasks.tiny import tiny_recipe
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from headwise.cli.main import main
+from headwise.comparing.table import ComparisonResult
+from headwise.comparing.variants import plan_comparison
 from headwise.language import use_language
-from headwise.tasks.comparison_plan import plan_comparison
-from headwise.tasks.comparison_table import ComparisonResult
 from headwise.tasks.measured_corpora import note_on_measuring
 from headwise.tasks.recipe import load_recipe
 from tests.tasks.tiny import OVERRIDES

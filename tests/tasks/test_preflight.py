@@ -24,7 +24,7 @@ from headwise.tasks.preflight import (
     warn_of_lost_dropout,
 )
 from headwise.tasks.recipe import Recipe, recipe_from
-from headwise.tasks.training_run import check_run, train
+from headwise.tasks.translation.training import check_run, train
 from headwise.training.choices import ReplicatedLayout, ShardedLayout
 from tests.planning.models import made_recipe, made_subject
 from tests.tasks.tiny import tiny_recipe
@@ -39,7 +39,7 @@ def with_room(monkeypatch: pytest.MonkeyPatch, room: int | None) -> None:
 def needed(recipe: object) -> int:
     from headwise.planning.hardware import GLIBC_HEAP
     from headwise.tasks.planned_step import choose_execution
-    from headwise.tasks.planning import Planner
+    from headwise.tasks.planner import Planner
 
     execution, _ = choose_execution(recipe, "cpu")  # type: ignore[arg-type]
     return Planner(Subject.of(recipe), execution, cuda=False).memory(GLIBC_HEAP).total  # type: ignore[arg-type]
@@ -232,7 +232,7 @@ def test_other_errors_pass(tmp_path: Path) -> None:
 PROGRAM = """
 import resource, sys
 from headwise.cli.main import main
-import torch, headwise.tasks.training_run
+import torch, headwise.tasks.translation.training
 torch.set_num_threads(1)
 pages = int(open("/proc/self/statm").read().split()[0])
 limit = pages * resource.getpagesize() + (900 << 20)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headwise.tasks.recipe import Recipe, load_recipe
-from headwise.tasks.training_run import RunSummary, train
+from headwise.tasks.translation.training import RunSummary, train
 
 OVERRIDES = (
     "model.dim=16",

@@ -47,7 +47,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.tasks.exporting import export_arpa
+    from headwise.exporting.export import export_arpa
 
     path = export_arpa(arguments.model, arguments.output)
     sys.stdout.write(f"{path}\n")

@@ -223,8 +223,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run_lineage(arguments: argparse.Namespace) -> int:
     from headwise.cli.display import TrainingDisplay, print_table
+    from headwise.comparing.lineage import compare_lineage
     from headwise.explorer.lineage_plots import draw_lineage
-    from headwise.tasks.lineage import compare_lineage
 
     with TrainingDisplay() as display:
         result = compare_lineage(
@@ -250,10 +250,10 @@ def _run_lineage(arguments: argparse.Namespace) -> int:
 
 def _run_attention(arguments: argparse.Namespace) -> int:
     from headwise.cli.display import TrainingDisplay, print_table
+    from headwise.comparing.attention import LENGTHS, compare_attention
+    from headwise.comparing.attention_requests import choose_conditions, choose_kernels
+    from headwise.comparing.attention_table import remarks, tables
     from headwise.explorer.attention_plots import draw_attention_comparison
-    from headwise.tasks.attention_comparison import LENGTHS, compare_attention
-    from headwise.tasks.attention_requests import choose_conditions, choose_kernels
-    from headwise.tasks.attention_table import remarks, tables
 
     conditions = choose_conditions(
         device=arguments.device or "auto",
@@ -294,8 +294,8 @@ def _run_attention(arguments: argparse.Namespace) -> int:
 
 def _run_recipes(arguments: argparse.Namespace) -> int:
     from headwise.cli.display import TrainingDisplay, print_table
+    from headwise.comparing.recipes import compare
     from headwise.explorer.comparison_plots import draw_comparison
-    from headwise.tasks.comparison import compare
 
     with TrainingDisplay() as display:
         result = compare(

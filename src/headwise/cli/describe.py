@@ -51,7 +51,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.tasks.inspection import describe_model
+    from headwise.inspecting.description import describe_model
 
     description = describe_model(arguments.model, arguments.overrides, length=arguments.length)
     if arguments.json:

@@ -19,11 +19,11 @@ from rich.table import Table
 from headwise.language import clock, say
 
 if TYPE_CHECKING:
+    from headwise.inspecting.findings import Finding
     from headwise.models.describe import ModelDescription
     from headwise.planning.plan import Plan
-    from headwise.tasks.findings import Finding
-    from headwise.tasks.measuring import MeasuredScores
-    from headwise.tasks.run_beginning import RunSummary
+    from headwise.tasks.run_start import RunSummary
+    from headwise.tasks.translation.evaluation import MeasuredScores
     from headwise.training.progress import Progress
 
 PLAIN_SECONDS = 10.0

@@ -38,8 +38,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.tasks.diagnosis import examine_run
-    from headwise.tasks.machine_diagnosis import examine_machine
+    from headwise.inspecting.machine_diagnosis import examine_machine
+    from headwise.inspecting.run_diagnosis import examine_run
 
     findings = (
         examine_machine()

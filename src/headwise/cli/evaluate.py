@@ -18,7 +18,7 @@ from headwise.cli.paths import (
 from headwise.language import say
 
 if TYPE_CHECKING:
-    from headwise.tasks.measurement import Measurement
+    from headwise.tasks.translation.evaluation_request import Measurement
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
@@ -109,7 +109,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def _measurement(arguments: argparse.Namespace) -> "Measurement":
-    from headwise.tasks.measurement import Measurement
+    from headwise.tasks.translation.evaluation_request import Measurement
 
     names = ("source", "model", "hypothesis", "against", "output")
     given = {name: getattr(arguments, name) for name in names}
@@ -127,7 +127,7 @@ def _measurement(arguments: argparse.Namespace) -> "Measurement":
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.tasks.measuring import measure
+    from headwise.tasks.translation.evaluation import measure
 
     result = measure(_measurement(arguments))
     if arguments.json:

@@ -9,7 +9,7 @@ from headwise.cli.paths import Model, NewOutput, SentenceFile
 from headwise.language import say
 
 if TYPE_CHECKING:
-    from headwise.tasks.ctranslate2_export import Exported
+    from headwise.exporting.ctranslate2_export import Exported
 
 QUANTIZATIONS = (
     "none",
@@ -83,8 +83,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.tasks.ctranslate2_export import Exported
-    from headwise.tasks.exporting import export_model
+    from headwise.exporting.ctranslate2_export import Exported
+    from headwise.exporting.export import export_model
 
     result = export_model(
         arguments.model,

@@ -95,8 +95,8 @@ def check(arguments: argparse.Namespace) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from headwise.decoding.choices import GreedySettings, SamplingSettings
     from headwise.settings import check_settings
-    from headwise.tasks.generation import write_on
-    from headwise.tasks.language_model import LanguageModel
+    from headwise.tasks.language.continuation import write_on
+    from headwise.tasks.language.language_model import LanguageModel
 
     settings: GreedySettings | SamplingSettings = GreedySettings()
     if not arguments.greedy:

@@ -13,7 +13,7 @@ from headwise.language import say
 
 if TYPE_CHECKING:
     from headwise.evaluation.label_scores import CutTexts, LabelScores
-    from headwise.tasks.labeller import LabelledAnswer
+    from headwise.tasks.labels.labeller import LabelledAnswer
 
 BLOCK = 1024
 
@@ -72,7 +72,7 @@ def run_labelling(
 ) -> int:
     """Answer or measure with a model of the right shape."""
     from headwise.evaluation.label_scores import CutTexts
-    from headwise.tasks.labeller import Labeller
+    from headwise.tasks.labels.labeller import Labeller
 
     labeller = Labeller.load(arguments.model, device=arguments.device)
     if labeller.is_tagger != tags:
@@ -117,7 +117,7 @@ def _tell_cut(cut: "CutTexts") -> None:
 
 
 def _lines(arguments: argparse.Namespace) -> Iterator[str]:
-    from headwise.tasks.files import read_sentences
+    from headwise.tasks.text_input import read_sentences
 
     if arguments.texts:
         return iter(arguments.texts)

@@ -79,7 +79,7 @@ class SentenceFile(InputFile):
     """A text of which every line can be decoded and is short enough to be held in memory."""
 
     def locate(self) -> Path | None:
-        from headwise.tasks.files import read_text_lines
+        from headwise.tasks.text_input import read_text_lines
 
         path = super().locate()
         for _ in () if path is None else read_text_lines(path):

@@ -87,7 +87,7 @@ def positive_number(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.tasks.planning import plan_recipe
+    from headwise.tasks.planner import plan_recipe
 
     plan = plan_recipe(
         arguments.recipe,

@@ -80,8 +80,8 @@ def check(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from headwise.cli.display import print_table
-    from headwise.tasks.files import read_sentences
-    from headwise.tasks.gap_filling import load_predictor
+    from headwise.tasks.pretraining.gap_filling import load_predictor
+    from headwise.tasks.text_input import read_sentences
 
     model = load_predictor(arguments.model)
     for beginning in arguments.beginnings or read_sentences(arguments.file, keep_blank=True):

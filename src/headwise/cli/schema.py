@@ -41,12 +41,12 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from headwise.settings import Settings
-    from headwise.tasks.bidirectional_recipe import BidirectionalRecipe
-    from headwise.tasks.label_recipe import LabelRecipe
-    from headwise.tasks.language_recipe import LanguageRecipe
-    from headwise.tasks.masked_recipe import MaskedRecipe
+    from headwise.tasks.labels.recipe import LabelRecipe
+    from headwise.tasks.language.recipe import LanguageRecipe
+    from headwise.tasks.pretraining.elmo_recipe import BidirectionalRecipe
+    from headwise.tasks.pretraining.masked_recipe import MaskedRecipe
     from headwise.tasks.recipe import Recipe
-    from headwise.tasks.word_vector_recipe import WordVectorRecipe
+    from headwise.tasks.word_vectors.recipe import WordVectorRecipe
 
     recipes: dict[str, type[Settings]] = {
         "translation": Recipe,

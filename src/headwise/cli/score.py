@@ -14,8 +14,8 @@ from headwise.language import say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from headwise.tasks.language_answers import SentenceScore, Verdict
-    from headwise.tasks.language_model import LanguageModel
+    from headwise.tasks.language.answers import SentenceScore, Verdict
+    from headwise.tasks.language.language_model import LanguageModel
 
 BLOCK = 256
 """Lines of a file that are scored at once; what is typed is answered line by line."""
@@ -89,7 +89,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.tasks.language_model import LanguageModel
+    from headwise.tasks.language.language_model import LanguageModel
 
     model = LanguageModel.load(arguments.model)
     if arguments.pairs is not None:
@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _compare(model: "LanguageModel", arguments: argparse.Namespace) -> int:
-    from headwise.tasks.language_answers import judge
+    from headwise.tasks.language.answers import judge
 
     scores = model.score(arguments.sentences)
     verdict = judge(scores)
@@ -190,8 +190,8 @@ def headings(*, sums_to_one: bool) -> tuple[str, str]:
 
 
 def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
-    from headwise.tasks.files import read_every_sentence, read_sentences
-    from headwise.tasks.language_model import check_sentences
+    from headwise.tasks.language.language_model import check_sentences
+    from headwise.tasks.text_input import read_every_sentence, read_sentences
 
     if arguments.summary:
         given = check_sentences(arguments.sentences) or read_sentences(arguments.file)
@@ -220,7 +220,7 @@ def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
 
 
 def _pairs(model: "LanguageModel", arguments: argparse.Namespace) -> int:
-    from headwise.tasks.spelling import score_pairs
+    from headwise.tasks.language.minimal_pairs import score_pairs
 
     result = score_pairs(model, arguments.pairs)
     if arguments.json:

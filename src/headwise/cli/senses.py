@@ -9,7 +9,7 @@ from headwise.cli.paths import OutputFile, TextFile, WordReaderModel
 from headwise.language import say
 
 if TYPE_CHECKING:
-    from headwise.tasks.senses import SenseReport, SenseVectors
+    from headwise.tasks.pretraining.senses import SenseReport, SenseVectors
 
 CORPUS = "known:coarsewsd-20"
 
@@ -109,8 +109,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     words = tuple(dict.fromkeys(arguments.word))
     parts = [read_senses(source, words=words) for source in (arguments.train, arguments.test)]
-    from headwise.tasks.senses import measure_senses
-    from headwise.tasks.word_reading import load_word_reader
+    from headwise.tasks.pretraining.contextual_vectors import load_word_reader
+    from headwise.tasks.pretraining.senses import measure_senses
 
     readers = {}
     for model in arguments.model:

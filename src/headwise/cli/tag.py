@@ -10,7 +10,7 @@ from headwise.language import say
 __all__ = ["add_parser", "check", "run"]
 
 if TYPE_CHECKING:
-    from headwise.tasks.labeller import LabelledAnswer
+    from headwise.tasks.labels.labeller import LabelledAnswer
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:

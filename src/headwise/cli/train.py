@@ -120,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
     import tempfile
 
     from headwise.cli.display import TrainingDisplay, print_summary
-    from headwise.tasks.running import check_run, train
+    from headwise.tasks.run import check_run, train
 
     recipe, overrides = arguments.recipe, arguments.overrides
     start = partial(

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from headwise.cli.display import TrainingDisplay
     from headwise.decoding.choices import DecodingSettings
     from headwise.explorer.traces import Trace
-    from headwise.tasks.line_translation import Line, TranslatedLine
-    from headwise.tasks.translator import Translation, Translator
+    from headwise.tasks.translation.line_translation import Line, TranslatedLine
+    from headwise.tasks.translation.translator import Translation, Translator
 
 __all__ = ["add_parser", "check", "converse", "run"]
 
@@ -49,7 +49,7 @@ def _asks(arguments: argparse.Namespace) -> bool:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.tasks.line_translation import translate_lines
+    from headwise.tasks.translation.line_translation import translate_lines
 
     translator = _load(arguments)
     lines = None if _asks(arguments) else _lines(arguments)
@@ -94,8 +94,8 @@ def _write(
 
 def _load(arguments: argparse.Namespace) -> "Translator":
     from headwise.tasks.bundle import load_bundle
-    from headwise.tasks.checkpoint_bundle import load_checkpoint_bundle
-    from headwise.tasks.translator import Translator
+    from headwise.tasks.translation.checkpoint_bundle import load_checkpoint_bundle
+    from headwise.tasks.translation.translator import Translator
 
     if arguments.checkpoint is None:
         bundle = load_bundle(arguments.model)
@@ -112,7 +112,7 @@ def _load(arguments: argparse.Namespace) -> "Translator":
 
 
 def _lines(arguments: argparse.Namespace) -> "Iterable[Line]":
-    from headwise.tasks.line_translation import Line, read_places
+    from headwise.tasks.translation.line_translation import Line, read_places
 
     if arguments.text:
         return [Line(text, "--text", number) for number, text in enumerate(arguments.text, start=1)]
@@ -141,7 +141,7 @@ class _Progress:
             self._display.__exit__(*error)
 
     def watch(self, stream: "Iterable[TranslatedLine]") -> "Iterator[TranslatedLine]":
-        from headwise.tasks.files import read_lines_or_none
+        from headwise.tasks.text_input import read_lines_or_none
 
         total = (
             sum(1 for _ in read_lines_or_none(Path(self._file))) if self._display is not None else 0
@@ -214,7 +214,7 @@ def _write_candidates(translation: "Translation", number: int) -> None:
 
 def converse(translator: "Translator", decoding: "DecodingSettings | None" = None) -> int:
     """A prompt: a sentence in, its translation out, until an empty line."""
-    from headwise.tasks.line_translation import Line, translate_lines
+    from headwise.tasks.translation.line_translation import Line, translate_lines
 
     pair = f"{translator.source_language} → {translator.target_language}"
     form = translator.form.label

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headwise.comparing.attention import known_kernels
+from headwise.comparing.attention_table import AttentionComparison
 from headwise.explorer.comparison_plots import dress, style
 from headwise.explorer.drawing import (
     MUTED,
@@ -19,8 +21,6 @@ from headwise.explorer.drawing import (
     save_figure,
     write_plainly,
 )
-from headwise.tasks.attention_comparison import known_kernels
-from headwise.tasks.attention_table import AttentionComparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headwise.comparing.table import ComparisonResult
 from headwise.explorer.drawing import (
     FRAME,
     INK,
@@ -21,7 +22,6 @@ from headwise.explorer.drawing import (
     save_figure,
     write_plainly,
 )
-from headwise.tasks.comparison_table import ComparisonResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

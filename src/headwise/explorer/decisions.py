@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headwise.decoding.stepper import Stepper
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from headwise.text.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES, Tokenizer
 
 

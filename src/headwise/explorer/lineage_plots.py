@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headwise.comparing.lineage_table import Lineage, show_seconds
 from headwise.explorer.comparison_plots import dress, style
 from headwise.explorer.drawing import INK, find_fonts, make_labels, new_figure, save_figure
-from headwise.tasks.lineage_table import Lineage, show_seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

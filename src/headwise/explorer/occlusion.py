@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from headwise.decoding.stepper import Stepper
 from headwise.explorer.decisions import read_along
 from headwise.explorer.words import Words, group_pieces
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from headwise.text.tokenizer import EOS
 
 SENTENCES_AT_ONCE = 32

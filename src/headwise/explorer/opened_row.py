@@ -28,7 +28,7 @@ from headwise.decoding.stepper import Stepper
 from headwise.errors import UsageError
 from headwise.explorer.traces import AttentionKind
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from headwise.text.tokenizer import BOS, EOS
 
 MAX_PIECES = 512

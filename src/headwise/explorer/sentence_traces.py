@@ -22,7 +22,7 @@ from headwise.explorer.search_trees import SearchTree, grow_tree
 from headwise.explorer.traces import ATTENTION_KINDS, AttentionKind, AttentionMap
 from headwise.explorer.tracing import maps_of
 from headwise.models.recurrent.choices import RecurrentTranslatorSettings
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 
 MAX_VALUES = 4_000_000
 

@@ -25,8 +25,8 @@ from headwise.explorer.sentence_traces import MapChoice, choose_maps
 from headwise.explorer.traces import AttentionKind, AttentionMap
 from headwise.models.decoder_only import DecoderOnly
 from headwise.models.text_stepper import next_token_logits
-from headwise.tasks.language_model import LanguageModel
-from headwise.tasks.neural_tokens import NeuralTokenModel
+from headwise.tasks.language.language_model import LanguageModel
+from headwise.tasks.language.neural_token_model import NeuralTokenModel
 from headwise.text.tokenizer import EOS, SPECIAL_PIECES
 
 

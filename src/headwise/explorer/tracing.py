@@ -2,7 +2,7 @@
 
 from headwise.errors import UsageError
 from headwise.explorer.traces import AttentionKind, AttentionMap, Trace
-from headwise.tasks.translator import AttentionTrace, Translation, Translator
+from headwise.tasks.translation.translator import AttentionTrace, Translation, Translator
 
 
 def trace_translation(translator: Translator, text: str) -> Trace:

@@ -26,7 +26,7 @@ from headwise.serving.orders import Order, Part
 from headwise.serving.search import Search, Sentence, write_down
 from headwise.serving.search_process import SearchProcess, start_process
 from headwise.serving.worker import CLOSE_SECONDS, Worker, WorkerDied
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 
 AGAIN_SECONDS = 1.0
 """Between the death of a process and the birth of the next; twice as long after each that could not begin."""

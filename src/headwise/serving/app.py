@@ -45,7 +45,7 @@ from headwise.serving.sentences import prepare
 from headwise.serving.state import Server
 from headwise.serving.streaming import watch_part
 from headwise.serving.wishes import choose_settings
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 
 ROUTERS: tuple[APIRouter, ...] = (
     models.router,

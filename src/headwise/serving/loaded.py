@@ -16,10 +16,10 @@ from headwise.serving.model_names import split_name
 from headwise.settings import read_settings_file
 from headwise.tasks.bundle import explain_task, task_of
 from headwise.tasks.bundle_directory import find_bundle
-from headwise.tasks.labeller import Labeller
-from headwise.tasks.language_model import LanguageModel
-from headwise.tasks.translator import Translator
-from headwise.tasks.word_vector_run import load_word_vectors
+from headwise.tasks.labels.labeller import Labeller
+from headwise.tasks.language.language_model import LanguageModel
+from headwise.tasks.translation.translator import Translator
+from headwise.tasks.word_vectors.run import load_word_vectors
 from headwise.training.precision import Device
 
 Kind = Literal["translator", "language_model", "word_vectors", "classifier", "tagger"]

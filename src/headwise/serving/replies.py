@@ -2,7 +2,7 @@
 
 from headwise.serving.schemas import CandidateReply, TranslationReply, WarningReply
 from headwise.serving.search import Found
-from headwise.tasks.input_warning import InputWarning
+from headwise.tasks.translation.input_warning import InputWarning
 
 DIGITS = 4
 

@@ -25,7 +25,7 @@ from headwise.decoding.search.greedy import GreedySettings
 from headwise.decoding.stepper import AttendingStepper, Room, RoomyStepper, Stepper
 from headwise.models.steppers import flows, make_flow
 from headwise.serving.orders import Abandoned, More, Part
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from headwise.text.phrase_matching import on_one_line
 
 Watch = Callable[[Sequence[int]], None]

@@ -34,7 +34,7 @@ from headwise.serving.held_files import copied, name_manifest
 from headwise.serving.orders import Order, Part
 from headwise.serving.search import Search, Sentence
 from headwise.serving.worker import Worker
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 
 CHUNK = 65_536
 KEPT_SETTINGS = 256

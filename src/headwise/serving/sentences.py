@@ -19,9 +19,9 @@ from headwise.serving.faults import Refusal
 from headwise.serving.limits import MAX_SENTENCES, MAX_TOKENS
 from headwise.serving.orders import Part
 from headwise.serving.search import Found, Search, Sentence
-from headwise.tasks.input_warning import InputWarning
-from headwise.tasks.passages import join_candidates
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.input_warning import InputWarning
+from headwise.tasks.translation.passages import join_candidates
+from headwise.tasks.translation.translator import Translator
 from headwise.text.sentence_splitting import SplitText, split_text
 
 

@@ -32,7 +32,7 @@ from headwise.serving.metrics import Metrics, resident_bytes
 from headwise.serving.orders import Order, Part
 from headwise.serving.training import DemoTraining
 from headwise.serving.worker import Worker, WorkerDied
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 
 Result = TypeVar("Result")
 

@@ -24,7 +24,7 @@ from headwise.serving.schemas_trace import (
     TraceReply,
 )
 from headwise.serving.state import ServerState
-from headwise.tasks.language_model import LanguageModel
+from headwise.tasks.language.language_model import LanguageModel
 
 OF_TRANSLATIONS = ("prefix", "prefix_tokens", "beam", "tree")
 

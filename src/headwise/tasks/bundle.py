@@ -35,6 +35,8 @@ from headwise.text.choices import TokenizerPair, load_fitting_tokenizers
 from headwise.weights import check_shapes, load_weights, save_weights
 
 KIND = "bundle"
+CTRANSLATE2 = "ctranslate2"
+"""The kind of an exported directory (exporting/ctranslate2_export.py)."""
 WORD_VECTORS = "word vectors"
 """The kind of their bundle (word_vector_run.py), which may have no recipe."""
 REQUIRED = ("weights.safetensors", "recipe.yaml", "results.json", "tokenizer/tokenizers.json")

@@ -21,7 +21,7 @@ from headwise.planning.cost_prediction import OPTIMIZER_BYTES
 from headwise.planning.machine_timing import measure_bandwidth
 from headwise.planning.units import clock_of
 from headwise.tasks.recipe import Recipe
-from headwise.tasks.translation import RowShape, TranslationTask
+from headwise.tasks.translation.objective import RowShape, TranslationTask
 from headwise.training.precision import autocast, choose_device, choose_dtype
 
 ENOUGH = 0.3

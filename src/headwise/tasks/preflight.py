@@ -35,11 +35,11 @@ from headwise.planning.available_memory import available_memory
 from headwise.planning.cost_prediction import MemoryParts
 from headwise.planning.hardware import GIB, GLIBC_HEAP
 from headwise.planning.smaller_batches import MARGIN_OF_MEMORY
-from headwise.tasks.length_limits import longest_source
 from headwise.tasks.planned_step import Subject, choose_execution
-from headwise.tasks.planning import Planner
+from headwise.tasks.planner import Planner
 from headwise.tasks.recipe import Recipe
 from headwise.tasks.translation import RowShape
+from headwise.tasks.translation.length_limits import longest_source
 from headwise.training.choices import TrainingSettings
 from headwise.training.precision import choose_device
 

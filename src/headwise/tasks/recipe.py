@@ -27,13 +27,13 @@ from headwise.settings import (
     read_settings_file,
 )
 from headwise.tasks.arguments import require_texts
-from headwise.tasks.bidirectional_recipe import BidirectionalRecipe
-from headwise.tasks.label_recipe import LabelRecipe
-from headwise.tasks.language_recipe import LanguageRecipe
-from headwise.tasks.masked_recipe import MaskedRecipe
+from headwise.tasks.labels.recipe import LabelRecipe
+from headwise.tasks.language.recipe import LanguageRecipe
+from headwise.tasks.pretraining.elmo_recipe import BidirectionalRecipe
+from headwise.tasks.pretraining.masked_recipe import MaskedRecipe
 from headwise.tasks.recipe_files import find_recipe
-from headwise.tasks.word_by_word import check_word_by_word, train_word_by_word
-from headwise.tasks.word_vector_recipe import WordVectorRecipe
+from headwise.tasks.recurrent_training import check_word_by_word, train_word_by_word
+from headwise.tasks.word_vectors.recipe import WordVectorRecipe
 from headwise.text.choices import SentencePieceSettings, TextSettings
 from headwise.training.choices import TrainingSettings
 

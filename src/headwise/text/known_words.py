@@ -33,7 +33,7 @@ MAX_WORDS = 20_000
 ODDS = math.log(100)
 
 Reason = Literal["unknown_words", "target_language", "other_language"]
-"""The last is for models without counts: `tasks/input_warning.py`."""
+"""The last is for models without counts: `tasks/translation/input_warning.py`."""
 
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W\d_{UNSPACED}]+")
 

@@ -20,8 +20,8 @@ from headwise.serving.schemas_language import (
     VectorsReply,
 )
 from headwise.serving.state import State
-from headwise.tasks.language_answers import judge
-from headwise.tasks.language_model import LanguageModel, cut_gap
+from headwise.tasks.language.answers import judge
+from headwise.tasks.language.language_model import LanguageModel, cut_gap
 
 router = APIRouter(tags=["language"], responses=REFUSALS)
 

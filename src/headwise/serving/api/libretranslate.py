@@ -23,7 +23,7 @@ from headwise.serving.schemas import Reply, TextOrTexts, Whole
 from headwise.serving.sentences import prepare
 from headwise.serving.state import ServerState, State
 from headwise.serving.wishes import choose_settings
-from headwise.tasks.built_in_detector import built_in_detector
+from headwise.tasks.translation.built_in_detector import built_in_detector
 
 Code = Annotated[str, Field(min_length=1, max_length=35)]
 AUTO = "auto"

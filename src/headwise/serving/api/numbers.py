@@ -17,8 +17,8 @@ from headwise.serving.schemas_views import AttendBody, AttendReply, CurveReply, 
 from headwise.serving.search import WatchedAttendingStepper, WatchedStepper
 from headwise.serving.state import State
 from headwise.serving.text_traces import find_attending
-from headwise.tasks.language_model import LanguageModel
-from headwise.tasks.translator import Translator
+from headwise.tasks.language.language_model import LanguageModel
+from headwise.tasks.translation.translator import Translator
 from headwise.text.sentence_splitting import split_text
 
 router = APIRouter(tags=["attention"], responses=REFUSALS)

@@ -11,7 +11,7 @@ from headwise.positions.choices import Learned, Sinusoidal
 from headwise.serving.schemas import REFUSALS
 from headwise.serving.schemas_views import MAX_DIM, PositionsBody, PositionsReply
 from headwise.serving.state import State
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 
 router = APIRouter(tags=["attention"], responses=REFUSALS)
 

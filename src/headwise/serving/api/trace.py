@@ -41,7 +41,7 @@ from headwise.serving.text_traces import (
     step_reply,
     too_many_refused,
 )
-from headwise.tasks.translator import Translator
+from headwise.tasks.translation.translator import Translator
 from headwise.text.phrase_matching import on_one_line
 from headwise.text.sentence_splitting import split_text
 
