@@ -31,12 +31,13 @@ from headwise.evaluation.several_seeds import SeedScores
 from headwise.evaluation.translation import build_metrics
 from headwise.language import say
 from headwise.storage import write_json, write_text
-from headwise.tasks import labelled_part, part_scores
 from headwise.tasks.events import Events, Silence
+from headwise.tasks.labels import measured_part
 from headwise.tasks.labels.measured_part import read_label_statistics
 from headwise.tasks.machine import describe_machine
 from headwise.tasks.recipe import Recipe
 from headwise.tasks.text_input import read_text_lines
+from headwise.tasks.translation import translated_part
 from headwise.training.log_file import read_journal
 
 METRICS = ("bleu", "chrf")
@@ -117,7 +118,7 @@ def _translation_scores(recipe: Recipe) -> tuple[Callable[[], str], Measure]:
     )
 
     def measure(directories: Sequence[Path]) -> dict[str, SeedScores]:
-        folders = [directory / part_scores.FOLDER for directory in directories]
+        folders = [directory / translated_part.FOLDER for directory in directories]
         hypotheses = [list(read_text_lines(folder / f"test.{language}")) for folder in folders]
         references = list(read_text_lines(folders[0] / f"test.ref.{language}"))
         return {
@@ -129,7 +130,7 @@ def _translation_scores(recipe: Recipe) -> tuple[Callable[[], str], Measure]:
 
 def _label_scores(directories: Sequence[Path]) -> dict[str, SeedScores]:
     statistics = [
-        read_label_statistics(directory / labelled_part.FOLDER, "test") for directory in directories
+        read_label_statistics(directory / measured_part.FOLDER, "test") for directory in directories
     ]
     return {"accuracy": SeedScores.of_statistics(statistics)}
 

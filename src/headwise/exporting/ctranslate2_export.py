@@ -22,7 +22,7 @@ from headwise.exporting.ctranslate2_search import ForeignSearch, translate_searc
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.pocket import LANGUAGES, sentences
 from headwise.storage import publish_directory
-from headwise.tasks.bundle import Bundle
+from headwise.tasks.bundle import CTRANSLATE2, Bundle
 from headwise.tasks.text_input import read_sentences
 from headwise.tasks.translation.length_limits import (
     MAX_SOURCE_TOKENS,
@@ -32,7 +32,6 @@ from headwise.tasks.translation.length_limits import (
 from headwise.text.sentencepiece_tokenizer import PieceTokenizer
 from headwise.text.tokenizer_pair import PROBE_SENTENCES
 
-KIND = "ctranslate2"
 QUANTIZATIONS = (
     "none",
     "int8",
@@ -89,7 +88,7 @@ def export_translator(
             longest=max(MAX_SOURCE_TOKENS, search.longest_output + 1),
         )
 
-    with publish_directory(output, kind=KIND) as directory:
+    with publish_directory(output, kind=CTRANSLATE2) as directory:
         comparison = Comparison(bundle, _choose_probes(bundle, probes))
         _save(build(), directory, quantization=None)
         exact, rounded = comparison.prove(directory), None

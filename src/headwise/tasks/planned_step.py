@@ -23,7 +23,7 @@ from headwise.planning.cost_prediction import Execution
 from headwise.planning.hardware import DEVICES
 from headwise.planning.step_tracing import Step
 from headwise.tasks.recipe import Recipe
-from headwise.tasks.translation import RowShape, TranslationTask
+from headwise.tasks.translation.objective import RowShape, TranslationTask
 from headwise.training.distributed_model import decide_parallel_compilation
 from headwise.training.gradient_checkpointing import recomputing_blocks
 from headwise.training.losses import choose_chunk_size

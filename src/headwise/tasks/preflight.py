@@ -38,8 +38,8 @@ from headwise.planning.smaller_batches import MARGIN_OF_MEMORY
 from headwise.tasks.planned_step import Subject, choose_execution
 from headwise.tasks.planner import Planner
 from headwise.tasks.recipe import Recipe
-from headwise.tasks.translation import RowShape
 from headwise.tasks.translation.length_limits import longest_source
+from headwise.tasks.translation.objective import RowShape
 from headwise.training.choices import TrainingSettings
 from headwise.training.precision import choose_device
 
