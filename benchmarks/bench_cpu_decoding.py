@@ -38,7 +38,7 @@ from headwise.errors import UsageError
 from headwise.exporting.ctranslate2_network import build_network
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.inference import Form, Precision, choose_form, exchange
-from headwise.models.transformer_stepper import IncrementalDecoder
+from headwise.models.transformer_stepper import TransformerStepper
 
 Sources = Sequence[Sequence[int]]
 Decode = Callable[[Sources], list[list[int]]]
@@ -159,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     bench.measure_ceiling("reads", partial(read_speed, bench.device, quick=options.quick))
     size = SIZES[options.size]
     peer, ours = build_pair(size, device=bench.device, dtype=torch.float32)
-    steppers = {form.name: IncrementalDecoder(exchange(ours, form)) for form in list_forms(bench)}
+    steppers = {form.name: TransformerStepper(exchange(ours, form)) for form in list_forms(bench)}
     with tempfile.TemporaryDirectory() as directory:
         other = None
         if options.ctranslate2:

@@ -33,7 +33,7 @@ from transformers import MarianMTModel
 
 from headwise.decoding.choices import BeamSettings, DecodingSettings, GreedySettings, decode
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.transformer_stepper import IncrementalDecoder
+from headwise.models.transformer_stepper import TransformerStepper
 from headwise.randomness import torch_generator
 from headwise.text.tokenizer import EOS, PAD
 
@@ -74,7 +74,7 @@ def run_peer(
 
 
 def run_ours(
-    stepper: IncrementalDecoder, sources: Sequence[Sequence[int]], *, beam: int, new_tokens: int
+    stepper: TransformerStepper, sources: Sequence[Sequence[int]], *, beam: int, new_tokens: int
 ) -> list[list[int]]:
     settings: DecodingSettings = GreedySettings(max_length=new_tokens)
     if beam > 1:
@@ -147,9 +147,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         source_tokens = sum(len(source) + 1 for source in sources) / batch
         for beam in options.beam:
             name = f"{'greedy' if beam == 1 else f'beam {beam}'}, batch {batch}"
-            steppers = {"headwise": IncrementalDecoder(ours)}
+            steppers = {"headwise": TransformerStepper(ours)}
             if bench.device.type == "cuda":
-                steppers["plain steps"] = IncrementalDecoder(ours, rooms=False)
+                steppers["plain steps"] = TransformerStepper(ours, static=False)
             asked = {"beam": beam, "new_tokens": options.new_tokens}
             calls = {"generate": partial(run_peer, peer, sources, **asked)}
             calls |= {

@@ -37,7 +37,7 @@ from sizes import SIZES, Size, build_ours
 
 from headwise.data.packing import PackedBatch
 from headwise.decoding.choices import GreedySettings, decode
-from headwise.models.transformer_stepper import IncrementalDecoder
+from headwise.models.transformer_stepper import TransformerStepper
 from headwise.randomness import numpy_generator, torch_generator
 from headwise.tasks.translation.objective import TranslationTask
 from headwise.training.choices import TrainingSettings
@@ -214,7 +214,7 @@ def build_decoding(point: Point, *, bench: Bench) -> Run:
         FIRST_WORD, point.size.vocab, (point.rows, SOURCE_TOKENS)
     )
     settings = GreedySettings(max_length=point.length, min_length=point.length - 1)
-    stepper = IncrementalDecoder(model)
+    stepper = TransformerStepper(model)
 
     @torch.inference_mode()
     def run() -> float:

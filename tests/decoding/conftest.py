@@ -38,6 +38,10 @@ class FakeStepper:
     def device(self) -> torch.device:
         return torch.device("cpu")
 
+    def stepper(self, *, attending: bool) -> "FakeStepper":
+        """It stands for a whole model, too: all its steppers are this one."""
+        return self
+
     def start(self, sources: Sequence[Sequence[int]], *, width: int, max_length: int) -> Rows:
         self.max_length = max_length
         rows = tuple(tuple(source) for source in sources for _ in range(width))

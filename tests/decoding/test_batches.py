@@ -2,13 +2,15 @@
 
 import pytest
 
-from headwise.decoding.batches import decode_stream, plan_batches
+from headwise.decoding.batches import generate_stream, plan_batches
 from headwise.decoding.choices import decode
+from headwise.decoding.generation_settings import Batching
 from headwise.decoding.results import EMPTY_RESULT
-from headwise.decoding.rules.constraints import Batching, Phrases
+from headwise.decoding.rules.constraints import Phrases
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.decoding.search.sampling import SamplingSettings
+from headwise.decoding.stepper_search import StepperSearch
 from headwise.errors import UsageError
 from tests.decoding.conftest import phrases_of_tokens
 
@@ -24,7 +26,7 @@ def test_batches_by_hand():
 def test_outputs_are_those_of_one_by_one_in_order(fake, improvise, sources, kind):
     lines = [(), *sources[:5], (), (), *sources[5:], ()]
     settings = kind(max_length=7, batching={"sentences": 3, "tokens": 13, "window": 4})
-    found = list(decode_stream(fake(improvise), iter(lines), settings))
+    found = list(generate_stream(StepperSearch(fake(improvise)), iter(lines), settings))
     alone = [
         decode(fake(improvise), [line], settings, sentence_numbers=[i])[0]
         for i, line in enumerate(lines)
@@ -44,7 +46,7 @@ def test_reading_stays_within_a_window(fake, spell):
 
     stepper = fake(spell)
     settings = GreedySettings(batching={"window": 7, "sentences": 3})
-    for number, result in enumerate(decode_stream(stepper, read(), settings)):
+    for number, result in enumerate(generate_stream(StepperSearch(stepper), read(), settings)):
         assert result.best.tokens == (5 + number % 7, 6)
         assert num_read <= (number // 7 + 1) * 7
     assert num_read == 101
@@ -54,16 +56,22 @@ def test_reading_stays_within_a_window(fake, spell):
 def test_phrases_for_all_and_for_each(fake, improvise, sources):
     settings = BeamSettings(max_length=9, batching={"window": 5, "sentences": 2})
     shared = list(
-        decode_stream(
-            fake(improvise), sources, settings, phrases=phrases_of_tokens(required=((4, 4),))
+        generate_stream(
+            StepperSearch(fake(improvise)),
+            sources,
+            settings,
+            rules=phrases_of_tokens(required=((4, 4),)),
         )
     )
     assert all("4, 4" in str(result.best.tokens) for result in shared)
     each = [Phrases(prefix=(3 + i % 8,)) for i in range(len(sources))]
-    found = list(decode_stream(fake(improvise), sources, settings, phrases=iter(each)))
+    found = list(
+        generate_stream(StepperSearch(fake(improvise)), sources, settings, rules=iter(each))
+    )
     assert [result.best.tokens[:1] for result in found] == [wish.prefix for wish in each]
 
 
 def test_too_few_phrases_are_refused_not_lines_lost(fake, spell, sources):
+    search = StepperSearch(fake(spell))
     with pytest.raises(UsageError, match="given for 3 sentences but there are more"):
-        list(decode_stream(fake(spell), sources, BeamSettings(), phrases=[Phrases()] * 3))
+        list(generate_stream(search, sources, BeamSettings(), rules=[Phrases()] * 3))

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from headwise.decoding.choices import DecodingSettings, decode
+from headwise.decoding.generator import Watcher
 from headwise.decoding.results import EMPTY_RESULT
 from headwise.decoding.rules.constraints import Phrases
 from headwise.decoding.search.beam import BeamSettings
@@ -84,7 +85,9 @@ def test_whoever_asks_is_told_of_short_sentences_before_the_long_ones_end(fake, 
         stepper,
         sources,
         settings,
-        tell=lambda number, found: told.update({number: (found, stepper.num_steps)}),
+        watcher=Watcher(
+            on_result=lambda number, found: told.update({number: (found, stepper.num_steps)})
+        ),
     )
     assert sorted(told) == [0, 3, 4]
     assert {number: found for number, (found, _) in told.items()} == {

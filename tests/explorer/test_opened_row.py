@@ -123,7 +123,7 @@ def test_it_is_refused_before_the_model_works(
     def work(*_: object, **__: object) -> None:
         raise AssertionError("the model was asked")
 
-    monkeypatch.setattr("headwise.explorer.opened_row.decode", work)
+    monkeypatch.setattr("headwise.decoding.stepper_search.decode", work)
     with pytest.raises(UsageError, match="tokens 601 was asked for; choose 1 to 513"):
         open_row(translator, "tired " * 600)
     with pytest.raises(UsageError, match="layer 7 was asked for"):

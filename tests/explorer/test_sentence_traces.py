@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from headwise.decoding.results import Candidate, Hypothesis, SearchTrace
+from headwise.decoding.results import Hypothesis, SearchTrace, TracedToken
 from headwise.decoding.search.beam import BeamSettings
 from headwise.errors import UsageError
 from headwise.explorer import sentence_traces
@@ -103,13 +103,13 @@ def test_a_tree_worked_by_hand() -> None:
     # a beam of two: "a" and "b" are kept, then "b" ends and "a c" is kept, "a d" pruned
     steps = (
         (
-            Candidate(0, 4, -1.0, -1.0, -1.0, "kept", 0),
-            Candidate(0, 5, -2.0, -2.0, -2.0, "kept", 1),
+            TracedToken(0, 4, -1.0, -1.0, -1.0, "kept", 0),
+            TracedToken(0, 5, -2.0, -2.0, -2.0, "kept", 1),
         ),
         (
-            Candidate(1, EOS, -0.5, -2.5, -1.25, "finished", None),
-            Candidate(0, 6, -1.0, -2.0, -1.0, "kept", 0),
-            Candidate(0, 7, -3.0, -4.0, -2.0, "pruned", None),
+            TracedToken(1, EOS, -0.5, -2.5, -1.25, "finished", None),
+            TracedToken(0, 6, -1.0, -2.0, -1.0, "kept", 0),
+            TracedToken(0, 7, -3.0, -4.0, -2.0, "pruned", None),
         ),
     )
     tree = grow_tree(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headwise.decoding.rules.length import LengthLimit, limit_for
+from headwise.decoding.rules.length_limit import LengthLimit, limit_for
 from headwise.exporting.ctranslate2_search import ForeignSearch, translate_search
 from tests.tasks.tiny import tiny_recipe
 

@@ -17,7 +17,7 @@ from headwise.decoding.search.candidates import take_best
 from headwise.gpu import projection as projecting
 from headwise.gpu import slot_attention as attending
 from headwise.gpu import token_ranking as ranking
-from headwise.models.transformer_stepper import IncrementalDecoder
+from headwise.models.transformer_stepper import TransformerStepper
 from headwise.randomness import torch_generator
 from tests.models.test_encoder_decoder import make
 
@@ -125,7 +125,7 @@ def check_selection() -> None:
     model = make("pre_norm", GENERATOR)
     model.output.weight.data *= 2
     sources = [torch.randint(4, 15, (1 + i,), generator=GENERATOR).tolist() for i in range(3)]
-    plain = IncrementalDecoder(model)
+    plain = TransformerStepper(model)
     beam_rounds.runs_kernels = lambda tensor: True
     for settings in (
         BeamSettings(size=3, num_best=3, max_length=7),
@@ -142,7 +142,7 @@ def check_selection() -> None:
         ),
     ):
         expected = decode(plain, sources, settings)
-        found = decode(IncrementalDecoder(model, rooms=True), sources, settings)
+        found = decode(TransformerStepper(model, static=True), sources, settings)
         for one, other in zip(found, expected, strict=True):
             assert [h.tokens for h in one.hypotheses] == [h.tokens for h in other.hypotheses]
             close(

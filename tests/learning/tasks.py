@@ -13,7 +13,7 @@ from headwise.decoding.choices import decode
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.models.choices import EncoderDecoderSettings, build_model
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.transformer_stepper import IncrementalDecoder
+from headwise.models.transformer_stepper import TransformerStepper
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
 from tests.reference.sentences import BOS, EOS, PAD, packed_row, pad, padded_batch
@@ -92,7 +92,7 @@ def accuracy(
 ) -> float:
     """Share of new sentences answered without a single fault, writing freely."""
     sources = draw(300, max_length, torch_generator(*key, "new sentences"))
-    found = decode(IncrementalDecoder(model), sources, GreedySettings(max_length=2 * max_length))
+    found = decode(TransformerStepper(model), sources, GreedySettings(max_length=2 * max_length))
     right = [
         list(result.best.tokens) == task(words)
         for words, result in zip(sources, found, strict=True)

@@ -5,9 +5,7 @@ import random
 import pytest
 import torch
 
-from headwise.models.continuous_decoder import FlowingDecoder
-from headwise.models.steppers import make_flow
-from headwise.models.transformer_stepper import IncrementalDecoder
+from headwise.models.transformer_stepper import TransformerStepper
 from tests.models.test_encoder_decoder import VARIANTS, VOCAB, make
 from tests.models.test_transformer_stepper import at_once
 
@@ -20,10 +18,11 @@ FEW = ("pre_norm", "learned_gelu")
 )
 def test_any_coming_and_going_equals_each_alone(variant: str, generator: torch.Generator) -> None:
     model = make(variant, generator)
-    flow = make_flow(IncrementalDecoder(model))
-    if flow is None:
+    stepper = TransformerStepper(model)
+    if not stepper.runs_continuously:
         assert variant not in FEW
         return
+    decoder = stepper.make_continuous()
     chance = random.Random(7)
     rows: list[tuple[list[int], list[int]] | None] = []
     for _ in range(20):
@@ -36,30 +35,29 @@ def test_any_coming_and_going_equals_each_alone(variant: str, generator: torch.G
         if not kept and not new:
             continue
         if len(new) > len(free) or not kept or chance.random() < 0.2:
-            flow.arrange(kept, new)
+            decoder.arrange(kept, new)
             rows = [*(rows[number] for number in kept), *((source, []) for source in new)]
         elif new:
-            flow.replace(free[: len(new)], new)
+            decoder.replace(free[: len(new)], new)
             for place, source in zip(free, new, strict=False):
                 rows[place] = (source, [])
         tokens = [chance.randrange(4, VOCAB) for _ in rows]
-        found = flow.step(torch.tensor(tokens))
+        found = decoder.step(torch.tensor(tokens))
         for number, row in enumerate(rows):
             if row is not None:
                 row[1].append(tokens[number])
                 expected = at_once(model, [row[0]], [row[1]])[0]
                 torch.testing.assert_close(found[number], expected, atol=1e-5, rtol=1e-5)
                 if len(row[1]) > 5 or chance.random() < 0.2:
-                    flow.forget(number)
+                    decoder.forget(number)
                     rows[number] = None
 
 
 def test_the_cache_forgets_what_nobody_needs(generator: torch.Generator) -> None:
-    flow = make_flow(IncrementalDecoder(make("pre_norm", generator)))
-    assert isinstance(flow, FlowingDecoder)
-    flow.arrange([], [[4, 5], [6]])
+    decoder = TransformerStepper(make("pre_norm", generator)).make_continuous()
+    decoder.arrange([], [[4, 5], [6]])
     for step in range(70):
-        flow.step(torch.tensor([4, 5]))
-        flow.forget(step % 2)
-        flow.replace([step % 2], [[7, 8, 9]])
-    assert all(cache.keys.shape[0] <= 32 and cache.length <= 3 for cache in flow._caches)
+        decoder.step(torch.tensor([4, 5]))
+        decoder.forget(step % 2)
+        decoder.replace([step % 2], [[7, 8, 9]])
+    assert all(cache.keys.shape[0] <= 32 and cache.length <= 3 for cache in decoder._caches)

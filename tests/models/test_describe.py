@@ -165,10 +165,10 @@ def test_a_memory_that_does_not_grow_is_no_cost_of_a_token(generator: torch.Gene
 
 
 def test_the_cache_is_what_the_decoder_allocates(generator: torch.Generator) -> None:
-    from headwise.models.transformer_stepper import IncrementalDecoder
+    from headwise.models.transformer_stepper import TransformerStepper
 
     model = make(generator)
-    state = IncrementalDecoder(model).start([[4, 5, 6]], width=1, max_length=12)
+    state = TransformerStepper(model).start([[4, 5, 6]], width=1, max_length=12)
     allocated = sum(cache.keys.nbytes + cache.values.nbytes for cache in state.caches)
     of_source = sum(k.nbytes + v.nbytes for k, v in state.sources)
     memory = describe(model).memory

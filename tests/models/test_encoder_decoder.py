@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from headwise.blocks.decoder_block import DecoderBlock
 from headwise.models.choices import EncoderDecoderSettings, build_model
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.settings import check_settings
@@ -95,6 +96,22 @@ def test_packed_sentences_do_not_know_each_other(variant: str, generator: torch.
         packed = packed_row(pairs, extra=2).hidden(model)[0]
     torch.testing.assert_close(packed[: len(alone)], alone, atol=1e-5, rtol=1e-5)
     assert packed.isfinite().all()
+
+
+def test_a_decoder_that_is_not_causal_sees_its_whole_sentence_and_no_other(
+    generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DecoderBlock, "is_causal", False)
+    model = make("pre_norm", generator)
+    (source, target), (_, other) = draw_pairs([(5, 7), (5, 7)], VOCAB, generator)
+    mixed = target[:4] + other[4:]
+    with torch.no_grad():
+        first, second = (padded_batch([(source, words)]).hidden(model) for words in (target, mixed))
+        pairs = [(source, target), (source, mixed)]
+        packed = packed_row(pairs, extra=2).hidden(model)[0]
+    assert not torch.isclose(first[:, :4], second[:, :4]).all(-1).any()
+    alone = torch.cat([first[0], second[0]])
+    torch.testing.assert_close(packed[: len(alone)], alone, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("variant", sorted(VARIANTS))

@@ -10,7 +10,7 @@ from headwise.errors import UsageError
 from headwise.models import inference
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.inference import Precision, choose_form, exchange
-from headwise.models.transformer_stepper import IncrementalDecoder
+from headwise.models.transformer_stepper import TransformerStepper
 from tests.models.test_encoder_decoder import VARIANTS, make
 from tests.reference.sentences import padded_batch
 
@@ -49,8 +49,8 @@ def test_searches_in_packed_fp32_find_the_same_tokens(
     settings: GreedySettings | BeamSettings, generator: torch.Generator
 ) -> None:
     model = make("pre_norm", generator).eval()
-    found = decode(IncrementalDecoder(exchanged(model, "fp32")), SOURCES, settings)
-    plain = decode(IncrementalDecoder(model), SOURCES, settings)
+    found = decode(TransformerStepper(exchanged(model, "fp32")), SOURCES, settings)
+    plain = decode(TransformerStepper(model), SOURCES, settings)
     assert [one.best.tokens for one in found] == [one.best.tokens for one in plain]
 
 

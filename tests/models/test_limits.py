@@ -16,7 +16,7 @@ from headwise.models.limits import (
 )
 from headwise.models.recurrent.choices import RecurrentTranslatorSettings
 from headwise.models.sentence_encoder import EncoderRung
-from headwise.models.transformer_stepper import IncrementalDecoder
+from headwise.models.transformer_stepper import TransformerStepper
 from headwise.settings import check_settings
 from tests.reference.sentences import draw_pairs, padded_batch
 
@@ -130,13 +130,13 @@ def test_the_limit_is_the_longest_row_that_runs(place: str, generator: torch.Gen
         LOCATION | {"score": {"kind": "location", "max_length": 37}},
     ],
 )
-def test_a_room_is_rounded_up_to_the_limit_and_no_further(
+def test_buffers_are_rounded_up_to_the_limit_and_no_further(
     kernel: dict, generator: torch.Generator
 ) -> None:
     settings = small(encoder={"layers": 1, "heads": 2, "attention": kernel})
     model = build_model(settings, source_size=11, target_size=11, generator=generator)
-    room = IncrementalDecoder(model, rooms=True).enter([[4] * 35], width=1, max_length=3)
-    assert room is not None
+    stepper = TransformerStepper(model, static=True)
+    assert stepper.fill_buffers([[4] * 35], width=1, max_length=3).source_limit == 37
 
 
 def test_more_buckets_than_tokens_are_refused_with_a_number_that_fits() -> None:

@@ -1,4 +1,4 @@
-"""Rooms: the same numbers as the plain steps, through every rearrangement, and again with the next batch."""
+"""Static buffers: the numbers of plain steps, through every rearrangement and again with the next batch."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ import torch
 from headwise.decoding.choices import BeamSettings, DecodingSettings, GreedySettings, decode
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.static_buffers import round_finely, round_length, round_sentences
-from headwise.models.transformer_stepper import MAX_ROOMS, IncrementalDecoder
+from headwise.models.transformer_stepper import MAX_BUFFERS, TransformerStepper
 from tests.models.test_encoder_decoder import PLAIN, VOCAB, make
 
 SOURCES = [[4, 5, 6, 7, 8], [9], [10, 11, 12], [13, 14, 4, 5], [6, 7]]
@@ -14,21 +14,20 @@ SOURCES = [[4, 5, 6, 7, 8], [9], [10, 11, 12], [13, 14, 4, 5], [6, 7]]
 
 @pytest.mark.parametrize("variant", PLAIN)
 @pytest.mark.parametrize("width", [1, 3])
-def test_steps_equal_plain_steps_through_follows_and_narrower_rooms(
+def test_steps_equal_plain_steps_through_follows_and_smaller_buffers(
     variant: str, width: int, generator: torch.Generator
 ) -> None:
-    decoder = IncrementalDecoder(make(variant, generator), rooms=True)
+    decoder = TransformerStepper(make(variant, generator), static=True)
     for sources in (SOURCES, SOURCES[::-1]):  # the second batch finds what the first left behind
-        room = decoder.enter(sources, width=width, max_length=9)
-        assert room is not None
+        buffers = decoder.fill_buffers(sources, width=width, max_length=9)
         state = decoder.start(sources, width=width, max_length=9)
         num_rows = len(sources) * width
         for time in range(9):
             tokens = torch.randint(1, VOCAB, (num_rows,), generator=generator)
             expected, state = decoder.step(state, tokens)
-            fed = torch.ones(room.num_sentences * width, dtype=torch.long)
+            fed = torch.ones(buffers.num_sentences * width, dtype=torch.long)
             fed[:num_rows] = tokens
-            found = room.step(fed)[:num_rows].log_softmax(-1)
+            found = buffers.step(fed)[:num_rows].log_softmax(-1)
             torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
             groups = torch.arange(num_rows // width)
             index = (
@@ -37,13 +36,13 @@ def test_steps_equal_plain_steps_through_follows_and_narrower_rooms(
             ).view(-1)
             everyone = torch.arange(len(fed))
             everyone[:num_rows] = index
-            if time == 3:  # sentences 0 and 3 go on, in a room for two
+            if time == 3:  # sentences 0 and 3 continue, in buffers for two
                 kept = torch.cat([torch.arange(0, width), torch.arange(3 * width, 4 * width)])
-                room.follow(everyone)
-                room = room.narrow(2, kept)
+                buffers.follow(everyone)
+                buffers = buffers.narrow(2, kept)
                 state, num_rows = decoder.reorder(state, index[kept]), 2 * width
             elif width > 1 or time % 2:
-                room.follow(everyone)
+                buffers.follow(everyone)
                 state = decoder.reorder(state, index)
 
 
@@ -63,33 +62,32 @@ def settings_of(kind: str) -> DecodingSettings:
 
 
 @pytest.mark.parametrize("kind", ["greedy", "ends", "beam", "proven"])
-def test_searches_in_rooms_equal_plain_searches(kind: str, generator: torch.Generator) -> None:
+def test_recorded_searches_equal_plain_searches(kind: str, generator: torch.Generator) -> None:
     model, settings = make("pre_norm", generator), settings_of(kind)
     model.output.weight.data *= 2
     sources = [
         torch.randint(4, VOCAB, (1 + i % 9,), generator=generator).tolist() for i in range(71)
     ]
-    plain, roomy = IncrementalDecoder(model), IncrementalDecoder(model, rooms=True)
+    plain, static = TransformerStepper(model), TransformerStepper(model, static=True)
     for batch in (sources, sources[:23], sources[30:54], sources[::-1]):
         for found, expected in zip(
-            decode(roomy, batch, settings), decode(plain, batch, settings), strict=True
+            decode(static, batch, settings), decode(plain, batch, settings), strict=True
         ):
             assert [h.tokens for h in found.hypotheses] == [h.tokens for h in expected.hypotheses]
             assert [h.score for h in found.hypotheses] == pytest.approx(
                 [h.score for h in expected.hypotheses], abs=1e-5
             )
-    assert len(roomy._rooms) == 2  # 71 sentences in a room for 96, 23 and 24 in one for 24
+    assert len(static._buffers) == 2  # 71 sentences in buffers for 96, 23 and 24 in buffers for 24
 
 
-def test_changed_weights_empty_the_rooms(generator: torch.Generator) -> None:
+def test_changed_weights_empty_the_buffers(generator: torch.Generator) -> None:
     model = make("pre_norm", generator)
-    decoder = IncrementalDecoder(model, rooms=True)
-    first = decoder.enter(SOURCES, width=1, max_length=5)
-    assert decoder.enter(SOURCES, width=1, max_length=5) is first
+    decoder = TransformerStepper(model, static=True)
+    first = decoder.fill_buffers(SOURCES, width=1, max_length=5)
+    assert decoder.fill_buffers(SOURCES, width=1, max_length=5) is first
     with torch.no_grad():
         model.decoder[0].self_attention.query.weight.mul_(1.5)
-    second = decoder.enter(SOURCES, width=1, max_length=5)
-    assert second is not None
+    second = decoder.fill_buffers(SOURCES, width=1, max_length=5)
     assert second is not first
     expected, _ = decoder.step(
         decoder.start(SOURCES, width=1, max_length=5), torch.ones(5, dtype=torch.long)
@@ -98,23 +96,17 @@ def test_changed_weights_empty_the_rooms(generator: torch.Generator) -> None:
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_few_rooms_are_kept_and_some_models_have_none(generator: torch.Generator) -> None:
+def test_few_buffers_are_kept_and_some_models_have_none(generator: torch.Generator) -> None:
     model: EncoderDecoder = make("pre_norm", generator)
-    decoder = IncrementalDecoder(model, rooms=True)
-    first = decoder.enter(SOURCES, width=1, max_length=5)
-    assert first is not None
+    decoder = TransformerStepper(model, static=True)
+    first = decoder.fill_buffers(SOURCES, width=1, max_length=5)
     assert first.num_bytes > 0
-    for width in range(2, MAX_ROOMS + 3):
-        decoder.enter(SOURCES, width=width, max_length=5)
-    assert len(decoder._rooms) == MAX_ROOMS
+    for width in range(2, MAX_BUFFERS + 3):
+        decoder.fill_buffers(SOURCES, width=width, max_length=5)
+    assert len(decoder._buffers) == MAX_BUFFERS
     assert first.num_bytes == 0  # closed: its memory is free at once
-    assert (
-        IncrementalDecoder(model).enter(SOURCES, width=1, max_length=5) is None
-    )  # not on a CPU, unless asked
-    assert (
-        IncrementalDecoder(model, attending=True, rooms=True).enter(SOURCES, width=1, max_length=5)
-        is None
-    )
+    assert not TransformerStepper(model).has_static_buffers  # not on a CPU, unless asked
+    assert not TransformerStepper(model, attending=True, static=True).has_static_buffers
 
     class OtherLinear(torch.nn.Linear):
         pass
@@ -122,7 +114,7 @@ def test_few_rooms_are_kept_and_some_models_have_none(generator: torch.Generator
     model.decoder[0].cross_attention.query = OtherLinear(
         model.output.in_features, model.output.in_features
     )
-    assert IncrementalDecoder(model, rooms=True).enter(SOURCES, width=1, max_length=5) is None
+    assert not TransformerStepper(model, static=True).has_static_buffers
 
 
 def test_sizes_are_rounded_up_to_few() -> None:

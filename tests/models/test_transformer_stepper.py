@@ -9,7 +9,7 @@ from torch import Tensor
 from headwise.errors import UsageError
 from headwise.models import transformer_stepper as module
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.transformer_stepper import IncrementalDecoder
+from headwise.models.transformer_stepper import TransformerStepper
 from tests.models.test_encoder_decoder import VARIANTS, VOCAB, make
 from tests.reference.sentences import EOS, padded_batch
 
@@ -29,7 +29,7 @@ def test_steps_equal_at_once_through_reorders_and_dropped_sentences(
     variant: str, width: int, generator: torch.Generator
 ) -> None:
     model = make(variant, generator)
-    decoder = IncrementalDecoder(model)
+    decoder = TransformerStepper(model)
     alive = list(range(len(SOURCES)))
     prefixes: list[list[int]] = [[] for _ in range(len(SOURCES) * width)]
     state = decoder.start(SOURCES, width=width, max_length=7)
@@ -53,7 +53,7 @@ def test_steps_equal_at_once_through_reorders_and_dropped_sentences(
 
 
 def test_a_sentence_alone_equals_the_sentence_in_a_batch(generator: torch.Generator) -> None:
-    decoder = IncrementalDecoder(make("pre_norm", generator))
+    decoder = TransformerStepper(make("pre_norm", generator))
     together, _ = decoder.step(
         decoder.start(SOURCES, width=1, max_length=3), torch.ones(5, dtype=torch.long)
     )
@@ -65,7 +65,7 @@ def test_a_sentence_alone_equals_the_sentence_in_a_batch(generator: torch.Genera
 
 
 def test_an_empty_source_is_only_its_end(generator: torch.Generator) -> None:
-    decoder = IncrementalDecoder(make("pre_norm", generator))
+    decoder = TransformerStepper(make("pre_norm", generator))
     log_probabilities, _ = decoder.step(
         decoder.start([[], [4]], width=1, max_length=3), torch.tensor([1, 1])
     )
@@ -73,7 +73,7 @@ def test_an_empty_source_is_only_its_end(generator: torch.Generator) -> None:
 
 
 def test_log_probabilities_are_the_searchs_to_overwrite(generator: torch.Generator) -> None:
-    decoder = IncrementalDecoder(make("pre_norm", generator))
+    decoder = TransformerStepper(make("pre_norm", generator))
     log_probabilities, _ = decoder.step(
         decoder.start([[4]], width=1, max_length=3), torch.tensor([1])
     )
@@ -86,7 +86,7 @@ def test_attention_is_the_last_layers_mean_over_its_heads(generator: torch.Gener
     from headwise.attention.taps import tap_attention
 
     model = make("pre_norm", generator)
-    decoder = IncrementalDecoder(model, attending=True)
+    decoder = TransformerStepper(model, attending=True)
     state = decoder.start(SOURCES, width=2, max_length=3)
     _, state = decoder.step(state, torch.ones(10, dtype=torch.long))
     _, state = decoder.step(state, torch.full((10,), 4))
@@ -101,7 +101,7 @@ def test_attention_is_the_last_layers_mean_over_its_heads(generator: torch.Gener
 
 
 def test_more_steps_than_were_asked_for_are_refused(generator: torch.Generator) -> None:
-    decoder = IncrementalDecoder(make("pre_norm", generator))
+    decoder = TransformerStepper(make("pre_norm", generator))
     state = decoder.start([[4]], width=1, max_length=2)
     for _ in range(3):
         _, state = decoder.step(state, torch.tensor([5]))
@@ -114,7 +114,7 @@ def test_sources_of_like_length_are_encoded_together_and_come_out_the_same(
     variant: str, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "GROUP_ROWS", 2)
-    decoder = IncrementalDecoder(make(variant, generator))
+    decoder = TransformerStepper(make(variant, generator))
     together, _ = decoder.step(
         decoder.start(SOURCES, width=1, max_length=3), torch.ones(5, dtype=torch.long)
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from headwise.decoding.rules.constraints import Batching
+from headwise.decoding.generation_settings import Batching
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.tasks.translation.translator import Translator
 

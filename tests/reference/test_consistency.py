@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from headwise.models.transformer_stepper import IncrementalDecoder
+from headwise.models.transformer_stepper import TransformerStepper
 from tests.reference.peers import copy_marian, make_peer
 from tests.reference.sentences import draw_pairs, packed_row, padded_batch
 
@@ -74,7 +74,7 @@ def test_cached_steps_equal_the_whole_target(
     pairs = draw_pairs([(source, length) for source in (3, 7, 2, 5, 1)], 53, generator)
     # Every hypothesis of a sentence writes something else.
     targets = torch.randint(4, 53, (num_sentences * width, length), generator=generator)
-    decoder = IncrementalDecoder(model)
+    decoder = TransformerStepper(model)
     state = decoder.start([pair[0][:-1] for pair in pairs], width=width, max_length=length)
     steps = []
     for time in range(length):

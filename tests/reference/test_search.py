@@ -9,7 +9,7 @@ from headwise.decoding.choices import decode
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.transformer_stepper import IncrementalDecoder
+from headwise.models.transformer_stepper import TransformerStepper
 from headwise.randomness import torch_generator
 from tests.reference.peers import EOS, Peer, copy_marian, make_peer
 from tests.reference.sentences import pad
@@ -66,7 +66,7 @@ def generate(peer: Peer, num_beams: int, **options) -> list[tuple[int, ...]]:
 def test_greedy_equals_generate(norm: str) -> None:
     peer, model = models(norm)
     expected = generate(peer, 1)
-    found = decode(IncrementalDecoder(model), sources(), GreedySettings(max_length=MAX_NEW))
+    found = decode(TransformerStepper(model), sources(), GreedySettings(max_length=MAX_NEW))
     assert [result.best.tokens for result in found] == expected
     assert len(set(expected)) > NUM_SENTENCES // 4, (
         "outputs must differ for the comparison to be worth something"
@@ -78,6 +78,6 @@ def test_greedy_equals_generate(norm: str) -> None:
 def test_beam_equals_generate(norm: str) -> None:
     peer, model = models(norm)
     expected = generate(peer, 4, length_penalty=1.0)
-    found = decode(IncrementalDecoder(model), sources(), BeamSettings(size=4, max_length=MAX_NEW))
+    found = decode(TransformerStepper(model), sources(), BeamSettings(size=4, max_length=MAX_NEW))
     assert [result.best.tokens for result in found] == expected
     assert len(set(expected)) > NUM_SENTENCES // 4

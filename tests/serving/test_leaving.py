@@ -12,12 +12,12 @@ from tests.serving.process import ServerProcess
 
 SLOW = """
 import pathlib, time
-from headwise.tasks.translation.translator import Translator
-quick = Translator.stepper
+from headwise.models.steppers import ModelSteppers
+quick = ModelSteppers.stepper
 def stepper(self, *, attending):
     time.sleep(SECONDS if pathlib.Path("slow").exists() else 0)  # once it is warm
     return quick(self, attending=attending)
-Translator.stepper = stepper
+ModelSteppers.stepper = stepper
 """
 
 

@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from headwise.decoding.results import SearchResult
-from headwise.decoding.rules.length import LengthLimit
+from headwise.decoding.rules.length_limit import LengthLimit
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.orders import Order

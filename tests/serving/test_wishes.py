@@ -3,7 +3,8 @@
 import pytest
 
 from headwise.decoding.choices import BeamSettings, GreedySettings, SamplingSettings
-from headwise.decoding.rules.length import LengthLimit, WuLength
+from headwise.decoding.rules.length_limit import LengthLimit
+from headwise.decoding.search.length_penalty import WuLength
 from headwise.errors import SettingsError
 from headwise.serving.faults import Refusal
 from headwise.serving.schemas import BeamWish, GreedyWish, SamplingWish

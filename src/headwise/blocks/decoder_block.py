@@ -10,6 +10,8 @@ future); `step` takes one more position with caches and gives the same numbers.
 Tested against: transformers' Marian, and step by step = whole sequence.
 """
 
+from typing import ClassVar
+
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -20,6 +22,10 @@ from headwise.blocks.residual import Residual
 
 
 class DecoderBlock(nn.Module):
+    is_causal: ClassVar[bool] = True
+    """Whether a position attends to earlier ones only. A decoder that writes all tokens at once
+    (non-autoregressive) declares False, and its model then masks other sentences only."""
+
     def __init__(
         self,
         self_attention: MultiHeadAttention,

@@ -1,18 +1,21 @@
-"""Decoding a file: longest first within a window, so that padding is small and memory does not grow with the file.
+"""Generation for a file: batches of similar length inside a window, results in the order of the file.
 
-A window of N sources is read, sorted by length (longest first: what needs most memory is met at once, not after an hour),
-cut into batches of similar length, decoded, and given out in the order of the file before the next window is read.
-Per batch: sentences ≤ `batching.sentences` and sentences · (longest source) ≤ `batching.tokens` (one sentence at least).
-Tested: order, empty lines, sizes of batches, that reading never runs ahead of a window, and outputs = one by one.
+A window of N sources is read, sorted by length, cut into batches of similar length, decoded, and
+returned in the order of the file before the next window is read. So there is little padding, and memory
+does not grow with the file. The longest come first: the batch that needs most memory is met at once.
+Per batch: sentences ≤ `batching.sentences` and sentences · (longest source) ≤ `batching.tokens` (one
+sentence at least).
+Tested: order, empty lines, sizes of batches, that reading never runs ahead of a window, and outputs =
+one by one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, repeat
 
-from headwise.decoding.choices import DecodingSettings, decode
+from headwise.decoding.generation_settings import Batching, GenerationSettings
+from headwise.decoding.generator import Generator
 from headwise.decoding.results import EMPTY_RESULT, SearchResult
-from headwise.decoding.rules.constraints import Batching, Phrases
-from headwise.decoding.stepper import State, Stepper
+from headwise.decoding.rules.constraints import Phrases
 from headwise.errors import UsageError
 
 
@@ -34,59 +37,62 @@ def plan_batches(lengths: Sequence[int], batching: Batching) -> list[list[int]]:
     return batches
 
 
-def decode_stream(
-    stepper: Stepper[State],
+def generate_stream(
+    generator: Generator,
     sources: Iterable[Sequence[int]],
-    settings: DecodingSettings,
+    settings: GenerationSettings,
     *,
-    phrases: Phrases | Iterable[Phrases] | None = None,
+    rules: Phrases | Iterable[Phrases] | None = None,
 ) -> Iterator[SearchResult]:
-    """Results in the order of the sources, which are read one window at a time; phrases for all or for each."""
-    wishes: Iterator[Phrases | None]
-    wishes = (
-        repeat(phrases)
-        if phrases is None or isinstance(phrases, Phrases)
-        else chain(phrases, repeat(None))
+    """Results in the order of the sources, which are read one window at a time.
+
+    `rules` hold for all sentences or name one entry per sentence.
+    """
+    each: Iterator[Phrases | None]
+    each = (
+        repeat(rules) if rules is None or isinstance(rules, Phrases) else chain(rules, repeat(None))
     )
-    pairs = zip(sources, wishes, strict=False)  # the sources end it: the wishes never do
+    pairs = zip(sources, each, strict=False)  # the sources end it: the rules never do
     first = 0
     while window := list(islice(pairs, settings.batching.window)):
-        here = [wish for _, wish in window if wish is not None]
-        if phrases is not None and len(here) < len(window):
+        here = [one for _, one in window if one is not None]
+        if rules is not None and len(here) < len(window):
+            count = first + len(here)
             raise UsageError(
-                f"phrases were given for {first + len(here)} sentences but there are more; give one entry per sentence",
-                f"只给出了 {first + len(here)} 句的短语，而句子更多；请每句给一项",
+                f"phrases were given for {count} sentences but there are more; give one entry per "
+                "sentence",
+                f"只给出了 {count} 句的短语，而句子更多；请每句给一项",
             )
-        yield from decode_window(
-            stepper,
+        yield from generate_window(
+            generator,
             [source for source, _ in window],
             settings,
-            phrases=None if phrases is None else here,
+            rules=None if rules is None else here,
             first_number=first,
         )
         first += len(window)
 
 
-def decode_window(
-    stepper: Stepper[State],
+def generate_window(
+    generator: Generator,
     sources: Sequence[Sequence[int]],
-    settings: DecodingSettings,
+    settings: GenerationSettings,
     *,
-    phrases: Sequence[Phrases] | None = None,
+    rules: Sequence[Phrases] | None = None,
     first_number: int = 0,
 ) -> list[SearchResult]:
     """Results of all these sources in their order; empty ones are answered without asking the model.
 
-    `first_number` is the number of the first source in its file: sampling draws by numbers, not by places in a batch.
+    `first_number` is the number of the first source in its file: sampling draws by that number, not by
+    the position in a batch.
     """
     results = [EMPTY_RESULT] * len(sources)
     for batch in plan_batches([len(source) for source in sources], settings.batching):
-        found = decode(
-            stepper,
+        found = generator.generate(
             [sources[i] for i in batch],
             settings,
-            phrases=None if phrases is None else [phrases[i] for i in batch],
-            sentence_numbers=[first_number + i for i in batch],
+            None if rules is None else [rules[i] for i in batch],
+            numbers=[first_number + i for i in batch],
         )
         for i, result in zip(batch, found, strict=True):
             results[i] = result

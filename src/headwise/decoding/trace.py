@@ -1,7 +1,8 @@
-"""The tree a beam search looked at, kept for people: what was weighed at each step and what became of it.
+"""The search tree of a beam search: what was considered at each step, and what was kept.
 
-Per step and sentence every candidate (the 2k best continuations) with its totals and its fate: kept in a slot of the beam,
-finished, or pruned. Recording reads every step's numbers back from the device, so it is done only when asked.
+For each step and sentence, every candidate (the 2k best continuations) is recorded with its totals and
+its fate: kept in a slot of the beam, finished, or pruned. Recording reads the numbers of every step
+back from the device, so it is done only on request.
 Tested by rebuilding the best hypothesis from the trace.
 """
 
@@ -9,7 +10,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from headwise.decoding.results import Candidate, SearchTrace
+from headwise.decoding.results import SearchTrace, TracedToken
 from headwise.decoding.search.candidates import Candidates
 from headwise.decoding.search.selection import Selection
 
@@ -18,7 +19,7 @@ class Tracer:
     """Collects the steps of every sentence of a batch until that sentence is done."""
 
     def __init__(self, num_sentences: int) -> None:
-        self._steps: list[list[tuple[Candidate, ...]]] = [[] for _ in range(num_sentences)]
+        self._steps: list[list[tuple[TracedToken, ...]]] = [[] for _ in range(num_sentences)]
 
     def record(
         self,
@@ -57,7 +58,7 @@ class Tracer:
                     slot = slots[i].get(column)
                     fate: Literal["kept", "pruned", "finished"]
                     fate = "finished" if ended else "pruned" if slot is None else "kept"
-                    step.append(Candidate(parent, token, value, total, scored, fate, slot))
+                    step.append(TracedToken(parent, token, value, total, scored, fate, slot))
             self._steps[number].append(tuple(step))
 
     def read(self) -> list[SearchTrace]:

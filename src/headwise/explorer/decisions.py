@@ -9,15 +9,12 @@ The numbers are the model's: constraints of a search (a forced prefix, say) chan
 Tested against: the log-probabilities that the search itself reports, and a hand-made distribution.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from headwise.decoding.stepper import Stepper
 from headwise.tasks.translation.translator import Translator
 from headwise.text.tokenizer import BOS, EOS, PAD, SPECIAL_PIECES, Tokenizer
 
@@ -42,18 +39,6 @@ class Decision:
     best: tuple[Choice, ...]
 
 
-def read_along(
-    stepper: Stepper[Any], sources: Sequence[Sequence[int]], target: Sequence[int]
-) -> Iterator[Float[Tensor, "source vocab"]]:
-    """Log-probabilities of the token after each beginning of the target, the empty one first, for every source."""
-    state = stepper.start(sources, width=1, max_length=len(target) + 1)
-    for token in (BOS, *target):
-        scores, state = stepper.step(
-            state, torch.full((len(sources),), token, device=stepper.device)
-        )
-        yield scores
-
-
 def weigh_steps(
     translator: Translator,
     source: Sequence[int],
@@ -61,13 +46,17 @@ def weigh_steps(
     *,
     num_best: int,
     finished: bool,
-    stepper: Stepper[Any] | None = None,
+    before_step: Callable[[], None] | None = None,
 ) -> tuple[Decision, ...]:
-    """A decision for every token of the target and, if it was `finished`, for its end; `stepper`: one that can be stopped."""
-    stepper = translator.stepper(attending=False) if stepper is None else stepper
+    """A decision for every token of the target and, if it was `finished`, for its end.
+
+    `before_step` is called before every step and may stop the work by raising an exception.
+    """
+    generator = translator.generator(translator.recipe.decoding)
     written = [*target, EOS] if finished else list(target)
     found = []
-    for scores, token in zip(read_along(stepper, [source], target), written, strict=False):
+    read = generator.read([source], target, before_step=before_step)
+    for scores, token in zip(read, written, strict=False):
         found.append(decide(translator.tokenizers.target, scores[0], token, num_best=num_best))
     return tuple(found)
 

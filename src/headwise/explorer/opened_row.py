@@ -21,10 +21,9 @@ from torch import Tensor
 from headwise.attention.biases import Bias, VectorBias, dense_bias
 from headwise.attention.masks import Mask
 from headwise.attention.multi_head import MultiHeadAttention
-from headwise.decoding.choices import decode
-from headwise.decoding.rules.length import cap_limit
+from headwise.decoding.generator import Watcher
+from headwise.decoding.rules.length_limit import cap_limit
 from headwise.decoding.rules.phrases import encode_phrases
-from headwise.decoding.stepper import Stepper
 from headwise.errors import UsageError
 from headwise.explorer.traces import AttentionKind
 from headwise.models.encoder_decoder import EncoderDecoder
@@ -117,11 +116,12 @@ def open_row(
     head: int = 0,
     query: int = 0,
     target: str | None = None,
-    stepper: Stepper[Any] | None = None,
+    before_step: Callable[[], None] | None = None,
 ) -> OpenedRow:
     """The row of piece number `query`; without a target the model's own translation is read. Layer -1 is the highest.
 
-    Whatever can be refused is, before the model does any work; `stepper`: one that can be stopped.
+    Whatever can be refused is, before the model does any work. `before_step` is called before every
+    step of the search and may stop the work by raising an exception.
     """
     model = require_attention(translator)
     source_ids = translator.tokenizers.source.encode(text)
@@ -138,7 +138,7 @@ def open_row(
     if kind == "encoder_self":
         check_within("query", "查询", query, 0, len(source_ids))
     if target is None:
-        target_ids = translate(translator, source_ids, stepper=stepper)
+        target_ids = translate(translator, source_ids, before_step=before_step)
     else:
         target_ids = translator.tokenizers.target.encode(target)
     check_within("tokens", "词元数", len(target_ids) + 1, 1, MAX_KEYS)
@@ -160,22 +160,18 @@ def open_row(
 
 
 def translate(
-    translator: Translator, source: Sequence[int], *, stepper: Stepper[Any] | None
+    translator: Translator, source: Sequence[int], *, before_step: Callable[[], None] | None
 ) -> list[int]:
     """The tokens of the best translation, searched for as the recipe says."""
     settings = translator.within_positions(translator.recipe.decoding)
     settings = settings.model_copy(
         update={"max_length": cap_limit(settings.max_length, MAX_PIECES)}
     )
-    if stepper is None:
-        stepper = translator.stepper(attending=needs_attention(translator))
     phrases = encode_phrases(settings, translator.tokenizers.target)
-    return list(decode(stepper, [source], settings, phrases=phrases)[0].best.tokens)
-
-
-def needs_attention(translator: Translator) -> bool:
-    """Whether the search of the recipe looks at the attention itself."""
-    return getattr(translator.recipe.decoding, "coverage_penalty", 0.0) > 0
+    (result,) = translator.generator(settings).generate(
+        [source], settings, phrases, watcher=Watcher(before_step)
+    )
+    return list(result.best.tokens)
 
 
 def check_within(name: str, zh: str, value: int, low: int, high: int) -> None:

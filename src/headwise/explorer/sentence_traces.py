@@ -7,15 +7,13 @@ wants more of it asks for some layers or heads at a time.
 Tested against: the parts it is made of, and its limit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from headwise.decoding.choices import decode
+from headwise.decoding.choices import DecodingSettings
+from headwise.decoding.generator import Watcher
 from headwise.decoding.results import Hypothesis
 from headwise.decoding.rules.constraints import Phrases
-from headwise.decoding.search.beam import BeamSettings
-from headwise.decoding.stepper import Stepper
 from headwise.errors import UsageError
 from headwise.explorer.decisions import Decision, weigh_steps
 from headwise.explorer.search_trees import SearchTree, grow_tree
@@ -58,22 +56,26 @@ class SentenceTrace:
 def trace_sentence(
     translator: Translator,
     text: str,
-    settings: BeamSettings,
+    settings: DecodingSettings,
     *,
     prefix: Sequence[int] = (),
     maps: MapChoice | None = None,
     num_alternatives: int = 0,
-    stepper: Stepper[Any] | None = None,
+    before_step: Callable[[], None] | None = None,
 ) -> SentenceTrace:
-    """Translate one sentence, beginning with `prefix` (token ids), and keep what was asked for; `stepper`: one that can be stopped."""
+    """Translate one sentence, beginning with `prefix` (token ids), and keep what was asked for.
+
+    `before_step` is called before every step and may stop the work by raising an exception.
+    """
     source = translator.tokenizers.source.encode(text) if text.strip() else []
     if not source:
         raise UsageError("the sentence is empty; give some words", "句子为空；请给出一些词")
     check_prefix(translator, prefix)
-    settings = translator.within_positions(settings)  # type: ignore[assignment]
+    settings = translator.within_positions(settings)
     phrases = Phrases(prefix=tuple(prefix))
-    stepper = translator.stepper(attending=False) if stepper is None else stepper
-    result = decode(stepper, [source], settings, phrases=phrases, traced=True)[0]
+    (result,) = translator.generator(settings).generate(
+        [source], settings, phrases, traced=True, watcher=Watcher(before_step)
+    )
     best, decoder = result.best, translator.tokenizers.target
     assert result.trace is not None
     decisions: tuple[Decision, ...] = ()
@@ -84,7 +86,7 @@ def trace_sentence(
             best.tokens,
             num_best=num_alternatives,
             finished=best.finished,
-            stepper=stepper,
+            before_step=before_step,
         )
     every = () if maps is None else all_maps(translator, source, best.tokens)
     return SentenceTrace(

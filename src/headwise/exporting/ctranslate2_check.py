@@ -17,15 +17,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from headwise.decoding.choices import DecodingSettings, decode
-from headwise.decoding.rules.length import cap_limit, limit_for
+from headwise.decoding.choices import DecodingSettings, make_generator
+from headwise.decoding.rules.length_limit import cap_limit, limit_for
 from headwise.decoding.rules.phrases import encode_phrases
 from headwise.decoding.search.sampling import SamplingSettings
-from headwise.decoding.stepper import Stepper
 from headwise.errors import HeadwiseError
 from headwise.exporting.ctranslate2_search import exact_searches, translate_search
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.steppers import make_stepper
+from headwise.models.steppers import ModelSteppers
 from headwise.tasks.bundle import Bundle
 from headwise.tasks.translation.length_limits import within_positions
 from headwise.text.tokenizer import BOS, EOS
@@ -53,7 +52,7 @@ class Comparison:
     def __init__(self, bundle: Bundle, probes: Sequence[str]) -> None:
         assert isinstance(bundle.model, EncoderDecoder)
         self.bundle, self.model = bundle, bundle.model
-        self.stepper: Stepper[Any] = make_stepper(bundle.model)
+        self.steppers = ModelSteppers(bundle.model)
         self.sources = [ids for ids in map(bundle.tokenizers.source.encode, probes) if ids]
         self.source_pieces = [bundle.tokenizers.source.pieces(ids) for ids in self.sources]
         names = bundle.tokenizers.target.pieces(range(bundle.tokenizers.target.size))
@@ -65,8 +64,9 @@ class Comparison:
 
     def _search(self, settings: DecodingSettings) -> list[tuple[int, ...]]:
         phrases = encode_phrases(settings, self.bundle.tokenizers.target)
+        generator = make_generator(settings, self.steppers)
         return [
-            decode(self.stepper, [source], settings, phrases=phrases)[0].best.tokens
+            generator.generate([source], settings, phrases)[0].best.tokens
             for source in self.sources
         ]
 

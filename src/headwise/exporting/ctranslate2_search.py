@@ -3,7 +3,7 @@
     size → beam_size       average alpha → length_penalty (the end counts: return_end_token)       none → 0
     filled → patience 1: exactly the same rule          likely, proven → patience 2: CTranslate2 stops once 2k have finished
 
-`max_decoding_length` holds for a whole call, ours for each sentence (`decoding/rules/length.py`): whoever calls gives sentences of one limit
+`max_decoding_length` holds for a whole call, ours for each sentence (`decoding/rules/length_limit.py`): whoever calls gives sentences of one limit
 at a time. CTranslate2's default `min_decoding_length` of 1 hides the end at the first step and shares its probability out; 0 leaves the model's
 own numbers. `likely` and `proven` have no word of their own: with patience 2 all of 1,200 sentences of the demos (en-de, zh-en) came
 out the same, with patience 1 all but 28 (and all of them where ours stops when filled). What a recipe asks beyond that is named, not silently left out.
@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwise.decoding.choices import DecodingSettings
-from headwise.decoding.rules.length import AverageLength, LengthLimit, LengthPenalty, NoLength
+from headwise.decoding.rules.length_limit import LengthLimit
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
+from headwise.decoding.search.length_penalty import AverageLength, LengthPenalty, NoLength
 from headwise.decoding.search.sampling import SamplingSettings
 
 FAITHFUL = {"return_end_token": True, "max_input_length": 0}
@@ -38,7 +39,7 @@ class ForeignSearch:
         return self.max_length if isinstance(self.max_length, int) else self.max_length.limit
 
     def write_limit(self, num_tokens: str) -> str:
-        """The limit of one sentence as a Python expression in its number of source tokens (`decoding/rules/length.py`)."""
+        """The limit of one sentence as a Python expression in its number of source tokens (`decoding/rules/length_limit.py`)."""
         if isinstance(self.max_length, int):
             return str(self.max_length)
         factor, extra, limit = self.max_length.factor, self.max_length.extra, self.max_length.limit

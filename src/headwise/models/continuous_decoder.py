@@ -1,15 +1,17 @@
-"""Sentences that begin while others are under way: a decoder whose rows each have their own beginning.
+"""Continuous batching: a decoder whose rows each have their own beginning.
 
-All rows write their keys and values at the same place of the cache, the clock. A row that began at clock b stands at position clock − b
-and sees what was written from b on, and nothing that another sentence left there before:
+All rows write their keys and values at the same column of the cache, the clock. A row that began at
+clock b is at position clock − b. It attends to what was written from b on, and to nothing that another
+sentence wrote in the same row before:
 
     clock          0  1  2  3  4  5
     a long one     a  b  c  d  e  f       began at 0, position 5
-    two in turn    p  q  r  x  y  z       p q r is done; x began at 3 in its place, position 2, and sees x y z
+    two in turn    p  q  r  x  y  z       p q r is done; x began at 3 in its row, position 2
 
-A step writes one slice, as it does in a batch, and who takes the place of a sentence that is done costs nothing but its own source.
-New sources are encoded side by side in rows: they are few and of all lengths, and filling would cost as much as words. What was
-written before all who are under way began is forgotten. On a CPU only, and where the decoder keeps all keys and values: a GPU has rooms.
+A step writes one slice, as it does in a batch, and replacing a finished sentence costs nothing but
+encoding the new source. New sources are encoded side by side in packed rows, because they are few and of
+all lengths, and padding would cost as much as words. Columns written before all present rows began are
+dropped. It runs on a CPU, and where the decoder keeps all keys and values; a GPU has static buffers.
 
 Tested against: each sentence decoded alone.
 """
@@ -23,13 +25,15 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headwise.attention.cache import RollingCache
+from headwise.attention.kernels.full import FullAttention
+from headwise.attention.kernels.fused import FusedAttention
 from headwise.attention.masks import Mask, padding
 from headwise.attention.multi_head import KeysValues
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.packed_sources import pack_sources
 
 MAX_ROW = 4_096
-"""Places in a row of the encoder, if the model sets no limit."""
+"""Positions in a row of the encoder, if the model sets no limit."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +43,22 @@ class _View:
     cross_mask: Mask
 
 
-class FlowingDecoder:
+class ContinuousDecoder:
     """Rows that come and go, one hypothesis each (`decoding/engines/continuous.py`)."""
 
+    @staticmethod
+    def supports(model: EncoderDecoder) -> bool:
+        """Whether all keys are kept, a mask may hide some, and positions are added to x."""
+        attentions = [
+            one for block in model.decoder for one in (block.self_attention, block.cross_attention)
+        ]
+        return bool(attentions) and all(
+            one.relation is None and type(one.kernel) in (FullAttention, FusedAttention)
+            for one in attentions
+        )
+
     def __init__(self, model: EncoderDecoder, *, source_limit: int | None) -> None:
-        """`source_limit`: the most places a row of the encoder may have."""
+        """`source_limit`: the most positions a row of the encoder may have."""
         self.model = model
         self._source_limit = MAX_ROW if source_limit is None else source_limit
         self._caches: list[RollingCache] = []
@@ -56,9 +71,9 @@ class FlowingDecoder:
 
     @torch.no_grad()
     def arrange(self, kept: Sequence[int], sources: Sequence[Sequence[int]]) -> None:
-        """The rows `kept`, in this order, and after them one for each new source; the others are left out."""
+        """Keep the rows `kept`, in this order, and add one for each new source; drop the others."""
         num_rows = len(kept) + len(sources)
-        # The rows of newcomers hold anything finite until they are written: their past is hidden.
+        # The rows of new sentences hold anything finite until they are written: a mask hides it.
         index = torch.tensor([*kept, *([kept[0]] * len(sources))] if kept else [], dtype=torch.long)
         self._lengths = [*(self._lengths[row] for row in kept), *([1] * len(sources))]
         self._begin = [*(self._begin[row] for row in kept), *([self._time] * len(sources))]
@@ -73,7 +88,7 @@ class FlowingDecoder:
 
     @torch.no_grad()
     def replace(self, places: Sequence[int], sources: Sequence[Sequence[int]]) -> None:
-        """New sentences in the places of others, which are done."""
+        """Put new sentences into the rows of finished ones."""
         longest = max(map(len, sources)) + 1
         packed = pack_sources(sources, limit=self._source_limit)
         num_rows = len(self._lengths)
@@ -104,13 +119,13 @@ class FlowingDecoder:
         self._view = None
 
     def forget(self, row: int) -> None:
-        """This sentence is done. Its row is filling until it is replaced or left out."""
+        """This sentence is done. Its row is padding until it is replaced or dropped."""
         self._lengths[row], self._begin[row] = 1, self._time
         self._view = None
 
     @torch.no_grad()
     def step(self, tokens: Int[Tensor, "row"]) -> Float[Tensor, "row vocab"]:
-        """Feed one token to every row; log-probabilities of the next, to be overwritten by whoever likes."""
+        """Feed one token to every row; log-probabilities of the next, which a search may overwrite."""
         view = self._view = self._view or self._look()
         first = min(self._begin)
         position = (self._time - view.begin)[:, None]
@@ -129,7 +144,7 @@ class FlowingDecoder:
         return self.model.logits(self.model.decoder_norm(x)[:, 0]).float().log_softmax(-1)
 
     def _look(self) -> "_View":
-        """What stays the same until someone comes or goes."""
+        """What stays the same until a sentence comes or goes."""
         longest, lengths = max(self._lengths), torch.tensor(self._lengths)
         mask = padding(torch.arange(longest) < lengths[:, None]).ignoring_blind()
         kernel = self.model.decoder[0].cross_attention.kernel
@@ -143,7 +158,7 @@ class FlowingDecoder:
 
 
 def _widen(table: Float[Tensor, "row source head head_dim"], length: int) -> Tensor:
-    """Room for sources of this length; what lies beyond the end of a source is hidden."""
+    """Make columns for sources of this length; a mask hides those beyond the end of a source."""
     return (
         table
         if table.shape[1] >= length

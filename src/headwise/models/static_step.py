@@ -1,9 +1,10 @@
-"""One decoding step whose shapes never change: the decoder over caches that stay put and a table that says whose they are.
+"""One decoding step whose shapes never change, over caches that never move.
 
-The same mathematics as `DecoderBlock.step`, arranged for a device on which starting an operation is what costs: queries, keys
-and values of a layer come from one product, norms and residuals join the products of few rows (blocks/inference/fused_residual.py), keys and
-values are written once and never moved (attention/slot_attention.py), and every number that changes from step to step lies in a tensor,
-so that a step can be recorded and replayed (gpu/graph_replay.py).
+The computation is that of `DecoderBlock.step`, arranged for a device on which starting an operation is
+what costs. Queries, keys and values of a layer come from one product. Norms and residuals are joined to
+products of few rows (blocks/inference/fused_residual.py). Keys and values are written once; a table of slots says
+which row they belong to (attention/slot_attention.py). Every number that changes from step to step lies
+in a tensor, so that a step can be recorded and replayed (gpu/graph_replay.py).
 
 Tested against: models/transformer_stepper.py and, through it, the whole target at once.
 """
@@ -26,7 +27,7 @@ from headwise.models.encoder_decoder import EncoderDecoder
 
 @dataclass(frozen=True)
 class LayerCache:
-    """What one layer remembers: its own keys and values, [time, slot, dim], and those of the source, [sentence, source, 2 dim]."""
+    """The keys and values of one layer: its own, and those of the source."""
 
     keys: Float[Tensor, "time slot dim"]
     values: Float[Tensor, "time slot dim"]
@@ -35,41 +36,45 @@ class LayerCache:
 
 @dataclass(frozen=True)
 class Tables:
-    """Where the rows find what they remember."""
+    """Which slots of the caches belong to which row."""
 
     time: Int[Tensor, "1"]
     """Number of positions written before this step."""
     slots: Int[Tensor, "time row"]
+    """The slot in which each row finds its key and value of each position."""
     sentence: Int[Tensor, "sentence"]
     """Whose source the rows of each sentence read."""
     source_length: Int[Tensor, "sentence"]
 
 
-class FixedDecoder:
-    """The decoder of a model, ready to step. The weights are the model's; only the joined ones are copies."""
+class StaticStep:
+    """The decoder of a model, ready to step. Weights are the model's; joined ones are copies."""
 
     def __init__(self, model: EncoderDecoder) -> None:
         self.model = model
-        self.layers = [_FixedLayer(block) for block in model.decoder]
+        self.layers = [_StaticLayer(block) for block in model.decoder]
 
     @staticmethod
-    def suits(model: EncoderDecoder) -> bool:
-        """Layers that were exchanged for others (quantised ones, say) and shapes unknown here keep to the plain step."""
-        layers = [module for module in model.modules() if "Linear" in type(module).__name__]
+    def supports(model: EncoderDecoder) -> bool:
+        """Whether every part of the model is one that this step computes.
+
+        The step reads the weights of the decoder's linear layers itself, so these must be plain
+        ones, and not layers made for inference.
+        """
+        blocks = list(model.decoder)
         known = all(
             isinstance(block.feed_forward, FeedForward | GatedFeedForward)
-            for block in model.decoder
-        )
-        plain = all(
-            block.self_attention.is_plain and block.cross_attention.is_plain
-            for block in model.decoder
+            and block.self_attention.is_plain
+            and block.cross_attention.is_plain
+            for block in blocks
         )
         norms = {type(module.norm) for module in model.modules() if isinstance(module, Residual)}
-        known = known and plain and model.target_embedding.positions is not None
         return (
             known
             and norms <= {LayerNorm, RMSNorm}
-            and all(type(layer) is nn.Linear for layer in layers)
+            and model.target_embedding.positions is not None
+            and all(type(layer) is nn.Linear for block in blocks for layer in _layers_of(block))
+            and type(model.output) is nn.Linear
         )
 
     def step(
@@ -92,7 +97,22 @@ class FixedDecoder:
         )
 
 
-class _FixedLayer:
+def _layers_of(block: DecoderBlock) -> list[nn.Module]:
+    """The linear layers whose weights the step reads."""
+    part = block.feed_forward
+    layers: list[nn.Module] = [
+        getattr(attention, name)
+        for attention in (block.self_attention, block.cross_attention)
+        for name in ("query", "key_value", "output")
+    ]
+    if isinstance(part, FeedForward):
+        layers += [part.widen, part.narrow]
+    if isinstance(part, GatedFeedForward):
+        layers += [part.gate_widen, part.narrow]
+    return layers
+
+
+class _StaticLayer:
     def __init__(self, block: DecoderBlock) -> None:
         self.block = block
         own = block.self_attention

@@ -1,11 +1,12 @@
-"""One token at a time: the encoder–decoder as a stepper, with caches, for any search.
+"""The encoder–decoder as a stepper: one token at a time, with caches, for any search.
 
-`start` encodes the sources once and keeps each layer's keys and values of the source per sentence; `step` feeds one
-token to every hypothesis and returns the log-probabilities of the next; `reorder` follows the search's choice of survivors.
-The source is shared by all hypotheses of a sentence and never copied for them; only the decoder's own keys and values
-are moved, and only the part that has been written.
+`start` encodes the sources once and keeps the keys and values of the source of each layer, per sentence.
+`step` feeds one token to every hypothesis and returns the log-probabilities of the next. `reorder` follows
+the search's choice of hypotheses. All hypotheses of a sentence share its source, which is never copied
+for them; only the decoder's own keys and values are moved, and only the part that has been written.
 
-On a GPU `enter` offers rooms (`room.py`): the same in tensors that never move, kept from batch to batch.
+Where model and machine allow it, the same model also steps in static buffers (static_buffers.py, on a
+GPU) or in rows that each have their own beginning (continuous_decoder.py, on a CPU).
 
 Tested against: the whole target computed at once by `EncoderDecoder.forward`.
 """
@@ -18,25 +19,29 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headwise.attention.cache import Cache
-from headwise.attention.kernels.full import FullAttention
-from headwise.attention.kernels.fused import FusedAttention
 from headwise.attention.masks import Mask, padding
 from headwise.attention.multi_head import KeysValues
+from headwise.models.continuous_decoder import ContinuousDecoder
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.static_buffers import Room, fingerprint, round_length, round_sentences
-from headwise.models.static_step import FixedDecoder
+from headwise.models.static_buffers import (
+    StaticBuffers,
+    fingerprint,
+    round_length,
+    round_sentences,
+)
+from headwise.models.static_step import StaticStep
+from headwise.text.tokenizer import EOS, PAD
 
-PAD, EOS = 0, 2
 GROUP_ROWS, GROUP_GAIN = 16, 0.2
-MAX_ROOMS = 8
-"""Rooms kept; the one that was not used for longest makes way."""
+MAX_BUFFERS = 8
+"""Static buffers kept; those not used for longest are closed first."""
 MAX_SHARE = 0.25
-"""Of a GPU's memory, for the rooms that are kept while another one is made."""
+"""Of a GPU's memory, for the static buffers that are kept while others are made."""
 
 
 @dataclass
 class DecodingState:
-    """What is remembered between steps; `width` hypotheses per sentence, sentence-major."""
+    """What is kept between steps; `width` hypotheses per sentence, sentence by sentence."""
 
     caches: list[Cache]
     sources: list[KeysValues]
@@ -47,32 +52,27 @@ class DecodingState:
     attention: Tensor | None = None
 
 
-class IncrementalDecoder:
-    """A stepper around a trained model. With `attending`, the last layer's mean cross-attention is kept each step.
+class TransformerStepper:
+    """A stepper around a trained model.
 
-    Runs under no_grad and not inference_mode: the log-probabilities are the search's to overwrite.
+    With `attending`, the last layer's mean cross-attention is kept each step. It runs under no_grad and
+    not inference_mode, because a search may overwrite the log-probabilities.
     """
 
     def __init__(
-        self, model: EncoderDecoder, *, attending: bool = False, rooms: bool | None = None
+        self, model: EncoderDecoder, *, attending: bool = False, static: bool | None = None
     ) -> None:
-        """`rooms`: whether to offer them; if not said, on a GPU, where they pay."""
+        """`static`: whether to offer static buffers; by default on a GPU, where they are faster."""
         self.model = model.eval()
         self.attending = attending
-        self._has_rooms = (
-            self.device.type == "cuda" if rooms is None else rooms
-        ) and FixedDecoder.suits(model)
-        attentions = [
-            one for block in model.decoder for one in (block.self_attention, block.cross_attention)
-        ]
-        plain = all(
-            one.relation is None and type(one.kernel) in (FullAttention, FusedAttention)
-            for one in attentions
-        )
-        self.flows = bool(attentions) and plain and not attending and self.device.type == "cpu"
-        """Whether its rows may begin one by one (`flowing.py`): all keys are kept, a mask says which are seen, positions stand in x."""
+        wants_static = self.device.type == "cuda" if static is None else static
+        is_cpu = self.device.type == "cpu"
+        # What it can do besides start, step and reorder: searches pick their engine by it.
+        self.shows_attention = attending
+        self.has_static_buffers = wants_static and not attending and StaticStep.supports(model)
+        self.runs_continuously = is_cpu and not attending and ContinuousDecoder.supports(model)
         self._weights = list(model.parameters())
-        self._rooms: dict[tuple[int, ...], Room] = {}
+        self._buffers: dict[tuple[int, ...], StaticBuffers] = {}
         self._fingerprint: tuple[tuple[int, int], ...] = ()
 
     @property
@@ -83,7 +83,7 @@ class IncrementalDecoder:
     def start(
         self, sources: Sequence[Sequence[int]], *, width: int, max_length: int
     ) -> DecodingState:
-        """Encode the sources (without their end-of-sentence, which the model was trained with and is added here)."""
+        """Encode the sources; their end of sentence, with which the model was trained, is added here."""
         lengths = [len(source) + 1 for source in sources]
         longest = max(lengths)
         padded = [[*source, EOS, *([PAD] * (longest - len(source) - 1))] for source in sources]
@@ -105,7 +105,7 @@ class IncrementalDecoder:
     def _encode(
         self, tokens: Tensor, segment: Tensor, position: Tensor, lengths: Sequence[int]
     ) -> Tensor:
-        """The encoded sources. On a CPU, where filling costs as much as words, those of like length go together."""
+        """The encoded sources. On a CPU padding costs as much as words, so like lengths go together."""
         groups = group_lengths(lengths) if tokens.device.type == "cpu" else [range(len(lengths))]
         if len(groups) == 1:
             return self.model.encode(tokens, segment=segment, position=position)
@@ -151,7 +151,7 @@ class IncrementalDecoder:
 
     @property
     def source_limit(self) -> int | None:
-        """The most places a row of the encoder may have."""
+        """The most positions a row of the encoder may have."""
         readers = [
             self.model.source_embedding.positions,
             *(block.self_attention.kernel for block in self.model.encoder),
@@ -164,15 +164,14 @@ class IncrementalDecoder:
         return min(limits, default=None)
 
     @torch.no_grad()
-    def enter(
+    def fill_buffers(
         self, sources: Sequence[Sequence[int]], *, width: int, max_length: int
-    ) -> Room | None:
-        """These sources in a room of a suitable size, new or used before."""
-        if not self._has_rooms or self.attending:
-            return None
+    ) -> StaticBuffers:
+        """Static buffers of a suitable size, new or used before, with these sources in them."""
+        assert self.has_static_buffers
         if self._fingerprint != (now := fingerprint(self._weights)):
-            self._fingerprint, self._fixed = now, FixedDecoder(self.model)
-            self._make_way(keep=0)
+            self._fingerprint, self._static_step = now, StaticStep(self.model)
+            self._close_buffers(keep=0)
         source_limit = self.source_limit
         target_limit = getattr(self.model.target_embedding.positions, "max_length", None)
         sizes = {
@@ -182,28 +181,34 @@ class IncrementalDecoder:
             "source_length": round_length(1 + max(map(len, sources)), limit=source_limit),
         }
         key = tuple(sizes.values())
-        room = self._rooms.pop(key, None)
-        if room is None:
-            self._make_way(keep=MAX_ROOMS - 1)
-            room = Room(self._fixed, **sizes)
-        self._rooms[key] = room  # the last is the one used last
-        room.enter(sources)
-        return room
+        buffers = self._buffers.pop(key, None)
+        if buffers is None:
+            self._close_buffers(keep=MAX_BUFFERS - 1)
+            buffers = StaticBuffers.allocate(self._static_step, **sizes)
+        self._buffers[key] = buffers  # the last ones are those used last
+        buffers.fill(sources)
+        return buffers
 
-    def _make_way(self, *, keep: int) -> None:
-        """Close the rooms not used for longest until so many are left, and they fill no more than their share of the memory."""
+    def _close_buffers(self, *, keep: int) -> None:
+        """Close those not used for longest, until `keep` are left and they fit into their share."""
         limit = (
             MAX_SHARE * torch.cuda.mem_get_info(self.device)[1]
             if self.device.type == "cuda"
             else float("inf")
         )
         while (
-            len(self._rooms) > keep or sum(room.num_bytes for room in self._rooms.values()) > limit
+            len(self._buffers) > keep
+            or sum(buffers.num_bytes for buffers in self._buffers.values()) > limit
         ):
-            self._rooms.pop(next(iter(self._rooms))).close()
+            self._buffers.pop(next(iter(self._buffers))).close()
+
+    def make_continuous(self) -> ContinuousDecoder:
+        """Rows of the same model that begin one by one, without any sentence yet."""
+        assert self.runs_continuously
+        return ContinuousDecoder(self.model, source_limit=self.source_limit)
 
     def attention(self, state: DecodingState) -> Float[Tensor, "hypothesis source"]:
-        """How the last step looked at the source (mean over the last layer's heads); needs `attending`."""
+        """The attention of the last step to the source (mean over the last layer's heads)."""
         assert state.attention is not None, "build the decoder with attending=True"
         return state.attention
 
@@ -211,8 +216,8 @@ class IncrementalDecoder:
 def group_lengths(lengths: Sequence[int]) -> list[Sequence[int]]:
     """Numbers of the sources, longest first, in the groups that are encoded together.
 
-    A group ends where the next source is so much shorter that filling it up would cost more than GROUP_GAIN of the group; a group
-    has at least GROUP_ROWS rows, or its products would no longer be worth starting.
+    A group ends where the next source is so much shorter that its padding would cost more than
+    GROUP_GAIN of the group. A group has at least GROUP_ROWS rows: smaller products do not pay.
     """
     order = sorted(range(len(lengths)), key=lambda number: -lengths[number])
     groups: list[Sequence[int]] = []

@@ -12,18 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import torch
-from torch import Tensor
-
-from headwise.decoding.choices import DecodingSettings, decode
-from headwise.decoding.engines.continuous import Arrival, can_flow, flow_greedily
+from headwise.decoding.choices import DecodingSettings
+from headwise.decoding.generator import Arrival, Watcher
 from headwise.decoding.results import SearchResult
 from headwise.decoding.rules.constraints import Phrases
 from headwise.decoding.rules.phrases import rules_of
 from headwise.decoding.rules.text_rules import TextRules
-from headwise.decoding.search.greedy import GreedySettings
-from headwise.decoding.stepper import AttendingStepper, Room, RoomyStepper, Stepper
-from headwise.models.steppers import flows, make_flow
 from headwise.serving.orders import Abandoned, More, Part
 from headwise.tasks.translation.translator import Translator
 from headwise.text.phrase_matching import on_one_line
@@ -70,21 +64,16 @@ class Search:
     @property
     def flows(self) -> bool:
         """Whether `flow` may be asked for."""
-        if self.watch is not None or not can_flow(self.settings):
+        if self.watch is not None:
             return False
-        return flows(self.translator.stepper(attending=False))
+        return self.translator.generator(self.settings).can_join(self.settings)
 
     def flow(self, parts: Sequence[Part], more: More) -> None:
         """Answer parts, and those that come meanwhile."""
-        flow = make_flow(self.translator.stepper(attending=False))
-        assert flow is not None
-        assert isinstance(self.settings, GreedySettings)
-        first = [self._arrive(part) for part in parts]
-        flow_greedily(
-            flow,
-            first,
+        self.translator.generator(self.settings).generate_continuously(
+            [self._arrive(part) for part in parts],
             self.settings,
-            more=lambda alive: [self._arrive(part) for part in more(alive)],
+            lambda alive: [self._arrive(part) for part in more(alive)],
         )
 
     def _arrive(self, part: Part) -> Arrival:
@@ -97,10 +86,6 @@ class Search:
         return Arrival(sentence.ids, tell, sentence.prefix, is_over=lambda: part.is_over)
 
     def __call__(self, parts: Sequence[Part]) -> list[Any]:
-        attending = getattr(self.settings, "coverage_penalty", 0.0) > 0
-        inner = self.translator.stepper(attending=attending)
-        kind = WatchedAttendingStepper if attending else WatchedStepper
-        stepper = kind(inner, is_over=lambda: self.is_over(parts), watch=self.watch)
         sentences: list[Sentence] = [part.argument for part in parts]
         told: dict[int, Any] = {}
 
@@ -111,13 +96,12 @@ class Search:
             if order is not None:
                 order.deliver(parts[number], told[number])
 
-        results = decode(
-            stepper,
+        results = self.translator.generator(self.settings).generate(
             [sentence.ids for sentence in sentences],
             self.settings,
-            phrases=[Phrases(sentence.prefix, self.rules) for sentence in sentences],
-            sentence_numbers=[sentence.number for sentence in sentences],
-            tell=tell,
+            [Phrases(sentence.prefix, self.rules) for sentence in sentences],
+            numbers=[sentence.number for sentence in sentences],
+            watcher=Watcher(stop_if(lambda: self.is_over(parts)), self.watch, tell),
         )
         return [told.get(number) or self.read(result) for number, result in enumerate(results)]
 
@@ -152,50 +136,11 @@ def write_down(
     )
 
 
-class WatchedStepper:
-    """A stepper that asks between two steps whether anyone still waits, and shows the first row as it grows."""
+def stop_if(is_over: Callable[[], bool]) -> Callable[[], None]:
+    """What is called before every step of a search: it stops the search when nobody waits for it."""
 
-    def __init__(
-        self, inner: Stepper[Any], *, is_over: Callable[[], bool], watch: Watch | None = None
-    ) -> None:
-        self.inner, self._is_over, self._watch = inner, is_over, watch
-        self._histories: list[tuple[int, ...]] = []
-
-    @property
-    def device(self) -> torch.device:
-        return self.inner.device
-
-    def start(self, sources: Sequence[Sequence[int]], *, width: int, max_length: int) -> Any:
-        self._histories = [()] * (len(sources) * width)
-        return self.inner.start(sources, width=width, max_length=max_length)
-
-    def step(self, state: Any, tokens: Tensor) -> tuple[Tensor, Any]:
-        if self._is_over():
+    def stop() -> None:
+        if is_over():
             raise Abandoned
-        if self._watch is not None:
-            self._histories = [
-                (*past, token) for past, token in zip(self._histories, tokens.tolist(), strict=True)
-            ]
-            self._watch(self._histories[0][1:])
-        return self.inner.step(state, tokens)
 
-    def reorder(self, state: Any, index: Tensor) -> Any:
-        if self._watch is not None:
-            self._histories = [self._histories[row] for row in index.tolist()]
-        return self.inner.reorder(state, index)
-
-    def enter(
-        self, sources: Sequence[Sequence[int]], *, width: int, max_length: int
-    ) -> Room | None:
-        """Rooms are a GPU's: there a whole search is shorter than the patience of a client."""
-        if self._watch is not None or not isinstance(self.inner, RoomyStepper):
-            return None
-        return self.inner.enter(sources, width=width, max_length=max_length)
-
-
-class WatchedAttendingStepper(WatchedStepper):
-    """The same for searches that look at the attention (coverage penalty)."""
-
-    def attention(self, state: Any) -> Tensor:
-        assert isinstance(self.inner, AttendingStepper)
-        return self.inner.attention(state)
+    return stop

@@ -11,9 +11,10 @@ Tested: = the translator itself, alone and in company.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headwise.decoding.choices import BeamSettings, DecodingSettings, SamplingSettings
-from headwise.decoding.rules.constraints import Phrases, check_phrases, refuse_contradiction
-from headwise.decoding.rules.length import limit_for
+from headwise.decoding.choices import DecodingSettings
+from headwise.decoding.generation_settings import refuse_contradiction
+from headwise.decoding.rules.constraints import Phrases, check_phrases
+from headwise.decoding.rules.length_limit import limit_for
 from headwise.decoding.rules.phrases import encode_prefix
 from headwise.serving.faults import Refusal
 from headwise.serving.limits import MAX_SENTENCES, MAX_TOKENS
@@ -103,23 +104,12 @@ def prepare(
                     argument=Sentence(ids, phrases.prefix, len(parts)),
                     key=(id(translator), settings),
                     weight=len(ids) + 1,
-                    work=(len(ids) + 1) * num_hypotheses(settings),
+                    work=(len(ids) + 1) * settings.num_hypotheses,
                 )
             )
         tokens = [number for part in parts[before:] for number in part.argument.ids]
         warnings.append(translator.check_input(text, tokens))
     return Prepared(split_texts, tuple(parts), tuple(warnings), translator.target_language)
-
-
-def num_hypotheses(settings: DecodingSettings) -> int:
-    """Rows that a search keeps for one sentence."""
-    match settings:
-        case BeamSettings(size=size):
-            return size
-        case SamplingSettings(num_samples=num_samples):
-            return num_samples
-        case _:
-            return 1
 
 
 def _whole(text: str) -> SplitText:

@@ -13,8 +13,9 @@ from headwise.decoding.choices import (
     GreedySettings,
     SamplingSettings,
 )
-from headwise.decoding.rules.constraints import check_wishes
-from headwise.decoding.rules.length import AverageLength, LengthLimit
+from headwise.decoding.generation_settings import check_phrase_texts
+from headwise.decoding.rules.length_limit import LengthLimit
+from headwise.decoding.search.length_penalty import AverageLength
 from headwise.serving.faults import Refusal
 from headwise.serving.limits import MAX_BEST, MAX_TOKENS
 from headwise.serving.schemas import BeamWish, GreedyWish, SamplingWish
@@ -66,7 +67,7 @@ def add_phrases(
     forbidden = tuple(dict.fromkeys((*settings.forbidden, *forbid)))
     required = tuple(dict.fromkeys((*settings.required, *require)))
     changed = settings.model_copy(update={"forbidden": forbidden, "required": required})
-    check_wishes(changed)
+    check_phrase_texts(changed)
     return changed
 
 

@@ -1,4 +1,4 @@
-"""A stream of sentences finds what each finds by itself: against `search_greedily`, with everyone coming and leaving at odd moments."""
+"""Sentences that come and leave at any step find what each finds by itself with the plain engine."""
 
 import random
 from collections.abc import Sequence
@@ -7,15 +7,17 @@ from typing import Any
 import pytest
 import torch
 
-from headwise.decoding.engines.continuous import Arrival, can_flow, flow_greedily
+from headwise.decoding.engines.continuous import run_continuously
+from headwise.decoding.generator import Arrival
 from headwise.decoding.results import SearchResult
 from headwise.decoding.rules.constraints import Phrases
-from headwise.decoding.rules.length import LengthLimit
+from headwise.decoding.rules.length_limit import LengthLimit
 from headwise.decoding.search.beam import BeamSettings
-from headwise.decoding.search.greedy import GreedySettings, search_greedily
+from headwise.decoding.search.greedy import GreedySettings
+from headwise.decoding.stepper_search import StepperSearch, decode
 from headwise.errors import UsageError
-from headwise.models.steppers import make_flow
-from headwise.models.transformer_stepper import IncrementalDecoder
+from headwise.models.steppers import ModelSteppers
+from headwise.models.transformer_stepper import TransformerStepper
 from tests.models.test_encoder_decoder import VOCAB, make
 
 LIMIT = LengthLimit(factor=1.5, extra=3, limit=11)
@@ -29,7 +31,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_it_finds_what_greedy_search_finds(name: str, generator: torch.Generator) -> None:
-    stepper = IncrementalDecoder(make("pre_norm", generator))
+    stepper = TransformerStepper(make("pre_norm", generator))
     settings = GreedySettings(max_length=LIMIT, **SETTINGS[name])
     chance = random.Random(7)
     sources = [
@@ -46,15 +48,15 @@ def test_it_finds_what_greedy_search_finds(name: str, generator: torch.Generator
             for n in here
         ]
 
-    flow = make_flow(stepper)
-    assert flow is not None
-    flow_greedily(
-        flow, come(3), settings, more=lambda alive: come(chance.choice((0, 1, 4)) if alive else 1)
+    run_continuously(
+        stepper.make_continuous(),
+        come(3),
+        settings,
+        more=lambda alive: come(chance.choice((0, 1, 4)) if alive else 1),
     )
     for number, source in enumerate(sources):
-        expected = search_greedily(
-            stepper, [source], settings, phrases=[Phrases(prefix=prefixes[number])]
-        )[0].best
+        rules = [Phrases(prefix=prefixes[number])]
+        expected = decode(stepper, [source], settings, phrases=rules)[0].best
         best = found[number].best
         assert (best.tokens, best.finished) == (expected.tokens, expected.finished)
         assert best.token_log_probabilities == pytest.approx(
@@ -64,8 +66,7 @@ def test_it_finds_what_greedy_search_finds(name: str, generator: torch.Generator
 
 
 def test_who_leaves_is_dropped_and_nobody_is_told(generator: torch.Generator) -> None:
-    flow = make_flow(IncrementalDecoder(make("pre_norm", generator)))
-    assert flow is not None
+    rows = TransformerStepper(make("pre_norm", generator)).make_continuous()
     told: list[SearchResult] = []
     steps: list[int] = []
     gone = Arrival([4, 5], told.append, is_over=lambda: len(steps) > 2)
@@ -74,24 +75,26 @@ def test_who_leaves_is_dropped_and_nobody_is_told(generator: torch.Generator) ->
         steps.append(alive)
         return []
 
-    flow_greedily(flow, [gone], GreedySettings(max_length=50, min_length=40), more=more)
+    run_continuously(rows, [gone], GreedySettings(max_length=50, min_length=40), more=more)
     assert not told
     assert len(steps) == 3
 
 
-def test_what_cannot_flow_is_not_made_to() -> None:
-    assert can_flow(GreedySettings())
-    assert not can_flow(GreedySettings(no_repeat_ngrams=3))
-    assert not can_flow(GreedySettings(forbidden=("a",)))
-    assert not can_flow(BeamSettings())
+def test_only_greedy_search_without_histories_runs_continuously(
+    generator: torch.Generator,
+) -> None:
+    search = StepperSearch(ModelSteppers(make("pre_norm", generator)))
+    assert search.can_join(GreedySettings())
+    assert not search.can_join(GreedySettings(no_repeat_ngrams=3))
+    assert not search.can_join(GreedySettings(forbidden=("a",)))
+    assert not search.can_join(BeamSettings())
 
 
 def test_a_prefix_longer_than_the_limit_is_refused(generator: torch.Generator) -> None:
-    flow = make_flow(IncrementalDecoder(make("pre_norm", generator)))
-    assert flow is not None
+    rows = TransformerStepper(make("pre_norm", generator)).make_continuous()
     with pytest.raises(UsageError, match="max_length is 2"):
-        flow_greedily(
-            flow,
+        run_continuously(
+            rows,
             [Arrival([4], lambda _: None, (5, 6, 7))],
             GreedySettings(max_length=2),
             more=lambda _: [],

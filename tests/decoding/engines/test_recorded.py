@@ -1,4 +1,4 @@
-"""Searches in a room against the plain loops, with a fake room: the same results, in fewer and fewer places."""
+"""The recorded engine against the plain one, with fake buffers: equal results, fewer and fewer rows."""
 
 from collections.abc import Callable, Hashable, Sequence
 
@@ -14,7 +14,7 @@ from headwise.decoding.choices import (
     SamplingSettings,
     decode,
 )
-from headwise.decoding.engines import recorded as rounds
+from headwise.decoding.engines import recorded
 from headwise.decoding.engines.recorded import LateAnswers, narrow_to
 from headwise.decoding.rules.constraints import Phrases
 from tests.decoding.conftest import phrases_of_tokens
@@ -22,8 +22,8 @@ from tests.decoding.conftest import phrases_of_tokens
 VOCAB = 11
 
 
-class FakeRoom:
-    """A room whose rows are (source, prefix); records how many places were played in."""
+class FakeBuffers:
+    """Buffers whose rows are (source, prefix); they note how many sentences each step had."""
 
     def __init__(self, model, *, num_sentences: int, width: int, max_length: int) -> None:
         self.model, self.device, self.vocab = model, torch.device("cpu"), VOCAB
@@ -32,7 +32,7 @@ class FakeRoom:
         self.kept: dict[Hashable, object] = {}
         self.played: list[int] = []
 
-    def enter(self, sources: Sequence[tuple[int, ...]]) -> None:
+    def fill(self, sources: Sequence[tuple[int, ...]]) -> None:
         filled = [*sources, *[(9,)] * (self.num_sentences - len(sources))]
         self.rows = [(source, ()) for source in filled for _ in range(self.width)]
         self.time.zero_()
@@ -45,7 +45,7 @@ class FakeRoom:
             ]
         self.time += 1
         self.played.append(self.num_sentences)
-        # Logits that are not normalised: a room may leave that to the search.
+        # Logits that are not normalised: buffers may leave that to the search.
         return torch.tensor(np.array([self.model(*row) for row in self.rows])) + 3.7
 
     def follow(self, index: Tensor) -> None:
@@ -54,17 +54,17 @@ class FakeRoom:
         )
         self.rows = [self.rows[i] for i in index.tolist()]
 
-    def narrow(self, num_sentences: int, index: Tensor) -> "FakeRoom":
-        room = FakeRoom(
+    def narrow(self, num_sentences: int, index: Tensor) -> "FakeBuffers":
+        buffers = FakeBuffers(
             self.model, num_sentences=num_sentences, width=self.width, max_length=self.max_length
         )
-        room = self.recall(num_sentences, lambda: room)
-        room.time, room.played, room.rows = (
+        buffers = self.recall(num_sentences, lambda: buffers)
+        buffers.time, buffers.played, buffers.rows = (
             self.time,
             self.played,
             [self.rows[i] for i in index.tolist()],
         )
-        return room
+        return buffers
 
     def recall(self, key: Hashable, make: Callable[[], object]):
         return self.kept.setdefault(key, make()) if key not in self.kept else self.kept[key]
@@ -73,22 +73,24 @@ class FakeRoom:
         return function
 
 
-def make_roomy(fake: type, model, *, extra: int = 3):
-    class Roomy(fake):
-        """A fake that also has a room, with places to spare."""
+def make_static(fake: type, model, *, extra: int = 3):
+    class Static(fake):
+        """A fake that also has static buffers, with places to spare."""
 
-        def enter(self, sources, *, width: int, max_length: int):
+        has_static_buffers = True
+
+        def fill_buffers(self, sources, *, width: int, max_length: int):
             key = (len(sources), width)
-            if not hasattr(self, "rooms"):
-                self.rooms = {}
-            if key not in self.rooms:
-                self.rooms[key] = FakeRoom(
+            if not hasattr(self, "buffers"):
+                self.buffers = {}
+            if key not in self.buffers:
+                self.buffers[key] = FakeBuffers(
                     model, num_sentences=len(sources) + extra, width=width, max_length=max_length
                 )
-            self.rooms[key].enter([tuple(source) for source in sources])
-            return self.rooms[key]
+            self.buffers[key].fill([tuple(source) for source in sources])
+            return self.buffers[key]
 
-    return Roomy(model)
+    return Static(model)
 
 
 SEARCHES: dict[str, DecodingSettings] = {
@@ -115,14 +117,14 @@ SEARCHES: dict[str, DecodingSettings] = {
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_rooms_equal_plain_loops_batch_after_batch(
+def test_it_equals_the_plain_engine_batch_after_batch(
     fake, improvise, sources, monkeypatch, name: str
 ) -> None:
-    monkeypatch.setattr(rounds, "FEW_ROWS", 4)
-    settings, roomy = SEARCHES[name], make_roomy(fake, improvise)
+    monkeypatch.setattr(recorded, "FEW_ROWS", 4)
+    settings, static = SEARCHES[name], make_static(fake, improvise)
     for batch in (sources, sources[::-1], sources):
         expected = decode(fake(improvise, torch.float32), batch, settings)
-        for found, plain in zip(decode(roomy, batch, settings), expected, strict=True):
+        for found, plain in zip(decode(static, batch, settings), expected, strict=True):
             assert [h.tokens for h in found.hypotheses] == [h.tokens for h in plain.hypotheses]
             assert [h.finished for h in found.hypotheses] == [h.finished for h in plain.hypotheses]
             for one, other in zip(found.hypotheses, plain.hypotheses, strict=True):
@@ -130,9 +132,9 @@ def test_rooms_equal_plain_loops_batch_after_batch(
                 assert one.token_log_probabilities == pytest.approx(
                     other.token_log_probabilities, abs=1e-5
                 )
-    assert roomy.num_steps == 0, "the plain way was taken"
-    room = next(iter(roomy.rooms.values()))
-    assert min(room.played) < room.num_sentences, "no narrower room was entered"
+    assert static.num_steps == 0, "the plain engine was taken"
+    buffers = next(iter(static.buffers.values()))
+    assert min(buffers.played) < buffers.num_sentences, "no smaller buffers were used"
 
 
 def test_spells_every_source(fake, spell, sources) -> None:
@@ -140,7 +142,7 @@ def test_spells_every_source(fake, spell, sources) -> None:
         return spell(source, prefix, vocab=VOCAB)
 
     for settings in (GreedySettings(), BeamSettings(size=3)):
-        results = decode(make_roomy(fake, model), sources, settings)
+        results = decode(make_static(fake, model), sources, settings)
         assert [result.best.tokens for result in results] == sources
 
 
@@ -155,19 +157,19 @@ def test_spells_every_source(fake, spell, sources) -> None:
         (SamplingSettings(), Phrases(), False),
     ],
 )
-def test_what_looks_at_histories_takes_the_plain_way(
+def test_what_looks_at_histories_takes_the_plain_engine(
     fake, improvise, sources, settings, phrases, traced
 ) -> None:
-    roomy = make_roomy(fake, improvise)
-    results = decode(roomy, sources, settings, phrases=phrases, traced=traced)
+    static = make_static(fake, improvise)
+    results = decode(static, sources, settings, phrases=phrases, traced=traced)
     assert results == decode(fake(improvise), sources, settings, phrases=phrases, traced=traced)
-    assert roomy.num_steps > 0
+    assert static.num_steps > 0
 
 
-def test_narrower_rooms_are_halves_with_rows_enough(improvise) -> None:
-    room = FakeRoom(improvise, num_sentences=512, width=5, max_length=9)
-    assert [narrow_to(alive, room) for alive in (257, 256, 129, 40, 1)] == [512, 256, 256, 64, 8]
-    assert narrow_to(1, FakeRoom(improvise, num_sentences=24, width=1, max_length=9)) == 24
+def test_smaller_buffers_are_halves_with_rows_enough(improvise) -> None:
+    buffers = FakeBuffers(improvise, num_sentences=512, width=5, max_length=9)
+    assert [narrow_to(alive, buffers) for alive in (257, 256, 129, 40, 1)] == [512, 256, 256, 64, 8]
+    assert narrow_to(1, FakeBuffers(improvise, num_sentences=24, width=1, max_length=9)) == 24
 
 
 def test_answers_of_a_cpu_come_at_once() -> None:

@@ -8,7 +8,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from headwise.decoding.choices import decode
-from headwise.decoding.rules.constraints import Constraints, Phrases, SearchSettings
+from headwise.decoding.generation_settings import GenerationSettings
+from headwise.decoding.rules.constraints import Constraints, Phrases
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.decoding.search.sampling import SamplingSettings
@@ -121,7 +122,7 @@ def test_a_row_that_may_take_nothing_ends(fake, kind):
 def test_masks_by_hand():
     phrases = [phrases_of_tokens(forbidden=((5,), (6, 7), (7, 6, 8)))] * 2
     rules = Constraints(
-        SearchSettings(), phrases, limits=[9, 9], width=1, device=torch.device("cpu")
+        GenerationSettings(), phrases, limits=[9, 9], width=1, device=torch.device("cpu")
     )
     seen = []
     for step in ([7, 6], [6, 6], [3, 3]):

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from headwise.decoding.choices import decode
 from headwise.decoding.rules.constraints import Phrases
-from headwise.decoding.rules.length import NoLength
 from headwise.decoding.rules.needed_tokens import IMPOSSIBLE
 from headwise.decoding.rules.phrases import check_shortest, encode_phrases, rules_of
 from headwise.decoding.rules.text_rules import make_rules
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
+from headwise.decoding.search.length_penalty import NoLength
 from headwise.decoding.search.sampling import SamplingSettings
 from headwise.errors import UsageError
 from headwise.randomness import numpy_generator

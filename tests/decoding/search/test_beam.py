@@ -156,6 +156,8 @@ def _make_attending(fake):
     class Attending(fake):
         """Two ways to translate the two-token source (5, 6): by 7 7, which looks twice at 5, or by 7 8, which looks at each."""
 
+        shows_attention = True
+
         def attention(self, state):
             looks = {
                 (): [0.9, 0.1, 0.0],

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from headwise.decoding.choices import decode
-from headwise.decoding.rules.length import NoLength
 from headwise.decoding.search.beam import BeamSettings
+from headwise.decoding.search.length_penalty import NoLength
 from headwise.errors import UsageError
 from headwise.models.recurrent.stepper import RecurrentStepper
 from headwise.models.recurrent.translator import RecurrentTranslator

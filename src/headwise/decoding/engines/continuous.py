@@ -1,46 +1,74 @@
-"""Greedy search as a stream: sentences enter while others are under way, and leave as soon as they are done.
+"""The continuous engine: sentences enter while others are generated, and leave as soon as they are done.
 
-A batch is as slow as its longest sentence, and whoever comes a moment late waits for all of it. Here every row has its own beginning:
-before each step `more` is asked who has come; they take the places of those who are done (`stepping.Flow`), and whoever has taken its
-end of sentence is told of at once. With enough who come, no step is ever made with few rows. (Yu et al. 2022, Orca: "iteration-level
-scheduling".)
+A batch takes as long as its longest sentence, and a sentence that comes late waits for the whole batch.
+Here every row has its own beginning. Before each step `more` is asked for new sentences; they take the
+rows of finished ones (`ContinuousRows`), and a sentence that has taken its end of sentence is reported at
+once. (Yu et al. 2022, Orca: "iteration-level scheduling"; also called continuous batching.)
 
-Only for searches that look at nothing but the last step: no forbidden or required phrases, no n-grams.
-Tested against: `greedy.py`, each sentence alone, whoever else comes and leaves meanwhile.
+The rules are those of `rules/next_token.py`, with a length per row. Only greedy search without phrases
+and n-gram rules runs here: rules about histories need the plain engine.
+Tested against the plain engine, each sentence alone, whatever others come and leave meanwhile.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from headwise.decoding.engines.plain import pays_to_compact
+from headwise.decoding.generation_settings import GenerationSettings
+from headwise.decoding.generator import Arrival, NextArrivals
 from headwise.decoding.results import Hypothesis, SearchResult
-from headwise.decoding.rules.constraints import MINUS_INFINITY, Phrases, check_phrases
-from headwise.decoding.rules.length import limit_for
-from headwise.decoding.search.greedy import GreedySettings
-from headwise.decoding.stepper import BOS, EOS, UNKNOWN, Flow, pays_to_compact
+from headwise.decoding.rules.constraints import Phrases, check_phrases
+from headwise.decoding.rules.length_limit import limit_for
+from headwise.decoding.rules.next_token import (
+    MINUS_INFINITY,
+    forbid_special,
+    force_end,
+    force_prefix,
+    is_too_short,
+    look_up,
+)
+from headwise.text.tokenizer import BOS, EOS
 
 
-@dataclass(frozen=True)
-class Arrival:
-    """A sentence that comes, whom to tell, and whether they still wait."""
+class ContinuousRows(Protocol):
+    """A decoder whose rows, one per sentence, each have their own beginning."""
 
-    source: Sequence[int]
-    tell: Callable[[SearchResult], None]
-    prefix: tuple[int, ...] = ()
-    is_over: Callable[[], bool] = lambda: False
+    def arrange(self, kept: Sequence[int], sources: Sequence[Sequence[int]]) -> None:
+        """Keep the rows `kept`, in this order, and add one for each new source; drop the others."""
+        ...
+
+    def replace(self, places: Sequence[int], sources: Sequence[Sequence[int]]) -> None:
+        """Put new sentences into the rows of finished ones."""
+        ...
+
+    def forget(self, row: int) -> None:
+        """This sentence is done; its row is padding from now on."""
+        ...
+
+    def step(self, tokens: Int[Tensor, "row"]) -> Float[Tensor, "row vocab"]:
+        """Feed one token per row, the beginning of the sentence to new ones.
+
+        The search may overwrite the log-probabilities.
+        """
+        ...
 
 
-More = Callable[[int], Sequence[Arrival]]
-"""Those who come now, if it is worth their while, given how many rows are under way."""
+class ContinuousStepper(Protocol):
+    """A stepper that has such rows."""
+
+    def make_continuous(self) -> ContinuousRows:
+        """Rows of the same model, without any sentence yet."""
+        ...
 
 
-def can_flow(settings: object) -> bool:
-    """Whether the next token depends on nothing but the model's step."""
-    if not isinstance(settings, GreedySettings):
-        return False
-    return not (settings.forbidden or settings.required or settings.no_repeat_ngrams)
+def looks_back(settings: GenerationSettings) -> bool:
+    """Whether the next token depends on the history of a row, besides the model's step."""
+    return bool(settings.forbidden or settings.required or settings.no_repeat_ngrams)
 
 
 @dataclass
@@ -55,12 +83,18 @@ class _Row:
     def num_left(self) -> int:
         return self.limit - len(self.tokens)
 
+    @property
+    def forced(self) -> int:
+        """The prefix's token at this position; -1 if there is none."""
+        prefix, position = self.arrival.prefix, len(self.tokens)
+        return prefix[position] if position < len(prefix) else -1
+
     def take(self, token: int, value: float) -> None:
         self.tokens.append(token)
         self.values.append(value)
         if token == EOS or self.num_left == 0:
             self.is_done = True
-            self.arrival.tell(SearchResult((self._hypothesis(),)))
+            self.arrival.on_result(SearchResult((self._hypothesis(),)))
 
     def _hypothesis(self) -> Hypothesis:
         finished, total = self.tokens[-1] == EOS, sum(self.values)
@@ -71,10 +105,13 @@ class _Row:
 
 
 @torch.no_grad()
-def flow_greedily(
-    flow: Flow, first: Sequence[Arrival], settings: GreedySettings, *, more: More
+def run_continuously(
+    decoder: ContinuousRows,
+    first: Sequence[Arrival],
+    settings: GenerationSettings,
+    more: NextArrivals,
 ) -> None:
-    """Search for those who come, until all are done or nobody waits any more."""
+    """Greedy search for all arrivals, until all are done or nobody waits any more."""
     rows: list[_Row] = []
     tokens = torch.empty(0, dtype=torch.long)
     coming = first
@@ -86,65 +123,61 @@ def flow_greedily(
         ]
         if not kept and not coming:
             return
-        rows, tokens = _seat(flow, rows, kept, [_enter(one, settings) for one in coming], tokens)
-        tokens, values = _choose(flow.step(tokens), rows, settings)
+        new = [_enter(one, settings) for one in coming]
+        rows, tokens = _place(decoder, rows, kept, new, tokens)
+        tokens, values = _choose(decoder.step(tokens), rows, settings)
         for number, (token, value) in enumerate(zip(tokens.tolist(), values.tolist(), strict=True)):
             row = rows[number]
             if not row.is_done:
                 row.take(token, value)
                 if row.is_done:
-                    flow.forget(number)
+                    decoder.forget(number)
         coming = more(sum(not row.is_done for row in rows))
 
 
-def _seat(
-    flow: Flow, rows: list[_Row], kept: Sequence[int], new: list[_Row], tokens: Tensor
+def _place(
+    decoder: ContinuousRows, rows: list[_Row], kept: Sequence[int], new: list[_Row], tokens: Tensor
 ) -> tuple[list[_Row], Tensor]:
-    """Newcomers in the places of those who are done; all closer together where too many places are empty or too few."""
+    """Put new sentences into free rows; rearrange all rows if too few or too many are free."""
     sources = [row.arrival.source for row in new]
     free = sorted(set(range(len(rows))) - set(kept))
     num_left = len(free) - len(new)
     if num_left < 0 or (num_left and pays_to_compact(num_left, len(rows))):
-        flow.arrange(kept, sources)
+        decoder.arrange(kept, sources)
         return [*(rows[number] for number in kept), *new], torch.cat(
             [tokens[kept], tokens.new_full((len(new),), BOS)]
         )
     places = free[: len(new)]
     if new:
-        flow.replace(places, sources)
+        decoder.replace(places, sources)
         tokens[places] = BOS
         for place, row in zip(places, new, strict=True):
             rows[place] = row
     return rows, tokens
 
 
-def _enter(arrival: Arrival, settings: GreedySettings) -> _Row:
+def _enter(arrival: Arrival, settings: GenerationSettings) -> _Row:
     limit = limit_for(settings.max_length, len(arrival.source))
     check_phrases(Phrases(prefix=arrival.prefix), limit=limit)
     return _Row(arrival, limit)
 
 
 def _choose(
-    scores: Tensor, rows: Sequence[_Row], settings: GreedySettings
+    scores: Tensor, rows: Sequence[_Row], settings: GenerationSettings
 ) -> tuple[Tensor, Tensor]:
-    """The token of each row and its log-probability; the rules are those of `constraints.py`."""
-    forced = {
-        number: row.arrival.prefix[len(row.tokens)]
-        for number, row in enumerate(rows)
-        if len(row.tokens) < len(row.arrival.prefix)
-    }
-    told = {number: float(scores[number, token]) for number, token in forced.items()}
-    scores[:, :EOS] = MINUS_INFINITY
-    if not settings.allow_unknown:
-        scores[:, UNKNOWN] = MINUS_INFINITY
+    """The most probable permitted token of each row and its log-probability."""
+    numbers = [row.forced for row in rows]
+    forced = torch.tensor(numbers)[:, None] if max(numbers) >= 0 else None
+    forced_values = None if forced is None else look_up(scores, forced)
+    forbid_special(scores, settings)
     if settings.min_length:
-        early = [number for number, row in enumerate(rows) if len(row.tokens) < settings.min_length]
+        lengths = [len(row.tokens) + 1 for row in rows]
+        early = [row for row, length in enumerate(lengths) if is_too_short(length, settings)]
         scores[early, EOS] = MINUS_INFINITY
+    if forced is not None and forced_values is not None:
+        force_prefix(scores, forced, forced_values)
+    is_last = [row.num_left == 1 for row in rows]
+    if settings.at_limit == "end" and any(is_last):
+        force_end(scores, torch.tensor(is_last))
     values, tokens = scores.max(-1)
-    if settings.at_limit == "end":
-        for number, row in enumerate(rows):
-            if row.num_left == 1:
-                forced[number], told[number] = EOS, 0.0
-    for number, token in forced.items():
-        tokens[number], values[number] = token, told[number]
     return tokens, values

@@ -1,130 +1,46 @@
 """What a hypothesis may contain, as masks over the next-token log-probabilities of all rows at once.
 
-A forbidden continuation gets log-probability -inf before the search chooses; nothing is renormalised, so scores of what
-remains are the model's own. A token w is forbidden after the history h of a row
+A forbidden continuation gets log-probability -inf before the search chooses. Nothing is renormalised,
+so the scores of the other continuations are the model's own. A token w is forbidden after the
+history h of a row
 
-    always                    if w is padding or the beginning of a sentence (or unknown, when so set)
+    always                    if w is padding or the beginning of a sentence (or unknown, if so set)
     by a minimum length       if w ends the sentence too early
-    by the rules of its text  if w would write a forbidden phrase, leave too little room for the required ones, or end the text
-                              before they are written (`text_rules.py`)
-    by no-repeat n-grams      if the last n-1 tokens of h followed by w occur in h already (Paulus et al. 2018)
-    by a forced prefix        if w is not the prefix's token at this position (a prefix outranks all other rules)
+    by the rules of its text  if w would complete a forbidden phrase, leave too few tokens for the
+                              required ones, or end the text before they are written
+                              (`text_rules.py`)
+    by no-repeat n-grams      if the last n-1 tokens of h followed by w occur in h already
+                              (Paulus et al. 2018)
+    by a forced prefix        if w is not the prefix's token at this position; the prefix is applied
+                              after all other rules
 
-A row to which the rules leave nothing is ended there. A search that follows one path never writes a token after which the text
-could not end: having written "cat" where "cat" is forbidden, only a longer word could save it. A beam may (it has other
-hypotheses), and so can still find "catalogue". How a beam makes room for required phrases is in `required.py`.
+A row to which the rules leave nothing is ended there. A search that follows one path never writes a
+token after which the text could not end: having written "cat" where "cat" is forbidden, only a longer
+word could save it. A beam may write it, since it has other hypotheses, and so can still find
+"catalogue". `search/required_phrases.py` says how a beam keeps slots for required phrases.
 Tested by laws (the forbidden never appears, the prefix always) and against transformers' processors.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
-from pydantic import Field, model_validator
 from torch import Tensor
 
-from headwise.decoding.rules.length import LengthLimit
+from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.rules.needed_tokens import IMPOSSIBLE
+from headwise.decoding.rules.next_token import (
+    MINUS_INFINITY,
+    forbid_special,
+    force_end,
+    force_prefix,
+    is_too_short,
+    look_up,
+)
 from headwise.decoding.rules.text_rules import TextRules
-from headwise.decoding.stepper import EOS, PAD, UNKNOWN
-from headwise.errors import SettingsError, UsageError
-from headwise.settings import Settings
-from headwise.text.phrase_matching import NOT_WATCHED, occurs, single_spaced
-
-MINUS_INFINITY = float("-inf")
-MAX_LENGTH = 65_536
-
-
-class Batching(Settings):
-    """How a file is cut into batches: longest first within a window, so that memory does not grow with the file."""
-
-    sentences: int = Field(default=64, ge=1)
-    """At most this many sentences in a batch."""
-    tokens: int = Field(default=8192, ge=1)
-    """At most this many source tokens in a batch, padding counted."""
-    window: int = Field(default=4096, ge=1)
-    """Sentences read, sorted by length and decoded before the next are read."""
-
-
-class SearchSettings(Settings):
-    """What all searches share."""
-
-    plans: ClassVar[bool] = False
-    """Whether required phrases can be planned for."""
-    max_length: int | LengthLimit = LengthLimit()
-    """Most tokens generated, end of sentence included: a number, or {factor, extra, limit} of the source's length."""
-    min_length: int = Field(default=0, ge=0)
-    """Fewest tokens generated, end of sentence not counted."""
-    at_limit: Literal["cut", "end"] = "cut"
-    """At the maximum length: cut the hypothesis there, or force the end of the sentence as its last token (free of cost,
-    as transformers' `forced_eos_token_id`, which Marian models set)."""
-    no_repeat_ngrams: int = Field(default=0, ge=0)
-    """No n tokens in a row may occur twice; 0 allows everything."""
-    allow_unknown: bool = True
-    """Whether the unknown token may be generated."""
-    forbidden: tuple[str, ...] = ()
-    """Words or phrases that must not occur in the text, whatever tokens spell them."""
-    required: tuple[str, ...] = ()
-    """Words or phrases that must occur in the text; beam search only."""
-    prefix: str = ""
-    """Every output starts like this."""
-    batching: Batching = Batching()
-
-    @model_validator(mode="after")
-    def _check_lengths(self) -> "SearchSettings":
-        limit = self.max_length if isinstance(self.max_length, int) else self.max_length.limit
-        if limit < 1 or self.min_length >= limit:
-            raise SettingsError(
-                f"max_length must be at least 1 and above min_length; given {limit} and {self.min_length}",
-                f"max_length 必须至少为 1 且大于 min_length；给出 {limit} 与 {self.min_length}",
-            )
-        if limit > MAX_LENGTH:
-            raise SettingsError(
-                f"max_length is {limit:,}; at most {MAX_LENGTH:,} tokens are generated for a sentence: lower it",
-                f"max_length 为 {limit:,}；一句最多生成 {MAX_LENGTH:,} 个词元：请调小",
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _check_wishes(self) -> "SearchSettings":
-        check_wishes(self)
-        return self
-
-
-def check_wishes(settings: SearchSettings) -> None:
-    """Refuse phrases that are empty, that contradict each other, or that this search cannot plan for."""
-    for phrase in (*settings.forbidden, *settings.required):
-        if not single_spaced(phrase):
-            raise SettingsError(
-                f"the forbidden or required phrase {phrase!r} is empty; give at least one character",
-                f"禁用或必需短语 {phrase!r} 为空；请至少给出一个字符",
-            )
-        for character in sorted(NOT_WATCHED.keys() & set(phrase)):
-            en, zh = NOT_WATCHED[character]
-            raise SettingsError(
-                f"the forbidden or required phrase {phrase!r} holds U+{ord(character):04X}, {en}; leave that character out",
-                f"禁用或必需短语 {phrase!r} 含有 U+{ord(character):04X}，{zh}；请去掉该字符",
-            )
-    for phrase in settings.required:
-        refuse_contradiction(phrase, settings.forbidden, name=("required phrase", "必需短语"))
-    refuse_contradiction(settings.prefix, settings.forbidden, name=("prefix", "前缀"))
-    if settings.required and not settings.plans:
-        raise SettingsError(
-            "required phrases were given to a search that follows one path and cannot plan for them; use kind=beam",
-            "该搜索只沿一条路径前进，无法保证必需短语出现；请使用 kind=beam",
-        )
-
-
-def refuse_contradiction(text: str, forbidden: Sequence[str], *, name: tuple[str, str]) -> None:
-    """A text that is asked for must not hold what is forbidden."""
-    for phrase in forbidden:
-        if occurs(phrase, text):
-            raise SettingsError(
-                f"the {name[0]} {text!r} holds {phrase!r}, which is forbidden; drop one of them",
-                f"{name[1]} {text!r} 含有被禁用的 {phrase!r}；请去掉其一",
-            )
+from headwise.errors import UsageError
+from headwise.text.tokenizer import EOS, UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -177,7 +93,7 @@ class Constraints:
 
     def __init__(
         self,
-        settings: SearchSettings,
+        settings: GenerationSettings,
         phrases: Sequence[Phrases],
         *,
         limits: Sequence[int],
@@ -232,11 +148,9 @@ class Constraints:
             if in_prefix
             else None
         )
-        forced_value = None if forced is None else scores.gather(1, forced.clamp(min=PAD))
-        scores[:, :EOS] = MINUS_INFINITY
-        if not self.settings.allow_unknown:
-            scores[:, UNKNOWN] = MINUS_INFINITY
-        if self.step < self.settings.min_length:
+        forced_value = None if forced is None else look_up(scores, forced)
+        forbid_special(scores, self.settings)
+        if is_too_short(self.step + 1, self.settings):
             scores[:, EOS] = MINUS_INFINITY
         may_end = self._keep_to_rules(scores)
         if end is not None:
@@ -244,16 +158,11 @@ class Constraints:
             stuck = stuck if may_end is None else stuck & may_end
             scores[:, EOS] = torch.where(stuck, end, scores[:, EOS])
         if forced is not None and forced_value is not None:
-            active = forced >= PAD
-            scores.masked_fill_(active, MINUS_INFINITY)
-            scores.scatter_(
-                1, forced.clamp(min=PAD), torch.where(active, forced_value, MINUS_INFINITY)
-            )
+            force_prefix(scores, forced, forced_value)
         if self.settings.at_limit == "end" and self.step + 1 >= self.first_limit:
             last = (self.limits == self.step + 1).repeat_interleave(self.width)
             last = last if may_end is None else last & may_end
-            scores.masked_fill_(last[:, None], MINUS_INFINITY)
-            scores[:, EOS] = torch.where(last, 0.0, scores[:, EOS])
+            force_end(scores, last)
         return scores
 
     def _keep_to_rules(self, scores: Tensor) -> Bool[Tensor, "row"] | None:

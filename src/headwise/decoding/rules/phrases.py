@@ -7,20 +7,20 @@ Tested: phrases outside word, character and piece vocabularies; a lowercasing vo
 
 from functools import lru_cache
 
-from headwise.decoding.rules.constraints import Phrases, SearchSettings, check_phrases
-from headwise.decoding.rules.length import limit_for
+from headwise.decoding.generation_settings import GenerationSettings
+from headwise.decoding.rules.constraints import Phrases, check_phrases
+from headwise.decoding.rules.length_limit import limit_for
 from headwise.decoding.rules.text_rules import TextRules, can_be_written, make_rules
-from headwise.decoding.stepper import UNKNOWN
 from headwise.errors import UsageError
 from headwise.text.phrase_matching import occurs
 from headwise.text.spelling import Spelling
-from headwise.text.tokenizer import Tokenizer
+from headwise.text.tokenizer import UNKNOWN, Tokenizer
 
 KEPT_RULES = 8
 KEPT_SPELLINGS = 4
 
 
-def encode_phrases(settings: SearchSettings, tokenizer: Tokenizer) -> Phrases:
+def encode_phrases(settings: GenerationSettings, tokenizer: Tokenizer) -> Phrases:
     """The wishes of the settings for every sentence."""
     rules = rules_of(tokenizer, settings.forbidden, settings.required)
     return Phrases(encode_prefix(settings.prefix, tokenizer), rules)
@@ -33,7 +33,7 @@ def encode_prefix(prefix: str, tokenizer: Tokenizer) -> tuple[int, ...]:
     return tokens
 
 
-def check_shortest(settings: SearchSettings, tokenizer: Tokenizer) -> None:
+def check_shortest(settings: GenerationSettings, tokenizer: Tokenizer) -> None:
     """Refuse phrases that do not fit into the translation of the shortest sentence."""
     check_phrases(encode_phrases(settings, tokenizer), limit=limit_for(settings.max_length, 1))
 

@@ -23,10 +23,10 @@ from torch import Tensor
 from headwise.decoding.rules.needed_tokens import IMPOSSIBLE, count_needed
 from headwise.decoding.rules.phrase_automaton import Phrase, PhraseAutomaton, build_automaton
 from headwise.decoding.rules.token_effects import MAX_ENTRIES, read_vocabulary
-from headwise.decoding.stepper import EOS
 from headwise.errors import UsageError
 from headwise.text.phrase_matching import single_spaced
 from headwise.text.spelling import Spelling
+from headwise.text.tokenizer import EOS
 
 MAX_REQUIRED = 8
 MAX_BYTES = 4096

@@ -1,8 +1,9 @@
-"""Who continued whom: back-pointers instead of copied sequences, and the finished hypotheses that point into them.
+"""Back-pointers: which slot of the beam each slot continued, and the finished hypotheses.
 
-At step t slot b of a sentence's beam continues slot parent[t, b] of step t-1 with token[t, b]. Keeping these three numbers
-per slot costs O(1) per step, where copying whole sequences into their new slots costs O(t); the sequences are read
-back once, at the end, from each finished hypothesis (its last step, slot and token) to the start.
+At step t, slot b of a sentence's beam continues slot parent[t, b] of step t-1 with token[t, b]. Keeping
+parent, token and log-probability per slot costs O(1) per step; copying whole sequences into their new
+slots would cost O(t). The sequences are read back once, at the end, from the last step, slot and token
+of each finished hypothesis to the start.
 Tested through beam search against exhaustive enumeration.
 """
 
@@ -16,12 +17,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headwise.decoding.results import Hypothesis
-from headwise.decoding.stepper import EOS
+from headwise.text.tokenizer import EOS
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The best finished hypotheses of each sentence so far, best first; empty places have score -inf."""
+    """The best finished hypotheses of each sentence, best first; empty places have score -inf."""
 
     score: Float[Tensor, "sentence place"]
     total: Float[Tensor, "sentence place"]
@@ -68,8 +69,8 @@ class Finished:
         )
 
 
-class Lineage:
-    """The back-pointers of a whole search; sentences leave it as they finish and keep their numbers."""
+class BackPointers:
+    """The back-pointers of a whole search; sentences keep their numbers when they finish."""
 
     def __init__(self, num_sentences: int, size: int) -> None:
         self.num_sentences, self.size = num_sentences, size
@@ -91,7 +92,7 @@ class Lineage:
         shape = (len(self._steps), self.num_sentences, self.size)
         tables = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64), np.zeros(shape)
         first = 0
-        # Steps with the same sentences are read in one go: every read from a device waits for it.
+        # Steps with the same sentences are read together: every read waits for the device.
         for _, group in groupby(self._steps, key=lambda step: id(step[0])):
             steps = list(group)
             numbers = steps[0][0].cpu().numpy()
@@ -112,7 +113,7 @@ class Lineage:
         return results
 
     def read_last(self, *, num_best: int) -> Iterator[tuple[int, tuple[Hypothesis, ...]]]:
-        """Numbers and hypotheses of the sentences that were the last to retire."""
+        """Numbers and hypotheses of the sentences that were retired last."""
         return _read_retired(self._read_steps(), *self._finished[-1], num_best=num_best)
 
 
@@ -134,9 +135,10 @@ def _read_retired(
 def trace_back(
     tables: tuple[np.ndarray, np.ndarray, np.ndarray], finished: Finished, *, num_best: int
 ) -> list[tuple[Hypothesis, ...]]:
-    """The best hypotheses of each sentence, from parents, tokens and log-probabilities by [step, sentence, slot].
+    """The best hypotheses of each sentence.
 
-    All of them are followed back together, one step at a time: what is said of one hypothesis in the loop holds for a table.
+    `tables` are parents, tokens and log-probabilities, [step, sentence, slot]. All hypotheses are
+    followed back together, one step at a time.
     """
     score, total, last, origin = (
         column[:, :num_best].cpu().numpy() for column in finished.tensors()
@@ -147,7 +149,7 @@ def trace_back(
         np.zeros((longest, *steps.shape), dtype=np.int64),
         np.zeros((longest, *steps.shape)),
     )
-    # One number for sentence and slot: looking up one is several times as fast as looking up a pair.
+    # One index for sentence and slot is several times as fast as a pair of indices.
     parent, token, value = (table.reshape(len(table), -1) for table in tables)
     base = np.arange(steps.shape[0])[:, None] * finished.score.shape[1]
     for step in range(longest - 2, -1, -1):

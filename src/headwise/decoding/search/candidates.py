@@ -1,7 +1,7 @@
-"""The continuations a beam search weighs at one step: for each sentence the best tokens of all its rows.
+"""The continuations a beam search considers at one step: for each sentence the best tokens of its rows.
 
-A row with total log-probability s offers total s + log p(w | row) for every token w; of these the 2k best of a sentence are
-enough for a beam of k, since at most k of them (one per row) end the sentence.
+A row with total log-probability s offers the total s + log p(w | row) for every token w. The 2k best
+of a sentence are enough for a beam of k, since at most k of them (one per row) end the sentence.
 Tested through beam search.
 """
 
@@ -16,7 +16,7 @@ from headwise.gpu import runs_kernels
 
 @dataclass(frozen=True)
 class Candidates:
-    """Continuations weighed at one step, [sentence, candidate]."""
+    """Continuations considered at one step, [sentence, candidate]."""
 
     total: Float[Tensor, "sentence candidate"]
     """Log-probability of the whole hypothesis, this token included."""
@@ -35,9 +35,10 @@ BLOCK = 64
 def take_best(
     scores: Float[Tensor, "row vocab"], count: int
 ) -> tuple[Float[Tensor, "row best"], Int[Tensor, "row best"]]:
-    """The `count` best values of each row and their places, best first: `topk`, two to three times as fast on a CPU.
+    """The `count` best values of each row and their columns, best first.
 
-    The best `count` values lie in the `count` blocks of 64 with the greatest maxima, and maxima are cheap to find.
+    This is `topk`, two to three times as fast on a CPU: the best `count` values lie in the `count`
+    blocks of 64 with the greatest maxima, and maxima are cheap to find.
     """
     num_rows, vocab = scores.shape
     num_blocks = vocab // BLOCK
@@ -61,8 +62,10 @@ def take_best(
 def rank_tokens(
     logits: Float[Tensor, "row vocab"], banned: Bool[Tensor, "vocab"], *, count: int
 ) -> tuple[Float[Tensor, "row best"], Int[Tensor, "row best"]]:
-    """Log-probabilities and tokens of each row's `count` best, best first. Banned tokens are not taken, but the
-    probabilities are those of the whole vocabulary."""
+    """Log-probabilities and tokens of each row's `count` best, best first.
+
+    Banned tokens are not taken, but the probabilities are those of the whole vocabulary.
+    """
     if runs_kernels(logits):
         from headwise.gpu.token_ranking import MAX_COUNT, MAX_VOCAB, rank
 
@@ -75,7 +78,10 @@ def rank_tokens(
 def weigh_rows(
     scores: Float[Tensor, "row vocab"], running: Float[Tensor, "sentence beam"], *, per_row: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Totals, log-probabilities, parents and tokens of the best continuations of each row, [sentence, row · per_row]."""
+    """Totals, log-probabilities, parents and tokens of the best continuations of each row.
+
+    Shapes are [sentence, row · per_row].
+    """
     return add_running(*take_best(scores, per_row), running)
 
 
@@ -84,7 +90,7 @@ def add_running(
     tokens: Int[Tensor, "row best"],
     running: Float[Tensor, "sentence beam"],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Within a row the running total is a constant, so the top is taken before it is added: no [row, vocab] sum is made."""
+    """Add each row's total to its best tokens: it is constant in a row, so it need not be added to all."""
     (num_sentences, size), per_row = running.shape, values.shape[1]
     totals = (running[:, :, None] + values.view(num_sentences, size, per_row)).view(
         num_sentences, -1

@@ -1,7 +1,8 @@
-"""One path per row: the loop that greedy search and sampling share.
+"""One path per row: what greedy search and sampling have in common.
 
-At each step every row takes exactly one token, y_t = choose(log p(· | y_<t, x)), until it takes the end of the sentence or
-reaches its length limit. Rows never meet, so nothing is reordered except to drop finished sentences (compaction).
+At each step every row takes exactly one token, y_t = choose(log p(· | y_<t, x)), until it takes the end
+of the sentence or reaches its length limit. Rows never continue one another, so nothing is reordered
+except to drop finished sentences.
 Tested through greedy search and sampling.
 """
 
@@ -13,21 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headwise.decoding.results import Hypothesis, SearchResult, Tell
-from headwise.decoding.rules.constraints import Constraints, Phrases, SearchSettings
-from headwise.decoding.rules.length import limit_for
-from headwise.decoding.stepper import (
-    BOS,
-    EOS,
-    State,
-    Stepper,
-    pays_to_compact,
-    steps_between_checks,
-)
+from headwise.decoding.generation_settings import GenerationSettings
+from headwise.decoding.results import Hypothesis, SearchResult
+from headwise.decoding.rules.constraints import Constraints, Phrases
 from headwise.errors import UsageError
+from headwise.text.tokenizer import EOS
 
 Choose = Callable[[Tensor, int, Tensor], Tensor]
-"""(log-probabilities [row, vocab], step, numbers of the sentences still alive) -> the token of each row."""
+"""(log-probabilities [row, vocab], step, numbers of the sentences still alive) → a token per row."""
 
 
 @dataclass(frozen=True)
@@ -37,68 +31,84 @@ class _Step:
     log_probabilities: Tensor
 
 
-def follow_paths(
-    stepper: Stepper[State],
-    sources: Sequence[Sequence[int]],
-    choose: Choose,
-    *,
-    settings: SearchSettings,
-    phrases: Sequence[Phrases],
-    width: int,
-    tell: Tell | None = None,
-) -> list[list[Hypothesis]]:
-    """`width` hypotheses for each (non-empty) source."""
-    _refuse_required(phrases)
-    device = stepper.device
-    limits = [limit_for(settings.max_length, len(source)) for source in sources]
-    constraints = Constraints(settings, phrases, limits=limits, width=width, device=device)
-    state = stepper.start(sources, width=width, max_length=max(limits))
-    alive = torch.arange(len(sources), device=device)
-    tokens = torch.full((len(sources) * width,), BOS, dtype=torch.long, device=device)
-    ended = torch.zeros_like(tokens, dtype=torch.bool)
-    steps: list[_Step] = []
-    for step in range(max(limits)):
-        scores, state = stepper.step(state, tokens)
-        scores = constraints.mask(scores)
-        tokens = choose(scores, step, alive)
+class PathSearch:
+    """`width` paths for each sentence of a batch (`engines/plain.py` runs it)."""
+
+    needs_attention = False
+
+    def __init__(
+        self,
+        settings: GenerationSettings,
+        phrases: Sequence[Phrases],
+        choose: Choose,
+        *,
+        limits: Sequence[int],
+        device: torch.device,
+    ) -> None:
+        _refuse_required(phrases)
+        self.width, self.longest = settings.num_hypotheses, max(limits)
+        self._choose, self._limits = choose, limits
+        self._constraints = Constraints(
+            settings, phrases, limits=limits, width=self.width, device=device
+        )
+        self._alive = torch.arange(len(limits), device=device)
+        self._ended = torch.zeros(len(limits) * self.width, dtype=torch.bool, device=device)
+        self._steps: list[_Step] = []
+
+    @property
+    def done(self) -> Tensor:
+        return self._ended.view(-1, self.width).all(-1)
+
+    def add_attention(self, attention: Tensor) -> None:
+        raise AssertionError("a path needs no attention")
+
+    def choose(self, scores: Tensor, step: int) -> tuple[Tensor, None]:
+        scores = self._constraints.mask(scores)
+        tokens = self._choose(scores, step, self._alive)
         chosen = scores.gather(1, tokens[:, None])[:, 0]
-        steps.append(_Step(alive, tokens, chosen))
-        ended = ended | (tokens == EOS) | (constraints.limits == step + 1).repeat_interleave(width)
-        index = None
-        if step % steps_between_checks(device) == 0 or step + 1 == max(limits):
-            done = ended.view(-1, width).all(-1)
-            num_done = int(done.sum())
-            if num_done == len(alive):
-                break
-            if num_done and pays_to_compact(num_done, len(alive)):
-                kept = torch.nonzero(~done)[:, 0]
-                if tell is not None:
-                    _tell_of(alive[done], steps, tell, limits=limits, width=width)
-                index = (kept[:, None] * width + torch.arange(width, device=device)).reshape(-1)
-                alive, tokens, ended = alive[kept], tokens[index], ended[index]
-                constraints.keep(kept)
-                state = stepper.reorder(state, index)
-        constraints.advance(tokens, index=index)
-    return read_paths(*_read_steps(steps, num_sentences=len(limits), width=width), limits=limits)
+        self._steps.append(_Step(self._alive, tokens, chosen))
+        at_limit = (self._constraints.limits == step + 1).repeat_interleave(self.width)
+        self._ended = self._ended | (tokens == EOS) | at_limit
+        return tokens, None
 
+    def drop_done(
+        self,
+        tokens: Tensor,
+        index: Tensor | None,
+        on_result: Callable[[int, SearchResult], None] | None,
+    ) -> tuple[Tensor, Tensor]:
+        done = self.done
+        kept = torch.nonzero(~done)[:, 0]
+        if on_result is not None:
+            self._report(self._alive[done], on_result)
+        rows = kept[:, None] * self.width + torch.arange(self.width, device=kept.device)
+        index = rows.reshape(-1)
+        self._alive, self._ended = self._alive[kept], self._ended[index]
+        self._constraints.keep(kept)
+        return tokens[index], index
 
-def _tell_of(
-    sentences: Tensor, steps: Sequence[_Step], tell: Tell, *, limits: Sequence[int], width: int
-) -> None:
-    """Those that leave are done, whatever the others still write."""
-    numbers = sentences.tolist()
-    tokens, values = _read_steps(steps, num_sentences=len(limits), width=width)
-    found = read_paths(
-        tokens[:, numbers], values[:, numbers], limits=[limits[number] for number in numbers]
-    )
-    for number, hypotheses in zip(numbers, found, strict=True):
-        tell(number, SearchResult(tuple(hypotheses)))
+    def advance(self, tokens: Tensor, index: Tensor | None) -> None:
+        self._constraints.advance(tokens, index=index)
+
+    def finish(self) -> list[SearchResult]:
+        tables = _read_steps(self._steps, num_sentences=len(self._limits), width=self.width)
+        return [SearchResult(tuple(found)) for found in read_paths(*tables, limits=self._limits)]
+
+    def _report(self, sentences: Tensor, on_result: Callable[[int, SearchResult], None]) -> None:
+        """Sentences that leave are done, whatever the others still write."""
+        numbers = sentences.tolist()
+        tokens, values = _read_steps(self._steps, num_sentences=len(self._limits), width=self.width)
+        limits = [self._limits[number] for number in numbers]
+        found = read_paths(tokens[:, numbers], values[:, numbers], limits=limits)
+        for number, hypotheses in zip(numbers, found, strict=True):
+            on_result(number, SearchResult(tuple(hypotheses)))
 
 
 def _refuse_required(phrases: Sequence[Phrases]) -> None:
     if any(wishes.rules is not None and wishes.rules.required for wishes in phrases):
         raise UsageError(
-            "required phrases were given to a search that follows one path and cannot plan for them; use kind=beam",
+            "required phrases were given to a search that follows one path and cannot plan for "
+            "them; use kind=beam",
             "该搜索只沿一条路径前进，无法保证必需短语出现；请使用 kind=beam",
         )
 
@@ -110,7 +120,7 @@ def _read_steps(
     shape = (len(steps), num_sentences, width)
     tokens, values = np.full(shape, EOS, dtype=np.int64), np.zeros(shape)
     first = 0
-    # Steps with the same sentences are read in one go: every read from a device waits for it.
+    # Steps with the same sentences are read together: every read waits for the device.
     for _, same in groupby(steps, key=lambda step: id(step.sentences)):
         group = list(same)
         sentences, here = group[0].sentences.cpu().numpy(), slice(first, first + len(group))
@@ -126,7 +136,7 @@ def _read_steps(
 def read_paths(
     tokens: np.ndarray, values: np.ndarray, *, limits: Sequence[int]
 ) -> list[list[Hypothesis]]:
-    """The hypotheses in tables [step, sentence, row]: each goes to its first end of sentence, or to its limit."""
+    """The hypotheses in tables [step, sentence, row], each up to its end of sentence or limit."""
     num_steps = np.minimum(len(tokens), np.array(limits))[:, None]
     ends = (tokens == EOS) & (np.arange(len(tokens))[:, None, None] < num_steps)
     finished = ends.any(axis=0)

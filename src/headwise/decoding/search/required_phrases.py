@@ -1,22 +1,25 @@
-"""Required phrases: a beam whose slots are dealt out by how much of what is required a hypothesis already holds.
+"""Required phrases: a beam whose slots are shared out by how much of the required text is written.
 
-`text_rules.py` says of every hypothesis how many tokens it still needs at least, whatever tokens spell the phrases. Every step
-(dynamic beam allocation, Post & Vilar 2018, after grid beam search, Hokamp & Liu 2017) weighs the best tokens of every row *and* the
-best of those that lower its need, and deals the beam's slots round the groups of equal need, the smallest first. Tokens after
-which the need could not be met before the length limit, and an end that comes too early, were masked before (`constraints.py`).
-Some token always lowers the need, so every finished hypothesis holds every phrase.
-Tested by that law, with overlapping phrases, with phrases the model hates, and against exhaustive search.
+`rules/text_rules.py` says of every hypothesis how many tokens it still needs at least, whatever tokens
+spell the phrases. Every step considers the best tokens of every row *and* the best of those that lower
+its need, and shares the beam's slots out over the groups of equal need, the smallest need first (dynamic
+beam allocation, Post & Vilar 2018, after grid beam search, Hokamp & Liu 2017). Two kinds of tokens were
+masked before (`rules/constraints.py`): those after which the need could not be met before the length
+limit, and an end that comes too early. Some token always lowers the need, so every finished hypothesis
+holds every phrase.
+Tested by that law, with overlapping phrases, with phrases of low probability, and against exhaustive
+search.
 """
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from headwise.decoding.rules.constraints import MINUS_INFINITY
+from headwise.decoding.rules.next_token import MINUS_INFINITY
 from headwise.decoding.search.candidates import Candidates, add_running, take_best, weigh_rows
 
 NUM_LOWERING = 2
-"""Tokens that lower the need, weighed beside the best ones of a row."""
+"""Tokens that lower the need, considered besides the best ones of a row."""
 
 
 def weigh_required(
@@ -26,7 +29,7 @@ def weigh_required(
     need: Int[Tensor, "row"],
     need_after: Int[Tensor, "row vocab"],
 ) -> Candidates:
-    """The best tokens of every row and those that lower its need, with a place in the queue for the beam."""
+    """The best tokens of every row and those that lower its need, with a priority for the beam."""
     size = running.shape[1]
     per_row = min(2 * size, scores.shape[-1])
     best = weigh_rows(scores, running, per_row=per_row)
@@ -42,7 +45,7 @@ def weigh_required(
         table.gather(1, order) for table in (total, value, parent, token, needed)
     )
     rank = rank_in_groups(needed)
-    # Once round all groups before any has its second turn, the smallest need first.
+    # Every group gets one slot before any gets its second, the smallest need first.
     is_possible = total > MINUS_INFINITY
     num_groups = 1 + (needed * is_possible).amax()
     turn = (rank * num_groups + needed).to(total.dtype)

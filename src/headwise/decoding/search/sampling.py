@@ -1,10 +1,13 @@
-"""Sampling: draw each token from the model's distribution, sharpened and cut as asked.
+"""Sampling: draw each token from the model's distribution, after a temperature and cuts.
 
-    p'(w) ∝ p(w)^(1 / temperature)   over the top_k most probable tokens, and of these the fewest whose p' sums to top_p
+    p'(w) ∝ p(w)^(1 / temperature)     over the top_k most probable tokens, and of these the fewest
+                                       whose p' sums to top_p
 
-Top-k is Fan et al. 2018, top-p (nucleus) Holtzman et al. 2020. The draw is the inverse of the cumulative distribution at
-a uniform number that belongs to (seed, number of the sentence, step, sample): a sentence gets the same output whatever
-else is in its batch, up to the rounding of the model's own numbers there. Log-probabilities in the result are the model's own, before temperature and cuts.
+Top-k is Fan et al. 2018, top-p (nucleus) Holtzman et al. 2020. A token is drawn by inverting the
+cumulative distribution at a uniform number, which is a function of (seed, number of the sentence, step,
+sample). A sentence therefore gets the same output whatever else is in its batch, up to the rounding of
+the model's own numbers there. Log-probabilities in the result are the model's own, before temperature
+and cuts.
 Tested by laws (temperature near 0 is greedy, top_k = 1 is greedy, cuts are kept) and by frequencies.
 """
 
@@ -17,15 +20,12 @@ from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor
 
-from headwise.decoding.results import SearchResult, Tell
-from headwise.decoding.rules.constraints import Phrases, SearchSettings
-from headwise.decoding.rules.length import limit_for
-from headwise.decoding.search.paths import follow_paths
-from headwise.decoding.stepper import State, Stepper
+from headwise.decoding.generation_settings import GenerationSettings
+from headwise.decoding.search.paths import Choose
 from headwise.randomness import numpy_generator
 
 
-class SamplingSettings(SearchSettings):
+class SamplingSettings(GenerationSettings):
     kind: Literal["sampling"] = "sampling"
     temperature: float = Field(default=1.0, gt=0)
     """Below 1 sharpens the distribution, above 1 flattens it; near 0 is greedy search."""
@@ -37,40 +37,26 @@ class SamplingSettings(SearchSettings):
     """Hypotheses drawn for each sentence."""
     seed: int = 1
 
+    @property
+    def num_hypotheses(self) -> int:
+        return self.num_samples
 
-@torch.no_grad()
-def sample(
-    stepper: Stepper[State],
-    sources: Sequence[Sequence[int]],
-    settings: SamplingSettings,
-    *,
-    phrases: Sequence[Phrases],
-    sentence_numbers: Sequence[int],
-    tell: Tell | None = None,
-) -> list[SearchResult]:
-    """`num_samples` drawn hypotheses for each non-empty source; `sentence_numbers` name the sentences to the generator."""
-    longest = max(limit_for(settings.max_length, len(source)) for source in sources)
-    uniform = torch.from_numpy(
-        np.stack([draw_uniform(settings, number, num_steps=longest) for number in sentence_numbers])
-    ).to(stepper.device)
+
+def make_sampler(
+    settings: SamplingSettings, numbers: Sequence[int], *, longest: int, device: torch.device
+) -> Choose:
+    """Draws the token of each row; `numbers` name the sentences to the random generator."""
+    drawn = [draw_uniform(settings, number, num_steps=longest) for number in numbers]
+    uniform = torch.from_numpy(np.stack(drawn)).to(device)
 
     def choose(scores: Tensor, step: int, sentences: Tensor) -> Tensor:
         return draw_tokens(scores, uniform[sentences, step].reshape(-1), settings)
 
-    paths = follow_paths(
-        stepper,
-        sources,
-        choose,
-        settings=settings,
-        phrases=phrases,
-        width=settings.num_samples,
-        tell=tell,
-    )
-    return [SearchResult(tuple(hypotheses)) for hypotheses in paths]
+    return choose
 
 
 def draw_uniform(settings: SamplingSettings, number: int, *, num_steps: int) -> np.ndarray:
-    """Numbers in [0, 1) by [step, sample]; the first steps do not depend on how many follow."""
+    """Numbers in [0, 1), [step, sample]; the first ones do not depend on how many follow."""
     return numpy_generator(settings.seed, "sampling", number).random(
         (num_steps, settings.num_samples), dtype=np.float32
     )
@@ -87,7 +73,7 @@ def draw_tokens(
     order: Tensor | None = None
     if 0 < settings.top_k < scores.shape[-1]:
         scores, order = scores.topk(settings.top_k, dim=-1)
-    # The greatest score is taken off first: dividing by a tiny temperature must not overflow.
+    # The greatest score is subtracted first, so that a tiny temperature does not overflow.
     probabilities = (
         (scores - scores.amax(-1, keepdim=True)).double() / settings.temperature
     ).softmax(-1)
@@ -99,7 +85,7 @@ def draw_tokens(
 
 
 def _draw_from_nucleus(probabilities: Tensor, uniform: Tensor, *, top_p: float) -> Tensor:
-    """Sorting a whole vocabulary is slow and seldom needed: the few best tokens nearly always hold top_p."""
+    """Look at the few best tokens first: sorting a whole vocabulary is slow and seldom needed."""
     vocab = probabilities.shape[-1]
     best, order = probabilities.topk(min(NUCLEUS, vocab), dim=-1)
     choice = order.gather(1, _invert(_cut_tail(best, top_p), uniform)[:, None])[:, 0]
@@ -120,11 +106,11 @@ def _cut_tail(probabilities: Tensor, top_p: float) -> Tensor:
 
 
 def _invert(probabilities: Tensor, uniform: Tensor) -> Tensor:
-    """The place at which the cumulative probability of each row passes `uniform` of its sum."""
+    """The index at which the cumulative probability of each row passes `uniform` of its sum."""
     cumulative = probabilities.cumsum(-1)
     threshold = uniform.double()[:, None] * cumulative[:, -1:]
     # `right` skips tokens of probability 0, also when the number drawn is 0 itself.
     choice = torch.searchsorted(cumulative, threshold, right=True)[:, 0]
-    # Rounding may carry the threshold to the very end: then the last token that has any probability is meant.
+    # Rounding may carry the threshold to the end: then the last token of any probability is drawn.
     last = probabilities.shape[-1] - 1 - (probabilities > 0).flip(-1).int().argmax(-1)
     return torch.minimum(choice, last)

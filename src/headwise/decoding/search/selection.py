@@ -1,9 +1,10 @@
-"""One choice of a beam search as a function of tensors: which candidates finish, which run on, which sentences are done.
+"""One choice of a beam search: which candidates finish, which continue, which sentences are done.
 
-Candidates that end the sentence (or stand at its length limit) and rank among the first k compete for the k finished places of
-their sentence; of the others the k best run on; a sentence is done by its stop rule or at its limit (`length.py`). Nothing
-here looks at a value, so the same function serves the loop that asks after every step and the rounds that a GPU replays.
-Tested through beam search, in both forms.
+Candidates that end the sentence (or reach its length limit) and rank among the first k compete for the
+k finished places of their sentence. Of the others the k best continue. A sentence is done by its stop
+rule or at its limit (`length_penalty.py`). No decision of the host depends on a value, so the same
+function serves the plain engine and the steps that a GPU replays.
+Tested through beam search, in both engines.
 """
 
 from dataclasses import dataclass
@@ -12,16 +13,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from headwise.decoding.rules.length import (
+from headwise.decoding.search.back_pointers import Finished
+from headwise.decoding.search.candidates import Candidates
+from headwise.decoding.search.length_penalty import (
     LengthPenalty,
     StopRule,
     bound_score,
     check_stops,
     penalize,
 )
-from headwise.decoding.search.back_pointers import Finished
-from headwise.decoding.search.candidates import Candidates
-from headwise.decoding.stepper import EOS
+from headwise.text.tokenizer import EOS
 
 MINUS_INFINITY = float("-inf")
 
@@ -41,7 +42,7 @@ class Beam:
         limits: Int[Tensor, "sentence"], size: int, *, dtype: torch.dtype | None = None
     ) -> "Beam":
         running = torch.full((len(limits), size), MINUS_INFINITY, device=limits.device, dtype=dtype)
-        # One slot starts at 0, the others at -inf: else the k best of the first step were k times the same.
+        # One slot starts at 0 and the others at -inf, or the first step would choose k equal ones.
         running[:, 0] = 0.0
         finished = Finished.none(len(limits), size, device=limits.device, dtype=dtype)
         return Beam(running, finished, torch.zeros_like(limits, dtype=torch.bool), limits)
@@ -57,7 +58,7 @@ class Beam:
 
 @dataclass(frozen=True)
 class Selection:
-    """What a step chose: the beam after it, and for each of its slots where it comes from."""
+    """What a step chose: the beam after it, and where each of its slots comes from."""
 
     beam: Beam
     parent: Int[Tensor, "sentence beam"]
@@ -87,14 +88,14 @@ def select(
     stop: StopRule,
     extra: Float[Tensor, "sentence candidate"] | None = None,
 ) -> Selection:
-    """One step; `length` counts the tokens of each candidate, `extra` is added to scores (the coverage penalty)."""
+    """One step. `length` counts the tokens of each candidate; `extra` (coverage) is added to scores."""
     at_limit = beam.limits == length
     ends = (candidates.token == EOS) | at_limit[:, None]
     score = penalize(penalty, candidates.total, length)
     score = score if extra is None else score + extra
     admitted = ends & candidates.ranked & ~beam.done[:, None] & (candidates.total > MINUS_INFINITY)
     finished = beam.finished
-    # Where looking costs nothing, the usual case that nothing ends here is spared the rest.
+    # On a CPU looking costs nothing, and usually nothing ends here.
     if score.device.type != "cpu" or admitted.any():
         origin = torch.stack(
             [

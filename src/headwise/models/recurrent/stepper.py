@@ -1,7 +1,8 @@
-"""One token at a time: the recurrent translator as a stepper, for any search.
+"""The recurrent translator as a stepper: one token at a time, for any search.
 
-What a Transformer keeps for every word written (keys and values of each layer), a recurrence keeps once: its state, however long the
-text. The source's states are kept for each sentence and repeated for its hypotheses.
+A Transformer keeps keys and values of each layer for every token written; a recurrent model keeps one
+state, however long the text. The encoded source is kept for each sentence and repeated for its
+hypotheses.
 
 Tested against: the whole target computed at once by `RecurrentTranslator.forward`.
 """
@@ -16,8 +17,7 @@ from torch import Tensor
 from headwise.errors import UsageError
 from headwise.models.recurrent.decoders import Memory, WritingState
 from headwise.models.recurrent.translator import RecurrentTranslator, embed
-
-PAD, EOS = 0, 2
+from headwise.text.tokenizer import EOS, PAD
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class RecurrentStepper:
             raise explain_missing_attention()
         self.model = model.eval()
         self.attending = attending
+        self.shows_attention = attending
 
     @property
     def device(self) -> torch.device:

@@ -7,14 +7,14 @@ from fastapi import APIRouter
 
 from headwise.errors import UsageError
 from headwise.explorer.number_tables import NumberTable, Rows, arrange
-from headwise.explorer.opened_row import count_layers, needs_attention, open_row
+from headwise.explorer.opened_row import count_layers, open_row
 from headwise.explorer.text_traces import open_text_row, require_reader
 from headwise.explorer.worked import EXAMPLES, WorkedAttention, choose_settings, estimate, work_out
 from headwise.explorer.worked_tables import describe_score
 from headwise.serving.orders import Part
 from headwise.serving.schemas import REFUSALS
 from headwise.serving.schemas_views import AttendBody, AttendReply, CurveReply, RowBody, RowReply
-from headwise.serving.search import WatchedAttendingStepper, WatchedStepper
+from headwise.serving.search import stop_if
 from headwise.serving.state import State
 from headwise.serving.text_traces import find_attending
 from headwise.tasks.language.language_model import LanguageModel
@@ -134,8 +134,6 @@ def _curve(worked: WorkedAttention, num_points: int) -> CurveReply | None:
 def answer_row(
     name: str, translator: Translator, body: RowBody, *, is_over: Callable[[], bool]
 ) -> RowReply:
-    attending = needs_attention(translator)
-    watched = WatchedAttendingStepper if attending else WatchedStepper
     row = open_row(
         translator,
         body.text,
@@ -144,7 +142,7 @@ def answer_row(
         head=body.head,
         query=body.query,
         target=body.target,
-        stepper=watched(translator.stepper(attending=attending), is_over=is_over),
+        before_step=stop_if(is_over),
     )
     counts = count_layers(translator)
     layers = counts[body.kind]

@@ -6,9 +6,10 @@ from typing import Any, TypeVar
 
 from fastapi import APIRouter
 
-from headwise.decoding.rules.length import AverageLength, LengthLimit, WuLength
+from headwise.decoding.rules.length_limit import LengthLimit
 from headwise.decoding.rules.phrases import encode_prefix
 from headwise.decoding.search.beam import BeamSettings
+from headwise.decoding.search.length_penalty import AverageLength, WuLength
 from headwise.explorer.decisions import spell
 from headwise.explorer.occlusion import occlude
 from headwise.explorer.packing import pack_map, pack_side
@@ -32,7 +33,7 @@ from headwise.serving.schemas_trace import (
     TraceReply,
     TreeReply,
 )
-from headwise.serving.search import WatchedStepper
+from headwise.serving.search import stop_if
 from headwise.serving.state import State
 from headwise.serving.text_traces import (
     answer_text,
@@ -95,7 +96,7 @@ def answer_trace(
             prefix=prefix,
             maps=map_choice(body.maps),
             num_alternatives=body.top,
-            stepper=WatchedStepper(translator.stepper(attending=False), is_over=is_over),
+            before_step=stop_if(is_over),
         )
     return _reply(name, translator, body, found, num_forced=len(prefix))
 
@@ -113,7 +114,7 @@ def beam_settings(body: TraceBody) -> BeamSettings:
 def answer_occlusion(
     name: str, translator: Translator, body: OccludeBody, *, is_over: Callable[[], bool]
 ) -> OccludeReply:
-    stepper = WatchedStepper(translator.stepper(attending=False), is_over=is_over)
+    before_step = stop_if(is_over)
     check_length(translator, body.text)
     source = translator.tokenizers.source.encode(body.text)
     _refuse_many(len(source))
@@ -121,12 +122,15 @@ def answer_occlusion(
     if tokens is None:
         tokens = list(
             trace_sentence(
-                translator, body.text, beam_settings(TraceBody(text=body.text)), stepper=stepper
+                translator,
+                body.text,
+                beam_settings(TraceBody(text=body.text)),
+                before_step=before_step,
             ).tokens
         )
     check_prefix(translator, tokens)
     _refuse_many(len(tokens))
-    found = occlude(translator, source, tokens, stepper=stepper)
+    found = occlude(translator, source, tokens, before_step=before_step)
     return OccludeReply(
         model=name,
         sentences=list(split_text(body.text, language=translator.source_language).sentences),

@@ -4,7 +4,7 @@ Tested through the translator, the server and the export, which all ask here.
 """
 
 from headwise.decoding.choices import DecodingSettings
-from headwise.decoding.rules.length import cap_limit
+from headwise.decoding.rules.length_limit import cap_limit
 from headwise.models.choices import TranslatorSettings
 from headwise.models.limits import Limit, source_limits, target_limits
 

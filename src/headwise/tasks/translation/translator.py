@@ -20,18 +20,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from headwise.decoding.batches import decode_stream
-from headwise.decoding.choices import DecodingSettings
+from headwise.decoding.batches import generate_stream
+from headwise.decoding.choices import DecodingSettings, make_generator
+from headwise.decoding.generation_settings import GenerationSettings
+from headwise.decoding.generator import Generator
 from headwise.decoding.results import SearchResult
 from headwise.decoding.rules.phrases import encode_phrases
-from headwise.decoding.search.beam import BeamSettings
-from headwise.decoding.search.greedy import GreedySettings
-from headwise.decoding.search.sampling import SamplingSettings
-from headwise.decoding.stepper import Stepper
 from headwise.errors import UsageError
 from headwise.models.inference import Form, Precision, choose_form, exchange
 from headwise.models.recurrent.choices import attends
-from headwise.models.steppers import make_stepper
+from headwise.models.steppers import ModelSteppers
 from headwise.settings import Settings, apply_overrides, check_settings
 from headwise.tasks.bundle import Bundle, load_bundle
 from headwise.tasks.translation.input_warning import InputCheck, InputWarning
@@ -123,7 +121,7 @@ class Translator:
         self.check_input = InputCheck(
             self.tokenizers, source=self.source_language, target=self.target_language
         )
-        self._steppers: dict[bool, Stepper[Any]] = {}
+        self.steppers = ModelSteppers(self.model)
 
     @classmethod
     def load(
@@ -189,13 +187,12 @@ class Translator:
         settings = self.within_positions(self.recipe.decoding if decoding is None else decoding)
         phrases = encode_phrases(settings, self.tokenizers.target)
         going_on = replace(phrases, prefix=())
-        stepper = self.stepper(attending=getattr(settings, "coverage_penalty", 0.0) > 0)
-        given, wishing, answered = tee(passages, 3)
-        results = decode_stream(
-            stepper,
+        given, ruled, answered = tee(passages, 3)
+        results = generate_stream(
+            self.generator(settings),
             (passage.tokens for passage in given),
             settings,
-            phrases=(going_on if passage.goes_on else phrases for passage in wishing),
+            rules=(going_on if passage.goes_on else phrases for passage in ruled),
         )
         for passage, result in zip(answered, results, strict=True):
             yield self._translation(
@@ -218,15 +215,13 @@ class Translator:
             raise explain_length(len(tokens) + 1, self.longest_source, sentence=number)
         return Passage(text, tokens)
 
-    def stepper(self, *, attending: bool) -> Stepper[Any]:
-        """The same one every time: on a GPU it keeps what it recorded."""
-        if attending not in self._steppers:
-            self._steppers[attending] = make_stepper(self.model, attending=attending)
-        return self._steppers[attending]
+    def generator(self, settings: DecodingSettings) -> Generator:
+        """How these settings generate with this model."""
+        return make_generator(settings, self.steppers)
 
     def within_positions(self, settings: DecodingSettings) -> DecodingSettings:
         """The same settings, with outputs no longer than the model can write."""
-        if not isinstance(settings, GreedySettings | BeamSettings | SamplingSettings):
+        if not isinstance(settings, GenerationSettings):
             raise UsageError(
                 f"the decoding given is a {type(settings).__name__}; make one with translator.settings(['kind=beam', 'size=8'])",
                 f"给出的 decoding 是 {type(settings).__name__}；请用 translator.settings(['kind=beam', 'size=8']) 生成",

@@ -5,14 +5,13 @@ import math
 import pytest
 import torch
 
-from headwise.decoding.rules.length import (
+from headwise.decoding.rules.length_limit import LengthLimit, limit_for
+from headwise.decoding.search.length_penalty import (
     AverageLength,
-    LengthLimit,
     NoLength,
     WuLength,
     bound_score,
     check_stops,
-    limit_for,
     penalize,
     penalize_coverage,
 )

@@ -1,21 +1,24 @@
-"""Penalties that make hypotheses of different lengths comparable, and the rules for when a beam search may stop.
+"""Scores of hypotheses: penalties for length and coverage, and the rules by which a beam stops.
 
-log p falls with every token, so a plain search prefers short outputs; dividing by a growing function of the length n
-(tokens generated, end of sentence included) mends that:
+The log-probability of a hypothesis falls with every token, so a search by log p alone prefers short
+outputs. Dividing by a growing function of the length n (tokens generated, end of sentence included)
+makes hypotheses of different lengths comparable:
 
-    average    score = log p / n^alpha               alpha = 1: mean log-probability (transformers' `length_penalty`)
+    average    score = log p / n^alpha               alpha = 1: the mean (transformers' default)
     wu         score = log p / ((5 + n) / 6)^alpha   Wu et al. 2016, section 7
     none       score = log p
 
-The coverage penalty of Wu et al. adds beta · Σ_i log min(Σ_t a_{t,i}, 1): source words i that received less than one
-unit of attention a over all target steps t cost something, so nothing is left untranslated.
+The coverage penalty of Wu et al. adds beta · Σ_i log min(Σ_t a_{t,i}, 1). It lowers the score of a
+hypothesis in which some source token i received less than one unit of attention a over all target
+steps t, so that fewer source words are left untranslated.
 
 Stop rules, for a beam of k hypotheses once k have finished:
 
-    likely     stop when the best running one, scored at its present length, does not beat the worst of the k finished
-               (transformers' default, `early_stopping=False`)
+    likely     stop when the best running hypothesis, scored at its present length, does not beat
+               the worst of the k finished ones (transformers' default, `early_stopping=False`)
     filled     stop at once (`early_stopping=True`)
-    proven     stop when no running one could win even at the length that suits it best (`early_stopping="never"`)
+    proven     stop when no running hypothesis could win even at the length with the best score
+               (`early_stopping="never"`)
 
 Tested by hand-worked cases and, through the beam search, against transformers' `generate`.
 """
@@ -32,7 +35,7 @@ from headwise.settings import Settings
 StopRule = Literal["likely", "filled", "proven"]
 
 COVERAGE_FLOOR = 1e-6
-"""Attention below this counts as this much: log 0 would make every score minus infinity."""
+"""Attention is raised to at least this: log 0 would make every score minus infinity."""
 
 
 class AverageLength(Settings):
@@ -53,31 +56,8 @@ class NoLength(Settings):
 LengthPenalty = Annotated[AverageLength | WuLength | NoLength, Field(discriminator="kind")]
 
 
-class LengthLimit(Settings):
-    """At most factor · (source tokens) + extra tokens, and never more than `limit`."""
-
-    factor: float = Field(default=2.0, ge=0, le=1000)
-    extra: int = Field(default=20, ge=0, le=65_536)
-    limit: int = Field(default=512, ge=1, le=65_536)
-
-    def for_source(self, num_tokens: int) -> int:
-        return max(1, min(self.limit, int(self.factor * num_tokens) + self.extra))
-
-
-def limit_for(max_length: int | LengthLimit, num_source_tokens: int) -> int:
-    """How many tokens (end of sentence included) may be generated for a source of this length."""
-    return max_length if isinstance(max_length, int) else max_length.for_source(num_source_tokens)
-
-
-def cap_limit(max_length: int | LengthLimit, most: int) -> int | LengthLimit:
-    """The same limit, and never more than `most` tokens."""
-    if isinstance(max_length, int):
-        return min(max_length, most)
-    return max_length.model_copy(update={"limit": min(max_length.limit, most)})
-
-
 def divisor(penalty: LengthPenalty, length: int | Tensor) -> float | Tensor:
-    """What the total log-probability of so many tokens is divided by."""
+    """The number by which the log-probability of `length` tokens is divided."""
     match penalty:
         case AverageLength(alpha=alpha):
             return length**alpha
@@ -88,7 +68,7 @@ def divisor(penalty: LengthPenalty, length: int | Tensor) -> float | Tensor:
 
 
 def penalize(penalty: LengthPenalty, total: Tensor, length: int | Tensor) -> Tensor:
-    """The score of hypotheses with these total log-probabilities and this many generated tokens."""
+    """The score of hypotheses of these log-probabilities and this many generated tokens."""
     return total if isinstance(penalty, NoLength) else total / divisor(penalty, length)
 
 
@@ -100,7 +80,8 @@ def favours_length(penalty: LengthPenalty) -> bool:
 def bound_score(
     penalty: LengthPenalty, total: Tensor, *, length: int | Tensor, limits: Tensor, stop: StopRule
 ) -> Tensor:
-    """The best score a running hypothesis is credited with: at its present length or, to be sure, at its best one."""
+    """The best score a running hypothesis can reach: at its present length, or, for the stop rule
+    `proven`, at its best length."""
     return penalize(
         penalty, total, limits if stop == "proven" and favours_length(penalty) else length
     )
@@ -122,6 +103,6 @@ def check_stops(
     *,
     stop: StopRule,
 ) -> Tensor:
-    """Which sentences need no more steps; the worst finished score is -inf while fewer than k have finished."""
+    """Which sentences need no more steps. The worst finished score is -inf until k have finished."""
     hopeless = ~(best_possible > worst_finished)
     return hopeless | torch.isfinite(worst_finished) if stop == "filled" else hopeless
