@@ -3,7 +3,8 @@
 import numpy as np
 import torch
 
-from headwise.models.packed_sources import EOS, pack_sources
+from headwise.models.packed_sources import pack_sources
+from headwise.text.tokenizer import EOS
 
 
 def test_every_token_lies_once_in_its_row_and_is_sent_to_its_place(

@@ -3,7 +3,7 @@
 import pytest
 
 from headwise.planning.cost_prediction import MemoryParts
-from headwise.planning.multi_device import BUCKET_BYTES, Layout, arrange, choose_layout, scale
+from headwise.planning.multi_device import BUCKET_BYTES, DeviceLayout, arrange, choose_layout, scale
 
 MEMORY = MemoryParts(
     weights=400, gradients=100, optimizer=800, averaging=0, activations=6400, workspace=50
@@ -28,21 +28,21 @@ def test_what_hides_leaves_the_last_bucket() -> None:
 
 
 def test_layouts_divide_what_they_should() -> None:
-    half = arrange(MEMORY, Layout(accumulation=2), devices=1, num_blocks=4)
+    half = arrange(MEMORY, DeviceLayout(accumulation=2), devices=1, num_blocks=4)
     assert (half.activations, half.gradients, half.weights) == (3200, 400, 400)
-    shared = arrange(MEMORY, Layout("sharded"), devices=4, num_blocks=4)
+    shared = arrange(MEMORY, DeviceLayout("sharded"), devices=4, num_blocks=4)
     assert (shared.optimizer, shared.activations, shared.weights) == (200, 1600, 100 + 200)
-    again = arrange(MEMORY, Layout(recompute=True), devices=1, num_blocks=4)
+    again = arrange(MEMORY, DeviceLayout(recompute=True), devices=1, num_blocks=4)
     assert again.activations == 3200
 
 
 def test_the_cheapest_layout_that_fits_is_chosen() -> None:
-    def choose(room: float, devices: int = 1) -> Layout | None:
+    def choose(room: float, devices: int = 1) -> DeviceLayout | None:
         return choose_layout(MEMORY, devices=devices, num_blocks=8, rows=16, room=room)
 
-    assert choose(8000) == Layout()
-    assert choose(5000) == Layout(accumulation=2)
-    assert choose(2060) == Layout(accumulation=16)
-    assert choose(1900) == Layout(accumulation=8, recompute=True)
-    assert choose(1700, devices=4) == Layout("sharded", accumulation=2)
+    assert choose(8000) == DeviceLayout()
+    assert choose(5000) == DeviceLayout(accumulation=2)
+    assert choose(2060) == DeviceLayout(accumulation=16)
+    assert choose(1900) == DeviceLayout(accumulation=8, recompute=True)
+    assert choose(1700, devices=4) == DeviceLayout("sharded", accumulation=2)
     assert choose(100) is None

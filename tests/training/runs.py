@@ -2,7 +2,7 @@
 
 import torch
 
-from headwise.training.log_file import read_journal
+from headwise.training.log_file import read_log
 from headwise.training.loop import train
 from headwise.training.run_directory import RunDirectory
 from headwise.training.session import TIMINGS
@@ -21,7 +21,7 @@ def equal(left, right):
 
 
 def lines_of(path):
-    lines = read_journal(path / "log.jsonl")
+    lines = read_log(path / "log.jsonl")
     return [{key: value for key, value in line.items() if key not in TIMINGS} for line in lines]
 
 

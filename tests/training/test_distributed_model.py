@@ -9,14 +9,14 @@ from headwise.training.choices import ShardedLayout
 from headwise.training.compilation import Compilation
 from headwise.training.distributed_model import build_layout, decide_parallel_compilation
 from headwise.training.gradient_all_reduce import group_parameters
-from headwise.training.process_group import Alone, check_devices
+from headwise.training.process_group import OneProcess, check_devices
 from headwise.training.updates import WholeModel
 from tests.training.tiny import TinyTrainable, tiny_settings
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
 
-class Pair(Alone):
+class Pair(OneProcess):
     """The first of two processes, for decisions that need no other."""
 
     count, is_alone = 2, False
@@ -26,7 +26,7 @@ def test_one_process_has_the_whole_model_whatever_the_recipe_says():
     settings = tiny_settings(parallel={"kind": "sharded"})
     assert isinstance(settings.parallel, ShardedLayout)
     assert (
-        type(build_layout(TinyTrainable(), settings, Alone(), device=CPU, overlap=True))
+        type(build_layout(TinyTrainable(), settings, OneProcess(), device=CPU, overlap=True))
         is WholeModel
     )
 

@@ -7,7 +7,7 @@ import torch
 
 from headwise.errors import HeadwiseError, UsageError
 from headwise.training.environment import compare_environments
-from headwise.training.log_file import read_journal
+from headwise.training.log_file import read_log
 from headwise.training.loop import train
 from headwise.training.run_directory import RunDirectory
 from tests.training.runs import (
@@ -107,7 +107,7 @@ def test_learns_to_copy():
 
 def test_log_lines(tmp_path):
     run_in(tmp_path, evaluate=lambda step: {"loss": 9.0 / step, "bleu": math.nan}, steps=8)
-    lines = read_journal(tmp_path / "log.jsonl")
+    lines = read_log(tmp_path / "log.jsonl")
     assert [(line["kind"], line["step"]) for line in lines] == [
         ("train", 3),
         ("valid", 4),

@@ -6,8 +6,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from headwise.text.tokenizer import PAD
 from headwise.training import losses
-from headwise.training.losses import PAD, choose_chunk_size, cross_entropy
+from headwise.training.losses import choose_chunk_size, cross_entropy
 
 TOKENS, DIM, VOCAB = 23, 7, 17
 

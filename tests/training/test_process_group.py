@@ -12,16 +12,16 @@ import torch
 
 from headwise.errors import HeadwiseError, TrainingStopped
 from headwise.storage import read_json
-from headwise.training.checkpoint_saving import explain_loss
+from headwise.training.checkpoint_saving import explain_lost_process
 from headwise.training.checkpoints import read_checkpoint
-from headwise.training.log_file import read_journal
+from headwise.training.log_file import read_log
 from headwise.training.process_group import (
-    Alone,
-    LostError,
+    LostProcessError,
+    OneProcess,
+    detecting_lost_processes,
     exit_status_of,
     is_launched,
     join_processes,
-    noticing_loss,
 )
 from headwise.training.session import TIMINGS
 
@@ -49,8 +49,7 @@ def run_several(directory: Path, *scenarios: str, timeout: float = 300) -> dict[
 
 def untimed_log(path: Path) -> list[dict[str, Any]]:
     return [
-        {k: v for k, v in line.items() if k not in TIMINGS}
-        for line in read_journal(path / "log.jsonl")
+        {k: v for k, v in line.items() if k not in TIMINGS} for line in read_log(path / "log.jsonl")
     ]
 
 
@@ -187,14 +186,17 @@ def test_one_process_is_alone(monkeypatch):
     monkeypatch.setattr(os, "environ", {"RANK": "0", "WORLD_SIZE": "1"})
     assert not is_launched()
     with join_processes() as processes:
-        assert isinstance(processes, Alone)
+        assert isinstance(processes, OneProcess)
         assert (processes.greatest(3), processes.ask_first(lambda: "found")) == (3, "found")
 
 
 def test_other_errors_are_not_taken_for_a_loss():
-    with pytest.raises(RuntimeError, match="out of memory"), noticing_loss():
+    with pytest.raises(RuntimeError, match="out of memory"), detecting_lost_processes():
         raise RuntimeError("out of memory")
-    with pytest.raises(LostError, match="another process of this run is gone"), noticing_loss():
+    with (
+        pytest.raises(LostProcessError, match="another process of this run is gone"),
+        detecting_lost_processes(),
+    ):
         raise RuntimeError("[gloo/transport/tcp/pair.cc:553] Connection closed by peer")
 
 
@@ -213,8 +215,8 @@ def test_the_status_a_shell_will_see(error, status):
 
 
 def test_a_loss_says_what_is_saved():
-    assert "step 5 is saved: start it again with --resume" in str(explain_loss(7, saved=5))
+    assert "step 5 is saved: start it again with --resume" in str(explain_lost_process(7, saved=5))
     assert "nothing had been saved yet: start it again from the beginning" in str(
-        explain_loss(7, saved=None)
+        explain_lost_process(7, saved=None)
     )
-    assert "saved" not in str(explain_loss(7, saved=None, known=False))
+    assert "saved" not in str(explain_lost_process(7, saved=None, known=False))

@@ -9,7 +9,7 @@ import pytest
 from headwise.errors import CheckpointError, DataError, UsageError
 from headwise.storage import MANIFEST
 from headwise.training import checkpoints
-from headwise.training.log_file import read_journal
+from headwise.training.log_file import read_log
 from headwise.training.loop import train
 from headwise.training.run_directory import RunDirectory, needed_steps
 from headwise.training.run_lock import lock_is_held
@@ -86,9 +86,9 @@ def test_a_run_that_saved_nothing_may_begin_anew_with_any_recipe(tmp_path, caplo
         assert f"dim: {dim}" in (tmp_path / "recipe.yaml").read_text(encoding="utf-8")
         caplog.clear()
     with RunDirectory.open(tmp_path, recipe=RECIPE) as run:
-        run.journal.write({"kind": "train", "step": 3})
+        run.log.write({"kind": "train", "step": 3})
     train_in(tmp_path, steps=2)
-    assert [line["step"] for line in read_journal(tmp_path / "log.jsonl")] == [2], (
+    assert [line["step"] for line in read_log(tmp_path / "log.jsonl")] == [2], (
         "the lost run's lines are gone"
     )
 
@@ -159,7 +159,7 @@ def test_damage_is_named_and_the_checkpoint_before_is_used(tmp_path, name, damag
     assert (
         f"kept as {tmp_path / 'run/checkpoints/step-10.damaged'} and may be removed" in caplog.text
     )
-    assert max(line["step"] for line in read_journal(tmp_path / "run/log.jsonl")) <= 5
+    assert max(line["step"] for line in read_log(tmp_path / "run/log.jsonl")) <= 5
     assert (tmp_path / "run/checkpoints/step-10.damaged").is_dir()
 
 
@@ -248,7 +248,7 @@ def test_a_full_disk_does_not_end_training(tmp_path, monkeypatch, caplog):
         )  # only the last save, after which there is no other, insists
     assert caplog.text.count("earlier checkpoints are untouched") == 3
     assert [p.name for p in (tmp_path / "run/checkpoints").iterdir()] == ["step-5"]
-    assert max(line["step"] for line in read_journal(tmp_path / "run/log.jsonl")) == 20
+    assert max(line["step"] for line in read_log(tmp_path / "run/log.jsonl")) == 20
     monkeypatch.undo()
     train_in(tmp_path / "run", steps=20, resume=True)
     assert (tmp_path / "run/LATEST").read_text() == "step-20\n"

@@ -38,7 +38,7 @@ from headwise.tasks.machine import describe_machine
 from headwise.tasks.recipe import Recipe
 from headwise.tasks.text_input import read_text_lines
 from headwise.tasks.translation import translated_part
-from headwise.training.log_file import read_journal
+from headwise.training.log_file import read_log
 
 METRICS = ("bleu", "chrf")
 
@@ -188,7 +188,7 @@ def step_seconds(lines: Sequence[dict[str, Any]]) -> float | None:
 
 def _journal(run: Run) -> list[dict[str, Any]]:
     try:
-        return read_journal(run.directory / "log.jsonl")
+        return read_log(run.directory / "log.jsonl")
     except OSError:
         return []
 

@@ -19,8 +19,7 @@ from torch import Tensor, nn
 from headwise.blocks.dropout import drop
 from headwise.initialization import InitialWeights, initial_linear, normal_by_width, xavier
 from headwise.settings import Settings
-
-BOS = 1
+from headwise.text.tokenizer import BOS
 
 
 class NeuralNgramSettings(Settings):

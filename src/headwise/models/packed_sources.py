@@ -13,7 +13,8 @@ from itertools import chain
 
 import numpy as np
 
-EOS = 2
+from headwise.text.tokenizer import EOS
+
 STEP = 16
 """Lengths of rows are multiples of this."""
 

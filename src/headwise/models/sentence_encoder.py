@@ -56,8 +56,7 @@ from headwise.positions.choices import (
     build_relations,
 )
 from headwise.settings import Settings
-
-UNKNOWN = 3
+from headwise.text.tokenizer import UNKNOWN
 
 
 class _Words(Settings):

@@ -17,8 +17,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from headwise.initialization import InitialWeights, normal_by_width, zeros
+from headwise.text.tokenizer import BOS
 
-BOS = 1
 _PREVIOUS, _OWN = 1_000_003, 7_919
 """Primes: neighbours in the vocabulary do not become neighbours in the table."""
 

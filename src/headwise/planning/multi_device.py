@@ -27,7 +27,7 @@ Parallel = Literal["replicated", "sharded"]
 
 
 @dataclass(frozen=True)
-class Layout:
+class DeviceLayout:
     """How a batch and a model are spread."""
 
     parallel: Parallel = "replicated"
@@ -74,7 +74,9 @@ def scale(
     return Scaling(devices, traffic, compute_seconds, max(tail, traffic / link - hidden))
 
 
-def arrange(memory: MemoryParts, layout: Layout, *, devices: int, num_blocks: int) -> MemoryParts:
+def arrange(
+    memory: MemoryParts, layout: DeviceLayout, *, devices: int, num_blocks: int
+) -> MemoryParts:
     """The memory of one device under a layout; `memory` is that of the whole batch on one device, replicated."""
     share = devices if layout.parallel == "sharded" else 1
     activations = memory.activations // (devices * layout.accumulation)
@@ -95,14 +97,14 @@ def arrange(memory: MemoryParts, layout: Layout, *, devices: int, num_blocks: in
 
 def choose_layout(
     memory: MemoryParts, *, devices: int, num_blocks: int, rows: int, room: float
-) -> Layout | None:
+) -> DeviceLayout | None:
     """The cheapest layout that fits: accumulation costs launches, sharding traffic, checkpointing a third of the work."""
     halvings = [2**power for power in range(max(1, rows // devices).bit_length())]
     kinds: list[Parallel] = ["replicated", "sharded"] if devices > 1 else ["replicated"]
     for recompute in (False, True):
         for parallel in kinds:
             for accumulation in halvings:
-                layout = Layout(parallel, accumulation, recompute)
+                layout = DeviceLayout(parallel, accumulation, recompute)
                 if arrange(memory, layout, devices=devices, num_blocks=num_blocks).total <= room:
                     return layout
     return None

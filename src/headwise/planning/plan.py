@@ -7,7 +7,7 @@ from headwise.errors import UsageError
 from headwise.language import say
 from headwise.planning.cost_prediction import Execution, MemoryParts, StepSeconds
 from headwise.planning.hardware import DEVICES, GIB, Hardware
-from headwise.planning.multi_device import Layout, Scaling
+from headwise.planning.multi_device import DeviceLayout, Scaling
 from headwise.planning.smaller_batches import MARGIN_OF_MEMORY, Proposal
 from headwise.planning.units import clock_of, mebibytes, span_of
 
@@ -45,8 +45,8 @@ class Plan:
     run: PlannedRun
     memory: MemoryParts
     seconds: StepSeconds
-    layout: Layout
-    fitting: Layout | None
+    layout: DeviceLayout
+    fitting: DeviceLayout | None
     smaller: Proposal
     """A batch to take if this one does not fit."""
     refusal: UsageError | None
@@ -282,7 +282,7 @@ class Plan:
             clock_of(self.run.steps * scaling.step_seconds),
         )
 
-    def _layout_text(self, layout: Layout) -> str:
+    def _layout_text(self, layout: DeviceLayout) -> str:
         words = [
             say("sharded", "分片") if layout.parallel == "sharded" else say("replicated", "复制")
         ]

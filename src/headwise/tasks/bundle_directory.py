@@ -8,7 +8,7 @@ from pathlib import Path
 
 from headwise.errors import CheckpointError
 from headwise.storage import MANIFEST
-from headwise.training.run_status import RunStanding, read_standing
+from headwise.training.run_status import RunStatus, read_status
 
 FOLDER = "model"
 """Of the bundle inside a run directory."""
@@ -25,7 +25,7 @@ def find_bundle(path: Path, *, recipe: str | None = None, takes_checkpoint: bool
     if (path / FOLDER / MANIFEST).is_file():
         return path / FOLDER
     run = _run_of(path)
-    standing = read_standing(run)
+    standing = read_status(run)
     if standing is not None:
         raise _explain_unfinished(run, standing, takes_checkpoint=takes_checkpoint)
     example = "runs/demo/model" if recipe is None else f"runs/{recipe}"
@@ -52,7 +52,7 @@ def _run_of(path: Path) -> Path:
 
 def is_place_of_model(path: Path) -> bool:
     """A directory, or where the model of a run will be: not the name of a recipe or the path of a text."""
-    return path.is_dir() or read_standing(_run_of(path)) is not None
+    return path.is_dir() or read_status(_run_of(path)) is not None
 
 
 def _explain_missing(path: Path, give_en: str, give_zh: str) -> CheckpointError:
@@ -78,7 +78,7 @@ def nearest_directory(path: Path) -> Path | None:
 
 
 def _explain_unfinished(
-    path: Path, standing: RunStanding, *, takes_checkpoint: bool
+    path: Path, standing: RunStatus, *, takes_checkpoint: bool
 ) -> CheckpointError:
     """Where the training of a run stands that has no model yet, and what can be done."""
     of = (
@@ -106,7 +106,7 @@ def _explain_unfinished(
 
 
 def _use_of_checkpoint(
-    path: Path, standing: RunStanding, *, takes_checkpoint: bool
+    path: Path, standing: RunStatus, *, takes_checkpoint: bool
 ) -> tuple[str, str]:
     """What can be done with an unfinished translator at once, by the command that asks or by another."""
     if standing.task != "translation" or standing.last is None:

@@ -28,7 +28,14 @@ from headwise.planning.cost_prediction import (
 )
 from headwise.planning.hardware import DEVICES, GIB, Hardware
 from headwise.planning.machine_timing import Timings, measure_machine, time_operations
-from headwise.planning.multi_device import OVERLAP, Layout, Scaling, arrange, choose_layout, scale
+from headwise.planning.multi_device import (
+    OVERLAP,
+    DeviceLayout,
+    Scaling,
+    arrange,
+    choose_layout,
+    scale,
+)
 from headwise.planning.plan import Plan, PlannedRun
 from headwise.planning.smaller_batches import Proposal, propose
 from headwise.planning.step_tracing import StepTrace, trace_step
@@ -193,13 +200,13 @@ class Planner:
         return len(list(blocks_of(self.module)))
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> DeviceLayout:
         """As the recipe asks for it."""
         sharded = (
             isinstance(self.subject.recipe.training.parallel, ShardedLayout)
             and self.execution.num_devices > 1
         )
-        return Layout("sharded" if sharded else "replicated")
+        return DeviceLayout("sharded" if sharded else "replicated")
 
     def propose(self, memory: MemoryParts, room: float) -> Proposal:
         """A batch that fits into the room of one device; `memory` is that of the whole batch on one."""

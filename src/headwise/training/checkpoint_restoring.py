@@ -77,7 +77,7 @@ def restore_training(
     if state is not None:
         folder = None if run is None else run.checkpoint(state.step)
         _put_back(checkpoint, updater, processes, folder=folder)
-        updater.sums.copy_(torch.tensor(state.window, dtype=torch.float64))
+        updater.sums.restore(state.window)
     return Restored(state, updater, environment)
 
 

@@ -16,7 +16,7 @@ from headwise.training.checkpoints import (
     refusing_full_disk,
 )
 from headwise.training.choices import TrainingSettings
-from headwise.training.process_group import LostError
+from headwise.training.process_group import LostProcessError
 from headwise.training.run_directory import RunDirectory
 from headwise.training.updates import Updater
 from headwise.weights import Weights, weights_of
@@ -59,20 +59,20 @@ def store_weights(folder: SnapshotFolder, step: int, weights: Weights) -> None:
         logger.warning("%s", error)
 
 
-def explain_loss(step: int, *, saved: int | None, known: bool = True) -> LostError:
+def explain_lost_process(step: int, *, saved: int | None, known: bool = True) -> LostProcessError:
     """What to say when another process is gone after `step`; `saved` is the newest checkpoint, `known` if this process can tell."""
     if saved is None and known:
-        return LostError(
+        return LostProcessError(
             f"another process of this run was lost after step {step}, and nothing had been saved yet: start it again from the "
             "beginning, with a smaller training.checkpoint_every if it is lost often",
             f"本次运行的另一个进程在第 {step} 步之后丢失，而此前尚未保存任何内容：请从头重新启动；若常常丢失，请减小 training.checkpoint_every",
         )
     if saved is None:
-        return LostError(
+        return LostProcessError(
             f"another process of this run was lost after step {step}; start it again with --resume",
             f"本次运行的另一个进程在第 {step} 步之后丢失；请加 --resume 重新启动",
         )
-    return LostError(
+    return LostProcessError(
         f"another process of this run was lost after step {step}; step {saved} is saved: start it again with --resume, with as "
         "many processes or another number",
         f"本次运行的另一个进程在第 {step} 步之后丢失；第 {saved} 步已保存：请加 --resume 重新启动，进程数可以不同",

@@ -28,7 +28,7 @@ from headwise.storage import publish_directory, read_json, verify_directory, wri
 from headwise.training.early_stopping import Selection
 from headwise.training.environment import Environment
 from headwise.training.log_file import DISK_FULL
-from headwise.training.log_window import Window
+from headwise.training.log_window import FIELDS
 from headwise.weights import Weights, read_tensors, write_tensors
 
 KIND = "headwise.checkpoint"
@@ -45,8 +45,8 @@ class CheckpointState(Settings):
     """Of the last update; for people, since the schedule is a function of the step."""
     seconds: float
     """Spent on the run so far, all sessions together."""
-    window: Annotated[list[float], Field(min_length=Window.NUM_ALL, max_length=Window.NUM_ALL)]
-    """Sums since the last line of the log."""
+    window: Annotated[list[float], Field(min_length=len(FIELDS), max_length=len(FIELDS))]
+    """The numbers of log_window.LogWindow, in the order of its fields."""
     logged: int
     """Step of the last line about training in the log; later ones will be written again."""
     selection: Selection

@@ -4,6 +4,7 @@ Defaults are those of a small translation Transformer (Vaswani et al. 2017 where
 update uses `batch_tokens` target tokens times `accumulation`, and everything counted in steps counts updates.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
@@ -139,6 +140,15 @@ class KeepSettings(Settings):
     Names with loss, likelihood, perplexity or error in them are better when lower, all others when higher."""
     last: Annotated[int, Field(ge=2, le=100)] = 2
     """Checkpoints kept; at least two, because the newest is the one a crash may damage."""
+
+    def check_metric(self, measured: Sequence[str]) -> None:
+        """Raise unless `best` is one of the metrics that validation measures."""
+        if self.best not in measured:
+            raise SettingsError(
+                f"training.keep.best is {self.best!r}; validation measures {', '.join(measured)}: "
+                "choose one",
+                f"training.keep.best 为 {self.best!r}；验证只度量 {'、'.join(measured)}：请选其一",
+            )
 
 
 class AverageSettings(Settings):

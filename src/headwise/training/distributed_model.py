@@ -31,7 +31,7 @@ from headwise.training.compilation import Compilation, decide_compilation, pays
 from headwise.training.gradient_all_reduce import GradientSum
 from headwise.training.gradient_checkpointing import blocks_of
 from headwise.training.process_group import Processes
-from headwise.training.updates import Layout, Trainable, WholeModel
+from headwise.training.updates import Trainable, WeightLayout, WholeModel
 from headwise.weights import Weights, check_fit, is_part, put_weights, weights_of
 
 logger = logging.getLogger(__name__)
@@ -137,7 +137,7 @@ def build_layout(
     *,
     device: torch.device,
     overlap: bool,
-) -> Layout:
+) -> WeightLayout:
     """The layout the recipe asks for; all processes begin with the first one's weights."""
     if processes.is_alone:
         return WholeModel(trainable)

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
-class Journal:
+class LogFile:
     """An open log file; a line is written whole or not at all, `sync` makes lines durable."""
 
     def __init__(self, path: Path) -> None:
@@ -83,7 +83,7 @@ def finite(line: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def read_journal(path: Path) -> list[dict[str, Any]]:
+def read_log(path: Path) -> list[dict[str, Any]]:
     """Every whole line, oldest first."""
     return [line for _, line in _whole_lines(path)]
 

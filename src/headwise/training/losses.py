@@ -22,7 +22,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-PAD = 0
+from headwise.text.tokenizer import PAD
 
 # Logits in one chunk. On a CPU they should stay in cache (2 M floats = 8 MB); a GPU wants large products.
 CHUNK_LOGITS_CPU = 1 << 21

@@ -10,7 +10,7 @@ from pathlib import Path
 from headwise.errors import CheckpointError, HeadwiseError
 from headwise.storage import verify_directory
 from headwise.training.averaging import KIND as SNAPSHOT
-from headwise.training.log_file import read_journal
+from headwise.training.log_file import read_log
 
 LATEST = "LATEST"
 BUNDLE = "bundle"
@@ -102,6 +102,6 @@ def _trained_step(path: Path) -> int | None:
     if not (path / "model").is_dir() or not (path / "log.jsonl").is_file():
         return None
     return max(
-        (line["step"] for line in read_journal(path / "log.jsonl") if line.get("kind") == "train"),
+        (line["step"] for line in read_log(path / "log.jsonl") if line.get("kind") == "train"),
         default=None,
     )

@@ -1,7 +1,7 @@
 """The processes of one run: which one I am, how many we are, and the few things all of us do together.
 
-    Alone        one process: everything below is trivial, and training reads as if there were nothing else
-    Together     N processes that torchrun started on one machine or several, connected by torch.distributed
+    OneProcess        one process: everything below is trivial, and training reads as if there were nothing else
+    SeveralProcesses     N processes that torchrun started on one machine or several, connected by torch.distributed
 
     greatest(n)      the largest of everybody's numbers: signals and clocks, so that all stop after the same step
     add_up(tensor)   the sum of everybody's tensors, in place: losses, token counts, gradients
@@ -11,7 +11,7 @@
 The first process alone talks: it holds the lock, writes the files and shows progress. Nothing here is pickled; what is shared
 is tensors and JSON. Tensors on a GPU go through NCCL, all else through gloo.
 
-When a process dies, the system closes its connections and the next thing done together fails on all others: that is a LostError.
+When a process dies, the system closes its connections and the next thing done together fails on all others: that is a LostProcessError.
 A process that leaves with an error of its own writes it down first ("last words" in torchrun's store); the others find it there,
 and leave with the same exit status without saying it again.
 Tested with real processes, killed and interrupted at random moments.
@@ -43,7 +43,7 @@ LONGEST_SILENCE = 5.0
 WORDS = "headwise/last-words"
 
 
-class LostError(HeadwiseError):
+class LostProcessError(HeadwiseError):
     """Another process of the run is gone or does not answer."""
 
 
@@ -75,7 +75,7 @@ class Processes(Protocol):
     def ask_first(self, find: Callable[[], Any]) -> Any: ...
 
 
-class Alone:
+class OneProcess:
     """The only process."""
 
     number, count, is_first, is_alone = 0, 1, True, True
@@ -93,7 +93,7 @@ class Alone:
         return find()
 
 
-class Together:
+class SeveralProcesses:
     """One of several processes; made by `join_processes`."""
 
     is_alone = False
@@ -108,23 +108,23 @@ class Together:
 
     def greatest(self, number: int) -> int:
         given = torch.tensor(number, dtype=torch.int64)
-        with noticing_loss():
+        with detecting_lost_processes():
             dist.all_reduce(given, op=dist.ReduceOp.MAX)
         return int(given)
 
     def add_up(self, tensor: Tensor) -> None:
-        with noticing_loss():
+        with detecting_lost_processes():
             dist.all_reduce(tensor)
 
     def spread(self, tensor: Tensor) -> None:
         staged = tensor.detach().cpu().contiguous()
-        with noticing_loss():
+        with detecting_lost_processes():
             dist.broadcast(staged, src=0)
         if not self.is_first:
             tensor.detach().copy_(staged)
 
     def ask_first(self, find: Callable[[], Any]) -> Any:
-        """If finding out fails, the first process leaves with its error and the others with a LostError."""
+        """If finding out fails, the first process leaves with its error and the others with a LostProcessError."""
         content = bytearray(json.dumps(find()).encode() if self.is_first else b"")
         size = torch.tensor(len(content))
         self._pass_on(size)
@@ -139,11 +139,11 @@ class Together:
     def _pass_on(self, tensor: Tensor) -> None:
         """From the first process to all; waits awake, so that a signal is heard. Only the first may keep the others waiting."""
         deadline = time.monotonic() + LONGEST_WAIT.total_seconds()
-        with noticing_loss():
+        with detecting_lost_processes():
             work = dist.broadcast(tensor, src=0, group=self._patient, async_op=True)
             while not work.is_completed():
                 if self.is_first and time.monotonic() > deadline:
-                    raise LostError("another process does not answer", "另一个进程没有回应")
+                    raise LostProcessError("another process does not answer", "另一个进程没有回应")
                 time.sleep(0.002)
             work.wait()
 
@@ -154,7 +154,7 @@ class Together:
             "status": exit_status_of(error),
             "text": str(error),
         }
-        is_loss = isinstance(error, LostError)
+        is_loss = isinstance(error, LostProcessError)
         try:
             deadline = time.monotonic() + (LONGEST_SILENCE if is_loss and not self.is_first else 0)
             while not (said := self._store.check([WORDS])) and time.monotonic() < deadline:
@@ -178,18 +178,18 @@ class Together:
 def join_processes() -> Iterator[Processes]:
     """Meet the other processes torchrun started, or be alone; on leaving, nobody is left waiting and nothing is said twice."""
     if not is_launched():
-        yield Alone()
+        yield OneProcess()
         return
     backend = "gloo"
     if torch.cuda.is_available() and dist.is_nccl_available():
         backend = "cpu:gloo,cuda:nccl"
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
-    with noticing_loss():
+    with detecting_lost_processes():
         store, number, count = next(iter(rendezvous("env://", timeout=LONGEST_WAIT)))
         dist.init_process_group(
             backend, store=store, rank=number, world_size=count, timeout=LONGEST_WAIT
         )
-        processes = Together(store, number=number, count=count)
+        processes = SeveralProcesses(store, number=number, count=count)
     try:
         yield processes
     except BaseException as error:
@@ -219,14 +219,14 @@ def check_devices(device: torch.device) -> None:
 
 
 @contextlib.contextmanager
-def noticing_loss() -> Iterator[None]:
-    """Turn a broken or silent connection into a LostError; other errors pass."""
+def detecting_lost_processes() -> Iterator[None]:
+    """Turn a broken or silent connection into a LostProcessError; other errors pass."""
     try:
         yield
     except RuntimeError as error:
         if not isinstance(error, dist.DistError) and "gloo" not in str(error):
             raise
-        raise LostError(
+        raise LostProcessError(
             "another process of this run is gone or does not answer",
             "本次运行的另一个进程已不在，或没有回应",
         ) from error

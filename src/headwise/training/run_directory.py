@@ -27,7 +27,7 @@ from headwise.training.checkpoints import (
     refusing_full_disk,
     write_checkpoint,
 )
-from headwise.training.log_file import Journal
+from headwise.training.log_file import LogFile
 from headwise.training.orphaned_run import (
     LATEST,
     damaged_latest,
@@ -57,7 +57,7 @@ class RunDirectory:
 
     def __init__(self, path: Path, *, recipe: str, resumed: bool, lock: int | None) -> None:
         self.path, self.resumed, self._recipe, self._lock = path, resumed, recipe, lock
-        self.journal = Journal(path / "log.jsonl")
+        self.log = LogFile(path / "log.jsonl")
         self.snapshots = SnapshotFolder(path / "snapshots")
         self.best = SnapshotFolder(path / "best")
 
@@ -104,7 +104,7 @@ class RunDirectory:
         self.close()
 
     def close(self) -> None:
-        self.journal.close()
+        self.log.close()
         release_lock(self._lock)
         self._lock = None
 
@@ -123,7 +123,7 @@ class RunDirectory:
     def save(self, checkpoint: Checkpoint, *, keep: int, average: int = 0) -> None:
         """Publish a checkpoint, point to it, then let go of what no kept checkpoint needs."""
         step = checkpoint.state.step
-        self.journal.sync()
+        self.log.sync()
         if step not in self.steps():
             write_checkpoint(self.checkpoint(step), checkpoint, recipe=self._recipe)
         with refusing_full_disk(self.path, needed=0):
@@ -207,7 +207,7 @@ class RunDirectory:
             self.checkpoint(later).rename(aside)
         self.best.keep_only(kept for kept in self.best.steps() if kept <= validated)
         self.snapshots.keep_only(kept for kept in self.snapshots.steps() if kept <= step)
-        self.journal.cut_back(logged=logged, validated=validated)
+        self.log.cut_back(logged=logged, validated=validated)
 
 
 def check_directory(

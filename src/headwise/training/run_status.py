@@ -12,7 +12,7 @@ from headwise.training.run_recipe import FILE as RECIPE
 
 
 @dataclass(frozen=True)
-class RunStanding:
+class RunStatus:
     """What a run directory without a finished model tells."""
 
     task: str
@@ -26,7 +26,7 @@ class RunStanding:
     """Whether a trainer is at work."""
 
 
-def read_standing(path: Path) -> RunStanding | None:
+def read_status(path: Path) -> RunStatus | None:
     """None if the directory holds no run, or its recipe cannot be read."""
     if not (path / RECIPE).is_file():
         return None
@@ -36,7 +36,7 @@ def read_standing(path: Path) -> RunStanding | None:
         return None
     training: Any = recipe.get("training")
     steps = training.get("steps") if isinstance(training, dict) else None
-    return RunStanding(
+    return RunStatus(
         task=str(recipe.get("task", "translation")),
         steps=steps if isinstance(steps, int) else None,
         last=max(saved_steps(path / "checkpoints"), default=None),

@@ -21,7 +21,7 @@ from headwise.training.averaging import MovingAverage
 from headwise.training.choices import TrainingSettings
 from headwise.training.compilation import Compilation, compile_loss
 from headwise.training.cuda_graph import CapturedUpdate
-from headwise.training.log_window import Window
+from headwise.training.log_window import DeviceSums
 from headwise.training.losses import LossSums
 from headwise.training.optimizers import (
     build_optimizer,
@@ -30,7 +30,7 @@ from headwise.training.optimizers import (
     step_unless,
 )
 from headwise.training.precision import autocast, choose_dtype
-from headwise.training.process_group import Alone, Processes
+from headwise.training.process_group import OneProcess, Processes
 from headwise.weights import Weights, put_weights
 
 
@@ -53,7 +53,7 @@ class Redrawn(Protocol):
         ...
 
 
-class Layout(Protocol):
+class WeightLayout(Protocol):
     """Where the weights live while they learn; `parallel.py` has the forms for several processes."""
 
     @property
@@ -127,10 +127,10 @@ class Updater:
         *,
         device: torch.device,
         compilation: Compilation,
-        layout: Layout | None = None,
+        layout: WeightLayout | None = None,
         processes: Processes | None = None,
     ) -> None:
-        self.layout, self.processes = layout or WholeModel(trainable), processes or Alone()
+        self.layout, self.processes = layout or WholeModel(trainable), processes or OneProcess()
         self.learner = self.layout.learner
         self.settings, self.device = settings, device
         self.optimizer = build_optimizer(
@@ -139,7 +139,7 @@ class Updater:
         self.average = (
             None if settings.ema is None else MovingAverage(self.learner.module, decay=settings.ema)
         )
-        self.sums = torch.zeros(Window.NUM_ALL, dtype=torch.float64, device=device)
+        self.sums = DeviceSums(device)
         self._dtype = choose_dtype(settings.precision, device)
         self.compilation = compilation
         insist = settings.compile == "on"
@@ -193,31 +193,17 @@ class Updater:
                 self._seed(self.processes.number * len(batches) + number)
             part = self._loss(batch)
             self.layout.backward(part.loss, is_last=number == len(batches) - 1)
-            sums += torch.stack([total.detach().double() for total in part[:3]])
+            totals = (part.loss, part.negative_log_likelihood, part.num_tokens)
+            sums += torch.stack([total.detach().double() for total in totals])
         self.processes.add_up(sums)
+        _, _, num_tokens = sums
         norm, divisor = measure_gradients(
             self._parameters,
-            divisor=sums[2].clamp(min=1),
+            divisor=num_tokens.clamp(min=1),
             clip=self.settings.clip,
             add_up_norm=self.layout.add_up_norm,
         )
         skip = ~(norm.isfinite() & sums.isfinite().all())
         step_unless(self.optimizer, skip=skip, divisor=divisor)
         self.optimizer.zero_grad(set_to_none=not self.layout.owns_gradients)
-        self._record(sums, norm, skip)
-
-    @torch.no_grad()
-    def _record(self, sums: Tensor, norm: Tensor, skip: Tensor) -> None:
-        """Add to the running sums, in the order of Window's fields; a skipped update counts only as skipped."""
-        skipped = skip.double()
-        measured = torch.where(skip, 0.0, torch.cat([sums, norm.double().reshape(1)]))
-        in_a_row = (self.sums[6] + 1) * skipped
-        counts = torch.stack([1 - skipped, skipped, in_a_row - self.sums[6], measured[2], skipped])
-        self.sums += torch.cat([measured, counts])
-
-    def read(self) -> Window:
-        """Wait for the device and read the sums."""
-        return Window(*self.sums.tolist())
-
-    def start_window(self) -> None:
-        self.sums[: Window.NUM_SINCE_LINE] = 0
+        self.sums.add(sums, norm, skip=skip)

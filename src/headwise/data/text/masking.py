@@ -18,10 +18,12 @@ from torch import Tensor
 
 from headwise.data.labels.labelled_rows import RowBatch
 from headwise.settings import Settings
+from headwise.text.tokenizer import EOS, NUM_SPECIAL
 from headwise.text.word_boundaries import WordBounds
 
-MASK = 2
-FIRST_WORD = 4
+MASK = EOS
+"""The id of the mask: sequences of these models have no end of sentence, so that its id is free."""
+FIRST_WORD = NUM_SPECIAL
 SPARE = 1.5
 """Room for this many times the expected number of asked tokens, so that shapes stay the same."""
 

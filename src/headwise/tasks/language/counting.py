@@ -45,7 +45,7 @@ def train_language_model(
     )
     with opened:
         results |= measure(LanguageModel(tokenizer, model), recipe, watcher)
-        opened.journal.write(
+        opened.log.write(
             {
                 "kind": "count",
                 "step": 0,
