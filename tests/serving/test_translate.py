@@ -14,8 +14,9 @@ from headwise.decoding.rules.length_limit import LengthLimit
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.orders import Order
-from headwise.serving.search import Found, Search
+from headwise.serving.search import Search
 from headwise.serving.sentences import prepare
+from headwise.tasks.translation.source_sentences import Candidate
 from headwise.text.phrase_matching import occurs
 from tests.serving.conftest import BUNDLE
 
@@ -159,7 +160,7 @@ def test_a_short_sentence_does_not_wait_for_a_long_one(
     done: list[bool] = []
 
     class Looking(Search):
-        def read(self, result: SearchResult) -> tuple[Found, ...]:
+        def read(self, result: SearchResult) -> tuple[Candidate, ...]:
             done.append(orders[0].future.done())
             return super().read(result)
 

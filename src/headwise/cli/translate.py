@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headwise.cli.display import TrainingDisplay
     from headwise.decoding.choices import DecodingSettings
     from headwise.explorer.traces import Trace
-    from headwise.tasks.translation.line_translation import Line, TranslatedLine
+    from headwise.tasks.translation.line_translation import Line
     from headwise.tasks.translation.translator import Translation, Translator
 
 __all__ = ["add_parser", "check", "converse", "run"]
@@ -75,20 +75,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _write(
-    stream: "Iterable[TranslatedLine]", arguments: argparse.Namespace, looking: "_Looking | None"
+    stream: "Iterable[Translation]", arguments: argparse.Namespace, looking: "_Looking | None"
 ) -> None:
     for number, line in enumerate(stream, start=1):
         if looking is not None:
             looking.add(line)
         if arguments.json:
-            changed = {"too_long": line.change} if line.change else {}
-            sys.stdout.write(
-                json.dumps({**line.translation.as_dict(), **changed}, ensure_ascii=False) + "\n"
-            )
+            sys.stdout.write(json.dumps(line.as_dict(), ensure_ascii=False) + "\n")
         elif arguments.n_best > 1:
-            _write_candidates(line.translation, number)
+            _write_candidates(line, number)
         else:
-            sys.stdout.write(line.translation.text + "\n")
+            sys.stdout.write(line.text + "\n")
         sys.stdout.flush()
 
 
@@ -140,7 +137,7 @@ class _Progress:
         if self._display is not None:
             self._display.__exit__(*error)
 
-    def watch(self, stream: "Iterable[TranslatedLine]") -> "Iterator[TranslatedLine]":
+    def watch(self, stream: "Iterable[Translation]") -> "Iterator[Translation]":
         from headwise.tasks.text_input import read_lines_or_none
 
         total = (
@@ -160,7 +157,7 @@ class _Looking:
         self.path = path
         self.traces: list["Trace"] = []
 
-    def add(self, line: "TranslatedLine") -> None:
+    def add(self, line: "Translation") -> None:
         from headwise.explorer.attention_files import check_size
         from headwise.explorer.tracing import trace_from
 
@@ -237,7 +234,7 @@ def converse(translator: "Translator", decoding: "DecodingSettings | None" = Non
         for answer in translate_lines(
             translator, [Line(line, say("input", "输入"), number)], decoding
         ):
-            if len(answer.translation.n_best) > 1:
-                _write_candidates(answer.translation, 1)
+            if len(answer.n_best) > 1:
+                _write_candidates(answer, 1)
             else:
-                sys.stdout.write(answer.translation.text + "\n")
+                sys.stdout.write(answer.text + "\n")

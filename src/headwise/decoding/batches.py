@@ -1,12 +1,11 @@
-"""Generation for a file: batches of similar length inside a window, results in the order of the file.
+"""Generation for a file: batches of similar length, results in the order of the file.
 
 A window of N sources is read, sorted by length, cut into batches of similar length, decoded, and
-returned in the order of the file before the next window is read. So there is little padding, and memory
-does not grow with the file. The longest come first: the batch that needs most memory is met at once.
-Per batch: sentences ≤ `batching.sentences` and sentences · (longest source) ≤ `batching.tokens` (one
-sentence at least).
-Tested: order, empty lines, sizes of batches, that reading never runs ahead of a window, and outputs =
-one by one.
+returned in the order of the file before the next window is read. So there is little padding, and
+memory does not grow with the file. The longest come first: the batch that needs most memory is met
+at once. Per batch: sentences ≤ `batching.sentences` and sentences · (longest source) ≤
+`batching.tokens` (one sentence at least). Tested: order, empty lines, sizes of batches, that
+reading never runs ahead of a window, and outputs = one by one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -81,10 +80,10 @@ def generate_window(
     rules: Sequence[Phrases] | None = None,
     first_number: int = 0,
 ) -> list[SearchResult]:
-    """Results of all these sources in their order; empty ones are answered without asking the model.
+    """Results of all these sources in their order; empty ones ask no model.
 
-    `first_number` is the number of the first source in its file: sampling draws by that number, not by
-    the position in a batch.
+    `first_number` is the number of the first source in its file: sampling draws by that number, not
+    by the position in a batch.
     """
     results = [EMPTY_RESULT] * len(sources)
     for batch in plan_batches([len(source) for source in sources], settings.batching):

@@ -4,10 +4,10 @@
     decoding: {kind: beam, size: 5, length_penalty: {kind: wu, alpha: 0.6}, max_length: {extra: 10}}
     decoding: {kind: sampling, temperature: 0.8, top_p: 0.9, seed: 1}
 
-A new way to generate is one file with its settings and its `Generator`, one name in the union and one
-case in the match. Phrases in the settings are text; `rules/phrases.py` makes them ready for a tokenizer.
-Tested: every kind through `decode`, empty sources, phrases for all sentences and for each; and a fake
-kind that writes all words at once through everything that generates.
+A new way to generate is one file with its settings and its `Generator`, one name in the union and
+one case in the match. Phrases in the settings are text; `rules/phrases.py` makes them ready for a
+tokenizer. Tested: every kind through `decode`, empty sources, phrases for all sentences and for
+each; and a fake kind that writes all words at once through everything that generates.
 """
 
 from typing import Annotated, Any

@@ -92,7 +92,8 @@ def check_phrase_texts(settings: GenerationSettings) -> None:
     for phrase in (*settings.forbidden, *settings.required):
         if not single_spaced(phrase):
             raise SettingsError(
-                f"the forbidden or required phrase {phrase!r} is empty; give at least one character",
+                f"the forbidden or required phrase {phrase!r} is empty; give at least one "
+                "character",
                 f"禁用或必需短语 {phrase!r} 为空；请至少给出一个字符",
             )
         for character in sorted(NOT_WATCHED.keys() & set(phrase)):

@@ -1,4 +1,4 @@
-"""A way to generate: token sequences in, hypotheses out. Everything outside this folder knows only this.
+"""A way to generate: token sequences in, hypotheses out. Code outside this folder knows only this.
 
     results = generator.generate(sources, settings, rules)
 
@@ -68,8 +68,9 @@ class Generator(ABC):
     ) -> list[SearchResult]:
         """Generate one batch; results come in the order of the sources.
 
-        `rules` hold for all sentences or name one entry per sentence. `numbers` (0, 1, … by default)
-        name the sentences to the random generator. `traced` keeps what was considered at each step.
+        `rules` hold for all sentences or name one entry per sentence. `numbers` (0, 1, … by
+        default) name the sentences to the random generator. `traced` keeps what was considered at
+        each step.
         """
 
     @abstractmethod
@@ -80,7 +81,7 @@ class Generator(ABC):
         *,
         before_step: Callable[[], None] | None = None,
     ) -> Iterator[Float[Tensor, "source vocab"]]:
-        """Log-probabilities at every position of a given target, and at its end, for each source."""
+        """Log-probabilities at every position of a given target and at its end, by source."""
 
     def can_join(self, settings: GenerationSettings) -> bool:
         """Whether `generate_continuously` works with these settings."""
@@ -89,5 +90,5 @@ class Generator(ABC):
     def generate_continuously(
         self, first: Sequence[Arrival], settings: GenerationSettings, more: NextArrivals
     ) -> None:
-        """Generate for the first arrivals and for those that enter meanwhile, until none is left."""
+        """Generate for these arrivals and for those that enter meanwhile, until none is left."""
         raise NotImplementedError(f"{type(self).__name__} generates in batches only")

@@ -1,4 +1,4 @@
-"""The result of generation: hypotheses with their probabilities and, on request, a trace of the steps.
+"""The result of generation: hypotheses with their probabilities, and a trace of the steps if asked.
 
 A hypothesis with tokens y_1 … y_n and the end-of-sentence token y_{n+1} has
 
@@ -53,7 +53,7 @@ class SearchTrace:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """All hypotheses of one sentence: best first for beam search, in the order drawn for sampling."""
+    """All hypotheses of one sentence: best first (beam search), or as drawn (sampling)."""
 
     hypotheses: tuple[Hypothesis, ...]
     trace: SearchTrace | None = None

@@ -1,9 +1,9 @@
-"""What a search needs of a model: start, step, reorder. Transformers, RNNs and language models all are steppers.
+"""What a search needs of a model: start, step, reorder. Transformers and RNNs are steppers.
 
 A stepper holds one row per hypothesis, sentence by sentence: rows [0, width) belong to the first
 sentence, the next `width` rows to the second, and so on. A search feeds one token per row, receives
-log p(next token | row) for the whole vocabulary, and may rearrange the rows. It knows nothing else of
-the model, so searches are tested with fakes that must spell a word.
+log p(next token | row) for the whole vocabulary, and may rearrange the rows. It knows nothing else
+of the model, so searches are tested with fakes that must spell a word.
 
     state = stepper.start(sources, width=5, max_length=40)
     log_probabilities, state = stepper.step(state, tokens)   # first: the beginning of the sentence
@@ -61,8 +61,8 @@ class Stepper(Protocol[State]):
     def reorder(self, state: State, index: Int[Tensor, "new_hypothesis"]) -> State:
         """New row i continues old row index[i].
 
-        Each group of `width` rows comes from one old sentence. If there are fewer groups than before,
-        the other sentences are finished and may be forgotten.
+        Each group of `width` rows comes from one old sentence. If there are fewer groups than
+        before, the other sentences are finished and may be forgotten.
         """
         ...
 

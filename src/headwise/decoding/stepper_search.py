@@ -4,9 +4,9 @@
     continuous    sentences enter while others are generated (asked for by the server)
     plain         everything else
 
-The choice is made by what the stepper declares (`stepper.Capabilities`) and by what the search needs.
-Results do not depend on it.
-Tested: every engine against the plain one, with fakes and with models.
+The choice is made by what the stepper declares (`stepper.Capabilities`) and by what the search
+needs. Results do not depend on it. Tested: every engine against the plain one, with fakes and with
+models.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,9 @@
-"""Every model of the lineage under one roof: `from headwise.models import NgramModel, RecurrentLanguageModel, EncoderDecoder`.
+"""Models from n-grams to the Transformer: `from headwise.models import EncoderDecoder`.
 
-Word vectors are two tables and a step that moves them (`WordTables`, `learn_skip_gram`, `learn_cbow`); the loop over a text that
-makes a `VectorSpace` of them is `headwise.train` with a recipe of task word_vectors. A name is looked up when it is asked for, so that counting words does not wait for torch, and one model not for the others.
+Word vectors are two tables and a step that changes them (`WordTables`, `learn_skip_gram`,
+`learn_cbow`). The loop over a text that makes a `VectorSpace` of them is `headwise.train` with a
+recipe of task word_vectors. A name is imported when it is first used, so that counting words does
+not wait for torch.
 """
 
 from importlib import import_module

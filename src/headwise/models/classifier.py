@@ -1,13 +1,15 @@
-"""A Transformer encoder that names a class: read the whole sequence, pool it into one vector, one linear layer.
+"""A Transformer encoder that predicts one class: read the sequence, pool it, one linear layer.
 
     x = encoder(embedding(tokens))            any attention kernel, any positions
-    pooled = x[first token]                   "first": token 0 of the sequence gathers what matters (BERT's [CLS])
+    pooled = x[first token]                   "first": as BERT's [CLS]
            = mean of x over real tokens       "mean"
     logits = pooled · Wᵀ + b
 
-Devlin et al. 2019 for the first token; Tay et al. 2021 (Long Range Arena) compare kernels this way. Padding is token 0.
+Devlin et al. 2019 for the first token; Tay et al. 2021 (Long Range Arena) compare kernels this way.
+Padding is token 0. `benchmarks/bench_listops.py` compares kernels on ListOps with it.
 
-Tested: padding changes nothing under any kernel and norm, every kernel learns to find a token, the pooled mean is that of the real tokens.
+Tested: padding changes nothing under any kernel and norm, every kernel learns to find a token, the
+pooled mean is that of the real tokens.
 """
 
 from collections.abc import Sequence

@@ -1,13 +1,15 @@
-"""A language model: one stack of blocks reads the text so far and says what comes next.
+"""A decoder-only language model (GPT): one stack of blocks predicts the next token.
 
-    hidden = blocks(embedding(tokens)), each token looking at itself and what stands before it
+    hidden = blocks(embedding(tokens))        each token attends to itself and the tokens before it
     P(next token) = softmax(norm(hidden) · output_weightᵀ)
 
-Radford et al. 2018. The blocks are the encoder's (there is no source to look at), under a causal mask. Rows may hold
-several texts, numbered by segment, 0 being filling. `forward` stops at the hidden states, as EncoderDecoder does; `step` reads one
-more token with caches and gives the same numbers.
+Radford et al. 2018. The blocks are the encoder's (there is no source to attend to), under a causal
+mask. Rows may hold several texts, numbered by segment; segment 0 is padding. `forward` stops at the
+hidden states, as EncoderDecoder does. `step` reads one more token with caches and gives the same
+numbers.
 
-Tested against: the future and other texts are hidden; step by step = whole sequence; a GPT-2 with copied weights.
+Tested against: the future and other texts are hidden; step by step = whole sequence; a GPT-2 with
+copied weights.
 """
 
 from collections.abc import Sequence

@@ -1,13 +1,14 @@
 """What a model costs before it is run: parameters, memory, and arithmetic per token, part by part.
 
-A matrix of n weights costs 2n operations (multiply and add) for every token it meets, and attention what its kernel forms
-(attention/costs.py): full, 2·m·dim + 2·m·dim for one query against m keys. The backward pass does each product twice more (once for the
-inputs, once for the weights), so a training step costs three forward passes (Kaplan et al. 2020, section 2.1).
+A matrix of n weights costs 2n operations (multiply and add) for every token, and attention costs
+what its kernel says (attention/costs.py): full attention, 2·m·dim + 2·m·dim for one query against m
+keys. The backward pass computes each product twice more (once for the inputs, once for the
+weights), so a training step costs three forward passes (Kaplan et al. 2020, section 2.1).
 
-    parameters        tied matrices counted once
-    training memory   weights + gradients + Adam's two moments, 4 bytes each; activations come on top
-    decoder's cache   2 · layers · dim numbers for each token written, and as many for each token of the source; a window
-                      or linear attention keeps as much after ten tokens as after ten thousand
+    parameters        tied matrices are counted once
+    training memory   weights + gradients + Adam's two moments, 4 bytes each; no activations
+    decoder's cache   2 · layers · dim numbers for each token written, and as many for each source
+                      token; a window or linear attention keeps a constant number
 
 Look-ups, norms, softmax and residual sums are left out: they are below one percent.
 

@@ -4,12 +4,13 @@
     hidden = decoder(target so far, memory)    every layer: self-, cross-attention, feed-forward
     P(next token) = softmax(hidden · output_weightᵀ + bias)
 
-Vaswani et al. 2017, figure 1. A batch is rows of packed sentence pairs. Segment numbers keep pairs apart
-in self- and cross-attention, positions restart with each sentence, and a plain padded batch is the case
-of one segment per row. `forward` stops at the hidden states: the loss multiplies them with the output
-weight piece by piece, so that a [token, vocabulary] table of logits need not exist.
+Vaswani et al. 2017, figure 1. A batch is rows of packed sentence pairs. Segment numbers keep pairs
+apart in self- and cross-attention, positions restart with each sentence, and a plain padded batch
+is the case of one segment per row. `forward` stops at the hidden states: the loss multiplies them
+with the output weight piece by piece, so that a [token, vocabulary] table of logits need not exist.
 
-Tested against: transformers' Marian (norm after) and Pegasus (norm before) with copied weights, gradients included.
+Tested against: transformers' Marian (norm after) and Pegasus (norm before) with copied weights,
+gradients included.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,15 +1,15 @@
-"""A trained model in the form it is used in: the same structure, its linear layers exchanged for ones made to be used only.
+"""Forms for inference: a trained model whose linear layers are replaced by faster ones.
 
-    form      products                                                        results
-    plain     the modules as they were trained                                the reference
-    packed    fp32, weights laid out for the processor                        equal up to the rounding of sums
-    fp16      weights in fp16; products and sums fp32                         within 1e-4 of each product
-    bf16      weights and operands in bf16, sums fp32; the rest fp32          within 3e-3
-    int8      8-bit integers, exact sums; the rest fp32                       within 1e-2
+    form      products                                              results
+    plain     the modules as they were trained                      the reference
+    packed    fp32, weights laid out for the processor              equal up to the rounding of sums
+    fp16      weights in fp16; products and sums fp32               within 1e-4 of each product
+    bf16      weights and operands in bf16, sums fp32; rest fp32    within 3e-3
+    int8      8-bit integers, exact sums; the rest fp32             within 1e-2
 
-`exchange` builds a second tree of modules around the same embeddings and norms; the model it is given stays as it is and can
-go on training. What was chosen, and why something faster was not, is said in `Form`; what each costs in BLEU and gains in speed, in
-docs/experiments.md.
+`exchange` builds a second tree of modules around the same embeddings and norms; the original model
+is not changed and can go on training. `Form` says which form was chosen and why a faster one was
+not. docs/experiments has what each form costs in BLEU and gains in speed.
 
 Tested against: the plain model, for each form, layer by layer and through searches.
 """
@@ -61,7 +61,8 @@ class Form:
 _PACKED, _PACKED_BF16 = (
     partial(PackedLinear, dtype=dtype) for dtype in (torch.float32, torch.bfloat16)
 )
-# For each precision the form it leads to and the layers that offer it, fastest first: name, maker, error allowed in a trial.
+# For each precision the form it leads to and the layers that offer it, fastest first: name, maker,
+# error allowed in a trial.
 _OFFERS: dict[Precision, tuple[FormName, tuple[tuple[str, MakeLinear, float], ...]]] = {
     "fp32": ("packed", (("oneDNN", _PACKED, 1e-4),)),
     "fp16": ("fp16", (("fbgemm", HalfLinear, 0.03),)),

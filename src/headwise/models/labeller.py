@@ -1,10 +1,12 @@
-"""Labels from vectors: one linear layer on a sentence encoder, for each word (N → N) or for the whole text (N → 1).
+"""Labels from vectors: one linear layer on a sentence encoder, per word or per text.
 
-    N → N    logits_t = W x_t + b
-    N → 1    logits   = W pool(x) + b        pool: the mean over the text's tokens, or the vector of its first token, <s> (BERT's [CLS])
+    one label per word    logits_t = W x_t + b
+    one label per text    logits   = W pool(x) + b     pool: the mean over the text's tokens, or its
+                                                       first token, <s> (BERT's [CLS])
 
-In a packed row the pooled vector stands at every token of its text, so that both shapes give logits of one form and a target at
-the first token asks for the text's label. Tested against: the mean of a text read alone; packed rows = texts one by one.
+In a packed row the pooled vector is repeated at every token of its text. Both cases then give
+logits of one shape, and a target at the first token asks for the text's label.
+Tested against: the mean of a text read alone; packed rows = texts one by one.
 """
 
 from typing import Literal

@@ -4,7 +4,8 @@
     linformer              attention.max_length                 one row of its mixtures for each token
     location score         attention.score.max_length           one output for each place it can name
 
-Everything else goes on for ever. A packed row counts whole: how long its sentences are, only the device knows.
+Everything else goes on for ever. A packed row counts whole: how long its sentences are, only the
+device knows.
 
 Tested against: rows one token longer, which the kernels refuse themselves.
 """

@@ -1,10 +1,11 @@
-"""An encoder that guesses hidden words from both sides: what it must know for that serves other tasks (BERT, Devlin et al. 2019).
+"""A masked language model (BERT): an encoder that predicts masked tokens from both sides.
 
-    hidden = norm(gelu(narrow · x_place))         only the places asked for
+    hidden = norm(gelu(narrow · x_position))      only at the positions that are asked for
     P(word) = softmax(E hidden + b)               E: the embedding itself
-    P(next) = softmax(output tanh(narrow x_<s>))  of two sentences read as one: does the second follow the first?
+    P(next) = softmax(output tanh(narrow x_<s>))  for pairs: does the second sentence follow?
 
-Tested: it learns to fill in; the encoder's weights are what a labeller starts from.
+Devlin et al. 2019. What the encoder learns for this task serves other tasks.
+Tested: it learns to predict masked tokens; the encoder's weights are what a labeller starts from.
 """
 
 from typing import NamedTuple

@@ -1,12 +1,18 @@
-"""The neural n-gram: the n - 1 words before are looked up as vectors, laid side by side and read by one hidden layer. Words with similar
-vectors predict alike, so what was learnt of "the dog sleeps" holds for "the cat sleeps" too: what counting cannot do.
+"""The neural n-gram language model: one hidden layer over the vectors of the n - 1 words before.
 
-    x = [C(w_{t-1}); …; C(w_{t-n+1})]        y = b + U tanh(d + H x) + W x        P(w_t | …) = softmax(y)
+Words with similar vectors predict alike, so what was learned from "the dog sleeps" also holds for
+"the cat sleeps". Counting n-grams cannot do that.
 
-C, H, U, b, d are learnt together; the direct links W are optional. [U W] is one matrix over [tanh(d + H x); x], so that the loss
-sees hidden states and an output matrix like any other model's. Before the first word stand beginnings of a sentence.
+    x = [C(w_{t-1}); …; C(w_{t-n+1})]
+    y = b + U tanh(d + H x) + W x                P(w_t | …) = softmax(y)
 
-Bengio et al. 2003. Tested against: the formula in a hand-worked case, its gradient by differences, and packed rows = sentences one by one.
+C, H, U, b, d are learned together; the direct connections W are optional. [U W] is one matrix over
+[tanh(d + H x); x], so that the loss sees hidden states and an output matrix, as with any other
+model. Positions before the first word hold the beginning of a sentence.
+
+Bengio et al. 2003.
+Tested against: the formula in a hand-worked case, its gradient by differences, and packed rows =
+sentences one by one.
 """
 
 from typing import Literal

@@ -1,10 +1,11 @@
-"""Sources laid side by side in rows for the encoder: a batch of mixed lengths costs its words, not its longest sentence.
+"""Packing of sources into rows for the encoder, so that a batch costs its words and no padding.
 
-A row is as long as the longest source (rounded up). It takes the longest source left, and then the shortest ones as long as they
-fit; segment numbers and positions that restart keep sentences apart, as in training. Of 512 sources of 18 words on average and
-82 at most, padding to the longest makes 49,152 places, of which 20 % are words; rows make 10,752, of which 90 % are.
+A row is as long as the longest source (rounded up). It takes the longest source that is left, and
+then the shortest ones as long as they fit. Segment numbers and positions that restart keep
+sentences apart, as in training. For 512 sources of 18 words on average and 82 at most, padding to
+the longest makes 49,152 positions, of which 20 % are words; rows make 10,752, of which 90 % are.
 
-Tested: every token once, at its place; what the encoder makes of it equals the padded batch.
+Tested: every token once, at its position; the encoder's output equals that of the padded batch.
 """
 
 from collections.abc import Sequence
@@ -37,7 +38,8 @@ class PackedSources:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Tokens, segments, positions and destinations, [4, row, place], and the sources' lengths, 1 where there is none.
 
-        Token t of source s belongs to place s · stride + t of what is kept of the sources; filling belongs `nowhere`.
+        Token t of source s belongs to place s · stride + t of what is kept of the sources; filling
+        belongs `nowhere`.
         """
         tables = np.zeros((4, num_rows * self.row_length), dtype=np.int64)
         tables[3] = nowhere

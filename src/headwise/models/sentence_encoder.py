@@ -1,15 +1,18 @@
-"""Words to vectors, rungs of one ladder: a word alone, a word with its neighbours, a word in its whole sentence.
+"""Sentence encoders: a vector for each word, alone, in a window, or in its whole sentence.
 
-    x = √dim · E[word] (+ letters, pairs)                   the look-up every rung begins with (token_features.py)
-    word       x                                            two "saw" are the same vector
-    window     x + narrow(relu(widen([x₋ₙ … x … xₙ])))      a fully connected net over 2n + 1 words (neighbours.py)
-    recurrent  a state carried from both ends of it         any distance, word after word (sentence_reader.py)
-    encoder    blocks of self-attention                     any kernel, any positions, any norm
+    x = √dim · E[word] (+ letters, pairs)               the look-up of all kinds (token_features.py)
+    word       x                                        two "saw" are the same vector
+    window     x + narrow(relu(widen([x₋ₙ … x … xₙ])))  a window of 2n + 1 words (window_encoder.py)
+    recurrent  a state carried from both ends           any distance, step by step
+                                                        (sentence_reader.py)
+    encoder    blocks of self-attention                 any kernel, any positions, any norm
 
-Of two sentences read as one (`<s> A <s> B`), `halves` tells each token in which of them it stands (BERT's segment embeddings).
-A rung never looks over the end of its sentence, though rows hold several (`segment`). The encoder's is that of BERT (Devlin et al.
-2019) and of the translator; what is learnt on top of it is in labeller.py and masked_language_model.py.
-Tested against: one word = the same everywhere; a window sees its neighbours and no further; packed rows = sentences one by one.
+For two sentences read as one (`<s> A <s> B`), `halves` tells each token which of them it is in
+(BERT's segment embeddings). No kind looks over the end of its sentence, though rows hold several
+(`segment`). The encoder is that of BERT (Devlin et al. 2019) and of the translator; labeller.py and
+masked_language_model.py have the layers on top of it.
+Tested against: one word = the same everywhere; a window sees its neighbours and no further; packed
+rows = sentences one by one.
 """
 
 from collections.abc import Sequence

@@ -1,12 +1,15 @@
-"""A word in its sentence by recurrence: one state has read from the beginning up to the word, another from the end back to it.
+"""A bidirectional recurrent encoder: each word's vector has read the sentence from both ends.
 
-    h_t = [f→(h→_t-1, x_t) ; f←(h←_t+1, x_t)]                dim/2 numbers each, every layer reads both halves of the one below
+    h_t = [f→(h→_t-1, x_t) ; f←(h←_t+1, x_t)]     dim/2 numbers each; every layer reads both halves
+                                                  of the one below
 
-So a word knows of any other, however far, but what is far has passed through every word between. The tagger of Huang, Xu & Yu 2015 and
-Plank et al. 2016 without a CRF. Layers are those of the recurrent translator's encoder; sentences of a packed row are spread out to
-one a row and walked through side by side (spreading.py), so none begins with the state another has left.
+A word can depend on any other, however far, but what is far has passed through every word between.
+The tagger of Huang, Xu & Yu 2015 and Plank et al. 2016 without a CRF. Layers are those of the
+recurrent translator's encoder. Sentences of a packed row are unpacked to one per row and read side
+by side (unpacking.py), so none begins with the state of another.
 
-Tested against: torch's nn.RNN, nn.LSTM and nn.GRU with the same weights; packed rows = sentences one by one.
+Tested against: torch's nn.RNN, nn.LSTM and nn.GRU with the same weights; packed rows = sentences
+one by one.
 """
 
 from jaxtyping import Float, Int

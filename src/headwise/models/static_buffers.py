@@ -5,11 +5,11 @@ thousands of sentences needs a handful of buffers, and each records its step onc
 sentences are done, the others continue in smaller buffers: shorter tables over the same caches, so
 nothing but integers is moved.
 
-Bytes: layers · dim · 2 · (rows · time + sentences · source) · size of a number, plus 4 · rows · time
-for the table of slots.
+Bytes: layers · dim · 2 · (rows · time + sentences · source) · size of a number, plus 4 · rows ·
+time for the table of slots.
 
-Tested against: models/transformer_stepper.py, row by row, through reorders, smaller buffers and a second
-batch in the same buffers.
+Tested against: models/transformer_stepper.py, row by row, through reorders, smaller buffers and a
+second batch in the same buffers.
 """
 
 from collections.abc import Callable, Hashable, Sequence

@@ -1,10 +1,13 @@
-"""A language model one token at a time, for any search: what was read is kept, so that a step costs one token.
+"""Language models as steppers: one token at a time, for any search.
 
-    Transformer: keys and values of every layer · recurrent: its state · neural n-gram: the n - 1 last tokens
+    Transformer      keeps keys and values of every layer
+    recurrent        keeps its state
+    neural n-gram    keeps the n - 1 last tokens
 
-A "source" is the beginning of the text, its first token included. `start` reads all of it but the last token, which is fed at the
-first step in the place of the search's own beginning. Beginnings of one call have one length. <pad> and <s> stand in no text and
-are never predicted: their share, which a trained network keeps small, goes to the others.
+A "source" is the beginning of the text, its first token included. `start` reads all of it but the
+last token, which is fed at the first step instead of the search's own beginning of sentence. All
+beginnings of one call have one length. <pad> and <s> occur in no text and are never predicted:
+their probability, which a trained network keeps small, goes to the other tokens.
 
 Tested against: the whole text read at once, for every network.
 """

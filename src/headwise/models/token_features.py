@@ -1,12 +1,15 @@
-"""What is added to a word's own vector: what its letters tell, what it says together with the word before, in which sentence it stands.
+"""Features added to a word's own vector: its letters, the pair with the word before, its sentence.
 
-    letters   √(dim/n) · Σ endings[feature]                n features of a word, hashed (text/word_affixes.py, text/character_ngrams.py)
+    letters   √(dim/n) · Σ endings[feature]      n hashed features of a word
+                                                 (text/word_affixes.py, text/character_ngrams.py)
     pairs     √dim · together[(a · previous + b · word) mod rows]
     halves    one vector for the first sentence of a pair, another for the second
 
-*not good* says what neither word says, and a bag of words cannot know; a row for each pair of neighbours can. Pairs are hashed, so that
-there is no list of them; two that meet in one row share it (Weinberger et al. 2009). All rows of letters and pairs start at zero: what was
-never seen in training says nothing. fastText is the `word` rung with both (Joulin et al. 2017, Bojanowski et al. 2017).
+*not good* means something that neither word means. A bag of words cannot express it; a row for each
+pair of neighbouring words can. Pairs are hashed, so there is no list of them, and two pairs may
+share a row (Weinberger et al. 2009). All rows of letters and pairs start at zero, so what never
+occurred in training adds nothing. fastText is the `word` encoder with both (Joulin et al. 2017,
+Bojanowski et al. 2017).
 Tested against: the sums written out; packed rows = sentences one by one.
 """
 

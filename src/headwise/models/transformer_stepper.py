@@ -1,12 +1,13 @@
 """The encoder–decoder as a stepper: one token at a time, with caches, for any search.
 
-`start` encodes the sources once and keeps the keys and values of the source of each layer, per sentence.
-`step` feeds one token to every hypothesis and returns the log-probabilities of the next. `reorder` follows
-the search's choice of hypotheses. All hypotheses of a sentence share its source, which is never copied
-for them; only the decoder's own keys and values are moved, and only the part that has been written.
+`start` encodes the sources once and keeps the keys and values of the source of each layer, per
+sentence. `step` feeds one token to every hypothesis and returns the log-probabilities of the next.
+`reorder` follows the search's choice of hypotheses. All hypotheses of a sentence share its source,
+which is never copied for them; only the decoder's own keys and values are moved, and only the part
+that has been written.
 
-Where model and machine allow it, the same model also steps in static buffers (static_buffers.py, on a
-GPU) or in rows that each have their own beginning (continuous_decoder.py, on a CPU).
+Where model and machine allow it, the same model also steps in static buffers (static_buffers.py, on
+a GPU) or in rows that each have their own beginning (continuous_decoder.py, on a CPU).
 
 Tested against: the whole target computed at once by `EncoderDecoder.forward`.
 """
@@ -55,8 +56,8 @@ class DecodingState:
 class TransformerStepper:
     """A stepper around a trained model.
 
-    With `attending`, the last layer's mean cross-attention is kept each step. It runs under no_grad and
-    not inference_mode, because a search may overwrite the log-probabilities.
+    With `attending`, the last layer's mean cross-attention is kept each step. It runs under no_grad
+    and not inference_mode, because a search may overwrite the log-probabilities.
     """
 
     def __init__(

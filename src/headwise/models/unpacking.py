@@ -1,14 +1,16 @@
-"""From packed rows to one pair (or sentence) a row and back: what lets a recurrent model learn from a Transformer's batches.
+"""From packed rows to one pair (or sentence) per row and back, for recurrent models.
 
-Attention keeps the pairs of a packed row apart by a mask; a recurrence would have to walk through them one after the other, 128
-steps for every row. Spread out, all pairs of a batch are walked through side by side, in as many steps as the longest has words:
+Attention keeps the pairs of a packed row apart by a mask. A recurrent model would have to read them
+one after the other, 128 steps for every row. Unpacked, all pairs of a batch are read side by side,
+in as many steps as the longest has words:
 
     row     a₁ a₂ a₃ b₁ b₂ ·                a₁ a₂ a₃
             c₁ c₂ c₃ c₄ c₅ ·       →        b₁ b₂ ·  ·  ·
                                             c₁ c₂ c₃ c₄ c₅
 
-Results go back to where their tokens stood, so that whoever counts losses never knows. The number of pairs and the longest of them
-are asked of the batch: shapes follow the data, and on a GPU the host waits once for this answer.
+Results are written back to the positions of their tokens, so the loss is computed on packed rows as
+for a Transformer. The number of pairs and the length of the longest are read from the batch: shapes
+follow the data, and on a GPU the host waits once for this answer.
 
 Tested against: packed = padded = one by one through the whole model.
 """

@@ -1,13 +1,16 @@
-"""Words as points: what stands near a word, and arithmetic with words (king - man + woman).
+"""Word vectors in use: the words nearest to a word, and arithmetic with words (king - man + woman).
 
-Nearness is the cosine, the product of vectors of length 1. An expression is the sum of its words' unit vectors with their signs;
-the words it names are left out of its answers, as in Mikolov et al. (2013, "Linguistic regularities").
+Nearness is the cosine, the product of vectors of length 1. An expression is the sum of its words'
+unit vectors with their signs. The words it names are left out of its answers, as in Mikolov et al.
+(2013, "Linguistic regularities").
 
     nearest(q) = argmax over words w not in q of   q·w / |q||w|
 
-One-hot vectors are the other extreme: any two different words have cosine 0, so no word is nearer than another.
+One-hot vectors are the other extreme: any two different words have cosine 0, so no word is nearer
+than another.
 
-Tested against: a double loop, gensim's most_similar, the smallest and the largest numbers there are.
+Tested against: a double loop, gensim's most_similar, the smallest and the largest numbers there
+are.
 """
 
 import difflib
@@ -50,7 +53,8 @@ class VectorSpace:
     @cached_property
     def unit_vectors(self) -> np.ndarray:
         """Each vector at length 1; a zero vector stays zero, near to nothing."""
-        # In double precision, where the square of no float32 is lost: in single, vectors below 1e-20 or above 1e19 would have no length.
+        # In double precision, where the square of no float32 is lost: in single, vectors below
+        # 1e-20 or above 1e19 would have no length.
         lengths = np.sqrt(np.einsum("wd,wd->w", self.vectors, self.vectors, dtype=np.float64))[
             :, None
         ]

@@ -1,4 +1,4 @@
-"""A word with its neighbours: one fully connected net slides along the sentence and sees 2n + 1 words at a time.
+"""A window encoder: one fully connected network over each word and n words on either side.
 
     x + narrow(relu(widen([x₋ₙ … x … xₙ])))
 
@@ -31,7 +31,8 @@ class Neighbours(nn.Module):
     ) -> Float[Tensor, "row time dim"]:
         seen = []
         for step in range(-self.reach, self.reach + 1):
-            # What rolls over the end of the row belongs to another place; so does what carries another sentence's number.
+            # What rolls over the end of the row belongs to another place; so does what carries
+            # another sentence's number.
             place = torch.arange(x.shape[1], device=x.device) + step
             own = (torch.roll(segment, -step, 1) == segment) & (place >= 0) & (place < x.shape[1])
             seen.append(torch.roll(x, -step, 1) * own[..., None])

@@ -1,23 +1,29 @@
-"""word2vec: a word is known by the company it keeps, so its vector is trained to tell its neighbours from strangers.
+"""word2vec: vectors trained to tell a word's neighbours from negative samples.
 
-Every word has an input vector x and every output (a word, or a node of a Huffman tree) a vector y. For inputs X [n, d], outputs
-Y [m, d], targets T (1 neighbour, 0 stranger) and weights W (how often a pair occurs), one step of gradient ascent on
-Σ W·log P(T) at rate η is three products of matrices:
+Every word has an input vector x, and every output (a word, or a node of a Huffman tree) a vector y.
+For inputs X [n, d], outputs Y [m, d], targets T (1 neighbour, 0 negative sample) and weights W (how
+often a pair occurs), one step of gradient ascent on Σ W·log P(T) at rate η is three matrix
+products:
 
     G = η W ⊙ (T - σ(Y Xᵀ)),      ΔX = Gᵀ Y,      ΔY = G X
 
-    skip-gram   the inputs are the context words, each tells the centre from `negatives` strangers
-    CBOW        the input is the mean of the context words; each of them takes the whole ΔX, undivided, as in the C code
-    negatives   a block of neighbouring centres shares `pool` strangers of weight negatives/pool each, so the expected
-                gradient is that of fresh strangers for every pair; one that is the centre itself has weight 0 for it
+    skip-gram   the inputs are the context words; each is trained on the centre and `negatives`
+                negative samples
+    CBOW        the input is the mean of the context words; each of them takes the whole ΔX,
+                undivided, as in the C code
+    negatives   a block of neighbouring centres shares `pool` negative samples of weight
+                negatives/pool each, so the expected gradient is that of fresh samples for every
+                pair; a sample that is the centre itself has weight 0 for it
     hierarchy   outputs are the nodes on the centre's path, targets its turns (`huffman.py`)
 
-word2vec and gensim do this a pair at a time: 3·2·d operations for 2·d numbers fetched, bound by memory. Sharing strangers
-(Ji et al. 2016, "Parallelizing word2vec in shared and distributed memory") makes each fetched vector serve a whole block: more
-operations, all of them in matrix products, several times faster at equal quality (docs/experiments.md). CBOW's means, and what comes
-back from them, are sums over bags (`data/text/context_bags.py`), not products.
+word2vec and gensim do this a pair at a time: 3·2·d operations for 2·d numbers fetched, bound by
+memory. Sharing negative samples (Ji et al. 2016, "Parallelizing word2vec in shared and distributed
+memory") makes each fetched vector serve a whole block. That is more operations, all of them in
+matrix products, and several times faster at equal quality (docs/experiments). CBOW's means and
+their gradients are sums over bags (`data/text/context_bags.py`), not products.
 
-Mikolov et al. (2013a, b). Tested against: autograd on -log σ written out, a pair-by-pair loop, gensim's vectors.
+Mikolov et al. (2013a, b).
+Tested against: autograd on -log σ written out, a pair-by-pair loop, gensim's vectors.
 """
 
 from dataclasses import dataclass
@@ -171,8 +177,9 @@ def ascend_paths(
 class NegativesStep:
     """The same for vectors of the centres, then of their strangers.
 
-    Room for results, and views of it, are made once for all batches of one shape: with several threads every call of torch is a
-    place where one may have to wait for the other to leave the interpreter, so there are as few as can be.
+    Room for results, and views of it, are made once for all batches of one shape: with several
+    threads every call of torch is a place where one may have to wait for the other to leave the
+    interpreter, so there are as few as can be.
     """
 
     def __init__(
@@ -195,7 +202,8 @@ class NegativesStep:
     ) -> tuple[Float[Tensor, "centre dim"], Float[Tensor, "row dim"]]:
         """The vectors given become what is to be added to them.
 
-        A centre says yes to itself (1 - σ): a diagonal, for which no matrix is multiplied. Every answer about a stranger is no (-σ).
+        A centre says yes to itself (1 - σ): a diagonal, for which no matrix is multiplied. Every
+        answer about a stranger is no (-σ).
         """
         rate, errors = self.rate, self.errors
         own, strangers = (
@@ -218,7 +226,8 @@ def _sum_bags(
     starts: Int[Tensor, "bag_end"],
     weights: Float[Tensor, "bag_near"] | None,
 ) -> Float[Tensor, "bag dim"]:
-    # Rows to come are fetched ahead into the cache. F.embedding_bag is the same operation, and 5 µs of Python each time.
+    # Rows to come are fetched ahead into the cache. F.embedding_bag is the same operation, and 5 µs
+    # of Python each time.
     return torch.embedding_bag(
         table, ids, starts, per_sample_weights=weights, include_last_offset=True
     )[0]

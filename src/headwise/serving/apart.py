@@ -20,10 +20,11 @@ import torch
 
 from headwise.child_processes import child_command
 from headwise.decoding.choices import DecodingSettings
+from headwise.decoding.results import Hypothesis
 from headwise.errors import HeadwiseError
 from headwise.serving.held_files import HeldFiles
 from headwise.serving.orders import Order, Part
-from headwise.serving.search import Search, Sentence, write_down
+from headwise.serving.search import Search, Sentence
 from headwise.serving.search_process import SearchProcess, start_process
 from headwise.serving.worker import CLOSE_SECONDS, Worker, WorkerDied
 from headwise.tasks.translation.translator import Translator
@@ -168,8 +169,12 @@ class WorkerApart(Worker):
         if order is None:
             return
         if "found" in frame:
+            # The log-probabilities of single tokens are not sent: nobody asks for them here.
             found = [
-                write_down(self._translator, *one[:3], is_whole=one[3]) for one in frame["found"]
+                self._translator.write_down(
+                    Hypothesis(tokens, total, score, token_log_probabilities=(), finished=finished)
+                )
+                for tokens, total, score, finished in frame["found"]
             ]
             order.deliver(order.parts[frame["place"]], tuple(found))
         elif "error" in frame:

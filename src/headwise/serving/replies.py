@@ -1,13 +1,13 @@
 """What was found, as it is sent: rounded where rounding of the last bits would show which batch a sentence was in."""
 
 from headwise.serving.schemas import CandidateReply, TranslationReply, WarningReply
-from headwise.serving.search import Found
 from headwise.tasks.translation.input_warning import InputWarning
+from headwise.tasks.translation.source_sentences import Candidate
 
 DIGITS = 4
 
 
-def as_reply(found: list[Found], warning: InputWarning | None) -> TranslationReply:
+def as_reply(found: list[Candidate], warning: InputWarning | None) -> TranslationReply:
     """The n best of one text."""
     candidates = [
         CandidateReply(

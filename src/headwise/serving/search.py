@@ -20,7 +20,6 @@ from headwise.decoding.rules.phrases import rules_of
 from headwise.decoding.rules.text_rules import TextRules
 from headwise.serving.orders import Abandoned, More, Part
 from headwise.tasks.translation.translator import Translator
-from headwise.text.phrase_matching import on_one_line
 
 Watch = Callable[[Sequence[int]], None]
 """Is shown the tokens of the best hypothesis at every step."""
@@ -33,17 +32,6 @@ class Sentence:
     ids: tuple[int, ...]
     prefix: tuple[int, ...]
     number: int
-
-
-@dataclass(frozen=True)
-class Found:
-    """One of the n best of a sentence."""
-
-    text: str
-    score: float
-    log_probability: float
-    is_whole: bool
-    """False if the length limit cut it."""
 
 
 @dataclass(frozen=True)
@@ -111,29 +99,7 @@ class Search:
 
     def read(self, result: SearchResult) -> Any:
         """What a part is answered with."""
-        return tuple(
-            write_down(
-                self.translator, one.tokens, one.score, one.log_probability, is_whole=one.finished
-            )
-            for one in result.hypotheses
-        )
-
-
-def write_down(
-    translator: Translator,
-    tokens: Sequence[int],
-    score: float,
-    log_probability: float,
-    *,
-    is_whole: bool,
-) -> Found:
-    """A hypothesis as text."""
-    return Found(
-        on_one_line(translator.tokenizers.target.decode(tokens)),
-        score,
-        log_probability,
-        is_whole=is_whole,
-    )
+        return tuple(self.translator.write_down(one) for one in result.hypotheses)
 
 
 def stop_if(is_over: Callable[[], bool]) -> Callable[[], None]:

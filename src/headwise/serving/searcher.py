@@ -157,7 +157,7 @@ class PipedSearch(Search):
 
     def read(self, result: SearchResult) -> Any:
         return [
-            [one.tokens, one.score, one.log_probability, one.finished] for one in result.hypotheses
+            [one.tokens, one.log_probability, one.score, one.finished] for one in result.hypotheses
         ]
 
 

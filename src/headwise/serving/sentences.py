@@ -19,9 +19,9 @@ from headwise.decoding.rules.phrases import encode_prefix
 from headwise.serving.faults import Refusal
 from headwise.serving.limits import MAX_SENTENCES, MAX_TOKENS
 from headwise.serving.orders import Part
-from headwise.serving.search import Found, Search, Sentence
+from headwise.serving.search import Search, Sentence
 from headwise.tasks.translation.input_warning import InputWarning
-from headwise.tasks.translation.passages import join_candidates
+from headwise.tasks.translation.source_sentences import Candidate, join_candidates
 from headwise.tasks.translation.translator import Translator
 from headwise.text.sentence_splitting import SplitText, split_text
 
@@ -36,7 +36,7 @@ class Prepared:
     """Of each text."""
     target: str
 
-    def assemble(self, answers: Sequence[tuple[Found, ...]]) -> list[list[Found]]:
+    def assemble(self, answers: Sequence[tuple[Candidate, ...]]) -> list[list[Candidate]]:
         """The n best of every text; the i-th of a text is made of the i-th of its sentences."""
         texts, place = [], 0
         for split in self.texts:
@@ -44,7 +44,7 @@ class Prepared:
             place += len(split.sentences)
             texts.append(
                 [
-                    _assemble_one(split, rank, target=self.target)
+                    join_candidates(split, rank, target=self.target)
                     for rank in zip(*here, strict=False)
                 ]
                 or [_empty(split)]
@@ -52,14 +52,9 @@ class Prepared:
         return texts
 
 
-def _empty(split: SplitText) -> Found:
+def _empty(split: SplitText) -> Candidate:
     """White space comes back as it was."""
-    return Found("".join(split.gaps), 0.0, 0.0, is_whole=True)
-
-
-def _assemble_one(split: SplitText, found: Sequence[Found], *, target: str) -> Found:
-    joined = join_candidates(split, found, target=target)
-    return Found(**vars(joined), is_whole=all(one.is_whole for one in found))
+    return Candidate("".join(split.gaps), 0.0, 0.0)
 
 
 def prepare(

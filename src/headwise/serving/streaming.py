@@ -25,9 +25,10 @@ from headwise.serving.faults import Refusal
 from headwise.serving.load import Accepted
 from headwise.serving.orders import Part
 from headwise.serving.replies import as_reply
-from headwise.serving.search import Found, Search, Watch
+from headwise.serving.search import Search, Watch
 from headwise.serving.sentences import Prepared
 from headwise.serving.state import ServerState
+from headwise.tasks.translation.source_sentences import Candidate
 
 STREAMED: dict[str, Any] = {
     "description": "all translations, or events if `stream` was asked for",
@@ -81,7 +82,7 @@ async def _tell(
         first = 0
         for number, split in enumerate(prepared.texts):
             last = first + len(split.sentences)
-            found: list[tuple[Found, ...]] = []
+            found: list[tuple[Candidate, ...]] = []
             for place, part in enumerate(prepared.parts[first:last]):
                 async for event in _grow(state, model, part, accepted):
                     if isinstance(event, str):
@@ -105,7 +106,7 @@ async def _tell(
 
 async def _grow(
     state: ServerState, model: str, part: Part, accepted: Accepted
-) -> AsyncIterator[str | tuple[Found, ...]]:
+) -> AsyncIterator[str | tuple[Candidate, ...]]:
     """The best hypothesis of one sentence at every step, then what was found."""
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[str | None] = asyncio.Queue()

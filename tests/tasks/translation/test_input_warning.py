@@ -171,7 +171,7 @@ def test_lines_are_told_with_their_places_and_then_counted(
     monkeypatch.setattr(line_translation, "MAX_TOLD", 2)
     texts = [ENGLISH[0], MADE_UP, GERMAN[0], CHINESE, CHINESE]
     lines = [Line(text, "in.txt", number) for number, text in enumerate(texts, start=1)]
-    found = [one.translation.warning for one in translate_lines(translator, lines)]
+    found = [one.warning for one in translate_lines(translator, lines)]
     assert [one is None for one in found] == [True, False, False, False, False]
     assert caplog.messages == [
         "in.txt:2: 4 of the 5 words are rare or missing in the en text that the model learned from; "
@@ -193,6 +193,6 @@ def test_a_line_in_pieces_is_judged_as_a_whole(translator: Translator) -> None:
     long = " ".join(GERMAN * 20)
     lines = [Line(f"{ENGLISH[0]} {long}", "in.txt", 1)]
     (found,) = translate_lines(translator, lines)
-    assert found.change == "split" or found.change is None
-    assert found.translation.warning is not None
-    assert found.translation.warning.code == "target_language"
+    assert found.too_long == "split" or found.too_long is None
+    assert found.warning is not None
+    assert found.warning.code == "target_language"

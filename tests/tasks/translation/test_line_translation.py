@@ -1,5 +1,6 @@
 """A line that is too long: its sentences as on lines of their own, or nothing, or a refusal; and every line told with its place."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -11,10 +12,9 @@ from headwise.tasks.translation import line_translation
 from headwise.tasks.translation.line_translation import (
     Line,
     TooLong,
-    TranslatedLine,
     translate_lines,
 )
-from headwise.tasks.translation.translator import Translator
+from headwise.tasks.translation.translator import Translation, Translator
 
 SENTENCES = ["The dog is old.", "Laura has two dogs.", "The cat sleeps."]
 LIMIT = 13
@@ -34,7 +34,7 @@ def ask(
     *texts: str | None,
     too_long: TooLong = "split",
     wishes: tuple[str, ...] = (),
-) -> list[TranslatedLine]:
+) -> list[Translation]:
     lines = [Line(text, "in.txt", number) for number, text in enumerate(texts, start=1)]
     decoding = translator.settings(wishes)
     return list(translate_lines(translator, lines, decoding, too_long=too_long, alignment=True))
@@ -45,8 +45,8 @@ def test_lines_that_fit_are_those_of_the_translator(
 ) -> None:
     texts = [SENTENCES[0], "", "  ", "a\0b\r", SENTENCES[1]]
     found = ask(translator, *texts)
-    assert [line.translation for line in found] == translator(texts, alignment=True)
-    assert [line.change for line in found] == [None] * 5
+    assert [replace(line, parts=()) for line in found] == translator(texts, alignment=True)
+    assert [line.too_long for line in found] == [None] * 5
     assert not caplog.records
 
 
@@ -56,10 +56,10 @@ def test_a_split_line_is_its_sentences(
     text = f" {SENTENCES[0]}  {SENTENCES[1]}\u2028{SENTENCES[2]} "
     first, second, third = ask(narrow, SENTENCES[0], text, SENTENCES[2])
     parts = narrow(SENTENCES, alignment=True)
-    assert first.translation == parts[0]
-    assert third.translation == parts[2]
-    assert (second.change, second.parts) == ("split", tuple(parts))
-    joined = second.translation
+    assert replace(first, parts=()) == parts[0]
+    assert replace(third, parts=()) == parts[2]
+    assert (second.too_long, second.parts) == ("split", tuple(parts))
+    joined = second
     assert joined.source == text
     assert joined.text == " ".join(part.text for part in parts)
     assert joined.n_best[0].log_probability == pytest.approx(
@@ -86,12 +86,12 @@ def test_only_the_beginning_of_a_line_begins_with_the_prefix(narrow: Translator)
         narrow, " ".join(SENTENCES), SENTENCES[0], wishes=("prefix=Die Katze", "max_length=9")
     )
     assert [part.text.startswith("Die Katze") for part in found[0].parts] == [True, False, False]
-    assert found[1].translation.text.startswith("Die Katze")
+    assert found[1].text.startswith("Die Katze")
 
 
 def test_the_second_best_of_a_line_is_made_of_the_second_best(narrow: Translator) -> None:
     (line,) = ask(narrow, " ".join(SENTENCES), wishes=("kind=beam", "size=2", "num_best=2"))
-    assert [one.text for one in line.translation.n_best] == [
+    assert [one.text for one in line.n_best] == [
         " ".join(part.n_best[rank].text for part in line.parts).strip() for rank in range(2)
     ]
 
@@ -122,8 +122,8 @@ def test_pieces_are_no_longer_than_what_was_learnt_from(
 def test_left_empty_or_refused(narrow: Translator, caplog: pytest.LogCaptureFixture) -> None:
     text = " ".join(SENTENCES)
     found = ask(narrow, text, SENTENCES[0], None, too_long="empty")
-    assert [line.change for line in found] == ["empty", None, "empty"]
-    assert [(line.translation.source, line.translation.text == "") for line in found] == [
+    assert [line.too_long for line in found] == ["empty", None, "empty"]
+    assert [(line.source, line.text == "") for line in found] == [
         (text, True),
         (SENTENCES[0], False),
         ("", True),

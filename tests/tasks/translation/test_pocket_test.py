@@ -4,12 +4,12 @@ from typing import Any
 import pytest
 
 from headwise.pocket import sentences
-from headwise.tasks.translation.passages import Candidate
 from headwise.tasks.translation.pocket_test import (
     measure_alignment,
     measure_pocket,
     scale_alignment,
 )
+from headwise.tasks.translation.source_sentences import Candidate
 from headwise.tasks.translation.translator import Translation, Translator
 
 

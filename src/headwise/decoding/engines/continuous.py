@@ -1,13 +1,14 @@
-"""The continuous engine: sentences enter while others are generated, and leave as soon as they are done.
+"""The continuous engine: sentences enter while others are generated, and leave when done.
 
-A batch takes as long as its longest sentence, and a sentence that comes late waits for the whole batch.
-Here every row has its own beginning. Before each step `more` is asked for new sentences; they take the
-rows of finished ones (`ContinuousRows`), and a sentence that has taken its end of sentence is reported at
-once. (Yu et al. 2022, Orca: "iteration-level scheduling"; also called continuous batching.)
+A batch takes as long as its longest sentence, and a sentence that comes late waits for the whole
+batch. Here every row has its own beginning. Before each step `more` is asked for new sentences;
+they take the rows of finished ones (`ContinuousRows`), and a sentence that has taken its end of
+sentence is reported at once. (Yu et al. 2022, Orca: "iteration-level scheduling"; also called
+continuous batching.)
 
-The rules are those of `rules/next_token.py`, with a length per row. Only greedy search without phrases
-and n-gram rules runs here: rules about histories need the plain engine.
-Tested against the plain engine, each sentence alone, whatever others come and leave meanwhile.
+The rules are those of `rules/next_token.py`, with a length per row. Only greedy search without
+phrases and n-gram rules runs here: rules about histories need the plain engine. Tested against the
+plain engine, each sentence alone, whatever others come and leave meanwhile.
 """
 
 from collections.abc import Sequence

@@ -2,10 +2,10 @@
 
     feed tokens → log-probabilities → the search chooses tokens and rows → reorder the rows
 
-A search is an object that chooses, remembers and reads back (`PlainSearch`): one path per row for greedy
-search and sampling (`search/paths.py`), a beam (`search/beam.py`). All sentences of a batch step together.
-Finished ones are dropped when they are a quarter of the batch, because dropping copies caches.
-Tested through every search, with fakes and with models.
+A search is an object that chooses, remembers and reads back (`PlainSearch`): one path per row for
+greedy search and sampling (`search/paths.py`), a beam (`search/beam.py`). All sentences of a batch
+step together. Finished ones are dropped when they are a quarter of the batch, because dropping
+copies caches. Tested through every search, with fakes and with models.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ class PlainSearch(Protocol):
         ...
 
     def choose(self, scores: Tensor, step: int) -> tuple[Tensor, Tensor | None]:
-        """The next token of every row and the old row it continues; None: each row continues itself."""
+        """The next token of every row, and the old row it continues (None: each its own)."""
         ...
 
     def drop_done(

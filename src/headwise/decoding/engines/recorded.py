@@ -1,23 +1,23 @@
 """The recorded engine: one step of model and search together is recorded once and replayed.
 
-On a GPU, starting an operation costs more than the operation. Here a step is a function of no arguments
-on tensors that never move (`StaticBuffers`), so that it can be recorded as a CUDA graph and replayed.
-The host only replays it and asks how many sentences are left. It reads the answer one step later, when
-the device is at work on the next step, so the device never waits:
+On a GPU, starting an operation costs more than the operation. Here a step is a function of no
+arguments on tensors that never move (`StaticBuffers`), so that it can be recorded as a CUDA graph
+and replayed. The host only replays it and asks how many sentences are left. It reads the answer one
+step later, when the device is at work on the next step, so the device never waits:
 
     host      play 1 · ask · play 2 · ask, read answer 1 · play 3 · ask, read answer 2 · …
     device    [ step 1 ][ step 2 ][ step 3 ][ …
 
-When at most half of the sentences are left, they continue in smaller buffers. Rules that look at a row's
-history (phrases, n-grams, a prefix), the coverage penalty and traces are left to the plain engine.
-Results do not depend on the engine.
-Tested: equals the plain engine, for fakes and for a model, through smaller buffers and several batches.
+When at most half of the sentences are left, they continue in smaller buffers. Rules that look at a
+row's history (phrases, n-grams, a prefix), the coverage penalty and traces are left to the plain
+engine. Results do not depend on the engine. Tested: equals the plain engine, for fakes and for a
+model, through smaller buffers and several batches.
 """
 
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from typing import Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -55,7 +55,7 @@ class StaticBuffers(Protocol):
     """How many steps were made; a tensor, because recorded operations read it."""
 
     def step(self, tokens: Int[Tensor, "row"]) -> Float[Tensor, "row vocab"]:
-        """Feed one token per row; returns logits (not normalised), to be read before the next step."""
+        """Feed one token per row; logits (not normalised), to be read before the next step."""
         ...
 
     def follow(self, index: Int[Tensor, "row"]) -> None:
@@ -67,7 +67,7 @@ class StaticBuffers(Protocol):
         ...
 
     def recall(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
-        """What a search keeps with these buffers: made once, and found again with the next batch."""
+        """What a search keeps with these buffers: made once, found again in the next batch."""
         ...
 
     def record(self, function: Callable[[], None]) -> Callable[[], None]:
@@ -182,7 +182,7 @@ def run_recorded(search: RecordedSearch, limits: Sequence[int]) -> list[tuple[Hy
 
 
 def narrow_to(num_alive: int, buffers: StaticBuffers) -> int:
-    """How many sentences the smaller buffers have: halves, so that few are made, and rows enough."""
+    """How many sentences smaller buffers have: halves, so that few are made, and rows enough."""
     size = buffers.num_sentences
     while size % 2 == 0 and size // 2 >= num_alive and size * buffers.width > FEW_ROWS:
         size //= 2
@@ -234,7 +234,8 @@ class RecordedRules:
     ) -> tuple[Float[Tensor, "row best"], Int[Tensor, "row best"]]:
         """The best tokens of each row; `time` counts this step, too."""
         if self.settings.min_length:
-            self.banned[EOS : EOS + 1].copy_(is_too_short(time, self.settings))  # type: ignore[arg-type]
+            is_early = cast("Tensor", is_too_short(time, self.settings))
+            self.banned[EOS : EOS + 1].copy_(is_early)
         values, tokens = rank_tokens(logits, self.banned, count=count)
         if self.settings.at_limit == "end":
             at_limit = (limits == time)[:, None].expand(-1, len(values) // len(limits)).reshape(-1)

@@ -1,8 +1,8 @@
-"""What a hypothesis may contain, as masks over the next-token log-probabilities of all rows at once.
+"""What a hypothesis may contain, as masks over the next-token log-probabilities of all rows.
 
-A forbidden continuation gets log-probability -inf before the search chooses. Nothing is renormalised,
-so the scores of the other continuations are the model's own. A token w is forbidden after the
-history h of a row
+A forbidden continuation gets log-probability -inf before the search chooses. Nothing is
+renormalised, so the scores of the other continuations are the model's own. A token w is forbidden
+after the history h of a row
 
     always                    if w is padding or the beginning of a sentence (or unknown, if so set)
     by a minimum length       if w ends the sentence too early
@@ -15,10 +15,10 @@ history h of a row
                               after all other rules
 
 A row to which the rules leave nothing is ended there. A search that follows one path never writes a
-token after which the text could not end: having written "cat" where "cat" is forbidden, only a longer
-word could save it. A beam may write it, since it has other hypotheses, and so can still find
-"catalogue". `search/required_phrases.py` says how a beam keeps slots for required phrases.
-Tested by laws (the forbidden never appears, the prefix always) and against transformers' processors.
+token after which the text could not end: having written "cat" where "cat" is forbidden, only a
+longer word could save it. A beam may write it, since it has other hypotheses, and so can still find
+"catalogue". `search/required_phrases.py` says how a beam keeps slots for required phrases. Tested
+by laws (the forbidden never appears, the prefix always) and against transformers' processors.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ from headwise.text.tokenizer import EOS, UNKNOWN
 
 @dataclass(frozen=True)
 class Phrases:
-    """The wishes of one sentence: the tokens it begins with, and the rules of its text."""
+    """The rules of one sentence: the tokens it begins with, and what its text may hold."""
 
     prefix: tuple[int, ...] = ()
     rules: TextRules | None = None
@@ -53,11 +53,12 @@ class Phrases:
 
 
 def check_phrases(phrases: Phrases, *, limit: int) -> None:
-    """Refuse wishes that cannot be granted within `limit` tokens, the end of the sentence included."""
+    """Refuse rules that cannot be met within `limit` tokens, the end of the sentence included."""
     for token in phrases.prefix:
         if token < UNKNOWN:
             raise UsageError(
-                f"the prefix holds the special token {token}; only ordinary tokens can be asked for",
+                f"the prefix holds the special token {token}; only ordinary tokens can be asked "
+                "for",
                 f"前缀含有特殊词元 {token}；只能要求普通词元",
             )
     needed = len(phrases.prefix) + (
@@ -70,9 +71,10 @@ def check_phrases(phrases: Phrases, *, limit: int) -> None:
         phrases.prefix or (phrases.rules is not None and phrases.rules.required)
     ):
         raise UsageError(
-            f"prefix, required phrases and the end of the sentence take {needed + 1} tokens, but max_length is {limit} here; "
-            "raise max_length or ask for less",
-            f"前缀、必需短语与句末共需 {needed + 1} 个词元，而此处 max_length 为 {limit}；请调大 max_length 或减少要求",
+            f"prefix, required phrases and the end of the sentence take {needed + 1} tokens, but "
+            f"max_length is {limit} here; raise max_length or ask for less",
+            f"前缀、必需短语与句末共需 {needed + 1} 个词元，而此处 max_length 为 {limit}；"
+            "请调大 max_length 或减少要求",
         )
 
 
@@ -82,14 +84,15 @@ def _explain_impossible(rules: TextRules, *, has_prefix: bool) -> UsageError:
     )
     begin = ("after this prefix ", "在该前缀之后，") if has_prefix else ("", "")
     return UsageError(
-        f"{begin[0]}no text can hold the required phrases ({required or 'none'}) without a forbidden one "
-        f"({forbidden or 'none'}); drop one of them",
-        f"{begin[1]}没有文本能包含全部必需短语（{required or '无'}）而不出现禁用短语（{forbidden or '无'}）；请去掉其一",
+        f"{begin[0]}no text can hold the required phrases ({required or 'none'}) without a "
+        f"forbidden one ({forbidden or 'none'}); drop one of them",
+        f"{begin[1]}没有文本能包含全部必需短语（{required or '无'}）"
+        f"而不出现禁用短语（{forbidden or '无'}）；请去掉其一",
     )
 
 
 class Constraints:
-    """The rules of one batch and the histories they look at; follows the rows of the search step by step."""
+    """The rules of one batch and the histories they look at, row by row of the search."""
 
     def __init__(
         self,
@@ -101,7 +104,10 @@ class Constraints:
         device: torch.device,
         can_turn_back: bool = False,
     ) -> None:
-        """`can_turn_back`: the search keeps other hypotheses, so one may begin what it can end in a permitted way only."""
+        """`can_turn_back`: the search keeps other hypotheses.
+
+        A row may then write a forbidden phrase that a longer word may still save.
+        """
         for wishes, limit in zip(phrases, limits, strict=True):
             check_phrases(wishes, limit=limit)
         self.settings, self.width, self.device = settings, width, device
@@ -133,7 +139,8 @@ class Constraints:
             > 1
         ):
             raise UsageError(
-                "the sentences of one batch have different forbidden or required phrases; decode them in batches of their own",
+                "the sentences of one batch have different forbidden or required phrases; decode "
+                "them in separate batches",
                 "同一批句子的禁用或必需短语不一致；请分批解码",
             )
         return rules
@@ -166,13 +173,16 @@ class Constraints:
         return scores
 
     def _keep_to_rules(self, scores: Tensor) -> Bool[Tensor, "row"] | None:
-        """Mask by repeated n-grams and by the rules of the text; which rows may end here, None for all."""
+        """Mask by repeated n-grams and by the rules of the text.
+
+        Returns which rows may end here; None: all.
+        """
         if self.tables is None:
             self._forbid_repeats(scores)
             return None
         need, need_after = self.needs()
         if self.keeps_history:
-            # What a required phrase needs may be a repetition.
+            # A required phrase may need a repetition.
             wanted = scores.masked_fill(need_after >= need[:, None], MINUS_INFINITY)
             self._forbid_repeats(scores)
             torch.maximum(scores, wanted, out=scores)
@@ -187,7 +197,10 @@ class Constraints:
         return self._needs
 
     def _remaining(self) -> Int[Tensor, "row"]:
-        """Tokens that may follow the next one, the end not counted. A path that cannot turn back needs to be able to end at once."""
+        """Tokens that may follow the next one, the end not counted.
+
+        A path that cannot turn back must be able to end at once, so none may follow there.
+        """
         left = (self.limits - self.step - 2).clamp(0, IMPOSSIBLE - 1) * self.can_turn_back
         return left.to(torch.int16).repeat_interleave(self.width)
 
@@ -200,7 +213,7 @@ class Constraints:
         _subtract(scores, seen[:, :, -1], matches)
 
     def advance(self, tokens: Int[Tensor, "new_row"], *, index: Tensor | None = None) -> None:
-        """The search chose: new row i continues old row index[i] (the same row when None) with tokens[i]."""
+        """New row i continues old row index[i] (the same row when None) with tokens[i]."""
         if self.keeps_history:
             past = self.history if index is None else self.history[index]
             self.history = torch.cat([past, tokens[:, None]], dim=1)
@@ -212,13 +225,13 @@ class Constraints:
         self.step += 1
 
     def keep(self, sentences: Int[Tensor, "kept"]) -> None:
-        """Forget all sentences but these; call it before `advance`, whose index then refers to the old rows."""
+        """Forget all sentences but these. Called before `advance`, whose index is of old rows."""
         self.limits = self.limits[sentences]
         self.prefixes = self.prefixes[sentences]
 
 
 def _subtract(scores: Tensor, tokens: Tensor, matches: Tensor) -> None:
-    """-inf where a match forbids the token. Adding 0 elsewhere is exact, so repeated tokens do no harm."""
+    """-inf where a match forbids the token. Adding 0 elsewhere is exact, however often."""
     zero = torch.zeros((), dtype=scores.dtype, device=scores.device)
     scores.scatter_add_(1, tokens, zero.masked_fill(matches, MINUS_INFINITY))
 

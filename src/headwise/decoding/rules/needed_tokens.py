@@ -1,7 +1,9 @@
-"""The fewest tokens after which a text may end, from every state and every set of required phrases that were written.
+"""The fewest tokens after which a text may end, for every state and set of written phrases.
 
-Step by step: after n tokens the end is near for those from which one token leads to where it was near after n - 1. The sets of
-phrases are the bits of a row, so all of them take a step together. Tested against exhaustive search.
+The table is filled by the number of tokens n: a state needs n tokens if some token leads from it to
+a state that needs n - 1. The sets of phrases are the bits of a row, so one operation handles all
+sets.
+Tested against exhaustive search.
 """
 
 from collections.abc import Iterator
@@ -15,13 +17,16 @@ from headwise.decoding.rules.token_effects import TokenEffects
 IMPOSSIBLE = 32_767
 ROWS = 256
 BLOCK = 1 << 16
-"""Edges looked at together; what that takes is bounded."""
+"""Edges handled together, so that memory is bounded."""
 
 
 def count_needed(
     at_end: NDArray[np.int32], effects: TokenEffects, all_required: int
 ) -> NDArray[np.int16]:
-    """[state, set of phrases]: the fewest tokens; `at_end` has the bits of the phrases that are complete at the end."""
+    """[state, set of phrases]: the fewest tokens.
+
+    `at_end` holds, for each state, the bits of the phrases that are complete if the text ends.
+    """
     written = np.arange(all_required + 1)
     is_complete: NDArray[np.bool_] = (written | at_end[:, None]) & all_required == all_required
     may_end = is_complete & (at_end[:, None] <= all_required)
@@ -57,7 +62,7 @@ def _or_rows(rows: NDArray[np.uint8], numbers: NDArray[np.int64], more: NDArray[
 
 
 def _edges(effects: TokenEffects) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """[2, edge], source and target: of tokens that complete nothing, of the others; and what these complete."""
+    """Edges of tokens that complete nothing, edges of the others, and what these complete."""
     num_states = len(effects.moves)
     plain: list[NDArray[np.int64]] = []
     others: list[NDArray[np.int64]] = []

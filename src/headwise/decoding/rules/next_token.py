@@ -1,8 +1,8 @@
-"""The rules that need only the length of a hypothesis: special tokens, minimum length, limit, prefix.
+"""Rules that need only the length of a hypothesis: special tokens, minimum length, limit, prefix.
 
-The three engines apply them to log-probabilities in different forms (all rows at one length, a recorded
-step whose length is a tensor, rows of different lengths), so each rule is one function that takes any
-of these. `length` counts the tokens of a hypothesis with the next one included.
+The three engines apply them to log-probabilities in different forms (all rows at one length, a
+recorded step whose length is a tensor, rows of different lengths), so each rule is one function
+that takes any of these. `length` counts the tokens of a hypothesis with the next one included.
 Tested through every search, and engine against engine.
 """
 

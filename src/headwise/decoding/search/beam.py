@@ -1,18 +1,19 @@
 """Beam search: keep the k best unfinished hypotheses at every step and the k best finished ones.
 
 At step t each of the k rows offers its continuations, log p(y_<t) + log p(w | y_<t). The 2k best of
-all k · |V| are considered, which always leaves k that do not end the sentence. Those among the first
-k that end the sentence are scored (`length_penalty.py`) and compete for k finished places; the k best
-others continue. A sentence stops by its stop rule or at its length limit, where the hypotheses of the
-first k ranks are taken as they are.
+all k · |V| are considered, which always leaves k that do not end the sentence. Those among the
+first k that end the sentence are scored (`length_penalty.py`) and compete for k finished places;
+the k best others continue. A sentence stops by its stop rule or at its length limit, where the
+hypotheses of the first k ranks are taken as they are.
 
 With the default settings (length_penalty average 1.0, stop likely) this is, token for token,
-`generate(num_beams=k)` of transformers 5 with its defaults (length_penalty=1.0, early_stopping=False;
-n counts generated tokens, end included; max_length here = max_new_tokens there). Histories are
-back-pointers (`back_pointers.py`), so a step copies only what the stepper's reorder copies.
+`generate(num_beams=k)` of transformers 5 with its defaults (length_penalty=1.0,
+early_stopping=False; n counts generated tokens, end included; max_length here = max_new_tokens
+there). Histories are back-pointers (`back_pointers.py`), so a step copies only what the stepper's
+reorder copies.
 
-Tested against `generate`, exhaustive enumeration, a hand-worked tree where greedy search fails, and:
-a sentence alone = in any batch.
+Tested against `generate`, exhaustive enumeration, a hand-worked tree where greedy search fails,
+and: a sentence alone = in any batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -66,8 +67,8 @@ class BeamSettings(GenerationSettings):
         if self.num_best > self.size:
             raise SettingsError(
                 f"num_best ({self.num_best}) cannot exceed the beam's size ({self.size}); "
-                f"set size={self.num_best} as well (headwise translate: --set size={self.num_best}; "
-                f"in a recipe: decoding.size={self.num_best})",
+                f"set size={self.num_best} as well (headwise translate: --set "
+                f"size={self.num_best}; in a recipe: decoding.size={self.num_best})",
                 f"num_best（{self.num_best}）不能超过束宽 size（{self.size}）；"
                 f"请同时设 size={self.num_best}（headwise translate：--set size={self.num_best}；"
                 f"配方中：decoding.size={self.num_best}）",
@@ -111,7 +112,7 @@ class BeamSearch:
         self.coverage = attention if self.coverage is None else self.coverage + attention
 
     def choose(self, scores: Tensor, step: int) -> tuple[Tensor, Tensor]:
-        """The next token of every row and the old row it continues. Finished hypotheses are set aside."""
+        """The next token of every row and the old row it continues; finished ones are set aside."""
         running = self.beam.running
         if scores.dtype != running.dtype and step == 0:
             self.beam = Beam.fresh(self.beam.limits, self.settings.size, dtype=scores.dtype)

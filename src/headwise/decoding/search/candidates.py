@@ -1,8 +1,8 @@
-"""The continuations a beam search considers at one step: for each sentence the best tokens of its rows.
+"""The continuations a beam search considers at one step: the best tokens of a sentence's rows.
 
-A row with total log-probability s offers the total s + log p(w | row) for every token w. The 2k best
-of a sentence are enough for a beam of k, since at most k of them (one per row) end the sentence.
-Tested through beam search.
+A row with total log-probability s offers the total s + log p(w | row) for every token w. The 2k
+best of a sentence are enough for a beam of k, since at most k of them (one per row) end the
+sentence. Tested through beam search.
 """
 
 from dataclasses import dataclass
@@ -90,7 +90,7 @@ def add_running(
     tokens: Int[Tensor, "row best"],
     running: Float[Tensor, "sentence beam"],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Add each row's total to its best tokens: it is constant in a row, so it need not be added to all."""
+    """Add each row's total to its best tokens, which suffices: it is constant in a row."""
     (num_sentences, size), per_row = running.shape, values.shape[1]
     totals = (running[:, :, None] + values.view(num_sentences, size, per_row)).view(
         num_sentences, -1

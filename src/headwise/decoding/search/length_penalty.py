@@ -103,6 +103,6 @@ def check_stops(
     *,
     stop: StopRule,
 ) -> Tensor:
-    """Which sentences need no more steps. The worst finished score is -inf until k have finished."""
+    """Which sentences need no more steps; the worst score is -inf until k have finished."""
     hopeless = ~(best_possible > worst_finished)
     return hopeless | torch.isfinite(worst_finished) if stop == "filled" else hopeless

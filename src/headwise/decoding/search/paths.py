@@ -1,9 +1,8 @@
 """One path per row: what greedy search and sampling have in common.
 
-At each step every row takes exactly one token, y_t = choose(log p(· | y_<t, x)), until it takes the end
-of the sentence or reaches its length limit. Rows never continue one another, so nothing is reordered
-except to drop finished sentences.
-Tested through greedy search and sampling.
+At each step every row takes exactly one token, y_t = choose(log p(· | y_<t, x)), until it takes the
+end of the sentence or reaches its length limit. Rows never continue one another, so nothing is
+reordered except to drop finished sentences. Tested through greedy search and sampling.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ from headwise.errors import UsageError
 from headwise.text.tokenizer import EOS
 
 Choose = Callable[[Tensor, int, Tensor], Tensor]
-"""(log-probabilities [row, vocab], step, numbers of the sentences still alive) → a token per row."""
+"""(log-probabilities [row, vocab], step, numbers of the sentences alive) → a token per row."""
 
 
 @dataclass(frozen=True)

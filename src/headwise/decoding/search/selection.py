@@ -1,10 +1,10 @@
 """One choice of a beam search: which candidates finish, which continue, which sentences are done.
 
-Candidates that end the sentence (or reach its length limit) and rank among the first k compete for the
-k finished places of their sentence. Of the others the k best continue. A sentence is done by its stop
-rule or at its limit (`length_penalty.py`). No decision of the host depends on a value, so the same
-function serves the plain engine and the steps that a GPU replays.
-Tested through beam search, in both engines.
+Candidates that end the sentence (or reach its length limit) and rank among the first k compete for
+the k finished places of their sentence. Of the others the k best continue. A sentence is done by
+its stop rule or at its limit (`length_penalty.py`). No decision of the host depends on a value, so
+the same function serves the plain engine and the steps that a GPU replays. Tested through beam
+search, in both engines.
 """
 
 from dataclasses import dataclass
@@ -88,7 +88,7 @@ def select(
     stop: StopRule,
     extra: Float[Tensor, "sentence candidate"] | None = None,
 ) -> Selection:
-    """One step. `length` counts the tokens of each candidate; `extra` (coverage) is added to scores."""
+    """One step; `length` counts the tokens of each candidate, `extra` is added to scores."""
     at_limit = beam.limits == length
     ends = (candidates.token == EOS) | at_limit[:, None]
     score = penalize(penalty, candidates.total, length)

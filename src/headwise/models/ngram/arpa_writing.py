@@ -1,6 +1,7 @@
 """Writing ARPA files (`arpa.py` has the form, and reads them).
 
-A model of characters says so in a remark that other programs pass over, so that its text can be cut again:
+A model of characters says so in a remark that other programs pass over, so that its text can be cut
+again:
 
     # units: characters
     \\data\\ …                    the space is written ▁, other characters without ink by their number: U+3000

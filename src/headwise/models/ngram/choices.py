@@ -1,4 +1,4 @@
-"""What a recipe may say about n-grams: the order, and how probability is kept for what was never seen."""
+"""Settings of n-gram models: the order, and the smoothing for what was never seen."""
 
 from typing import Annotated, Literal
 

@@ -1,13 +1,14 @@
-"""Counting n-grams: every run of 1, 2, … N words of a text, how often each occurs, and which shorter ones it contains.
+"""Counting n-grams: every run of 1, 2, … N words of a text, and how often it occurs.
 
-An n-gram is named by the number of its first n-1 words (themselves an n-gram) and its last word, so that one 64-bit
-number is its exact key whatever the order:
+An n-gram is named by the number of its first n-1 words (themselves an n-gram) and its last word, so
+that one 64-bit number is its exact key whatever the order:
 
     key(w₁ … wₙ) = id(w₁ … wₙ₋₁) · vocabulary + wₙ
 
-All keys of one order are made at once from the ids of the order below and sorted; equal neighbours are one n-gram, and its
-place among the distinct keys is its id. The continuations of a context are therefore neighbours in the table. A sentence is
-`<s> w₁ … wₘ </s>`; no n-gram reaches over the beginning of a sentence, and `<s>` itself is never predicted.
+All keys of one order are made at once from the ids of the order below and sorted. Equal neighbours
+are one n-gram, and its index among the distinct keys is its id. The continuations of a context are
+therefore neighbours in the table. A sentence is `<s> w₁ … wₘ </s>`. No n-gram reaches over the
+beginning of a sentence, and `<s>` itself is never predicted.
 
 Tested against: a dictionary that counts tuples, on generated texts.
 """
@@ -62,8 +63,9 @@ class TokenStream:
 class Counted:
     """The distinct n-grams of one order, sorted by key.
 
-    `contexts` are the ids (one order below) of the first n-1 words, `suffixes` those of the last n-1; `at_start` marks
-    n-grams that begin with `<s>`. Of order 1 there is one row for each entry of the vocabulary, seen or not.
+    `contexts` are the ids (one order below) of the first n-1 words, `suffixes` those of the last
+    n-1; `at_start` marks n-grams that begin with `<s>`. Of order 1 there is one row for each entry
+    of the vocabulary, seen or not.
     """
 
     keys: Integers

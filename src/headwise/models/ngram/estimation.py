@@ -1,21 +1,26 @@
 """From counts to probabilities: every smoothing is an answer to three questions.
 
-1. What is counted? How often (raw), or after how many different words (Kneser and Ney's continuation counts).
-2. What is taken away? A discount D(c) that depends on the count c, per order: none, one constant, Chen and Goodman's three,
-   or Good and Turing's.
-3. Where does it go? To the shorter context h', always (interpolated) or only for unseen words (backoff):
+1. What is counted? How often (raw), or after how many different words (Kneser and Ney's
+   continuation counts).
+2. What is taken away? A discount D(c) that depends on the count c, per order: none, one constant,
+   Chen and Goodman's three, or Good and Turing's.
+3. Where does it go? To the shorter context h', always (interpolated) or only for unseen words
+   (backoff):
 
     interpolated   p(w|h) = (c(hw) - D) / c(h) + γ(h) p(w|h'),    γ(h) = Σ D / c(h)
-    backoff        p(w|h) = (c(hw) - D) / c(h) if seen, else α(h) p(w|h'),    α(h) = γ(h) / (1 - Σ seen p(w|h'))
+    backoff        p(w|h) = (c(hw) - D) / c(h) if seen, else α(h) p(w|h'),
+                   α(h) = γ(h) / (1 - Σ seen p(w|h'))
 
-Both are stored as p(w|h) of what was seen and one weight for each context, as ARPA files do. Single words are always
-interpolated with the uniform distribution 1/V over everything that can be predicted: all words, `</s>` and the unknown word,
-which is how a word that was never seen gets a probability.
+Both are stored as p(w|h) of what was seen and one weight for each context, as ARPA files do. Single
+words are always interpolated with the uniform distribution 1/V over everything that can be
+predicted: all words, `</s>` and the unknown word. So a word that was never seen gets a probability.
 
-Maximum likelihood and add-k ask no shorter context: p(w|h) = (c + k) / (c(h) + kV), and k / (c(h) + kV) for the unseen.
+Maximum likelihood and add-k use no shorter context: p(w|h) = (c + k) / (c(h) + kV), and
+k / (c(h) + kV) for the unseen.
 
-Papers: Chen and Goodman 1998 ("An empirical study of smoothing techniques for language modeling"), Heafield et al. 2013 (the
-conventions of `<s>` and of the unknown word). Tested against: sums over the vocabulary, NLTK, a written-out recursion.
+Papers: Chen and Goodman 1998 ("An empirical study of smoothing techniques for language modeling"),
+Heafield et al. 2013 (the conventions of `<s>` and of the unknown word).
+Tested against: sums over the vocabulary, NLTK, a written-out recursion.
 """
 
 from dataclasses import dataclass

@@ -1,12 +1,14 @@
-"""Finding many keys at once: a hash table that is probed by whole arrays.
+"""Finding many keys at once: a hash table that is searched by whole arrays.
 
-The place of a key among sorted keys is `numpy.searchsorted`'s answer; but its binary search among ten million keys waits for memory
-some twenty times. A table of twice as many slots waits once or twice: the key times an odd constant (Knuth's multiplicative
-hashing), its highest bits, is the slot to look at, and a slot that is taken sends to the next.
+The index of a key among sorted keys is what `numpy.searchsorted` returns, but its binary search
+among ten million keys waits for memory some twenty times. A table of twice as many slots waits once
+or twice: the first slot is given by the highest bits of the key times an odd constant (Knuth's
+multiplicative hashing), and a slot that is taken leads to the next.
 
     slot₀ = (key · 0x9E3779B97F4A7C15 mod 2⁶⁴) >> (64 - bits),   slotᵢ = slot₀ + i
 
-Tested against: numpy.searchsorted, on keys that are there, that are not, and that all fall into one slot.
+Tested against: numpy.searchsorted, on keys that are there, that are not, and that all fall into one
+slot.
 """
 
 import threading

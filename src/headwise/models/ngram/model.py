@@ -2,11 +2,13 @@
 
     p(w₁ … wₘ) = Π p(wᵢ | wᵢ₋ₙ₊₁ … wᵢ₋₁)          Shannon 1948; smoothing: `estimation.py`
 
-A whole text is asked at once. From short contexts to long ones, a word whose n-gram was seen takes its probability; else its
-probability so far is multiplied by the context's weight. After the last order every word has p of the longest n-gram that
-was seen and the weights of the longer contexts, which is the recursion written in `estimation.py`.
+All words of a text are looked up at once. From short contexts to long ones, a word whose n-gram was
+seen takes its probability; otherwise its probability so far is multiplied by the context's weight.
+After the last order every word has p of the longest n-gram that was seen and the weights of the
+longer contexts, which is the recursion written in `estimation.py`.
 
-Tested against: that recursion word by word, NLTK, sums over the vocabulary, back-off worked out by hand (ARPA files).
+Tested against: that recursion word by word, NLTK, sums over the vocabulary, back-off worked out by
+hand (ARPA files).
 """
 
 import os
@@ -85,7 +87,8 @@ class NgramModel:
         scores = levels[0].probabilities.take(tokens)
         ids, weights = tokens, levels[0].weights.take(tokens)
         for length in range(2, self.tables.order + 1):
-            # The end of a sentence is followed by `<s>`, which nothing predicts: such n-grams are not in the table, and no longer ones.
+            # The end of a sentence is followed by `<s>`, which nothing predicts: such n-grams are
+            # not in the table, and no longer ones.
             if not falls_back:
                 scores[1:][places[1:] >= length - 1] = self.tables.floor
             at = np.flatnonzero(ids[:-1] != ABSENT)

@@ -1,4 +1,4 @@
-"""What an n-gram model is made of: for every order the keys, log-probabilities and back-off weights, in one row each."""
+"""The tables of an n-gram model: keys, log-probabilities and back-off weights of every order."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 class Level:
     """The n-grams of one order, sorted by key (`counting.py`); natural logarithms.
 
-    `weights` belong to the n-gram as a context: what the probability of a shorter context is multiplied by.
+    `weights` belong to the n-gram as a context: what the probability of a shorter context is
+    multiplied by.
     """
 
     keys: NDArray[np.int64]

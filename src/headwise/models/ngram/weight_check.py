@@ -1,11 +1,13 @@
-"""Whether back-off weights that come from elsewhere keep every probability at 1 or below.
+"""Whether back-off weights from a foreign file keep every probability at 1 or below.
 
-Words that are listed after a context h have probabilities of their own; all others share weight(h) · (1 - Σ p(w|h')), the sum
-over the listed ones. That is a probability only if it is at most 1, and then each of them is:
+Words that are listed after a context h have probabilities of their own; all others share
+weight(h) · (1 - Σ p(w|h')), the sum over the listed ones. That is a probability only if it is at
+most 1, and then each of them is:
 
     weight(h) ≤ 1 / (1 - Σ listed p(w|h'))
 
-Weights of at most 1 need no look. Tested against: our own Katz models, whose weights exceed 1, and weights made too large.
+Weights of at most 1 need no check.
+Tested against: our own Katz models, whose weights exceed 1, and weights made too large.
 """
 
 from collections.abc import Sequence
@@ -45,7 +47,8 @@ def find_heavy_weight(
         suffixes = table[rows, 1:]
         model = NgramModel(NgramTables(tuple(levels), falls_back=True, floor=0.0))
         tokens = suffixes.ravel().astype(np.int32)
-        # The model sees as many words before the last as a suffix has: what stands before the suffix does not matter.
+        # The model sees as many words before the last as a suffix has: what stands before the
+        # suffix does not matter.
         scores = model.score_stream(TokenStream(tokens, np.ones(len(tokens), dtype=np.int32)))
         lower = np.exp(scores[suffixes.shape[1] - 1 :: suffixes.shape[1]].astype(np.float64))
         np.add.at(listed, contexts[rows], lower)

@@ -1,7 +1,8 @@
-"""What a recurrent translator costs, part by part: the counting of describe.py for models that carry a state.
+"""What a recurrent translator costs, part by part: as describe.py counts for Transformers.
 
-A layer's two matrices are met once by every word. The decoder remembers one state however much it has written, so a word adds nothing to
-its cache; of the source it keeps dim numbers a word if it looks back (and what a learned score made of them), and nothing if it cannot.
+Every word meets the two matrices of a layer once. The decoder keeps one state however much it has
+written, so a word adds nothing to its cache. Of the source it keeps dim numbers per word if it has
+attention (and the keys of a learned score), and nothing otherwise.
 
 Tested against: a case worked by hand, and torch's FlopCounterMode.
 """

@@ -1,17 +1,21 @@
-"""Three ways to write from what a recurrent encoder read. s is the decoder's top state, e the embedding of the word before, h_j the
-encoder's state at source word j.
+"""Three recurrent decoders: from a fixed vector, with Bahdanau's and with Luong's attention.
 
-    fixed vector   s_t = f(s_t-1, e_t)                  the last state of the encoder is all it knows     Sutskever et al. 2014
-    Bahdanau       c_t = Σ_j a_tj h_j,  a_t = weights(score(s_t-1, h_j))       the *previous* state asks  Bahdanau et al. 2015
+s is the decoder's top state, e the embedding of the word before, h_j the encoder's state at source
+word j.
+
+    fixed vector   s_t = f(s_t-1, e_t)                the encoder's last state is all it knows
+    Bahdanau       c_t = Σ_j a_tj h_j,  a_t = weights(score(s_t-1, h_j))      query: previous state
                    s_t = f(s_t-1, [e_t; c_t]),   out_t = tanh(W [s_t; c_t; e_t])
-    Luong          s_t = f(s_t-1, [e_t; out_t-1])                        (input feeding; without it, e_t alone)  Luong et al. 2015
-                   c_t = Σ_j a_tj h_j,  a_t = weights(score(s_t, h_j))         the *current* state asks
+    Luong          s_t = f(s_t-1, [e_t; out_t-1])     (input feeding; without it, e_t alone)
+                   c_t = Σ_j a_tj h_j,  a_t = weights(score(s_t, h_j))        query: current state
                    out_t = tanh(W [c_t; s_t])
 
-Where a step needs nothing of the attention before it (fixed vector, Luong without feeding), a known target is one run of the fused
-layers; else it is a loop. Bahdanau's maxout before the softmax is a tanh here, as for Luong.
+Sutskever et al. 2014, Bahdanau et al. 2015, Luong et al. 2015. Where a step needs nothing of the
+attention before it (fixed vector, Luong without feeding), a known target is one run of the fused
+layers; otherwise it is a loop. Bahdanau's maxout before the softmax is a tanh here, as for Luong.
 
-Tested against: the formulas written out in double precision on torch's own cells; step by step = at once.
+Tested against: the formulas written out in double precision on torch's own cells; step by step = at
+once.
 """
 
 from abc import ABC, abstractmethod

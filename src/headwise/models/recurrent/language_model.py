@@ -1,14 +1,18 @@
-"""The recurrent language model: a state is carried along the text, so that no word is too far back to matter.
+"""The recurrent language model: a state is carried along the text.
 
     hₜ = cell(C(wₜ), hₜ₋₁)  (several layers)        P(wₜ₊₁ | w₁ … wₜ) = softmax(U hₜ + b)
 
-The text is one stream, cut into rows that are read side by side; gradients go back `length` words and stop, but the state goes
-on (truncated back-propagation through time). Dropout stands where signals go up, never where they go along (Zaremba et al. 2014);
-with `locked` a row keeps its mask from word to word (Gal & Ghahramani 2016), and `recurrent` drops weights of the state's own matrix
-(AWD-LSTM, Merity et al. 2018); so do penalties of large and of quickly changing states. Word vectors start small, as an output matrix should, so they are multiplied by √dim on their way in: without it an
-LSTM learns its first things several times more slowly (docs/experiments.md). `tied`: the output reuses C (Press & Wolf 2017; Inan et al. 2017), the last layer then has its width.
+The text is one stream, cut into rows that are read side by side. Gradients go back `length` words
+and stop, but the state is carried on (truncated back-propagation through time). Dropout acts
+between layers and not from step to step (Zaremba et al. 2014). With `locked` a row keeps its mask
+from word to word (Gal & Ghahramani 2016). `recurrent` drops weights of the state's own matrix, and
+penalties act on large and on quickly changing states (AWD-LSTM, Merity et al. 2018). Word vectors
+are initialised small, as an output matrix should be, and are therefore multiplied by √dim: without
+that an LSTM learns several times more slowly at first (docs/experiments). `tied`: the output reuses
+C (Press & Wolf 2017; Inan et al. 2017), and the last layer then has its width.
 
-Tested against: torch's layers (blocks/recurrent_cells.py), windows with a carried state = the whole text, step = whole.
+Tested against: torch's layers (blocks/recurrent_cells.py), windows with a carried state = the whole
+text, step = whole.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """The recurrent translator as a stepper: one token at a time, for any search.
 
-A Transformer keeps keys and values of each layer for every token written; a recurrent model keeps one
-state, however long the text. The encoded source is kept for each sentence and repeated for its
+A Transformer keeps keys and values of each layer for every token written; a recurrent model keeps
+one state, however long the text. The encoded source is kept for each sentence and repeated for its
 hypotheses.
 
 Tested against: the whole target computed at once by `RecurrentTranslator.forward`.
@@ -79,7 +79,8 @@ class RecurrentStepper:
 
     @torch.no_grad()
     def reorder(self, state: StepperState, index: Int[Tensor, " new_hypothesis"]) -> StepperState:
-        # Rows of a group come from one sentence: the source moves only where sentences were dropped.
+        # Rows of a group come from one sentence: the source moves only where sentences were
+        # dropped.
         same = index.shape[0] == state.memory.states.shape[0]
         memory = state.memory if same else _select(state.memory, index)
         return replace(state, memory=memory, writing=state.writing.select(index))

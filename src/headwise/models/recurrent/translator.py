@@ -1,15 +1,17 @@
-"""The translator before the Transformer: a recurrent encoder reads the source word by word, a recurrent decoder writes.
+"""The recurrent translator: a recurrent encoder reads the source, a recurrent decoder writes.
 
-    h_j = [f→(h→_j-1, x_j); f←(h←_j+1, x_j)]                 every layer reads in both directions, dim/2 numbers each
+    h_j = [f→(h→_j-1, x_j); f←(h←_j+1, x_j)]     both directions in every layer, dim/2 numbers each
     s_0 = the encoder's last states, layer by layer
-    out_t = decoder(s_t-1, y_t-1, h)                          with or without attention: recurrent_decoders.py
+    out_t = decoder(s_t-1, y_t-1, h)             with or without attention: decoders.py
     P(y_t) = softmax(out_t · output_weightᵀ)
 
-Without attention all that is known of the source has to fit into s_0 (Sutskever et al. 2014; Cho et al. 2014); with it every word
-looks back (Bahdanau et al. 2015; Luong et al. 2015). Same rows, losses and searches as the Transformer: packed rows are spread out
-inside (spreading.py).
+Without attention all information about the source has to fit into s_0 (Sutskever et al. 2014; Cho
+et al. 2014); with attention every step reads all source states (Bahdanau et al. 2015; Luong et al.
+2015). Batches, losses and searches are the Transformer's: packed rows are unpacked inside
+(unpacking.py).
 
-Tested against: torch's nn.LSTM, nn.GRU and nn.RNN in both directions with copied weights; packed = padded = one by one.
+Tested against: torch's nn.LSTM, nn.GRU and nn.RNN in both directions with copied weights; packed =
+padded = one by one.
 """
 
 from collections.abc import Mapping, Sequence

@@ -136,7 +136,7 @@ def _translations(wanted: Measurement, system: Path) -> _Translations:
     translator = Translator(bundle, device=wanted.device, precision=wanted.precision)
     decoding = translator.settings(wanted.overrides)
     lines = read_places(wanted.source)
-    texts = [line.translation.text for line in translate_lines(translator, lines, decoding)]
+    texts = [line.text for line in translate_lines(translator, lines, decoding)]
     language = wanted.target_language or translator.target_language
     return _Translations(
         texts, language, translator.form.name, None if which is None else bundle.results["steps"]

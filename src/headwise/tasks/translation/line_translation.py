@@ -15,7 +15,7 @@ Tested against: the same sentences on lines of their own; lines that fit are tho
 import logging
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -24,7 +24,11 @@ from headwise.decoding.choices import DecodingSettings
 from headwise.language import say
 from headwise.tasks.text_input import STANDARD_INPUT, line_too_long, read_lines_or_none
 from headwise.tasks.translation.input_warning import InputWarning
-from headwise.tasks.translation.passages import Passage, explain_length, join_candidates
+from headwise.tasks.translation.source_sentences import (
+    SourceSentence,
+    explain_length,
+    join_candidates,
+)
 from headwise.tasks.translation.translator import Translation, Translator
 from headwise.text.phrase_matching import on_one_line
 from headwise.text.sentence_splitting import SplitText, halve, split_text
@@ -43,16 +47,6 @@ class Line(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True)
-class TranslatedLine:
-    """The translation of a line, and those it is joined of."""
-
-    translation: Translation
-    parts: tuple[Translation, ...]
-    change: Literal["split", "empty"] | None = None
-    """What was done with a line that is too long; None for every other."""
-
-
 def read_places(path: Path | None) -> Iterator[Line]:
     """The lines of a file, or of standard input, with their places."""
     found = None if path is None else find_text_file(path)
@@ -66,7 +60,7 @@ class _Waiting(NamedTuple):
 
     line: Line
     split: SplitText | None
-    num_passages: int
+    num_sentences: int
     change: Literal["split", "empty"] | None
 
 
@@ -78,33 +72,33 @@ def translate_lines(
     too_long: TooLong = "split",
     alignment: bool = False,
     attention: bool = False,
-) -> Iterator[TranslatedLine]:
+) -> Iterator[Translation]:
     """One answer for each line, in order, with the memory of one window."""
     waiting: deque[_Waiting] = deque()
     notes = _Notes(translator.longest_source.tokens)
 
-    def passages() -> Iterator[Passage]:
+    def sentences() -> Iterator[SourceSentence]:
         for line in lines:
             found, split, change = _prepare(translator, line, too_long, notes)
             waiting.append(_Waiting(line, split, len(found), change))
             yield from found
 
     parts: list[Translation] = []
-    for part in translator.stream_passages(
-        passages(), decoding, alignment=alignment, attention=attention
+    for part in translator.stream_sentences(
+        sentences(), decoding, alignment=alignment, attention=attention
     ):
         parts.append(part)
-        if len(parts) == waiting[0].num_passages:
+        if len(parts) == waiting[0].num_sentences:
             done = waiting.popleft()
             joined = _join(translator, done, parts)
             if joined.warning is not None:
                 notes.tell_unlike(done.line, joined.warning)
-            yield TranslatedLine(joined, tuple(parts), done.change)
+            yield replace(joined, parts=tuple(parts), too_long=done.change)
             parts = []
     notes.tell_rest()
 
 
-_Prepared = tuple[list[Passage], SplitText | None, Literal["split", "empty"] | None]
+_Prepared = tuple[list[SourceSentence], SplitText | None, Literal["split", "empty"] | None]
 
 
 def _prepare(translator: Translator, line: Line, too_long: TooLong, notes: "_Notes") -> _Prepared:
@@ -114,23 +108,23 @@ def _prepare(translator: Translator, line: Line, too_long: TooLong, notes: "_Not
         if too_long == "refuse":
             raise line_too_long(line.file, line.number)
         notes.tell_unreadable(line)
-        return [Passage("", ())], None, "empty"
+        return [SourceSentence("", ())], None, "empty"
     tokens = translator.encode(line.text)
     if len(tokens) < limit.tokens:
-        return [Passage(line.text, tokens)], None, None
+        return [SourceSentence(line.text, tokens)], None, None
     match too_long:
         case "refuse":
             raise explain_length(len(tokens) + 1, limit, file=line.file, line=line.number)
         case "empty":
             notes.tell_empty(line, len(tokens) + 1)
-            return [Passage("", ())], None, "empty"
+            return [SourceSentence("", ())], None, "empty"
         case "split":
             sentences = split_text(line.text, language=translator.source_language)
             pieces = _halve_until_they_fit(translator, sentences)
             notes.tell_split(line, len(tokens) + 1, sentences=sentences, pieces=pieces)
             return (
                 [
-                    Passage(piece, translator.encode(piece), goes_on=number > 0)
+                    SourceSentence(piece, translator.encode(piece), is_continued=number > 0)
                     for number, piece in enumerate(pieces.sentences)
                 ],
                 pieces,

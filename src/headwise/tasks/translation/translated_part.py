@@ -66,7 +66,7 @@ def translate_pairs(
     """Translate the sources of pairs and score against their targets."""
     began = time.perf_counter()
     lines = (Line(pair.source, pair.file, pair.line) for pair in pairs)
-    hypotheses = [line.translation.text for line in translate_lines(translator, lines, decoding)]
+    hypotheses = [line.text for line in translate_lines(translator, lines, decoding)]
     seconds = time.perf_counter() - began
     references = [pair.target for pair in pairs]
     scores = score_translations(

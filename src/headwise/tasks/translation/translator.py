@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import tee
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -24,7 +24,7 @@ from headwise.decoding.batches import generate_stream
 from headwise.decoding.choices import DecodingSettings, make_generator
 from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.generator import Generator
-from headwise.decoding.results import SearchResult
+from headwise.decoding.results import Hypothesis, SearchResult
 from headwise.decoding.rules.phrases import encode_phrases
 from headwise.errors import UsageError
 from headwise.models.inference import Form, Precision, choose_form, exchange
@@ -34,7 +34,7 @@ from headwise.settings import Settings, apply_overrides, check_settings
 from headwise.tasks.bundle import Bundle, load_bundle
 from headwise.tasks.translation.input_warning import InputCheck, InputWarning
 from headwise.tasks.translation.length_limits import longest_source, within_positions
-from headwise.tasks.translation.passages import Candidate, Passage, explain_length
+from headwise.tasks.translation.source_sentences import Candidate, SourceSentence, explain_length
 from headwise.text.phrase_matching import on_one_line
 from headwise.text.tokenizer import BOS, EOS
 from headwise.training.precision import Device, choose_device
@@ -68,6 +68,10 @@ class Translation:
     """What the numbers of the links count, with the end marks; empty unless links or maps were asked for."""
     warning: InputWarning | None = None
     """Why the sentence is unlike the text that the model learned to read."""
+    parts: tuple["Translation", ...] = ()
+    """The translations of its sentences, if it was translated line by line."""
+    too_long: Literal["split", "empty"] | None = None
+    """What was done with a line that is too long; None for every other."""
 
     @property
     def text(self) -> str:
@@ -82,13 +86,18 @@ class Translation:
 
     def as_dict(self) -> dict[str, Any]:
         result: dict[str, Any] = {"source": self.source, "text": self.text, "score": self.score}
-        result["n_best"] = [vars(candidate) for candidate in self.n_best]
+        result["n_best"] = [
+            {"text": one.text, "score": one.score, "log_probability": one.log_probability}
+            for one in self.n_best
+        ]
         if self.alignment is not None:
             result["alignment"] = [list(link) for link in self.alignment]
             result["source_pieces"] = list(self.source_pieces)
             result["target_pieces"] = list(self.target_pieces)
         if self.warning is not None:
             result["warning"] = self.warning.code
+        if self.too_long is not None:
+            result["too_long"] = self.too_long
         return result
 
 
@@ -172,12 +181,12 @@ class Translator:
         attention: bool = False,
     ) -> Iterator[Translation]:
         """Translate any number of sentences with the memory of one window."""
-        passages = (self._passage(text, number) for number, text in enumerate(texts, start=1))
-        return self.stream_passages(passages, decoding, alignment=alignment, attention=attention)
+        sentences = (self._prepare(text, number) for number, text in enumerate(texts, start=1))
+        return self.stream_sentences(sentences, decoding, alignment=alignment, attention=attention)
 
-    def stream_passages(
+    def stream_sentences(
         self,
-        passages: Iterable[Passage],
+        sentences: Iterable[SourceSentence],
         decoding: DecodingSettings | None = None,
         *,
         alignment: bool = False,
@@ -186,18 +195,16 @@ class Translator:
         """The same for texts that are tokens already and are known to fit."""
         settings = self.within_positions(self.recipe.decoding if decoding is None else decoding)
         phrases = encode_phrases(settings, self.tokenizers.target)
-        going_on = replace(phrases, prefix=())
-        given, ruled, answered = tee(passages, 3)
+        without_prefix = replace(phrases, prefix=())
+        given, ruled, answered = tee(sentences, 3)
         results = generate_stream(
             self.generator(settings),
-            (passage.tokens for passage in given),
+            (sentence.tokens for sentence in given),
             settings,
-            rules=(going_on if passage.goes_on else phrases for passage in ruled),
+            rules=(without_prefix if sentence.is_continued else phrases for sentence in ruled),
         )
-        for passage, result in zip(answered, results, strict=True):
-            yield self._translation(
-                passage.text, passage.tokens, result, alignment=alignment, attention=attention
-            )
+        for sentence, result in zip(answered, results, strict=True):
+            yield self._translation(sentence, result, alignment=alignment, attention=attention)
 
     @property
     def attends(self) -> bool:
@@ -208,12 +215,12 @@ class Translator:
         """Its tokens, without their end; of white space none."""
         return self.tokenizers.source.encode(text) if text.strip() else []
 
-    def _passage(self, text: str, number: int) -> Passage:
+    def _prepare(self, text: str, number: int) -> SourceSentence:
         """Refuse a sentence before the model sees it: attention's cost grows with the square of its length."""
         tokens = self.encode(text)
         if len(tokens) >= self.longest_source.tokens:
             raise explain_length(len(tokens) + 1, self.longest_source, sentence=number)
-        return Passage(text, tokens)
+        return SourceSentence(text, tokens)
 
     def generator(self, settings: DecodingSettings) -> Generator:
         """How these settings generate with this model."""
@@ -234,21 +241,14 @@ class Translator:
 
     def _translation(
         self,
-        text: str,
-        ids: Sequence[int],
+        sentence: SourceSentence,
         result: SearchResult,
         *,
         alignment: bool,
         attention: bool,
     ) -> Translation:
-        n_best = tuple(
-            Candidate(
-                on_one_line(self.tokenizers.target.decode(found.tokens)),
-                found.score,
-                found.log_probability,
-            )
-            for found in result.hypotheses
-        )
+        text, ids = sentence.text, sentence.tokens
+        n_best = tuple(self.write_down(found) for found in result.hypotheses)
         trace = self.trace(ids, result.best.tokens) if (alignment or attention) and ids else None
         links: tuple[tuple[int, int], ...] | None = None
         if alignment:
@@ -261,6 +261,15 @@ class Translator:
             trace if attention else None,
             *pieces,
             warning=self.check_input(text, ids),
+        )
+
+    def write_down(self, found: Hypothesis) -> Candidate:
+        """A hypothesis as text."""
+        return Candidate(
+            on_one_line(self.tokenizers.target.decode(found.tokens)),
+            found.score,
+            found.log_probability,
+            is_whole=found.finished,
         )
 
     @torch.inference_mode()

@@ -1,15 +1,15 @@
-"""What a search is given of a text, and how the translations of its sentences become one again.
+"""A sentence before and after generation: its source tokens, and the candidates for its translation.
 
-A passage is a sentence with its tokens; one that goes on with the passage before it does not begin with the wished prefix.
-Joined, the i-th of the n best of a text is made of the i-th of its sentences: log-probabilities add up, scores (which are
-per token or per length already) are averaged. Shared by `headwise translate` (line_translation.py) and the server.
+A text that is too long for the model is translated in several sentences. Only the first of them begins
+with the prefix of the settings. Joined, candidate i of the text is made of candidate i of each sentence:
+log-probabilities are added, scores (which are per token or per length already) are averaged. Shared by
+`headwise translate` (line_translation.py) and the server.
 
 Tested against: a text joined by hand; the server, which joins the same.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from headwise.errors import DataError
 from headwise.models.limits import Limit
@@ -17,24 +17,13 @@ from headwise.text.sentence_splitting import SplitText
 
 
 @dataclass(frozen=True)
-class Passage:
-    """A text to translate at once, as text and as tokens without their end."""
+class SourceSentence:
+    """A text to translate at once, as text and as tokens without the end of sentence."""
 
     text: str
     tokens: Sequence[int]
-    goes_on: bool = False
-    """It stands in one text with the passage before it."""
-
-
-class Scored(Protocol):
-    """One of the n best of a sentence."""
-
-    @property
-    def text(self) -> str: ...
-    @property
-    def score(self) -> float: ...
-    @property
-    def log_probability(self) -> float: ...
+    is_continued: bool = False
+    """It continues the text of the sentence before it."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +32,19 @@ class Candidate:
 
     text: str
     score: float
-    """What the search ranks by: the log-probability after the length penalty."""
+    """What candidates are ranked by: the log-probability after the length penalty."""
     log_probability: float
+    is_whole: bool = True
+    """False if the length limit cut it off."""
 
 
-def join_candidates(split: SplitText, found: Sequence[Scored], *, target: str) -> Candidate:
-    """Translated sentences in the places of the original ones."""
+def join_candidates(split: SplitText, found: Sequence[Candidate], *, target: str) -> Candidate:
+    """The translations of a text's sentences, put where the sentences were."""
     return Candidate(
         split.join([one.text for one in found], target=target),
         score=sum(one.score for one in found) / len(found),
         log_probability=sum(one.log_probability for one in found),
+        is_whole=all(one.is_whole for one in found),
     )
 
 
