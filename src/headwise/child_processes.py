@@ -1,15 +1,18 @@
-"""Starting a process of our own: one command for all of them, isolated from the working directory, ending with its parent.
+"""Starting a process of our own: one command for all of them, isolated from the working directory,
+ending with its parent.
 
-Two things go wrong when a program starts `python -m something`. Python puts the current directory first among the places where
-modules are looked for, so a `random.py` beside somebody's corpus would be run; `-P` leaves it out, and an empty entry of
-PYTHONPATH, which means the same directory, is dropped. And a parent that is killed leaves its children running; here each child
-holds one end of a pipe whose other end is the parent's alone, and waits for it in a thread: when the parent is gone, for
-whatever reason, the child gets a SIGTERM (training saves and ends), and is killed if it is still there some minutes later.
+Two things go wrong when a program starts `python -m something`. Python puts the current directory
+first among the places where modules are looked for, so a `random.py` beside somebody's corpus would
+be run; `-P` leaves it out, and an empty entry of PYTHONPATH, which means the same directory, is
+dropped. And a parent that is killed leaves its children running; here each child holds one end of a
+pipe whose other end is the parent's alone, and waits for it in a thread: when the parent is gone,
+for whatever reason, the child gets a SIGTERM (training saves and ends), and is killed if it is
+still there some minutes later.
 
     subprocess.Popen(child_command("headwise", "train", …), **child_options(), stdin=…)
 
-Run as a program, this file is the beginning of every child. Tested with hostile modules in the working directory of every
-command that starts children, and with parents that are killed.
+Run as a program, this file is the beginning of every child. Tested with hostile modules in the
+working directory of every command that starts children, and with parents that are killed.
 """
 
 import os
@@ -23,7 +26,8 @@ from pathlib import Path
 from typing import Any
 
 GRACE_SECONDS = 300.0
-"""Between the SIGTERM of a child whose parent is gone and its end by force: enough to finish a step and to save."""
+"""Between the SIGTERM of a child whose parent is gone and its end by force: enough to finish a step
+and to save."""
 
 _lifeline: list[int] = []
 """The pipe of this process: the end its children inherit, and the end that only this process holds."""
@@ -44,9 +48,11 @@ def child_command(module: str, *arguments: str) -> list[str]:
 
 
 def child_options(*, files: Sequence[int] = ()) -> dict[str, Any]:
-    """How it is started, for `subprocess.Popen` and for asyncio alike; `files` are open ones that it is given.
+    """How it is started, for `subprocess.Popen` and for asyncio alike; `files` are open ones that
+    it is given.
 
-    A session of its own: Ctrl-C in the terminal reaches the parent alone, which decides what its children do.
+    A session of its own: Ctrl-C in the terminal reaches the parent alone, which decides what its
+    children do.
     """
     return {
         "env": _environment(),
@@ -56,7 +62,9 @@ def child_options(*, files: Sequence[int] = ()) -> dict[str, Any]:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, with the package that runs now, installed or not, first; and without the working directory."""
+    """Ours, with the package that runs now, installed or not, first; and without the working
+    directory.
+    """
     package = str(Path(__file__).resolve().parents[1])
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     return os.environ | {

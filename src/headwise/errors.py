@@ -1,7 +1,7 @@
 """What can go wrong, by whose mistake, and the exit status that tells a script which it was.
 
-A message has three parts: what was given, what is required, what to do. It is written where it is raised,
-in English and Chinese; data errors carry the file and the line.
+A message has three parts: what was given, what is required, what to do. It is written where it is
+raised, in English and Chinese; data errors carry the file and the line.
 """
 
 import re
@@ -15,7 +15,9 @@ _MEMORY = re.compile(
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out: Python, numpy and torch (on a CPU, on a GPU) say it in different ways."""
+    """Whether an error says that memory ran out: Python, numpy and torch (on a CPU, on a GPU) say
+    it in different ways.
+    """
     return isinstance(error, MemoryError) or _MEMORY.search(str(error)) is not None
 
 
@@ -88,7 +90,9 @@ class TrainingStopped(HeadwiseError):  # noqa: N818 - being asked to stop is no 
 
 
 class SaidElsewhere(HeadwiseError):  # noqa: N818 - the error itself was said by another process
-    """Ends a process of a run that failed: another one has said why, and all leave with the same exit status."""
+    """Ends a process of a run that failed: another one has said why, and all leave with the same
+    exit status.
+    """
 
     def __init__(self, *, exit_status: int) -> None:
         super().__init__("said by another process", "已由另一个进程说明")

@@ -1,8 +1,8 @@
 """Which human language messages are written in: English or Chinese.
 
 Every sentence shown to a person is written where it is needed, in both languages side by side, as
-`say("English", "中文")`; the language of the moment decides which one is returned. It comes from `--lang`
-or, failing that, from the usual `LC_ALL`, `LC_MESSAGES` and `LANG` variables.
+`say("English", "中文")`; the language of the moment decides which one is returned. It comes from
+`--lang` or, failing that, from the usual `LC_ALL`, `LC_MESSAGES` and `LANG` variables.
 """
 
 import os

@@ -1,8 +1,8 @@
 """Randomness as a pure function of names: the same keys give the same numbers on every machine.
 
-Nothing in the package reads or sets a global seed. A key is any sequence of integers and words, such as
-`(seed, "order", epoch)`; BLAKE2b turns it into the seed of a generator, so streams of different keys are
-unrelated and a run can be resumed from integers alone.
+Nothing in the package reads or sets a global seed. A key is any sequence of integers and words,
+such as `(seed, "order", epoch)`; BLAKE2b turns it into the seed of a generator, so streams of
+different keys are unrelated and a run can be resumed from integers alone.
 """
 
 import hashlib

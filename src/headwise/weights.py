@@ -1,12 +1,13 @@
 """Weights on disk: numbers under their names, and put back only if every one of them fits.
 
-A weight tied under two names is stored once, under the first. Names, shapes and types are compared before the first
-number is copied, and all differences are listed, because half-loaded weights are worse than none. Files are safetensors:
-they can hold numbers and nothing else. They carry no checksum of their own; `storage` adds one. A tensor that holds NaN
-or infinity is refused wherever it is read: a model with such weights still answers, and every answer is wrong.
+A weight tied under two names is stored once, under the first. Names, shapes and types are compared
+before the first number is copied, and all differences are listed, because half-loaded weights are
+worse than none. Files are safetensors: they can hold numbers and nothing else. They carry no
+checksum of their own; `storage` adds one. A tensor that holds NaN or infinity is refused wherever
+it is read: a model with such weights still answers, and every answer is wrong.
 
-Tested against: bit-equality after a round trip; renamed pickles, oversized headers, missing and misshapen weights;
-NaN and infinity in every type of number.
+Tested against: bit-equality after a round trip; renamed pickles, oversized headers, missing and
+misshapen weights; NaN and infinity in every type of number.
 """
 
 import errno
@@ -26,7 +27,8 @@ from headwise.errors import CheckpointError
 
 Weights = Mapping[str, Tensor]
 MAX_HEADER_BYTES, MAX_HEADER_ENTRIES = 4 << 20, 1 << 18
-"""A model of 512 layers, the deepest a recipe may ask for, has 8,197 weights: with its optimiser 3 MB and 150,000 commas."""
+"""A model of 512 layers, the deepest a recipe may ask for, has 8,197 weights: with its optimiser 3
+MB and 150,000 commas."""
 
 
 def weights_of(module: nn.Module) -> dict[str, Tensor]:
@@ -98,7 +100,8 @@ def write_tensors(path: Path, tensors: Weights) -> None:
 def read_tensors(path: Path, *, lowest: float = -sys.float_info.max) -> dict[str, Tensor]:
     """All tensors of a safetensors file; the header's size is checked before anything is parsed.
 
-    Every number must be finite; `lowest` is -inf for tables of log-probabilities, where log 0 has a meaning.
+    Every number must be finite; `lowest` is -inf for tables of log-probabilities, where log 0 has a
+    meaning.
     """
     try:
         _check_header(path)
@@ -117,13 +120,16 @@ def _check_finite(tensors: Weights, path: Path, lowest: float) -> None:
         raise CheckpointError(
             f"holds numbers that are NaN or infinite (in {listed}), but weights must be finite; "
             "use another copy or an earlier checkpoint, or train the model again",
-            f"含有 NaN 或无穷大（位于 {listed_zh}），而权重必须是有限的数；请用其他副本或更早的检查点，或重新训练",
+            f"含有 NaN 或无穷大（位于 {listed_zh}），而权重必须是有限的数；"
+            "请用其他副本或更早的检查点，或重新训练",
             file=path,
         )
 
 
 def _is_finite(tensor: Tensor, lowest: float) -> bool:
-    """The least and the largest number tell it in one pass and without a copy; both are NaN if one number is."""
+    """The least and the largest number tell it in one pass and without a copy; both are NaN if one
+    number is.
+    """
     if not tensor.is_floating_point() or tensor.numel() == 0:
         return True
     least, largest = (bound.item() for bound in tensor.aminmax())
@@ -141,7 +147,8 @@ def _check_header(path: Path) -> None:
     # Commas bound what the parser will make: each tensor, number of a shape and remark takes one.
     if not header.startswith(b"{") or header.count(b",") > MAX_HEADER_ENTRIES:
         raise CheckpointError(
-            "is not a safetensors file (another format under this name, or damaged); use the file that was saved",
+            "is not a safetensors file (another format under this name, or damaged); use the file "
+            "that was saved",
             "不是 safetensors 文件（其他格式或已损坏）；请使用当初保存的文件",
             file=path,
         )

@@ -1,4 +1,6 @@
-"""Stores and files for tests: lengths like those of real sentence pairs, tokens that name their pair."""
+"""Stores and files for tests: lengths like those of real sentence pairs, tokens that name their
+pair.
+"""
 
 from pathlib import Path
 
@@ -11,7 +13,9 @@ from headwise.randomness import numpy_generator
 def draw_lengths(
     count: int, *, key: str, mean: float = 14.0, longest: int = 60
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Log-normal source lengths, target lengths in proportion with noise: what captions and chats look like."""
+    """Log-normal source lengths, target lengths in proportion with noise: what captions and chats
+    look like.
+    """
     generator = numpy_generator("lengths", key)
     source = np.exp(generator.normal(np.log(mean), 0.45, count))
     target = source * np.exp(generator.normal(0.04, 0.2, count))

@@ -96,7 +96,9 @@ def test_processes_share_what_one_would_see(
 
 
 def test_whole_batches_stay_whole() -> None:
-    """So that dropout, which belongs to a batch, is the same for every number of processes that divides accumulation."""
+    """So that dropout, which belongs to a batch, is the same for every number of processes that
+    divides accumulation.
+    """
     for num_processes in (1, 2, 3, 6):
         cuts = [Share(number, num_processes, 6).cuts(7) for number in range(num_processes)]
         assert sorted({cut for part in cuts for cut in part}) == [0, 7, 14, 21, 28, 35, 42]

@@ -134,7 +134,9 @@ def test_another_text_is_refused():
 
 
 def test_pieces_merge_by_sum_and_mean():
-    """Source words: pieces 0+1, piece 2; the last column (end of sentence) is dropped. Target words: pieces 0+1."""
+    """Source words: pieces 0+1, piece 2; the last column (end of sentence) is dropped. Target
+    words: pieces 0+1.
+    """
     attention = np.array([[0.1, 0.2, 0.6, 0.1], [0.3, 0.2, 0.1, 0.4]])
     assert merge_pieces(attention, (0, 0, 1), (0, 0)) == pytest.approx(np.array([[0.4, 0.35]]))
 
@@ -150,6 +152,7 @@ def test_symmetrised_links():
     backward = frozenset({(0, 0), (2, 1), (2, 2), (5, 0)})
     assert symmetrize(forward, backward, method="intersection") == {(0, 0), (2, 2)}
     assert symmetrize(forward, backward, method="union") == forward | backward
-    # (1, 1) touches (0, 0) and links two free words; then (2, 1) links no free word; the far ones touch nothing.
+    # (1, 1) touches (0, 0) and links two free words; then (2, 1) links no free word; the far ones
+    # touch nothing.
     assert symmetrize(forward, backward) == {(0, 0), (1, 1), (2, 2)}
     assert symmetrize(forward, forward) == forward

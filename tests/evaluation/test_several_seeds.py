@@ -1,4 +1,6 @@
-"""Student's t from tables, Welch's test by hand, the paired bootstrap as the case of one seed, and coverage."""
+"""Student's t from tables, Welch's test by hand, the paired bootstrap as the case of one seed, and
+coverage.
+"""
 
 import math
 
@@ -49,7 +51,8 @@ def _flat(*values: float) -> SeedScores:
 
 
 def test_seeds_alone_are_welchs_test() -> None:
-    # By hand: means 30 and 33, s² = 1 and 1, n = 3: V = 2/3, ν = V² / (2 · (1/3)² / 2) = 4, t = 3 / √(2/3) = 3.674, p = 0.0213.
+    # By hand: means 30 and 33, s² = 1 and 1, n = 3: V = 2/3, ν = V² / (2 · (1/3)² / 2) = 4, t = 3 /
+    # √(2/3) = 3.674, p = 0.0213.
     found = _flat(32, 33, 34).difference(_flat(29, 30, 31))
     assert found.p_value == pytest.approx(0.0213, abs=1e-4)
     assert found.high - found.value == pytest.approx(2.776 * math.sqrt(2 / 3), abs=1e-3)

@@ -41,7 +41,9 @@ def test_a_clear_difference_is_found(references, systems, method, metric):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_p_is_uniform_when_systems_are_equally_good(references, method):
-    """Forty pairs of systems spoiled at the same rate: p < 0.05 should happen twice, and p is 0.5 on average."""
+    """Forty pairs of systems spoiled at the same rate: p < 0.05 should happen twice, and p is 0.5
+    on average.
+    """
     values = []
     for pair in range(40):
         one, two = spoil(references, 0.2, 2 * pair), spoil(references, 0.2, 2 * pair + 1)

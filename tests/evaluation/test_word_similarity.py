@@ -57,7 +57,8 @@ def test_cased_vectors_score_as_in_gensim(tmp_path: Path) -> None:
     from gensim.models import KeyedVectors
 
     rng = np.random.default_rng(3)
-    # Each of 29 words in one to three cases, in no order of case; planted differences make about half of the answers right.
+    # Each of 29 words in one to three cases, in no order of case; planted differences make about
+    # half of the answers right.
     cased = [
         case(f"word{n}x")
         for n in range(29)

@@ -104,7 +104,9 @@ def test_parts_of_memory() -> None:
 
 
 def test_the_measured_points_of_an_h200_are_met() -> None:
-    """The trace of the base size is not repeated here; the figures of docs/experiments/planning-and-data.md bound the constants."""
+    """The trace of the base size is not repeated here; the figures of
+    docs/experiments/planning-and-data.md bound the constants.
+    """
     h200 = DEVICES["h200"]
     assert 570e12 < h200.bf16_flops < 640e12
     assert 4.2e12 < h200.bandwidth < 4.35e12

@@ -28,7 +28,8 @@ def words(phrase: NounPhrase, case: str) -> str:
         ("neighbour", "the", None, False, "der Nachbar, den Nachbarn, dem Nachbarn, des Nachbarn"),
         ("student", "a", None, False, "ein Student, einen Studenten, einem Studenten, eines Studenten"),
         ("book", "many", "interesting", False,
-         "viele interessante Bücher, viele interessante Bücher, vielen interessanten Büchern, viele interessanter Bücher"),
+         "viele interessante Bücher, viele interessante Bücher, vielen interessanten Büchern, "
+         "viele interessanter Bücher"),
     ],
 )  # fmt: skip
 def test_german_noun_phrases(

@@ -4,7 +4,9 @@ from headwise.pocket import NOTES_EXAMPLES, pronouns_word_for_word, sentences
 
 
 def test_pronouns_translated_word_for_word() -> None:
-    """it is es and sie in the notes' two sentences: one of two is right; in English and Chinese both are."""
+    """it is es and sie in the notes' two sentences: one of two is right; in English and Chinese
+    both are.
+    """
     assert pronouns_word_for_word(NOTES_EXAMPLES, "en", "de") == 0.5
     assert pronouns_word_for_word(NOTES_EXAMPLES, "zh", "de") == 0.5
     assert pronouns_word_for_word(NOTES_EXAMPLES, "zh", "en") == 1.0

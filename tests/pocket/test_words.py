@@ -142,7 +142,9 @@ def test_sentences_without_pronouns_are_not_judged(sample: list[Sentence]) -> No
 
 
 def test_every_scene_has_a_right_answer(sample: list[Sentence]) -> None:
-    """In the it-scenes the two antecedents differ in German gender, so the pronoun gives the meaning away."""
+    """In the it-scenes the two antecedents differ in German gender, so the pronoun gives the
+    meaning away.
+    """
     scenes = [
         one
         for one in sample
@@ -156,7 +158,9 @@ def test_every_scene_has_a_right_answer(sample: list[Sentence]) -> None:
 
 
 def test_words_spell_the_text() -> None:
-    """What aligns pieces with words relies on it: spaces aside, words and text are the same letters."""
+    """What aligns pieces with words relies on it: spaces aside, words and text are the same
+    letters.
+    """
     for one in sentences("train", 3000):
         for language in LANGUAGES:
             assert "".join(one.words(language)) == "".join(one.text(language).split()), one.text(

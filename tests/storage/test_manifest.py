@@ -90,7 +90,9 @@ def test_a_damaged_manifest_is_called_that(thing: Path) -> None:
 
 
 def test_a_manifest_without_a_seal_is_an_older_one(thing: Path) -> None:
-    """It is read as it is, and its directory is known by the same digest as before there were seals."""
+    """It is read as it is, and its directory is known by the same digest as before there were
+    seals.
+    """
     manifest = json.loads((thing / MANIFEST).read_text(encoding="utf-8"))
     sealed = manifest_digest(thing)
     assert manifest.pop("seal") == sealed

@@ -43,7 +43,9 @@ def test_a_failure_while_writing_leaves_the_old_state(thing: Path) -> None:
 
 
 def end_before_line(number: int, path: Path) -> bool:
-    """In a child process: replace `path`, but end at the given line of publishing.py as `kill -9` would; whether it got through."""
+    """In a child process: replace `path`, but end at the given line of publishing.py as `kill -9`
+    would; whether it got through.
+    """
     child = os.fork()
     if child == 0:
         count = itertools.count(1)
@@ -65,7 +67,9 @@ def end_before_line(number: int, path: Path) -> bool:
 def test_ended_at_any_line_it_is_the_old_one_or_the_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: bool
 ) -> None:
-    """Without the exchange there is one moment without either; the next start puts the old one back."""
+    """Without the exchange there is one moment without either; the next start puts the old one
+    back.
+    """
     if not exchange:
         monkeypatch.setattr(publishing, "_exchange", lambda first, second: False)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)

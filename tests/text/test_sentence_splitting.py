@@ -1,4 +1,6 @@
-"""Sentences and gaps: hand-worked cases, the law that nothing is lost, and time that grows with the length alone."""
+"""Sentences and gaps: hand-worked cases, the law that nothing is lost, and time that grows with the
+length alone.
+"""
 
 import time
 

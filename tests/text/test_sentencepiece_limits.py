@@ -6,7 +6,9 @@ from tests.text.test_sentencepiece_tokenizer import learn
 
 
 def test_a_model_is_counted_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hostile files are in tests/attacks; here one of our own, with room for all its pieces, and for one less."""
+    """Hostile files are in tests/attacks; here one of our own, with room for all its pieces, and
+    for one less.
+    """
     tokenizer = learn()
     monkeypatch.setattr(piece_bounds, "MAX_PIECES", tokenizer.size)
     assert is_bounded(tokenizer.model)

@@ -104,7 +104,9 @@ def test_a_process_that_is_killed_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     [(signal.SIGTERM, -signal.SIGTERM), pytest.param(signal.SIGINT, None, marks=pytest.mark.prove)],
 )
 def test_a_signal_ends_it(number: int, status: int | None) -> None:
-    """The text would take minutes; whoever waits is woken at once, and the child ends with its parent."""
+    """The text would take minutes; whoever waits is woken at once, and the child ends with its
+    parent.
+    """
     process = subprocess.Popen(
         [sys.executable, "-c", LONG], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )

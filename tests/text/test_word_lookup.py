@@ -64,7 +64,9 @@ def test_odd_lines_alone_and_together(lowercase: bool) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 31, 4999])
 def test_vocabularies_of_all_sizes(size: int) -> None:
-    """Words of one to twenty letters out of two, so that many share a beginning and some are unknown."""
+    """Words of one to twenty letters out of two, so that many share a beginning and some are
+    unknown.
+    """
     generator = numpy_generator("words", size)
     drawn = [
         "".join(generator.choice(["a", "b"], generator.integers(1, 21))) for _ in range(2 * size)

@@ -57,7 +57,9 @@ class StopAfter(Exception):
 
 
 class Breaking(TinyBatches):
-    """The data fails before batch `limit`: what an out-of-memory or a lost disk does to a run, at a known place."""
+    """The data fails before batch `limit`: what an out-of-memory or a lost disk does to a run, at a
+    known place.
+    """
 
     def __init__(self, limit):
         super().__init__()

@@ -1,7 +1,8 @@
-"""Groups of forked processes that train together: `python -m tests.training.several DIRECTORY SCENARIO …` prints JSON.
+"""Groups of forked processes that train together: `python -m tests.training.several DIRECTORY
+SCENARIO …` prints JSON.
 
-As in interrupted.py one process imports torch, never computes, and forks: a group of four starts in tenths of a second. What
-torchrun would tell the processes is put into their environment.
+As in interrupted.py one process imports torch, never computes, and forks: a group of four starts in
+tenths of a second. What torchrun would tell the processes is put into their environment.
 """
 
 import json
@@ -172,7 +173,8 @@ LAYOUTS: dict[str, tuple[int, dict[str, Any]]] = {
     "sharded-3": (3, SHARDED),
 }
 EXTRAS = {"ema": 0.9, "accumulation": 4, "dropout": 0.3, "clip": 0.1, "steps": 8}
-"""Everything that has state, and dropout; four batches an update, so that 1, 2 and 4 processes take whole ones."""
+"""Everything that has state, and dropout; four batches an update, so that 1, 2 and 4 processes take
+whole ones."""
 
 
 def compare_layouts(directory: Path, names: Sequence[str], **changes: Any) -> dict[str, list[int]]:
@@ -192,7 +194,9 @@ def exchange_checkpoints(directory: Path) -> list[list[int]]:
 
 
 def compare_with_ddp(directory: Path) -> list[int]:
-    """Our sums of gradients beside torch's class, in float64, with buffers so small that there are several of them."""
+    """Our sums of gradients beside torch's class, in float64, with buffers so small that there are
+    several of them.
+    """
     gradient_sums.BUFFER_BYTES = 1000
 
     def work() -> int:
@@ -234,7 +238,8 @@ def kill_one(
     options = {**LONG, "pause": 0.002, **changes}
     for _ in range(times):
         children = start(directory, count, **options)
-        # Not before the group has met: a process that never came is waited for as long as one that is late.
+        # Not before the group has met: a process that never came is waited for as long as one that
+        # is late.
         before = newest(directory)
         deadline = time.monotonic() + 20
         while newest(directory) <= before and time.monotonic() < deadline:
@@ -264,7 +269,9 @@ def stop_one(directory: Path, *, victim: int, **changes: Any) -> dict[str, Any]:
 
 
 def stall_one(directory: Path) -> dict[str, Any]:
-    """A process that is there but does nothing (stopped, swapped out, on a dead network) is not waited for for ever."""
+    """A process that is there but does nothing (stopped, swapped out, on a dead network) is not
+    waited for for ever.
+    """
     joining.LONGEST_WAIT = timedelta(seconds=2)
     children = start(directory, 2, steps=400, pause=0.002)
     while newest(directory) < 5:

@@ -35,7 +35,9 @@ from tests.training.tiny import LENGTH, ROWS, TinyBatches, TinyTrainable, tiny_s
     ids=["plain", "accumulation", "ema", "average"],
 )
 def test_resumed_run_equals_the_undisturbed_one(tmp_path, limit, changes):
-    """Bit for bit, in weights and log; broken in the first, a middle and the last epoch, between all kinds of events."""
+    """Bit for bit, in weights and log; broken in the first, a middle and the last epoch, between
+    all kinds of events.
+    """
     whole, weights = measured_run(tmp_path / "whole", **changes)
     measured = Measured()
     with pytest.raises(StopAfter):
@@ -58,7 +60,9 @@ def test_resumed_run_equals_the_undisturbed_one(tmp_path, limit, changes):
 
 
 def test_more_steps_later_equal_all_at_once(tmp_path):
-    """Ten steps, then twenty: the same weights as twenty at once; the schedule does not depend on the end."""
+    """Ten steps, then twenty: the same weights as twenty at once; the schedule does not depend on
+    the end.
+    """
     _, weights = run_in(tmp_path / "whole", steps=20)
     run_in(tmp_path / "parts", steps=10)
     result, extended = run_in(tmp_path / "parts", steps=20, resume=True)

@@ -1,4 +1,6 @@
-"""Promises to people with several processors: the same training on any number of them, and none that waits for a dead one."""
+"""Promises to people with several processors: the same training on any number of them, and none
+that waits for a dead one.
+"""
 
 import json
 import os

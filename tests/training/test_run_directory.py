@@ -152,7 +152,8 @@ def test_damage_is_named_and_the_checkpoint_before_is_used(tmp_path, name, damag
         found = run.load()
     assert found is not None
     assert found.state.step == 5
-    # A flip inside the manifest may change the entry of any file: that file no longer matches, and is named.
+    # A flip inside the manifest may change the entry of any file: that file no longer matches, and
+    # is named.
     assert "step-10/" in caplog.text
     assert name in caplog.text or name == MANIFEST
     assert "going on from step 5" in caplog.text
@@ -203,8 +204,8 @@ def test_a_damaged_pointer_is_named_and_written_again(tmp_path, content, held, c
     ):
         assert run.load().state.step == 10
     assert (
-        f"LATEST: is damaged or out of date (it holds {held!r}, the name of no checkpoint here); going on from step 10"
-        in (caplog.text)
+        f"LATEST: is damaged or out of date (it holds {held!r}, the name of no checkpoint here); "
+        "going on from step 10" in (caplog.text)
     )
     assert (tmp_path / "run/LATEST").read_text() == "step-10\n"
 

@@ -68,7 +68,9 @@ def test_a_longer_run_is_not_the_same_where_the_schedule_has_an_end(tmp_path, ca
 
 
 def test_every_flipped_bit_is_damage_or_harmless(tmp_path):
-    """The only bits that may flip unnoticed are those of the words of the seal; the settings are then intact."""
+    """The only bits that may flip unnoticed are those of the words of the seal; the settings are
+    then intact.
+    """
     file = tmp_path / "recipe.yaml"
     content = sealed_recipe(RECIPE).encode()
     unnoticed, named = 0, set()

@@ -19,7 +19,9 @@ def make_updater(trainable: TinyTrainable, **changes: object) -> Updater:
 
 
 def test_accumulated_batches_equal_the_large_batch():
-    """In float64, so that only a wrong formula could differ; batches have different numbers of target tokens."""
+    """In float64, so that only a wrong formula could differ; batches have different numbers of
+    target tokens.
+    """
     parts = [TinyBatches().batch(index) for index in range(3)]
     whole = TinyBatch(
         torch.cat([part.words for part in parts]), torch.cat([part.targets for part in parts])

@@ -1,4 +1,6 @@
-"""A trainable small enough to train in milliseconds, with dropout so that randomness matters, and a stream to feed it."""
+"""A trainable small enough to train in milliseconds, with dropout so that randomness matters, and a
+stream to feed it.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -58,7 +60,9 @@ class TinyTrainable:
 
 
 class TinyBatches:
-    """Copying: the target of a word is the word; some targets are padding. Batch i is a function of (seed, i)."""
+    """Copying: the target of a word is the word; some targets are padding. Batch i is a function of
+    (seed, i).
+    """
 
     def __init__(self, seed: int = 1, num_batches: int | None = None) -> None:
         self.seed, self.num_batches = seed, num_batches

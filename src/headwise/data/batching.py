@@ -1,16 +1,19 @@
 """The endless stream of batches, and the batches of an evaluation.
 
-Chunk c of epoch e is a pure function of (seed, e, c): its pairs come from `order.py`, are packed into rows, and the
-rows are shuffled. Rows of chunk after chunk, epoch after epoch form one stream; a batch is the next `rows` of it. A
-cursor of three integers names a place in the stream, so a run resumes exactly.
+Chunk c of epoch e is a pure function of (seed, e, c): its pairs come from `order.py`, are packed
+into rows, and the rows are shuffled. Rows of chunk after chunk, epoch after epoch form one stream;
+a batch is the next `rows` of it. A cursor of three integers names a place in the stream, so a run
+resumes exactly.
 
-The stream does not depend on the number of processes. An update uses the rows of `accumulation` batches; N processes take
-consecutive equal parts of these rows, and a part larger than a batch is cut into batches again:
+The stream does not depend on the number of processes. An update uses the rows of `accumulation`
+batches; N processes take consecutive equal parts of these rows, and a part larger than a batch is
+cut into batches again:
 
     accumulation 1, 2 processes    | process 0 | process 1 |                    half a batch each
     accumulation 4, 2 processes    |  batch 0  |  batch 1  |  batch 2  |  batch 3  |     two whole batches each
 
-Tested against: each pair once an epoch, resumed = uninterrupted from every cursor, N processes put together = one.
+Tested against: each pair once an epoch, resumed = uninterrupted from every cursor, N processes put
+together = one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +34,9 @@ ROW_MULTIPLES = (8, 4, 2)
 
 
 class PairSource(Protocol):
-    """What the stream needs of a store: its corpora and the tokens of some pairs (a key feeds random stores)."""
+    """What the stream needs of a store: its corpora and the tokens of some pairs (a key feeds
+    random stores).
+    """
 
     @property
     def corpora(self) -> Sequence[CorpusRange]: ...
@@ -58,9 +63,10 @@ class Cursor:
             type(v) is int and v >= 0 for v in data.values()
         ):
             raise CheckpointError(
-                f"{dict(data)!r} is no place in the data; epoch, chunk and row are needed, each 0 or more: "
-                "use an earlier checkpoint",
-                f"{dict(data)!r} 不是数据中的位置；需要不小于 0 的 epoch、chunk、row：请用更早的检查点",
+                f"{dict(data)!r} is no place in the data; epoch, chunk and row are needed, each 0 "
+                "or more: use an earlier checkpoint",
+                f"{dict(data)!r} 不是数据中的位置；需要不小于 0 的 epoch、chunk、row："
+                "请用更早的检查点",
             )
         return Cursor(**data)
 
@@ -75,7 +81,9 @@ class Share:
 
     @property
     def num_batches(self) -> int:
-        """Batches of this process in an update: the fewest that are no larger than a batch of the recipe."""
+        """Batches of this process in an update: the fewest that are no larger than a batch of the
+        recipe.
+        """
         return -(-self.accumulation // self.num_processes)
 
     def cuts(self, rows: int) -> list[int]:
@@ -93,9 +101,10 @@ class Share:
         total = rows * self.accumulation
         if not 0 <= self.process < self.num_processes or not self.num_processes <= total:
             raise UsageError(
-                f"{total} rows cannot be shared by {self.num_processes} processes; each needs at least one: raise "
-                "training.batch_tokens or start fewer processes",
-                f"{total} 行无法由 {self.num_processes} 个进程分担；每个进程至少需要一行：请增大 training.batch_tokens，或减少进程数",
+                f"{total} rows cannot be shared by {self.num_processes} processes; each needs at "
+                "least one: raise training.batch_tokens or start fewer processes",
+                f"{total} 行无法由 {self.num_processes} 个进程分担；每个进程至少需要一行：请增大 "
+                "training.batch_tokens，或减少进程数",
             )
 
 
@@ -105,7 +114,9 @@ ALL_ROWS = Share()
 def plan_row_lengths(
     store: TokenStore, row_tokens: int, *, multiples: Sequence[int] = ROW_MULTIPLES
 ) -> tuple[int, int]:
-    """Lengths of source and target rows that fill together: see `plan_rows`; every stored pair fits."""
+    """Lengths of source and target rows that fill together: see `plan_rows`; every stored pair
+    fits.
+    """
     totals = {side: store.total_tokens[side] + len(store) for side in store.total_tokens}
     planned = plan_rows(totals["source"], totals["target"], row_tokens, multiples=multiples)
     return max(planned[0], _round_up(store.max_length["source"] + 1)), max(
@@ -122,8 +133,9 @@ def plan_rows(
 ) -> tuple[int, int]:
     """Target rows of `row_tokens`, source rows in the proportion of the corpus.
 
-    The source row is the nearest multiple of 8 if both sides then run full within 1 %, else of 4, else of 2: at 128
-    tokens a step of 8 is 6 %, and what the proportion misses is padding on one side of every batch.
+    The source row is the nearest multiple of 8 if both sides then run full within 1 %, else of 4,
+    else of 2: at 128 tokens a step of 8 is 6 %, and what the proportion misses is padding on one
+    side of every batch.
     """
     exact = row_tokens * source_tokens / target_tokens
     source_row = row_tokens
@@ -148,7 +160,8 @@ def batches(
     cursor: Cursor | None = None,
     share: Share = ALL_ROWS,
 ) -> Iterator[tuple[PackedBatch, Cursor]]:
-    """Batches without end, each with a cursor; the one with the last batch of an update continues after the update.
+    """Batches without end, each with a cursor; the one with the last batch of an update continues
+    after the update.
 
     `rows` are those of a batch of the recipe, which several processes share.
     """
@@ -197,9 +210,10 @@ class _Chunks:
     def table(self, place: Cursor) -> RowTable:
         if place.chunk >= self.order.num_chunks:
             raise CheckpointError(
-                f"chunk {place.chunk} of epoch {place.epoch} is asked for, but the data has {self.order.num_chunks}; "
-                "the data is not the one the run began with",
-                f"请求第 {place.epoch} 轮的第 {place.chunk} 块，但数据只有 {self.order.num_chunks} 块；数据与训练开始时不同",
+                f"chunk {place.chunk} of epoch {place.epoch} is asked for, but the data has "
+                f"{self.order.num_chunks}; the data is not the one the run began with",
+                f"请求第 {place.epoch} 轮的第 {place.chunk} 块，但数据只有 "
+                f"{self.order.num_chunks} 块；数据与训练开始时不同",
             )
         pairs = self.order.chunk(place.epoch, place.chunk)
         key = (self.order.seed, "rows", place.epoch, place.chunk)
@@ -240,7 +254,8 @@ def evaluation_batches(
     process: int = 0,
     num_processes: int = 1,
 ) -> Iterator[PackedBatch]:
-    """Every pair exactly once, in stored order chunk by chunk; rows of padding complete the last batch.
+    """Every pair exactly once, in stored order chunk by chunk; rows of padding complete the last
+    batch.
 
     Several processes take turns by batch.
     """

@@ -5,7 +5,8 @@
     any other string            a path; what kind of file it is, each kind of data tells for itself
     {path: …, limit: 10}        the same with options; the kind follows from them unless it is said
 
-A language code is the ending of a file's name (corpus/train.en), so it holds what such an ending may hold.
+A language code is the ending of a file's name (corpus/train.en), so it holds what such an ending
+may hold.
 
 Tested through the recipes of every task.
 """
@@ -29,8 +30,9 @@ _CODE = r"^\w[\w.-]*$"
 def _check_code(code: str) -> str:
     if not re.match(_CODE, code):
         raise SettingsError(
-            f"{code!r} is no language code; a code has letters, digits, '-', '_' and '.', and is the ending of a file's name: "
-            "write e.g. en (of corpus/train.en), and the directory in data.train",
+            f"{code!r} is no language code; a code has letters, digits, '-', '_' and '.', and is "
+            "the ending of a file's name: write e.g. en (of corpus/train.en), and the directory "
+            "in data.train",
             f"{code!r} 不是语言代码；代码由字母、数字、'-'、'_' 和 '.' 组成，也就是文件名的后缀："
             "例如 en（对应 corpus/train.en），目录请写在 data.train 中",
         )

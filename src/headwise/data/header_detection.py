@@ -2,8 +2,9 @@
 
     en<TAB>de      source<TAB>target      English<TAB>German      text<TAB>label
 
-Only exact names count (case and spaces aside), in every column that is read: a sentence is never taken for a heading, and a heading of
-other words is not recognised. What is found is told, not acted on: the recipe says `header: true`.
+Only exact names count (case and spaces aside), in every column that is read: a sentence is never
+taken for a heading, and a heading of other words is not recognised. What is found is told, not
+acted on: the recipe says `header: true`.
 
 Tested against: names and sentences by hand.
 """

@@ -1,15 +1,19 @@
-"""In which order pairs are seen: a pure function of (seed, epoch, place), computed where it is asked for.
+"""In which order pairs are seen: a pure function of (seed, epoch, place), computed where it is
+asked for.
 
-An epoch is a pseudo-random permutation of 0 … n-1 that is never stored: a Feistel network over the smallest square
-of a power of two that holds n is a bijection, and walking on while the result is not below n makes it one of n
-("cycle walking", Black and Rogaway 2002). So chunk c of epoch e costs the same for ten pairs and for 100 million,
-and every process and every resumed run computes the same.
+An epoch is a pseudo-random permutation of 0 … n-1 that is never stored: a Feistel network over the
+smallest square of a power of two that holds n is a bijection, and walking on while the result is
+not below n makes it one of n ("cycle walking", Black and Rogaway 2002). So chunk c of epoch e costs
+the same for ten pairs and for 100 million, and every process and every resumed run computes the
+same.
 
     (left, right) -> (right, left xor mix(right, key_r))      for each round r
 
-A corpus of weight w is seen w times in an epoch: w = 2 twice, w = 0.5 by half, a new half each epoch.
+A corpus of weight w is seen w times in an epoch: w = 2 twice, w = 0.5 by half, a new half each
+epoch.
 
-Tested against: being a permutation for every n, every pair exactly once (w = 1), uniform places of a pair.
+Tested against: being a permutation for every n, every pair exactly once (w = 1), uniform places of
+a pair.
 """
 
 from collections.abc import Sequence
@@ -45,7 +49,10 @@ def _feistel(values: np.ndarray, half_bits: int, keys: Sequence[np.uint64]) -> n
 
 
 def _mix(values: np.ndarray) -> np.ndarray:
-    """The finalizer of SplitMix64 (Steele et al. 2014): every input bit reaches every output bit."""
+    """The finalizer of SplitMix64 (Steele et al.
+
+    2014): every input bit reaches every output bit.
+    """
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))

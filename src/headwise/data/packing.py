@@ -1,14 +1,15 @@
 """Rows as arrays, and batches of them: what a training step receives.
 
-A row holds whole pairs one after the other. Segment 0 is padding, segments 1, 2, … are the pairs of the row, with the
-same number on both sides; positions restart at 0 in each segment. For a pair (x, y) the row holds
+A row holds whole pairs one after the other. Segment 0 is padding, segments 1, 2, … are the pairs of
+the row, with the same number on both sides; positions restart at 0 in each segment. For a pair (x,
+y) the row holds
 
     source         x₁ … xₙ </s>
     target_input   <s> y₁ … yₘ
     target_output  y₁ … yₘ </s>
 
-Everything is built for thousands of rows at once by array operations; a batch is a slice. Tested against: unpacking
-a batch gives the pairs back.
+Everything is built for thousands of rows at once by array operations; a batch is a slice. Tested
+against: unpacking a batch gives the pairs back.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -70,7 +71,9 @@ NAMES = tuple(field.name for field in fields(PackedBatch))
 
 @dataclass(frozen=True)
 class RowTable:
-    """Many rows as numpy arrays, one [row, length] array per field of a batch, and the pairs each row holds."""
+    """Many rows as numpy arrays, one [row, length] array per field of a batch, and the pairs each
+    row holds.
+    """
 
     arrays: dict[str, np.ndarray]
 
@@ -164,7 +167,9 @@ def _lay_out(
 
 
 def unpack_pairs(batch: PackedBatch) -> list[tuple[list[int], list[int]]]:
-    """The pairs of a batch again, row by row, without beginnings and ends: for people and for tests."""
+    """The pairs of a batch again, row by row, without beginnings and ends: for people and for
+    tests.
+    """
     assert PAD == 0
     pairs = []
     for row in range(batch.num_rows):

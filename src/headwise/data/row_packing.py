@@ -1,7 +1,8 @@
-"""Packing: whole sentence pairs laid side by side in rows of fixed length, so that almost nothing is padding.
+"""Packing: whole sentence pairs laid side by side in rows of fixed length, so that almost nothing
+is padding.
 
-A row has room for S source and T target tokens; the pairs of a row fill both together (bin packing in two
-dimensions). Rows are filled all at once by array operations, in three moves:
+A row has room for S source and T target tokens; the pairs of a row fill both together (bin packing
+in two dimensions). Rows are filled all at once by array operations, in three moves:
 
 1. deal   the largest pairs first, each round giving long pairs to the emptiest rows and, among rows of like
           emptiness, pairs with much source to rows that lack source;
@@ -9,11 +10,12 @@ dimensions). Rows are filled all at once by array operations, in three moves:
           running maxima over the pool's counts by length);
 3. swap   every row trades one of its pairs for a larger one of the pool that still fits; then fill again.
 
-What is left over is packed again together with the pairs of the worst rows, a few times; the last leftovers get rows of
-their own. Pairs are told apart by segment numbers and positions that
-restart, as in Krell et al. 2021 ("Efficient sequence packing without cross-contamination").
+What is left over is packed again together with the pairs of the worst rows, a few times; the last
+leftovers get rows of their own. Pairs are told apart by segment numbers and positions that restart,
+as in Krell et al. 2021 ("Efficient sequence packing without cross-contamination").
 
-Tested against: every pair in exactly one row, no row overfull, under 2 % padding on lengths like those of real text.
+Tested against: every pair in exactly one row, no row overfull, under 2 % padding on lengths like
+those of real text.
 """
 
 import numpy as np
@@ -21,7 +23,8 @@ import numpy as np
 _DEALT_GROUP = 256
 _HELD_SIZE = 0.5
 _HELD_EVERY = 10
-"""Of pairs up to half a row every tenth is kept for the pool at first, so that the pool holds all lengths."""
+"""Of pairs up to half a row every tenth is kept for the pool at first, so that the pool holds all
+lengths."""
 _NUM_SWAPS = 20
 _WORST_ROWS = 0.15
 _NUM_REPACKS = 4

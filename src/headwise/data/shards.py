@@ -1,12 +1,14 @@
 """Tokenised pairs on disk, memory-mapped: a corpus of any size without holding it in memory.
 
-Each side is one file of token ids (uint16 while the vocabulary fits, else uint32) and one file of int64 offsets:
+Each side is one file of token ids (uint16 while the vocabulary fits, else uint32) and one file of
+int64 offsets:
 
     source(i) = tokens[offsets[i] : offsets[i + 1]]
 
-The writer streams blocks through buffers of fixed size and publishes the directory at once with checksums
-(`storage.py`); the SHA-256 of the manifest is the store's fingerprint, which a resumed run compares.
-Pairs of several corpora lie one after the other, so that the order (`order.py`) can mix them by weight.
+The writer streams blocks through buffers of fixed size and publishes the directory at once with
+checksums (`storage.py`); the SHA-256 of the manifest is the store's fingerprint, which a resumed
+run compares. Pairs of several corpora lie one after the other, so that the order (`order.py`) can
+mix them by weight.
 
 Tested against: the lists that were written, for every block size.
 """
@@ -156,7 +158,9 @@ def _damaged(directory: Path) -> CheckpointError:
 
 
 class StoreWriter:
-    """Writes a store block by block; use as a context manager, the store appears when the block ends well."""
+    """Writes a store block by block; use as a context manager, the store appears when the block
+    ends well.
+    """
 
     def __init__(
         self, directory: Path, *, vocabulary_sizes: dict[Side, int], replace: bool = False

@@ -1,7 +1,8 @@
 """Splitting a corpus by the sentence itself, so that training, validation and test never share one.
 
-The part of a pair is decided by a hash of one side's letters and digits: a sentence that occurs twice, in two
-corpora, or with other punctuation, falls into the same part everywhere. No list of sentences has to be kept.
+The part of a pair is decided by a hash of one side's letters and digits: a sentence that occurs
+twice, in two corpora, or with other punctuation, falls into the same part everywhere. No list of
+sentences has to be kept.
 
     place = BLAKE2b(letters and digits, lower case) mod `of`:   0 … test-1 test, then valid, then train
 """
@@ -28,14 +29,17 @@ class SplitSettings(Settings):
     valid: int = pydantic.Field(default=1, ge=0)
     test: int = pydantic.Field(default=1, ge=0)
     of: int = pydantic.Field(default=100, ge=1)
-    """`valid` and `test` of every so many sentences go to validation and test, the rest to training."""
+    """`valid` and `test` of every so many sentences go to validation and test, the rest to
+    training."""
 
     @pydantic.model_validator(mode="after")
     def _leave_training(self) -> "SplitSettings":
         if self.valid + self.test >= self.of:
             raise SettingsError(
-                f"valid + test = {self.valid + self.test} of {self.of} leaves nothing to train on; make them smaller",
-                f"valid + test = {self.valid + self.test}，而 of = {self.of}，没有留下训练数据；请减小",
+                f"valid + test = {self.valid + self.test} of {self.of} leaves nothing to train "
+                "on; make them smaller",
+                f"valid + test = {self.valid + self.test}，而 of = {self.of}，没有留下训练数据；"
+                "请减小",
             )
         return self
 

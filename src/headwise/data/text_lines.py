@@ -1,9 +1,10 @@
 """Lines of a text file, read with bounded memory and errors that name the line.
 
-Plain, gzip and xz files are read alike. A line ends at "\\n" and nowhere else (U+2028 and its kind are characters of
-a text), a carriage return before it and a byte order mark at the start of the file are dropped. No line longer than
-`MAX_LINE_BYTES` is ever held in memory: it is skipped and reported as `None`, so that line counts still agree. Files are
-read in blocks, and a block without defects becomes lines in two calls: 100 million lines are minutes, not an hour.
+Plain, gzip and xz files are read alike. A line ends at "\\n" and nowhere else (U+2028 and its kind
+are characters of a text), a carriage return before it and a byte order mark at the start of the
+file are dropped. No line longer than `MAX_LINE_BYTES` is ever held in memory: it is skipped and
+reported as `None`, so that line counts still agree. Files are read in blocks, and a block without
+defects becomes lines in two calls: 100 million lines are minutes, not an hour.
 
 Tested against: files with every defect of docs/guide "bad input", and str.split on generated text.
 """
@@ -30,7 +31,8 @@ def open_bytes(path: Path) -> BinaryIO:
             raise _explain_directory(path)
         if path.exists() and not path.is_file():
             raise DataError(
-                "is a pipe or device, a file that can be read again is needed; save it to a file first",
+                "is a pipe or device, a file that can be read again is needed; save it to a file "
+                "first",
                 "是管道或设备，需要可以重复读取的文件；请先存成文件",
                 file=path,
             )
@@ -71,7 +73,8 @@ def read_lines(path: Path) -> Iterator[str | None]:
                 skipped = _skip_line(stream) if cut else 0
             except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
                 raise DataError(
-                    f"the compressed file is damaged or cut short ({error}); copy or download it again",
+                    f"the compressed file is damaged or cut short ({error}); copy or download it "
+                    "again",
                     f"压缩文件已损坏或不完整（{error}）；请重新复制或下载",
                     file=path,
                     line=number + 1,
@@ -95,7 +98,9 @@ def read_lines(path: Path) -> Iterator[str | None]:
 
 
 def _plain_lines(block: bytes) -> list[str] | None:
-    """The lines of a block of ordinary text, made all at once; None if one of them needs a closer look."""
+    """The lines of a block of ordinary text, made all at once; None if one of them needs a closer
+    look.
+    """
     try:
         lines = block.decode("utf-8").split("\n")
     except UnicodeDecodeError:
@@ -134,10 +139,10 @@ def decode_line(raw: bytes, path: Path, number: int, offset: int) -> str:
     except UnicodeDecodeError as error:
         guess = guess_encoding(raw)
         raise DataError(
-            f"byte {offset + error.start:,} (0x{raw[error.start]:02x}) is not UTF-8; the file looks like {guess}; "
-            f"convert it, e.g. iconv -f {guess} -t UTF-8",
-            f"第 {offset + error.start:,} 字节（0x{raw[error.start]:02x}）不是 UTF-8；文件像是 {guess}；"
-            f"请转换编码，例如 iconv -f {guess} -t UTF-8",
+            f"byte {offset + error.start:,} (0x{raw[error.start]:02x}) is not UTF-8; the file "
+            f"looks like {guess}; convert it, e.g. iconv -f {guess} -t UTF-8",
+            f"第 {offset + error.start:,} 字节（0x{raw[error.start]:02x}）不是 UTF-8；文件像是 "
+            f"{guess}；请转换编码，例如 iconv -f {guess} -t UTF-8",
             file=path,
             line=number,
         ) from error
@@ -152,15 +157,16 @@ def guess_encoding(raw: bytes) -> str:
     except UnicodeDecodeError:
         return "ISO-8859-1"
     chinese = sum("\u4e00" <= character <= "\u9fff" for character in text)
-    # Common Chinese characters are two high bytes in GB18030; in Latin-1 an accent stands between ASCII letters, and
-    # the two together look like one rare Chinese character.
+    # Common Chinese characters are two high bytes in GB18030; in Latin-1 an accent stands between
+    # ASCII letters, and the two together look like one rare Chinese character.
     high = sum(byte >= 0x80 for byte in raw)
     return "GB18030" if 1.5 * chinese <= high <= 3 * chinese else "ISO-8859-1"
 
 
 def _explain_directory(path: Path) -> DataError:
     return DataError(
-        "is a directory, a text file is needed; give the file, or the prefix before the language code",
+        "is a directory, a text file is needed; give the file, or the prefix before the language "
+        "code",
         "是目录，需要文本文件；请给出文件，或语言代码之前的路径前缀",
         file=path,
     )
@@ -185,7 +191,8 @@ def find_text_file(path: Path) -> Path:
     )
     folder = path.parent.absolute()
     raise DataError(
-        f"there is no {path.name}, {path.name}.gz or {path.name}.xz in {folder}{rule[0]}; check the path",
+        f"there is no {path.name}, {path.name}.gz or {path.name}.xz in {folder}{rule[0]}; check "
+        "the path",
         f"{folder} 中没有 {path.name}、{path.name}.gz 或 {path.name}.xz{rule[1]}；请检查路径",
         file=path,
     )

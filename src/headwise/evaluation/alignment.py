@@ -1,19 +1,21 @@
 """Word alignment read from attention, and how well it agrees with people: the alignment error rate.
 
-Annotators mark links between source and target words as sure S or merely possible P (S ⊆ P). For predicted links A
+Annotators mark links between source and target words as sure S or merely possible P (S ⊆ P). For
+predicted links A
 
     AER = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)      precision = |A ∩ P| / |A|      recall = |A ∩ S| / |S|
 
-summed over the corpus (Och & Ney 2003); 0 is perfect. Links come from attention by taking, for each target word, the source
-word with the greatest weight, after pieces were merged to words (weights summed over the pieces of a source word,
-averaged over those of a target word).
+summed over the corpus (Och & Ney 2003); 0 is perfect. Links come from attention by taking, for each
+target word, the source word with the greatest weight, after pieces were merged to words (weights
+summed over the pieces of a source word, averaged over those of a target word).
 
-**Shifted or not.** A decoder has two rows that concern target token y_t: the row that *predicts* it (its input is y_{t-1}) and
-the row that *reads* it (its input is y_t, it predicts y_{t+1}). The predicting row must look at what y_t will translate, but
-does so before knowing y_t itself; the reading row knows y_t and can look up exactly its source, to mark it as said.
-Which of the two shows the alignment differs from layer to layer and must be measured, so both are offered: unshifted
-(predicts) and shifted (reads; the SHIFT-ATT of Chen et al. 2020).
-Tested by hand-worked cases and by laws (perfect links give 0, adding a wrong link never helps precision).
+**Shifted or not.** A decoder has two rows that concern target token y_t: the row that *predicts* it
+(its input is y_{t-1}) and the row that *reads* it (its input is y_t, it predicts y_{t+1}). The
+predicting row must look at what y_t will translate, but does so before knowing y_t itself; the
+reading row knows y_t and can look up exactly its source, to mark it as said. Which of the two shows
+the alignment differs from layer to layer and must be measured, so both are offered: unshifted
+(predicts) and shifted (reads; the SHIFT-ATT of Chen et al. 2020). Tested by hand-worked cases and
+by laws (perfect links give 0, adding a wrong link never helps precision).
 """
 
 import dataclasses
@@ -51,7 +53,9 @@ class AlignmentScores:
 
 
 def parse_links(line: str, *, first: int = 0) -> GoldLinks:
-    """Links written as `0-0 1-2` (sure) and `1p3` or `1?3` (possible); `first` is the number of a sentence's first word."""
+    """Links written as `0-0 1-2` (sure) and `1p3` or `1?3` (possible); `first` is the number of a
+    sentence's first word.
+    """
     sure, possible = set(), set()
     for item in line.split():
         for mark in "-p?":
@@ -69,8 +73,10 @@ def parse_links(line: str, *, first: int = 0) -> GoldLinks:
                 break
         else:
             raise DataError(
-                f"{item!r} is not a link; write source-target, e.g. 0-1 (sure) or 0p1 (possible), counted from {first}",
-                f"{item!r} 不是对齐链接；请写成 源-目标，如 0-1（确定）或 0p1（可能），从 {first} 起数",
+                f"{item!r} is not a link; write source-target, e.g. 0-1 (sure) or 0p1 (possible), "
+                f"counted from {first}",
+                f"{item!r} 不是对齐链接；请写成 源-目标，如 0-1（确定）或 0p1（可能），从 {first} "
+                "起数",
             )
     return GoldLinks(frozenset(sure), frozenset(possible))
 
@@ -79,7 +85,8 @@ def score_alignments(predicted: Sequence[Links], gold: Sequence[GoldLinks]) -> A
     """Alignment error rate, precision and recall over a corpus."""
     if len(predicted) != len(gold):
         raise DataError(
-            f"there are {len(predicted)} alignments but {len(gold)} gold ones; give one line for each sentence",
+            f"there are {len(predicted)} alignments but {len(gold)} gold ones; give one line for "
+            "each sentence",
             f"有 {len(predicted)} 个对齐，却有 {len(gold)} 个标注；请逐句对应",
         )
     num_links = sum(len(links) for links in predicted)
@@ -102,13 +109,16 @@ def score_alignments(predicted: Sequence[Links], gold: Sequence[GoldLinks]) -> A
 def select_rows(
     attention: Float[ndarray, "step source"], num_target: int, *, shifted: bool
 ) -> Float[ndarray, "target source"]:
-    """The row of each target token: step t is fed token t-1 (first the beginning of the sentence) and predicts token t."""
+    """The row of each target token: step t is fed token t-1 (first the beginning of the sentence)
+    and predicts token t.
+    """
     if attention.shape[0] < num_target + shifted:
         raise UsageError(
-            f"{attention.shape[0]} rows of attention cannot cover {num_target} target tokens"
-            f"{' shifted by one' if shifted else ''}; give the rows of all steps, end of sentence included",
-            f"{attention.shape[0]} 行注意力不足以覆盖 {num_target} 个目标词元{'（移位一行）' if shifted else ''}；"
-            "请给出所有步（含句末）的行",
+            f"{attention.shape[0]} rows of attention cannot cover {num_target} target "
+            f"tokens{' shifted by one' if shifted else ''}; give the rows of all steps, end of "
+            "sentence included",
+            f"{attention.shape[0]} 行注意力不足以覆盖 {num_target} "
+            f"个目标词元{'（移位一行）' if shifted else ''}；请给出所有步（含句末）的行",
         )
     return attention[shifted : num_target + shifted]
 
@@ -122,17 +132,21 @@ def group_pieces(pieces: Sequence[str]) -> tuple[int, ...]:
 
 
 def assign_pieces(pieces: Sequence[str], words: Sequence[str]) -> tuple[int, ...]:
-    """The number of the word in which each piece begins, for words given by people (Chinese segmentation, a tokenizer).
+    """The number of the word in which each piece begins, for words given by people (Chinese
+    segmentation, a tokenizer).
 
-    Both spell the same text, spaces aside; for character spans pass [text[start:end] for start, end in spans]. Places are
-    counted in UTF-8 bytes, because a byte-fallback piece such as <0xE4> is a part of a character.
+    Both spell the same text, spaces aside; for character spans pass [text[start:end] for start, end
+    in spans]. Places are counted in UTF-8 bytes, because a byte-fallback piece such as <0xE4> is a
+    part of a character.
     """
     ends = np.cumsum([len("".join(word.split()).encode()) for word in words])
     sizes = [_count_bytes(piece) for piece in pieces]
     if sum(sizes) != (ends[-1] if len(words) else 0):
         raise DataError(
-            f"the pieces spell {sum(sizes)} bytes, the words {ends[-1] if len(words) else 0}; give the same text twice",
-            f"子词共 {sum(sizes)} 字节，而词共 {ends[-1] if len(words) else 0} 字节；两者应为同一文本",
+            f"the pieces spell {sum(sizes)} bytes, the words {ends[-1] if len(words) else 0}; "
+            "give the same text twice",
+            f"子词共 {sum(sizes)} 字节，而词共 {ends[-1] if len(words) else 0} 字节；"
+            "两者应为同一文本",
         )
     starts = np.cumsum([0, *sizes[:-1]]) if sizes else np.zeros(0)
     # A piece of nothing but "▁" at the very end would begin after the last word: it belongs to it.
@@ -152,7 +166,8 @@ def merge_pieces(
     source_words: Sequence[int],
     target_words: Sequence[int],
 ) -> Float[ndarray, "target_word source_word"]:
-    """Attention between words: summed over the pieces of a source word, averaged over those of a target word.
+    """Attention between words: summed over the pieces of a source word, averaged over those of a
+    target word.
 
     Columns beyond the source pieces (the end of the sentence) are left out.
     """
@@ -180,8 +195,9 @@ def symmetrize(
     *,
     method: Literal["intersection", "union", "grow_diagonal"] = "grow_diagonal",
 ) -> Links:
-    """Join the links of both directions (both as (source, target)); growing starts from the links they share and adds
-    neighbours, diagonal ones too, that link a word not linked yet (Koehn et al. 2005)."""
+    """Join the links of both directions (both as (source, target)); growing starts from the links
+    they share and adds neighbours, diagonal ones too, that link a word not linked yet (Koehn et al.
+    2005)."""
     if method == "intersection":
         return forward & backward
     if method == "union":

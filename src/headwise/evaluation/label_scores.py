@@ -1,9 +1,11 @@
-"""How well labels are found: accuracy, and for each class how often it is right when named and how often it is found.
+"""How well labels are found: accuracy, and for each class how often it is right when named and how
+often it is found.
 
     accuracy = right / all      precision = right / named      recall = right / there      F1 = 2 P R / (P + R)
 
-Accuracy hides a rare class that is never found; the mean of the classes' F1 (macro) does not. `LabelStatistics` is what each text
-or sentence adds to the accuracy, for intervals over draws of the test set. Tested against: counts by hand.
+Accuracy hides a rare class that is never found; the mean of the classes' F1 (macro) does not.
+`LabelStatistics` is what each text or sentence adds to the accuracy, for intervals over draws of
+the test set. Tested against: counts by hand.
 """
 
 from collections import Counter
@@ -48,7 +50,9 @@ class ClassScore:
 
 @dataclass(frozen=True)
 class CutTexts:
-    """Texts that were not read to their end: how many, and of the longest how many tokens were read and are there."""
+    """Texts that were not read to their end: how many, and of the longest how many tokens were read
+    and are there.
+    """
 
     num_texts: int = 0
     num_read: int = 0
@@ -99,7 +103,9 @@ def score_labels(
 
 @dataclass(frozen=True)
 class LabelStatistics:
-    """Labels found right and labels there, a row for each text or sentence (evaluation/several_seeds.Statistics)."""
+    """Labels found right and labels there, a row for each text or sentence
+    (evaluation/several_seeds.Statistics).
+    """
 
     rows: NDArray[np.float64]
 

@@ -1,16 +1,18 @@
-"""A linear probe: can a straight cut through the vectors tell the classes apart? What it can read off, the vectors say plainly.
+"""A linear probe: can a straight cut through the vectors tell the classes apart? What it can read
+off, the vectors say plainly.
 
     minimise  Σ_i w_i · -log softmax(W x_i + b)_{y_i}  +  λ/2 |W|²          w_i = 1 / (classes · members of its class), so that Σ w = 1
 
-Each class weighs the same, however many members it has, and numbers are standardised by the training part. The sum is convex: L-BFGS on
-all examples in double precision finds its one minimum, the same on every run. Vectors that are all equal can only name one class, and then
-it is the most frequent one.
+Each class weighs the same, however many members it has, and numbers are standardised by the
+training part. The sum is convex: L-BFGS on all examples in double precision finds its one minimum,
+the same on every run. Vectors that are all equal can only name one class, and then it is the most
+frequent one.
 
     accuracy            share of all examples that are right
     balanced accuracy   mean over classes of the share that is right: 1/classes for whoever knows nothing, whatever the proportions
 
-Alain & Bengio 2017; Hewitt & Liang 2019 on what a probe may prove. Tested against: the gradient is zero at the answer, Newton's method on
-two classes, equal vectors, classes a line divides.
+Alain & Bengio 2017; Hewitt & Liang 2019 on what a probe may prove. Tested against: the gradient is
+zero at the answer, Newton's method on two classes, equal vectors, classes a line divides.
 """
 
 from collections.abc import Sequence

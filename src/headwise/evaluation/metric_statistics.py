@@ -1,9 +1,10 @@
 """Sufficient statistics of sacreBLEU's metrics: what one sentence adds to a corpus score.
 
-BLEU, chrF and TER of a corpus are functions of *sums* over its sentences (n-gram matches and totals, lengths, edits). With the
-statistics of each sentence, s_i, the score of any resample that holds sentence i c_i times is score(Σ_i c_i s_i), without
-looking at text again: one matrix product gives a thousand resamples.
-Tested: the sum over all sentences once gives sacreBLEU's own corpus score.
+BLEU, chrF and TER of a corpus are functions of *sums* over its sentences (n-gram matches and
+totals, lengths, edits). With the statistics of each sentence, s_i, the score of any resample that
+holds sentence i c_i times is score(Σ_i c_i s_i), without looking at text again: one matrix product
+gives a thousand resamples. Tested: the sum over all sentences once gives sacreBLEU's own corpus
+score.
 """
 
 from collections.abc import Sequence
@@ -28,8 +29,11 @@ class SentenceStatistics:
     def of(
         metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
     ) -> "SentenceStatistics":
-        """Statistics of every sentence; `references` holds one list per set of references, as sacreBLEU takes them."""
-        # sacreBLEU's own significance tests rest on these two methods; the public ones give whole scores only.
+        """Statistics of every sentence; `references` holds one list per set of references, as
+        sacreBLEU takes them.
+        """
+        # sacreBLEU's own significance tests rest on these two methods; the public ones give whole
+        # scores only.
         rows = metric._extract_corpus_statistics(
             list(hypotheses), [list(each) for each in references]
         )

@@ -1,16 +1,19 @@
-"""Quality of a way of training, known from a few trainings and one test set: a mean with an interval that covers both doubts.
+"""Quality of a way of training, known from a few trainings and one test set: a mean with an
+interval that covers both doubts.
 
-Two things would come out otherwise if all were done again: another test set (the same draws of sentences for every model: a paired
-bootstrap, Koehn 2004) and another seed (other first weights, other order of data). Their variances add:
+Two things would come out otherwise if all were done again: another test set (the same draws of
+sentences for every model: a paired bootstrap, Koehn 2004) and another seed (other first weights,
+other order of data). Their variances add:
 
     variance of a mean       = var of its bootstrap draws + s² / n                        s² over the n seeds
     variance of a difference = var of the paired draws    + s²_a / n_a + s²_b / n_b       (Welch 1947)
     interval                 = value ± t(ν) · √variance                                   ν = V² / Σ (V_i² / ν_i), Satterthwaite 1946
 
-A variance known from 3 seeds is known badly: that is what Student's t with few degrees of freedom ν says. With one seed the second
-doubt is left out, because nothing is known of it: the interval then speaks of these two models, not of their recipes. With two seeds t is
-up to 12.7, and an interval may reach past what a score can be: it is cut there, and says so.
-Tested against: tables of Student's t, a hand-worked Welch test, the plain paired bootstrap, coverage on simulated seeds.
+A variance known from 3 seeds is known badly: that is what Student's t with few degrees of freedom ν
+says. With one seed the second doubt is left out, because nothing is known of it: the interval then
+speaks of these two models, not of their recipes. With two seeds t is up to 12.7, and an interval
+may reach past what a score can be: it is cut there, and says so. Tested against: tables of
+Student's t, a hand-worked Welch test, the plain paired bootstrap, coverage on simulated seeds.
 """
 
 import math
@@ -56,7 +59,9 @@ class Estimate:
 
 @dataclass(frozen=True)
 class SeedScores:
-    """The corpus scores of one way of training, one a seed, and the same draws of the test set for each: [seed, draw]."""
+    """The corpus scores of one way of training, one a seed, and the same draws of the test set for
+    each: [seed, draw].
+    """
 
     values: NDArray[np.float64]
     draws: Draws
@@ -70,7 +75,9 @@ class SeedScores:
         num_draws: int = 1000,
         seed: int = 12345,
     ) -> "SeedScores":
-        """`hypotheses` holds the translations of each seed; the same `seed` here draws the same sentences for every call."""
+        """`hypotheses` holds the translations of each seed; the same `seed` here draws the same
+        sentences for every call.
+        """
         statistics = [SentenceStatistics.of(metric, each, [references]) for each in hypotheses]
         return SeedScores.of_statistics(statistics, num_draws=num_draws, seed=seed)
 
@@ -144,7 +151,9 @@ def _estimate(
 
 
 def student_tail(t: float, freedom: float) -> float:
-    """P(T > t) for t ≥ 0: half of what is left after integrating the density from 0 to t (Simpson, in the angle atan(t/√ν))."""
+    """P(T > t) for t ≥ 0: half of what is left after integrating the density from 0 to t (Simpson,
+    in the angle atan(t/√ν)).
+    """
     if math.isinf(freedom) or freedom > 1e6:
         return 0.5 * math.erfc(t / math.sqrt(2))
     # With t = √ν tan θ the density becomes cos^(ν-1) θ, smooth on a bounded interval.

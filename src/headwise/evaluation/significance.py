@@ -1,6 +1,8 @@
-"""Is one system really better than another? Two paired tests of the difference between their corpus scores.
+"""Is one system really better than another? Two paired tests of the difference between their corpus
+scores.
 
-Both systems translated the same sentences, so the test is on pairs, which is much sharper than comparing two intervals.
+Both systems translated the same sentences, so the test is on pairs, which is much sharper than
+comparing two intervals.
 
     bootstrap       draw the test set anew with replacement, d* = score(system) - score(baseline) on each draw; if the systems
                     were equal, d* would scatter around 0 as it scatters around its mean: p = P(|d* - mean d*| ≥ |d|)
@@ -8,9 +10,10 @@ Both systems translated the same sentences, so the test is on pairs, which is mu
     randomization   swap the two outputs of each sentence with probability 1/2: if the systems were equal, nothing would
                     change: p = P(|d of swapped| ≥ |d|)   (Noreen 1989; Riezler & Maxwell 2005)
 
-Both count the observed difference as one of the draws, p = (count + 1) / (draws + 1), so p is never 0, and equal systems
-give p = 1 (sacreBLEU's strict `>` gives them 1 / (draws + 1)). Randomization is the better test of p; the bootstrap also
-gives an interval of the difference. Tested: equal systems, a hand-enumerated case, and sacreBLEU's own tests.
+Both count the observed difference as one of the draws, p = (count + 1) / (draws + 1), so p is never
+0, and equal systems give p = 1 (sacreBLEU's strict `>` gives them 1 / (draws + 1)). Randomization
+is the better test of p; the bootstrap also gives an interval of the difference. Tested: equal
+systems, a hand-enumerated case, and sacreBLEU's own tests.
 """
 
 import dataclasses
@@ -64,7 +67,9 @@ def compare_systems(
     seed: int = 12345,
     metrics: dict[str, Any] | None = None,
 ) -> Comparison:
-    """Test two systems on the same sentences; `metrics` (see `build_metrics`) sets language, tokenizer and case."""
+    """Test two systems on the same sentences; `metrics` (see `build_metrics`) sets language,
+    tokenizer and case.
+    """
     sets = check_parallel(baseline, references)
     check_parallel(system, references)
     chosen = (metrics or build_metrics())[metric]

@@ -1,10 +1,12 @@
-"""Scores of translations: BLEU, chrF and TER by sacreBLEU, each with its signature and a confidence interval.
+"""Scores of translations: BLEU, chrF and TER by sacreBLEU, each with its signature and a confidence
+interval.
 
-A score without its signature (tokenizer, case, smoothing, version) cannot be compared with another (Post 2018), so none is
-given without. The tokenizer follows the target language: `13a` for most, `zh` for Chinese, characters for languages
-without spaces; `pretokenized` takes text as it stands (tokenizer `none`). The interval is the 95 % bootstrap percentile
-interval (Koehn 2004): the corpus is drawn anew with replacement, and 95 % of the scores lie between low and high.
-Tested against sacreBLEU's own corpus functions; the interval against its definition.
+A score without its signature (tokenizer, case, smoothing, version) cannot be compared with another
+(Post 2018), so none is given without. The tokenizer follows the target language: `13a` for most,
+`zh` for Chinese, characters for languages without spaces; `pretokenized` takes text as it stands
+(tokenizer `none`). The interval is the 95 % bootstrap percentile interval (Koehn 2004): the corpus
+is drawn anew with replacement, and 95 % of the scores lie between low and high. Tested against
+sacreBLEU's own corpus functions; the interval against its definition.
 """
 
 import dataclasses
@@ -79,7 +81,8 @@ def build_metrics(
     """sacreBLEU's metrics set up for a target language."""
     asian = not pretokenized and tokenizer_for(language) != "13a"
     return {
-        # `force` only silences the warning that text looks tokenized: here that is the caller's decision.
+        # `force` only silences the warning that text looks tokenized: here that is the caller's
+        # decision.
         "bleu": BLEU(
             tokenize=tokenizer_for(language, pretokenized=pretokenized),
             lowercase=lowercase,
@@ -100,7 +103,9 @@ def score_translations(
     num_resamples: int = 1000,
     seed: int = 12345,
 ) -> TranslationScores:
-    """Score hypotheses against one reference each, or against several sets of references (a list of lists)."""
+    """Score hypotheses against one reference each, or against several sets of references (a list of
+    lists).
+    """
     sets = check_parallel(hypotheses, references)
     metrics = build_metrics(language, pretokenized=pretokenized, lowercase=lowercase)
     scores = {
@@ -123,7 +128,9 @@ def score_metric(
     num_resamples: int,
     seed: int,
 ) -> Score:
-    """One metric with its bootstrap interval; the same seed draws the same sentences for every metric."""
+    """One metric with its bootstrap interval; the same seed draws the same sentences for every
+    metric.
+    """
     statistics = SentenceStatistics.of(metric, hypotheses, references)
     low = high = None
     if num_resamples:
@@ -155,7 +162,8 @@ def check_parallel(
     for each in sets:
         if len(each) != len(hypotheses):
             raise DataError(
-                f"there are {len(hypotheses)} translations but {len(each)} references; give one reference line for each",
+                f"there are {len(hypotheses)} translations but {len(each)} references; give one "
+                "reference line for each",
                 f"有 {len(hypotheses)} 句译文，却有 {len(each)} 句参考；请逐行对应",
             )
     return sets

@@ -1,12 +1,15 @@
-"""How good word vectors are: do their cosines rank pairs of words as people do, do their differences solve analogies?
+"""How good word vectors are: do their cosines rank pairs of words as people do, do their
+differences solve analogies?
 
     similarity   Spearman's rank correlation between cosines and human scores (WordSim-353, SimLex-999, MEN)
     analogy      a is to b as c is to ?  =  argmax of cos(w, b - a + c) over all words but a, b, c  (Mikolov et al. 2013)
 
-Words are compared without their case, whatever case the vectors and the list are written in: of Paris, PARIS and paris the most frequent
-one speaks for all, and the others are no answers to a question that names it. Only the 300,000 most frequent words count, as in gensim.
-Pairs and questions with an unknown word are left out and counted, as everywhere in the literature; a number without its
-coverage says little. Tested against: scipy's spearmanr (ties too), gensim's evaluate_word_pairs and evaluate_word_analogies.
+Words are compared without their case, whatever case the vectors and the list are written in: of
+Paris, PARIS and paris the most frequent one speaks for all, and the others are no answers to a
+question that names it. Only the 300,000 most frequent words count, as in gensim. Pairs and
+questions with an unknown word are left out and counted, as everywhere in the literature; a number
+without its coverage says little. Tested against: scipy's spearmanr (ties too), gensim's
+evaluate_word_pairs and evaluate_word_analogies.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +22,8 @@ from headwise.errors import DataError
 
 Lines = Iterable[str]
 MAX_WORDS = 300_000
-"""So many of the most frequent words are asked about and may be answers, as gensim's `restrict_vocab` has it."""
+"""So many of the most frequent words are asked about and may be answers, as gensim's
+`restrict_vocab` has it."""
 _QUESTIONS_AT_ONCE = 256
 
 
@@ -51,7 +55,9 @@ class WordScore:
 
 
 def parse_pairs(lines: Lines, file: Path) -> list[WordPair]:
-    """`word word score` a line; more columns are ignored, empty lines and those that begin with # too."""
+    """`word word score` a line; more columns are ignored, empty lines and those that begin with #
+    too.
+    """
     pairs = []
     for number, line in enumerate(lines, start=1):
         fields = line.split()
@@ -120,7 +126,9 @@ def fold(word: str) -> str:
 
 
 def number_words(words: Sequence[str]) -> dict[str, int]:
-    """The row of each word without its case, of several the first: words are ordered by their frequency."""
+    """The row of each word without its case, of several the first: words are ordered by their
+    frequency.
+    """
     numbers: dict[str, int] = {}
     for number, word in enumerate(words[:MAX_WORDS]):
         numbers.setdefault(fold(word), number)

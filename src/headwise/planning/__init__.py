@@ -1,1 +1,3 @@
-"""What a training will take, said before it starts: memory, time, disk, and how it spreads over machines."""
+"""What a training will take, said before it starts: memory, time, disk, and how it spreads over
+machines.
+"""

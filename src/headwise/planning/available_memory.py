@@ -1,4 +1,6 @@
-"""How much memory is there to be had: what the system would give, or less where a container or a limit says so."""
+"""How much memory is there to be had: what the system would give, or less where a container or a
+limit says so.
+"""
 
 import sys
 from pathlib import Path

@@ -4,9 +4,9 @@
     seconds   Σ over operations max(flops / product speed, bytes / bandwidth), or launches if those take longer
               + optimiser: 44 bytes a weight (norm 4, scaling 8, Adam reads 16 and writes 12, clearing 4)
 
-On the machine at hand each operation's own time is measured instead (`calibration.py`). Compiled code moves fewer bytes
-between products and launches fewer kernels; captured as a CUDA graph it launches none.
-Tested against: cases worked by hand; real steps in benchmarks/bench_plan.py.
+On the machine at hand each operation's own time is measured instead (`calibration.py`). Compiled
+code moves fewer bytes between products and launches fewer kernels; captured as a CUDA graph it
+launches none. Tested against: cases worked by hand; real steps in benchmarks/bench_plan.py.
 """
 
 from dataclasses import dataclass, replace
@@ -19,12 +19,15 @@ from headwise.planning.step_tracing import Operation, StepTrace
 OPTIMIZER_BYTES = 44
 BYTES_FP32 = 4
 COMPILED_KEPT = 0.9
-"""Of what plain code keeps for backward: compiled code makes some of it again (small, fp32 and bf16, on a CPU)."""
+"""Of what plain code keeps for backward: compiled code makes some of it again (small, fp32 and
+bf16, on a CPU)."""
 GAP_SECONDS = 3.5e-6
-"""For each kernel of a replayed CUDA graph, beyond its work: one drains while the next fills (H200, four sizes)."""
+"""For each kernel of a replayed CUDA graph, beyond its work: one drains while the next fills (H200,
+four sizes)."""
 UNRECORDED_CALLS = 6.5
-"""Launches that each product of compiled code stands for if they are not recorded: its own, that of what was fused, the sums of
-gradients, the optimiser and the bookkeeping between them (H200: tiny at 8,192 tokens 22 ms, base at 25,600 30.8 ms)."""
+"""Launches that each product of compiled code stands for if they are not recorded: its own, that of
+what was fused, the sums of gradients, the optimiser and the bookkeeping between them (H200: tiny at
+8,192 tokens 22 ms, base at 25,600 30.8 ms)."""
 LIBRARY_BYTES = 64 << 20
 """What cuBLAS takes for itself on two streams: one that runs and one that is recorded."""
 
@@ -110,8 +113,8 @@ def predict_memory(
 ) -> MemoryParts:
     """`heap`: what the allocator holds for each byte that comes and goes."""
     gradients = BYTES_FP32 * weights.num_learning
-    # They outlive the update if more batches follow, or if a graph or other devices write to them; else they grow while
-    # activations shrink.
+    # They outlive the update if more batches follow, or if a graph or other devices write to them;
+    # else they grow while activations shrink.
     stay = accumulation > 1 or execution.cuda_graphs or execution.num_devices > 1
     workspace = trace.compiled_workspace if execution.compiled else trace.workspace
     activations = int(trace.activations * (COMPILED_KEPT if execution.compiled else 1))
@@ -169,7 +172,9 @@ def _roofline(operation: Operation, hardware: Hardware, execution: Execution) ->
 def _waiting_seconds(
     trace: StepTrace, hardware: Hardware, execution: Execution, kernels: float
 ) -> float:
-    """A device that is sent kernels one by one waits if they are shorter than the sending; a CPU sends them to itself."""
+    """A device that is sent kernels one by one waits if they are shorter than the sending; a CPU
+    sends them to itself.
+    """
     if execution.cuda_graphs:
         # Compiled: one product or attention and, before it, what was fused.
         return (2 * trace.num_regions if execution.compiled else trace.calls()) * GAP_SECONDS

@@ -1,7 +1,9 @@
-"""What a machine can do, in the few numbers a prediction needs; measured here, or published by its maker.
+"""What a machine can do, in the few numbers a prediction needs; measured here, or published by its
+maker.
 
-A published peak is not reached: products of this size reach a part of it, copies too. `EFFICIENCY` and `COPY` are what we
-measured on one H200 (docs/experiments.md) and assume of its relatives; a prediction for a card nobody measured says so.
+A published peak is not reached: products of this size reach a part of it, copies too. `EFFICIENCY`
+and `COPY` are what we measured on one H200 (docs/experiments.md) and assume of its relatives; a
+prediction for a card nobody measured says so.
 """
 
 from dataclasses import dataclass, replace
@@ -10,15 +12,19 @@ GIB = 1 << 30
 TERA, GIGA = 1e12, 1e9
 
 ATTENTION = 0.079
-"""Of the published dense peak that fused attention reaches on rows of 128 tokens, whatever the width: 78 TFLOP/s on an H200."""
+"""Of the published dense peak that fused attention reaches on rows of 128 tokens, whatever the
+width: 78 TFLOP/s on an H200."""
 SHORTEST_PRODUCT = 5e-6
-"""Seconds of a product with hardly anything to multiply, on an H200: widths of 128 and 256 are at this bound."""
+"""Seconds of a product with hardly anything to multiply, on an H200: widths of 128 and 256 are at
+this bound."""
 EFFICIENCY = 0.61
-"""Of the published dense bf16 peak that a Transformer's products reach: 604 of 989 TFLOP/s on an H200 (8192³: 794)."""
+"""Of the published dense bf16 peak that a Transformer's products reach: 604 of 989 TFLOP/s on an
+H200 (8192³: 794)."""
 COPY = 0.89
 """Of the published bandwidth that a copy reaches: 4.28 of 4.8 TB/s."""
 HEADROOM = 0.92
-"""Of a GPU's memory that tensors may fill: the rest is the driver's, the libraries' and what fragmentation takes."""
+"""Of a GPU's memory that tensors may fill: the rest is the driver's, the libraries' and what
+fragmentation takes."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,8 @@ class Hardware:
     launch_seconds: float
     """From one operation's start to the next when they come from Python."""
     attention_flops: float
-    """What fused attention reaches; it does not slow down with narrow products, so it is a number of its own."""
+    """What fused attention reaches; it does not slow down with narrow products, so it is a number
+    of its own."""
     shortest_product: float = 0.0
     """Seconds no product goes below; 0 where speed was measured at the very shapes."""
     heap: float = 1.0
@@ -71,11 +78,13 @@ def _card(
 
 
 GLIBC_HEAP = 1.25
-"""A CPU's allocator keeps freed blocks that are too small for the next tensor: 1.15 to 1.30 measured (docs/experiments.md)."""
+"""A CPU's allocator keeps freed blocks that are too small for the next tensor: 1.15 to 1.30
+measured (docs/experiments.md)."""
 
 
-# Dense peaks in TFLOP/s (fp32 without tensor cores, torch's default), GB/s, GiB, and GB/s per GPU of a link between
-# machines as they are usually built (400 Gbit/s for the large cards, 25 Gbit/s Ethernet for the small ones).
+# Dense peaks in TFLOP/s (fp32 without tensor cores, torch's default), GB/s, GiB, and GB/s per GPU
+# of a link between machines as they are usually built (400 Gbit/s for the large cards, 25 Gbit/s
+# Ethernet for the small ones).
 DEVICES = {
     "h200": _card("NVIDIA H200", bf16=989, tf32=67, bandwidth=4800, memory=140, link=50),
     "h100": _card("NVIDIA H100 SXM", bf16=989, tf32=67, bandwidth=3350, memory=79, link=50),

@@ -1,9 +1,11 @@
-"""The machine at hand, measured in a few seconds: each distinct operation of the step is run alone and put on the clock.
+"""The machine at hand, measured in a few seconds: each distinct operation of the step is run alone
+and put on the clock.
 
-A table of fudge factors would be wrong on the next processor. A step of a Transformer has about a hundred distinct calls, most
-of them repeated in every layer; timed once each, their sum is the time of the step, with the caches, libraries and thread
-counts of this very machine. Where a call takes long it is timed once, where it is short, often enough to be seen. A large
-batch is timed at a smaller one's shapes and drawn out by its flops and bytes.
+A table of fudge factors would be wrong on the next processor. A step of a Transformer has about a
+hundred distinct calls, most of them repeated in every layer; timed once each, their sum is the time
+of the step, with the caches, libraries and thread counts of this very machine. Where a call takes
+long it is timed once, where it is short, often enough to be seen. A large batch is timed at a
+smaller one's shapes and drawn out by its flops and bytes.
 
 Tested against: real training steps (benchmarks/bench_plan.py).
 """
@@ -28,11 +30,13 @@ _NUM_PRODUCTS = 12
 _LARGE = {"cuda": 4096, "cpu": 512}
 """Rows and columns of a product that shows what the device can do at its best."""
 ATTENTION_OF_LARGE = 0.10
-"""Of a large product's speed that fused attention reaches on rows of 128 tokens (an H200: 78 of 769 TFLOP/s)."""
+"""Of a large product's speed that fused attention reaches on rows of 128 tokens (an H200: 78 of 769
+TFLOP/s)."""
 _NUM_PASSES = 2
 _RECORDED_CALLS = 20
 _LAUNCH_OF_ADDITION = 4.0
-"""A call in a model costs about four bare additions: autograd notes it and runs it back, a view or two and a module stand around it."""
+"""A call in a model costs about four bare additions: autograd notes it and runs it back, a view or
+two and a module stand around it."""
 UNKNOWN_LINK = 1.25e9
 """Bytes a second to other machines where nobody said: 10 Gbit/s Ethernet."""
 _COPY_BYTES = {"cpu": 1 << 27, "cuda": 1 << 30}
@@ -40,7 +44,9 @@ _COPY_BYTES = {"cpu": 1 << 27, "cuda": 1 << 30}
 
 @dataclass(frozen=True)
 class Timings:
-    """Seconds of operations that were timed, and of others of their kind: by flops for products, by bytes for the rest."""
+    """Seconds of operations that were timed, and of others of their kind: by flops for products, by
+    bytes for the rest.
+    """
 
     exact: Mapping[Operation, float]
     pace: Mapping[str, float]
@@ -101,7 +107,8 @@ def measure_seconds(
 ) -> float:
     """The least of a few repetitions; short calls are repeated within one measurement.
 
-    Results are kept until the clock stops: in a real step too each is written to memory that nobody has just used.
+    Results are kept until the clock stops: in a real step too each is written to memory that nobody
+    has just used.
     """
     run()
     _synchronize(device)
@@ -125,7 +132,9 @@ def measure_seconds(
 def measure_machine(
     trace: StepTrace, device: torch.device, *, bf16: bool, memory: int | None
 ) -> Hardware:
-    """Product speed at the shapes of this step, copy speed, and the pace of small calls, on the device at hand."""
+    """Product speed at the shapes of this step, copy speed, and the pace of small calls, on the
+    device at hand.
+    """
     products = [operation for operation in trace.operations if operation.kind == "product"]
     largest = sorted(products, key=lambda operation: operation.flops)[-_NUM_PRODUCTS:]
     seconds = {operation: _time_operation(operation, device) or 0.0 for operation in largest}
@@ -155,7 +164,9 @@ def measure_machine(
 
 
 def measure_kernel(run: Callable[[], object]) -> float:
-    """On a GPU: without the launch, which would be longer than a short kernel; recorded many times over and replayed."""
+    """On a GPU: without the launch, which would be longer than a short kernel; recorded many times
+    over and replayed.
+    """
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):

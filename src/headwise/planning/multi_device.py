@@ -1,14 +1,16 @@
-"""Several devices on paper: which layout fits, what they must tell each other, and how much of that hides behind work.
+"""Several devices on paper: which layout fits, what they must tell each other, and how much of that
+hides behind work.
 
-Replicated (data parallel): every device holds all and adds up gradients, in a ring 2 (N-1)/N of their bytes to send and
-to receive (Patarasuk & Yuan 2009), while backward still runs. Sharded (ZeRO stage 3, Rajbhandari et al. 2020): every device
-holds 1/N of weights, gradients and moments, gathers weights twice and scatters gradients once: half as much again.
+Replicated (data parallel): every device holds all and adds up gradients, in a ring 2 (N-1)/N of
+their bytes to send and to receive (Patarasuk & Yuan 2009), while backward still runs. Sharded (ZeRO
+stage 3, Rajbhandari et al. 2020): every device holds 1/N of weights, gradients and moments, gathers
+weights twice and scatters gradients once: half as much again.
 
     exposed    = max(0, traffic / link - overlap · backward) + the last bucket, which nothing is left to hide behind
     efficiency = tokens/s of N devices / (N · tokens/s of one alone with the same recipe)
 
-Gradient checkpointing keeps the input of each block and runs its forward again: a third more work, and of the activations
-one block's share and the inputs remain (Chen et al. 2016).
+Gradient checkpointing keeps the input of each block and runs its forward again: a third more work,
+and of the activations one block's share and the inputs remain (Chen et al. 2016).
 """
 
 from dataclasses import dataclass, replace
@@ -59,7 +61,9 @@ def scale(
     parallel: Parallel = "replicated",
     overlap: float = OVERLAP,
 ) -> Scaling:
-    """What `devices` take for one update when each computes for `compute_seconds`; `overlap`: of backward that hides sending."""
+    """What `devices` take for one update when each computes for `compute_seconds`; `overlap`: of
+    backward that hides sending.
+    """
     if devices == 1:
         return Scaling(1, 0, compute_seconds, 0.0)
     traffic = int(
@@ -77,7 +81,9 @@ def scale(
 def arrange(
     memory: MemoryParts, layout: DeviceLayout, *, devices: int, num_blocks: int
 ) -> MemoryParts:
-    """The memory of one device under a layout; `memory` is that of the whole batch on one device, replicated."""
+    """The memory of one device under a layout; `memory` is that of the whole batch on one device,
+    replicated.
+    """
     share = devices if layout.parallel == "sharded" else 1
     activations = memory.activations // (devices * layout.accumulation)
     if layout.recompute:
@@ -98,7 +104,9 @@ def arrange(
 def choose_layout(
     memory: MemoryParts, *, devices: int, num_blocks: int, rows: int, room: float
 ) -> DeviceLayout | None:
-    """The cheapest layout that fits: accumulation costs launches, sharding traffic, checkpointing a third of the work."""
+    """The cheapest layout that fits: accumulation costs launches, sharding traffic, checkpointing a
+    third of the work.
+    """
     halvings = [2**power for power in range(max(1, rows // devices).bit_length())]
     kinds: list[Parallel] = ["replicated", "sharded"] if devices > 1 else ["replicated"]
     for recompute in (False, True):

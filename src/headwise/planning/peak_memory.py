@@ -2,10 +2,11 @@
 
     peak = (highest point of the run) - (what was allocated before the work was built)
 
-On a GPU the allocator counts exactly, from the building on: a replayed CUDA graph allocates nothing, so its need shows only while it is
-recorded. On Linux the kernel's high-water mark of resident memory is reset before the run
-(`/proc/self/clear_refs`) after freed pages were given back (`malloc_trim`), which is good to a few per cent; elsewhere
-nothing is said. Measured in a run of its own: giving pages back would slow a timed one.
+On a GPU the allocator counts exactly, from the building on: a replayed CUDA graph allocates
+nothing, so its need shows only while it is recorded. On Linux the kernel's high-water mark of
+resident memory is reset before the run (`/proc/self/clear_refs`) after freed pages were given back
+(`malloc_trim`), which is good to a few per cent; elsewhere nothing is said. Measured in a run of
+its own: giving pages back would slow a timed one.
 """
 
 import contextlib
@@ -29,7 +30,9 @@ class MemoryMeter:
             torch.cuda.reset_peak_memory_stats(self.device)
 
     def peak_of(self, run: Callable[[], object]) -> float | None:
-        """MiB, or None where it cannot be told; `run` was built and run once since `start_building`."""
+        """MiB, or None where it cannot be told; `run` was built and run once since
+        `start_building`.
+        """
         if not self.start_running():
             return None
         run()

@@ -1,4 +1,6 @@
-"""A plan as a value: what was predicted, for people (tables in two languages) and for programs (`as_dict`)."""
+"""A plan as a value: what was predicted, for people (tables in two languages) and for programs
+(`as_dict`).
+"""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -33,7 +35,8 @@ class PlannedRun:
     flops_per_token: float
     steps: int
     disk: int
-    """The most checkpoints, snapshots and model take; prepared data comes on top, about 4 bytes a token and 16 a pair."""
+    """The most checkpoints, snapshots and model take; prepared data comes on top, about 4 bytes a
+    token and 16 a pair."""
 
 
 @dataclass(frozen=True)
@@ -92,10 +95,12 @@ class Plan:
         if self.each.devices == 1 or self.hardware.kind != "cpu":
             return None
         return say(
-            f"{self.each.devices} machines with a CPU like this one's, because PyTorch sees no GPU here or the CPU was asked for, "
-            f"each sending {self.hardware.link / 1e9:g} GB/s; --device h200 (or another) plans GPUs",
-            f"{self.each.devices} 台 CPU 与本机相同的机器（PyTorch 在本机找不到 GPU，或要求使用 CPU），"
-            f"各以 {self.hardware.link / 1e9:g} GB/s 发送；要为 GPU 做计划，请用 --device h200（或其他）",
+            f"{self.each.devices} machines with a CPU like this one's, because PyTorch sees no "
+            f"GPU here or the CPU was asked for, each sending {self.hardware.link / 1e9:g} GB/s; "
+            "--device h200 (or another) plans GPUs",
+            f"{self.each.devices} 台 CPU 与本机相同的机器（PyTorch 在本机找不到 GPU，或要求使用 "
+            f"CPU），各以 {self.hardware.link / 1e9:g} GB/s 发送；要为 GPU 做计划，请用 --device "
+            "h200（或其他）",
         )
 
     def remarks(self) -> list[str]:
@@ -107,8 +112,10 @@ class Plan:
             names = ", ".join(DEVICES)
             remarks.append(
                 say(
-                    f"This is the plan of this machine's CPU. --device plans a GPU on paper, as --device h200 does: {names}",
-                    f"这是本机 CPU 的计划。用 --device 可以在纸面上为 GPU 做计划，例如 --device h200；可选：{names}",
+                    "This is the plan of this machine's CPU. --device plans a GPU on paper, as "
+                    f"--device h200 does: {names}",
+                    "这是本机 CPU 的计划。用 --device 可以在纸面上为 GPU 做计划，例如 --device "
+                    f"h200；可选：{names}",
                 )
             )
         if self.together is not None and (few := self._fewer_as_fast(self.together)) is not None:
@@ -132,11 +139,14 @@ class Plan:
         num_rows = -(-self.run.batch_rows // self.each.devices)
         batch_tokens = self.run.batch_rows * self.run.target_row * self.each.devices
         return say(
-            f"{self.each.devices} devices are {how} than {few.devices} ({mine:,.0f} against {theirs:,.0f} target tokens/s): they share "
-            f"{self.run.batch_rows} rows a batch, {num_rows} at most for each; raise training.batch_tokens "
-            f"({batch_tokens} is the recipe's batch on each; then take fewer updates and a higher learning rate), or use fewer devices",
-            f"{self.each.devices} 个设备{how}比 {few.devices} 个更快（每秒 {mine:,.0f} 对 {theirs:,.0f} 目标词元）：它们分担每批 "
-            f"{self.run.batch_rows} 行，各自最多 {num_rows} 行；请增大 training.batch_tokens（{batch_tokens} 即每个设备各一批；"
+            f"{self.each.devices} devices are {how} than {few.devices} ({mine:,.0f} against "
+            f"{theirs:,.0f} target tokens/s): they share {self.run.batch_rows} rows a batch, "
+            f"{num_rows} at most for each; raise training.batch_tokens ({batch_tokens} is the "
+            "recipe's batch on each; then take fewer updates and a higher learning rate), or use "
+            "fewer devices",
+            f"{self.each.devices} 个设备{how}比 {few.devices} 个更快（每秒 {mine:,.0f} 对 "
+            f"{theirs:,.0f} 目标词元）：它们分担每批 {self.run.batch_rows} 行，各自最多 "
+            f"{num_rows} 行；请增大 training.batch_tokens（{batch_tokens} 即每个设备各一批；"
             "这时应减少更新次数并提高学习率），或减少设备",
         )
 
@@ -219,7 +229,8 @@ class Plan:
         )
 
     def _time_table(self) -> Table:
-        # Without a kernel of its own, as with dropout on a CPU, attention is products and what lies between them.
+        # Without a kernel of its own, as with dropout on a CPU, attention is products and what lies
+        # between them.
         fused = self.seconds.attention > 0
         titles = {
             "products": say("matrix products", "矩阵乘")

@@ -2,9 +2,9 @@
 
     training.batch_tokens / p,  training.accumulation · p:   the same updates, 1/p of the activations
 
-Several devices share the batches of an update, and each takes as few as its rows fit in (data/batching.py): a device's batch
-shrinks only once there are more batches than devices.
-Tested against: the proposed settings, planned themselves, fit.
+Several devices share the batches of an update, and each takes as few as its rows fit in
+(data/batching.py): a device's batch shrinks only once there are more batches than devices. Tested
+against: the proposed settings, planned themselves, fit.
 """
 
 from dataclasses import dataclass
@@ -30,9 +30,11 @@ class Proposal:
         total = f"{self.total / GIB:.1f} GiB"
         if self.batch_tokens is None:
             return (
-                f"weights, gradients and optimiser alone take {total}, so a smaller batch is not enough: lower model.dim, the "
-                "layers or text.size, or use a machine with more memory",
-                f"仅权重、梯度与优化器就占 {total}，减小批次也不够：请减小 model.dim、层数或 text.size，或换内存更大的机器",
+                f"weights, gradients and optimiser alone take {total}, so a smaller batch is not "
+                "enough: lower model.dim, the layers or text.size, or use a machine with more "
+                "memory",
+                f"仅权重、梯度与优化器就占 {total}，减小批次也不够：请减小 model.dim、层数或 "
+                "text.size，或换内存更大的机器",
             )
         settings = (
             f"training.batch_tokens={self.batch_tokens} training.accumulation={self.accumulation}"
@@ -40,7 +42,8 @@ class Proposal:
         cut = "halve the batch" if self.parts == 2 else f"cut the batch into {self.parts:,} parts"
         cut_zh = "请把批次减半" if self.parts == 2 else f"请把批次分成 {self.parts:,} 份"
         return (
-            f"{cut}: {settings} learns the same with about {total}, and training.recompute=blocks takes less still",
+            f"{cut}: {settings} learns the same with about {total}, and training.recompute=blocks "
+            "takes less still",
             f"{cut_zh}：{settings} 学得相同，约需 {total}；training.recompute=blocks 更省",
         )
 
@@ -56,9 +59,11 @@ def propose(
     devices: int = 1,
     sharded: bool = False,
 ) -> Proposal:
-    """Halve the batch and double the accumulation until it fits; `memory` is that of the whole batch on one device.
+    """Halve the batch and double the accumulation until it fits; `memory` is that of the whole
+    batch on one device.
 
-    `loss_space`: the most that a chunk of the loss takes; the rest of the work space shrinks with the batch.
+    `loss_space`: the most that a chunk of the loss takes; the rest of the work space shrinks with
+    the batch.
     """
     gradients = memory.optimizer // 2  # they stay from batch to batch
     fixed = (memory.fixed + gradients) // (devices if sharded else 1)

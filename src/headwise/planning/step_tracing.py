@@ -1,16 +1,20 @@
-"""One training step on paper: the real loss is run forward and backward on tensors without content, and watched.
+"""One training step on paper: the real loss is run forward and backward on tensors without content,
+and watched.
 
-torch's fake tensors know shape, type and lifetime but hold nothing, so the step of a large model takes a second and no memory.
-What is seen is what will happen, for any mechanism a recipe names: there is no formula to keep in step with the code.
+torch's fake tensors know shape, type and lifetime but hold nothing, so the step of a large model
+takes a second and no memory. What is seen is what will happen, for any mechanism a recipe names:
+there is no formula to keep in step with the code.
 
     live bytes      a storage counts from its first appearance until autograd lets go of it: the peak is the eager peak
     operations      2·m·k·n of a product, 4·q·k·d of attention (backward 2.5 times), bytes read and written of the rest
 
-A compiler fuses what lies between two products, so that only what crosses a product is written to memory. With regions
-numbered by the products and attentions passed so far, compiled code writes a tensor if a product reads or makes it, or if
-forward reads it in another region than the one it was made in; every region that reads it costs a pass over it.
+A compiler fuses what lies between two products, so that only what crosses a product is written to
+memory. With regions numbered by the products and attentions passed so far, compiled code writes a
+tensor if a product reads or makes it, or if forward reads it in another region than the one it was
+made in; every region that reads it costs a pass over it.
 
-Tested against: torch's FlopCounterMode, the allocator's own peak where there is one, counts worked by hand.
+Tested against: torch's FlopCounterMode, the allocator's own peak where there is one, counts worked
+by hand.
 """
 
 import contextlib
@@ -55,7 +59,9 @@ class Form:
 
 @dataclass(frozen=True)
 class Operation:
-    """A call, as often as it occurs: what it is, what it gets (forms in place of tensors), and what it costs."""
+    """A call, as often as it occurs: what it is, what it gets (forms in place of tensors), and what
+    it costs.
+    """
 
     function: Any
     arguments: tuple[Any, ...]
@@ -78,10 +84,12 @@ class StepTrace:
     activations: int = 0
     """What forward leaves for backward, uncompiled."""
     workspace: int = 0
-    """At the highest point, what is neither gradient nor left by forward: chunks of logits, results under way."""
+    """At the highest point, what is neither gradient nor left by forward: chunks of logits, results
+    under way."""
     gradients_at_peak: int = 0
     compiled_workspace: int = 0
-    """The same of compiled code, which never writes out what it fuses: fp32 scores of a chunk, for one."""
+    """The same of compiled code, which never writes out what it fuses: fp32 scores of a chunk, for
+    one."""
     compiled_traffic: int = 0
     """Bytes the fused code between products reads and writes."""
     num_regions: int = 0

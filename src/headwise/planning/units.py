@@ -16,7 +16,9 @@ def clock_of(seconds: float) -> str:
 
 
 def span_of(seconds: float) -> str:
-    """Milliseconds of what is short, else a clock that people read: 0.42 ms, 31.7 ms, 60.8 s, 2.1 min."""
+    """Milliseconds of what is short, else a clock that people read: 0.42 ms, 31.7 ms, 60.8 s, 2.1
+    min.
+    """
     if seconds >= 1:
         return clock_of(seconds)
     return f"{1e3 * seconds:.2f} ms" if seconds < 0.01 else f"{1e3 * seconds:.1f} ms"

@@ -1,5 +1,5 @@
-"""Chinese does not inflect; what it asks for is a measure word, the right numeral and the right order.
-The numerals here count things (两, not 二, before a measure word).
+"""Chinese does not inflect; what it asks for is a measure word, the right numeral and the right
+order. The numerals here count things (两, not 二, before a measure word).
 """
 
 from __future__ import annotations

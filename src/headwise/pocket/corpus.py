@@ -1,6 +1,7 @@
-"""Sentence i of a split is a pure function of (split, i, seed): draw, and draw again until the split accepts.
-Train, valid and test divide the sentences by a hash of the English text; unseen holds the combinations
-(verb and object, adjective and noun, two antecedents ...) that no other split ever contains.
+"""Sentence i of a split is a pure function of (split, i, seed): draw, and draw again until the
+split accepts. Train, valid and test divide the sentences by a hash of the English text; unseen
+holds the combinations (verb and object, adjective and noun, two antecedents ...) that no other
+split ever contains.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def few_nouns() -> frozenset[str]:
 
 @cache
 def held_out(pair: tuple[str, str]) -> bool:
-    """Whether a combination is kept out of train, valid and test; a word with few partners keeps them all."""
+    """Whether a combination is kept out of train, valid and test; a word with few partners keeps
+    them all.
+    """
     kind, _, concept = pair[0].partition(":")
     if kind == "object" and len(verb(concept).objects) < 5:
         return False
@@ -113,7 +116,10 @@ def sentence(split: str, index: int, *, seed: int = 0) -> Sentence:
 def texts(
     split: str, count: int, languages: Sequence[str], *, seed: int = 0
 ) -> Iterator[tuple[str, ...]]:
-    """Sentences 0, 1, ... as natives of these languages write them; into the others they are not put at all."""
+    """Sentences 0, 1, ...
+
+    as natives of these languages write them; into the others they are not put at all.
+    """
     for index in range(count):
         found = _draw_until(split, index, seed)
         yield tuple(

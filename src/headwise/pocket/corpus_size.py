@@ -17,7 +17,9 @@ COUNTED_PATTERNS = ("past", "past-time-first", "ask-past")
 
 @cache
 def lemmas(language: str) -> frozenset[str]:
-    """The dictionary forms of a language: one per noun, verb, adjective and name, and the fixed words."""
+    """The dictionary forms of a language: one per noun, verb, adjective and name, and the fixed
+    words.
+    """
     if language not in LANGUAGES:
         raise LanguageError(language)
     found: set[str] = set()
@@ -50,10 +52,11 @@ def fixed_words(language: str) -> frozenset[str]:
 
 @cache
 def sentence_count_lower_bound() -> int:
-    """A number of distinct sentences that certainly exist: "the" subject, verb, a/the/this object, recent time.
+    """A number of distinct sentences that certainly exist: "the" subject, verb, a/the/this object,
+    recent time.
 
-    Every combination is a different English text, because English words of subjects, verbs, objects and times
-    differ; adjectives, numerals, names, plurals and the other patterns are left out.
+    Every combination is a different English text, because English words of subjects, verbs, objects
+    and times differ; adjectives, numerals, names, plurals and the other patterns are left out.
     """
     combinations = sum(
         sum(1 for subject in verb.subjects if "kin" not in subject.classes)

@@ -31,7 +31,9 @@ def third_person(base: str) -> str:
 
 
 def is_short_closed(word: str) -> bool:
-    """One syllable ending consonant-vowel-consonant, so that the last letter doubles: big, cut, swim."""
+    """One syllable ending consonant-vowel-consonant, so that the last letter doubles: big, cut,
+    swim.
+    """
     return bool(re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", word))
 
 

@@ -1,5 +1,6 @@
-"""German is the language of the three that inflects: articles, adjectives, nouns and verbs all change form.
-Each rule here is one small table or function, checked against hand-worked paradigms in the tests.
+"""German is the language of the three that inflects: articles, adjectives, nouns and verbs all
+change form. Each rule here is one small table or function, checked against hand-worked paradigms in
+the tests.
 
 Cases are the letters n, a, d, g; genders m, f, n, and p for the plural of any gender.
 """
@@ -81,7 +82,9 @@ def determiner(stem: str, gender: str, case: str) -> str:
 
 
 def adjective_ending(stem: str | None, gender: str, case: str) -> str:
-    """The adjective's ending after a determiner stem; ``None`` or a numeral calls for the strong ending."""
+    """The adjective's ending after a determiner stem; ``None`` or a numeral calls for the strong
+    ending.
+    """
     if stem is None:
         return STRONG_ENDING[gender][case]
     return (MIXED_ENDING if stem in EIN_WORDS else WEAK_ENDING)[gender][case]

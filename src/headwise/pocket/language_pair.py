@@ -11,6 +11,7 @@ def split_pair(pair: str) -> tuple[str, str]:
         raise UsageError(
             f"--pair {pair!r} is not a pair of the pocket corpus; give two different ones of "
             f"{', '.join(LANGUAGES)}, e.g. en-de or zh-en",
-            f"--pair {pair!r} 不是袖珍语料的语言对；请给出 {'、'.join(LANGUAGES)} 中不同的两种，例如 en-de 或 zh-en",
+            f"--pair {pair!r} 不是袖珍语料的语言对；请给出 {'、'.join(LANGUAGES)} 中不同的两种，"
+            "例如 en-de 或 zh-en",
         )
     return source, target

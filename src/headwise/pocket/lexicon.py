@@ -48,7 +48,9 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class Verb:
-    """A verb with its principal parts; ``subjects`` and ``objects`` are the nouns it makes sense with."""
+    """A verb with its principal parts; ``subjects`` and ``objects`` are the nouns it makes sense
+    with.
+    """
 
     concept: str
     en_base: tuple[str, ...]

@@ -1,5 +1,5 @@
-"""Noun phrases, names and pronouns: whatever can be the subject or the object of a sentence.
-Each renders itself in the three languages and names what each word means, from which alignments follow.
+"""Noun phrases, names and pronouns: whatever can be the subject or the object of a sentence. Each
+renders itself in the three languages and names what each word means, from which alignments follow.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ QUANTITIES = {
 
 
 class NounPhrase:
-    """Determiner, adjective and noun. The determiner is the, a, this, no, every, my ..., many, some,
-    ``bare`` (none) or a number."""
+    """Determiner, adjective and noun. The determiner is the, a, this, no, every, my ..., many,
+    some, ``bare`` (none) or a number."""
 
     __slots__ = ("adjective", "agreement", "determiner", "name", "noun", "plural")
 
@@ -111,7 +111,9 @@ class NounPhrase:
         return tail if form == "bare" else self._zh_determiner() + tail
 
     def _zh_needs_particle(self) -> bool:
-        """的 after a long adjective, and after any of two characters before a noun of one: 红色的球."""
+        """的 after a long adjective, and after any of two characters before a noun of one:
+        红色的球.
+        """
         adjective = self.adjective
         if adjective is None:
             return False
@@ -203,7 +205,9 @@ SPEAKERS = {
 
 
 class Speaker:
-    """A personal pronoun that stands for itself: I, we, you, and he, she, they without an antecedent."""
+    """A personal pronoun that stands for itself: I, we, you, and he, she, they without an
+    antecedent.
+    """
 
     __slots__ = ("agreement", "forms", "name", "person")
 
@@ -233,7 +237,9 @@ CHINESE_PRONOUN = {"he": "他", "she": "她", "it": "它"}
 
 
 class Reference:
-    """A pronoun whose form follows a far word: the antecedent's gender in German, its kind in Chinese."""
+    """A pronoun whose form follows a far word: the antecedent's gender in German, its kind in
+    Chinese.
+    """
 
     __slots__ = ("agreement", "antecedent", "name")
 

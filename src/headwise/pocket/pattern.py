@@ -1,4 +1,5 @@
-"""A pattern is one kind of sentence: a function that draws its slots, and its wording in each language.
+"""A pattern is one kind of sentence: a function that draws its slots, and its wording in each
+language.
 
 The patterns of one theme are a module of `sentence_patterns/`; `sentence_patterns/table.py` lists
 all of them. The wordings are text files in `wordings/`, which a native speaker can review.

@@ -1,5 +1,5 @@
-"""Phrases that are no noun phrases: verbs, places, times, qualities and numbers.
-Each renders itself in the three languages and names what each word means, from which alignments follow.
+"""Phrases that are no noun phrases: verbs, places, times, qualities and numbers. Each renders
+itself in the three languages and names what each word means, from which alignments follow.
 """
 
 from __future__ import annotations
@@ -212,7 +212,9 @@ class Quality:
         return [Token(self.adjective.zh, "ADJ", self.name)]
 
     def de(self, form: str) -> list[Token]:
-        """Form "" or er; an inflected superlative is written est plus gender and case, as in ``estmn``."""
+        """Form "" or er; an inflected superlative is written est plus gender and case, as in
+        ``estmn``.
+        """
         adjective = self.adjective
         if not form:
             return [Token(adjective.de, "ADJ", self.name)]

@@ -1,5 +1,6 @@
-"""A scene has two things that "it" could mean, and reasons that decide: too tired is the animal, too wide the street.
-The two always differ in German gender, so that the pronoun of a translation shows what was understood.
+"""A scene has two things that "it" could mean, and reasons that decide: too tired is the animal,
+too wide the street. The two always differ in German gender, so that the pronoun of a translation
+shows what was understood.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ class Scene:
     second_reasons: str
 
     def slots(self, draw: Draw) -> dict[str, Slot]:
-        """Draw both things with different German genders, a reason, and the pronoun that it decides."""
+        """Draw both things with different German genders, a reason, and the pronoun that it
+        decides.
+        """
         one = draw.choose(nouns_of(self.first))
         other = draw.choose([item for item in nouns_of(self.second) if item.gender != one.gender])
         draw.pair("antecedents", one.concept, other.concept)

@@ -1,5 +1,6 @@
-"""Chance without state: a sentence is drawn from one large number, and every choice takes a remainder of it.
-The number is a hash of seed, split and index, so sentence i of seed s is the same on every machine.
+"""Chance without state: a sentence is drawn from one large number, and every choice takes a
+remainder of it. The number is a hash of seed, split and index, so sentence i of seed s is the same
+on every machine.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ Item = TypeVar("Item")
 
 
 class Draw:
-    """Choices for one sentence; ``pairs`` collects the combinations that may be held out of training."""
+    """Choices for one sentence; ``pairs`` collects the combinations that may be held out of
+    training.
+    """
 
     __slots__ = ("pairs", "state")
 

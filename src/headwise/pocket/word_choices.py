@@ -1,5 +1,6 @@
 """What goes together: subjects that can do the verb, objects it can be done to, fitting adjectives.
-Every choice that makes a combination also notes it, so that some combinations can be held out of training.
+Every choice that makes a combination also notes it, so that some combinations can be held out of
+training.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Files that are either whole or not there: written beside, flushed, published by rename, proved by checksum.
+"""Files that are either whole or not there: written beside, flushed, published by rename, proved by
+checksum.
 
 files       one file: replaced in one step; JSON that carries its own checksum
 manifest    a directory: `MANIFEST.json` lists every file with its size and SHA-256

@@ -66,7 +66,9 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def publish_file(path: Path) -> Iterator[Path]:
-    """Give a temporary name to write a large file under; on success it is flushed and renamed to `path`."""
+    """Give a temporary name to write a large file under; on success it is flushed and renamed to
+    `path`.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}{INCOMPLETE}")
     try:
@@ -92,26 +94,30 @@ def read_json(
 ) -> Any:
     """JSON of bounded size, or a CheckpointError that names the file.
 
-    Three bytes of text become a hundred of memory, so values are bounded too: there are as many as commas, or one more.
+    Three bytes of text become a hundred of memory, so values are bounded too: there are as many as
+    commas, or one more.
     """
     try:
         size = path.stat().st_size
         content = path.read_bytes() if size <= max_bytes else b""
     except OSError as error:
         raise CheckpointError(
-            f"cannot be read ({error.strerror}); the directory is incomplete or not one of Headwise's",
+            f"cannot be read ({error.strerror}); the directory is incomplete or not one of "
+            "Headwise's",
             f"无法读取（{error.strerror}）；目录不完整，或不是 Headwise 的目录",
             file=path,
         ) from error
     if size > max_bytes:
         raise CheckpointError(
-            f"has {size:,} bytes, more than the {max_bytes:,} allowed; the file is not ours or damaged",
+            f"has {size:,} bytes, more than the {max_bytes:,} allowed; the file is not ours or "
+            "damaged",
             f"有 {size:,} 字节，超过允许的 {max_bytes:,}；不是本程序的文件或已损坏",
             file=path,
         )
     if (num_items := content.count(b",")) > max_items:
         raise CheckpointError(
-            f"has {num_items:,} entries, more than the {max_items:,} allowed; the file is not ours or damaged",
+            f"has {num_items:,} entries, more than the {max_items:,} allowed; the file is not "
+            "ours or damaged",
             f"有 {num_items:,} 个条目，超过允许的 {max_items:,}；不是本程序的文件或已损坏",
             file=path,
         )
@@ -147,7 +153,8 @@ def read_sealed_json(
             f"已损坏（缺少必需的条目）；{remedy[1]}",
             file=path,
         )
-    # Without a seal it is of an older version, which wrote no other keys: another key is a damaged one.
+    # Without a seal it is of an older version, which wrote no other keys: another key is a damaged
+    # one.
     if not _is_sealed(value) if SEAL in value else value.keys() != set(keys):
         raise CheckpointError(
             f"is damaged (its SHA-256 is not the one it was sealed with); {remedy[0]}",

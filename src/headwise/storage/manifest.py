@@ -1,7 +1,9 @@
-"""`MANIFEST.json`: every file of a directory with its size and SHA-256, compared before anything is parsed.
+"""`MANIFEST.json`: every file of a directory with its size and SHA-256, compared before anything is
+parsed.
 
-safetensors and sentencepiece load flipped bits without noticing, so reading starts here. The manifest is
-sealed itself (files.py): damage to it is reported as such and not blamed on a file that it lists.
+safetensors and sentencepiece load flipped bits without noticing, so reading starts here. The
+manifest is sealed itself (files.py): damage to it is reported as such and not blamed on a file that
+it lists.
 """
 
 import contextlib
@@ -42,9 +44,11 @@ def write_manifest(directory: Path, *, kind: str) -> None:
 
 
 def manifest_digest(directory: Path, *, without: Collection[str] = ()) -> str:
-    """What a directory's content is known by: its manifest's seal, or what the seal of an older one would be.
+    """What a directory's content is known by: its manifest's seal, or what the seal of an older one
+    would be.
 
-    `without` names files that older versions did not write and nothing depends on: the directory counts as theirs.
+    `without` names files that older versions did not write and nothing depends on: the directory
+    counts as theirs.
     """
     manifest = read_json(directory / MANIFEST)
     files = {name: entry for name, entry in manifest["files"].items() if name not in without}
@@ -69,13 +73,15 @@ def verify_directory(directory: Path, *, kind: str) -> Mapping[str, Any]:
     version = manifest["format"]
     if manifest["kind"] != kind:
         raise CheckpointError(
-            f"describes a {str(manifest['kind'])[:80]!r}, a {kind!r} is needed; give the directory of one",
+            f"describes a {str(manifest['kind'])[:80]!r}, a {kind!r} is needed; give the "
+            "directory of one",
             f"描述的是 {str(manifest['kind'])[:80]!r}，这里需要 {kind!r}；请换成那种目录",
             file=directory / MANIFEST,
         )
     if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         raise CheckpointError(
-            f"has format {str(version)[:80]}, at most {FORMAT_VERSION} can be read; update headwise or give another directory",
+            f"has format {str(version)[:80]}, at most {FORMAT_VERSION} can be read; update "
+            "headwise or give another directory",
             f"格式为 {str(version)[:80]}，最高可读 {FORMAT_VERSION}；请升级 headwise 或换目录",
             file=directory / MANIFEST,
         )
@@ -107,7 +113,9 @@ def verify_listed(directory: Path, manifest: Mapping[str, Any], name: str) -> No
 
 
 def refuse_sealed(path: Path) -> None:
-    """Refuse to write inside a model, a checkpoint or another directory whose files a manifest lists."""
+    """Refuse to write inside a model, a checkpoint or another directory whose files a manifest
+    lists.
+    """
     whole = Path(os.path.realpath(path))  # unlike `resolve` it does not mind links in a circle
     for parent in (whole, *whole.parents):
         manifest = None
@@ -119,9 +127,10 @@ def refuse_sealed(path: Path) -> None:
             and isinstance(manifest.get("files"), dict)
         ):
             raise UsageError(
-                f"{path} lies inside {parent}, whose files are sealed by checksums: with one file more, or one changed, it would "
-                "count as damaged; choose a place outside it",
-                f"{path} 在 {parent} 之内，其中的文件由校验和封存：多一个文件或改动一个文件，都会被视为损坏；请写到别处",
+                f"{path} lies inside {parent}, whose files are sealed by checksums: with one file "
+                "more, or one changed, it would count as damaged; choose a place outside it",
+                f"{path} 在 {parent} 之内，其中的文件由校验和封存：多一个文件或改动一个文件，"
+                "都会被视为损坏；请写到别处",
             )
 
 
@@ -145,13 +154,16 @@ def _verify_file(path: Path, entry: Any) -> None:
     if not isinstance(entry, dict) or path.stat().st_size != entry.get("bytes"):
         expected = entry.get("bytes") if isinstance(entry, dict) else None
         raise CheckpointError(
-            f"has {path.stat().st_size:,} bytes, {expected} were written; it is damaged: use another copy or an earlier checkpoint",
-            f"有 {path.stat().st_size:,} 字节，写入时为 {expected}；文件已损坏：请用其他副本或更早的检查点",
+            f"has {path.stat().st_size:,} bytes, {expected} were written; it is damaged: use "
+            "another copy or an earlier checkpoint",
+            f"有 {path.stat().st_size:,} 字节，写入时为 {expected}；文件已损坏："
+            "请用其他副本或更早的检查点",
             file=path,
         )
     if sha256_of(path) != entry.get("sha256"):
         raise CheckpointError(
-            "is damaged (its SHA-256 is not the one written); use another copy or an earlier checkpoint",
+            "is damaged (its SHA-256 is not the one written); use another copy or an earlier "
+            "checkpoint",
             "已损坏（SHA-256 与写入时不同）；请用其他副本或更早的检查点",
             file=path,
         )

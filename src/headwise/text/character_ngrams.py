@@ -1,10 +1,12 @@
-"""A word as the runs of letters in it, each a number a model can look up: *unwatchable* is known by *watch* and *able>*.
+"""A word as the runs of letters in it, each a number a model can look up: *unwatchable* is known by
+*watch* and *able>*.
 
     "where"  ->  <wh whe her ere re>   <whe wher here ere>   <wher where here>   <where where>
 
-fastText's subwords (Bojanowski et al. 2017): runs of 3 to 6 letters of the word between < and >, which tell a beginning and an end from
-the middle; the whole word is looked up by itself and is not among them. Runs are hashed as endings are (affixes.py); a word keeps its
-first 24, shortest first, which is all of them up to seven letters. Tested against: the list above written out.
+fastText's subwords (Bojanowski et al. 2017): runs of 3 to 6 letters of the word between < and >,
+which tell a beginning and an end from the middle; the whole word is looked up by itself and is not
+among them. Runs are hashed as endings are (affixes.py); a word keeps its first 24, shortest first,
+which is all of them up to seven letters. Tested against: the list above written out.
 """
 
 from functools import lru_cache

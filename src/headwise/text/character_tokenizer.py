@@ -1,7 +1,8 @@
 """Characters: every Unicode character is one token, the space among them.
 
-The smallest vocabulary and the longest sequences (Lee et al. 2017, "Fully character-level neural machine
-translation"); for Chinese it is close to a vocabulary of words. Reversible while every character is known.
+The smallest vocabulary and the longest sequences (Lee et al. 2017, "Fully character-level neural
+machine translation"); for Chinese it is close to a vocabulary of words. Reversible while every
+character is known.
 
 Tested against: decode(encode(x)) == x for texts over the learnt characters.
 """

@@ -1,13 +1,16 @@
-"""Where a Chinese word ends, told to sentencepiece while it learns: pieces that never reach over a word show a pronoun alone.
+"""Where a Chinese word ends, told to sentencepiece while it learns: pieces that never reach over a
+word show a pronoun alone.
 
-Chinese writes no spaces, so pieces grow across words (因为它太), and no picture of attention can show what 它 stands for. Before
-learning, a mark that no piece may hold is put between the units a piece must stay within:
+Chinese writes no spaces, so pieces grow across words (因为它太), and no picture of attention can
+show what 它 stands for. Before learning, a mark that no piece may hold is put between the units a
+piece must stay within:
 
     characters   那·只·动·物·没·有·过·马·路     each Han character is a piece, as in BERT's Chinese vocabularies
     words        那·只·动物·没有·过·马路        the longest word of a list, from the left; between known words the text stays as it is
 
-Nothing changes after learning: a text is cut by the pieces alone, needs no list and comes back exactly.
-Tested against: hand-worked cuts, the grammar's own words in the pocket corpus, the law decode(encode(x)) == x.
+Nothing changes after learning: a text is cut by the pieces alone, needs no list and comes back
+exactly. Tested against: hand-worked cuts, the grammar's own words in the pocket corpus, the law
+decode(encode(x)) == x.
 """
 
 import re
@@ -29,7 +32,9 @@ _RUN = re.compile(f"[{HAN}]+")
 
 
 def marker_of(units: HanUnits | None, words: str | None) -> Callable[[str], str] | None:
-    """What puts the marks into a line, None where nothing is marked; `words` names a file, None the built-in list."""
+    """What puts the marks into a line, None where nothing is marked; `words` names a file, None the
+    built-in list.
+    """
     match units:
         case None:
             return None
@@ -73,7 +78,9 @@ def built_in_words() -> frozenset[str]:
 
 
 def read_words(path: Path) -> frozenset[str]:
-    """The Han words of a file, white space between them: a list, jieba's dictionary, a segmented corpus."""
+    """The Han words of a file, white space between them: a list, jieba's dictionary, a segmented
+    corpus.
+    """
     try:
         text = path.read_bytes() if path.stat().st_size <= MAX_LIST_BYTES else b""
         found = (word for word in text.decode("utf-8-sig").split() if len(word) <= MAX_WORD_LENGTH)
@@ -82,9 +89,10 @@ def read_words(path: Path) -> frozenset[str]:
         words = frozenset()
     if not words:
         raise DataError(
-            f"text.words: {path} holds no Chinese words; give a UTF-8 file of at most {MAX_LIST_BYTES >> 20} MB with white "
-            "space between the words, or set text.han=characters",
-            f"text.words：{path} 中没有中文词；请给出不超过 {MAX_LIST_BYTES >> 20} MB、词间以空白分隔的 UTF-8 文件，"
-            "或设 text.han=characters",
+            f"text.words: {path} holds no Chinese words; give a UTF-8 file of at most "
+            f"{MAX_LIST_BYTES >> 20} MB with white space between the words, or set "
+            "text.han=characters",
+            f"text.words：{path} 中没有中文词；请给出不超过 {MAX_LIST_BYTES >> 20} MB、"
+            "词间以空白分隔的 UTF-8 文件，或设 text.han=characters",
         )
     return words

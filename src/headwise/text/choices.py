@@ -52,22 +52,28 @@ class SentencePieceSettings(Settings):
     byte_fallback: bool = True
     """Characters outside the vocabulary become their UTF-8 bytes, so that no text is unknown."""
     coverage: float = pydantic.Field(default=0.9995, ge=0.98, le=1.0)
-    """Share of the text whose characters get entries of their own; the rest falls to bytes (0.9995 suits Chinese)."""
+    """Share of the text whose characters get entries of their own; the rest falls to bytes (0.9995
+    suits Chinese)."""
     normalization: Literal["identity", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf"] = "identity"
-    """identity keeps the text exactly; the others change it for good (nfkc: full-width forms; _cf: lower case)."""
+    """identity keeps the text exactly; the others change it for good (nfkc: full-width forms; _cf:
+    lower case)."""
     sample: int = pydantic.Field(default=2_000_000, ge=1, le=20_000_000)
     """At most so many lines of each side are held in memory for learning, drawn at random."""
     han: HanUnits | None = None
-    """What a piece of Chinese stays within: characters, or words of a list; null: it may reach over words."""
+    """What a piece of Chinese stays within: characters, or words of a list; null: it may reach over
+    words."""
     words: str | None = None
-    """With han: words, the file that lists them, white space between; null: the words of the pocket corpus."""
+    """With han: words, the file that lists them, white space between; null: the words of the pocket
+    corpus."""
 
     @pydantic.model_validator(mode="after")
     def _check_words(self) -> "SentencePieceSettings":
         if self.words is not None and self.han != "words":
             raise SettingsError(
-                f"text.words is {self.words!r}, but only text.han=words uses a list; add that, or leave text.words out",
-                f"text.words 为 {self.words!r}，但只有 text.han=words 使用词表；请加上它，或去掉 text.words",
+                f"text.words is {self.words!r}, but only text.han=words uses a list; add that, or "
+                "leave text.words out",
+                f"text.words 为 {self.words!r}，但只有 text.han=words 使用词表；请加上它，或去掉 "
+                "text.words",
             )
         return self
 
@@ -105,7 +111,8 @@ def load_fitting_tokenizers(directory: Path, settings: TextSettings) -> Tokenize
     for tokenizer in (pair.source, pair.target):
         if not isinstance(tokenizer, _TOKENIZERS[settings.kind]):
             raise CheckpointError(
-                f"does not hold a tokenizer of kind {settings.kind!r}, which the recipe asks for; use another copy of the model",
+                f"does not hold a tokenizer of kind {settings.kind!r}, which the recipe asks for; "
+                "use another copy of the model",
                 f"其中不是配方所要的 {settings.kind!r} 分词器；请使用模型的其他副本",
                 file=directory,
             )
@@ -178,9 +185,11 @@ def sample_evenly(items: Iterable[Item], limit: int, *, seed: int) -> list[Item]
 
 
 class Reservoir(Generic[Item]):
-    """An even sample of a stream of unknown length (Vitter 1985): item n takes a random place of n, if that is kept.
+    """An even sample of a stream of unknown length (Vitter 1985): item n takes a random place of n,
+    if that is kept.
 
-    Random places are drawn a block at a time; how the stream is cut into blocks does not change the sample.
+    Random places are drawn a block at a time; how the stream is cut into blocks does not change the
+    sample.
     """
 
     def __init__(self, limit: int, *, seed: int) -> None:

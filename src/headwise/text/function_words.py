@@ -1,7 +1,8 @@
-"""The words that English and German texts are full of whatever they are about: pronouns, articles, prepositions, auxiliaries.
+"""The words that English and German texts are full of whatever they are about: pronouns, articles,
+prepositions, auxiliaries.
 
-The built-in corpus speaks of dogs and streets; these words let a detector know a text about anything else. Written down
-by hand. Tested through `language_detection`.
+The built-in corpus speaks of dogs and streets; these words let a detector know a text about
+anything else. Written down by hand. Tested through `language_detection`.
 """
 
 from collections.abc import Mapping

@@ -1,13 +1,15 @@
-"""What it means that a phrase occurs in a text, so that a rule about words is a rule about what people read.
+"""What it means that a phrase occurs in a text, so that a rule about words is a rule about what
+people read.
 
     the cat sleeps      holds "cat"
     the catalogue       does not: "cat" is not a whole word there
     我想喝茶。            holds "喝" and "茶": scripts without spaces have no whole words, so every occurrence counts
 
-A phrase occurs where its characters stand, exactly as typed, in a text whose white space (of any kind and length) is
-written as single spaces. If the phrase begins with a word character, none may stand before it; if it ends with one, none
-may stand after it. Letters, digits, marks and "_" are word characters, except those of scripts without spaces.
-`decoding/rules/phrase_automaton.py` finds the same occurrences while a text is being written. Tested against hand-worked lines.
+A phrase occurs where its characters stand, exactly as typed, in a text whose white space (of any
+kind and length) is written as single spaces. If the phrase begins with a word character, none may
+stand before it; if it ends with one, none may stand after it. Letters, digits, marks and "_" are
+word characters, except those of scripts without spaces. `decoding/rules/phrase_automaton.py` finds
+the same occurrences while a text is being written. Tested against hand-worked lines.
 """
 
 import unicodedata
@@ -22,7 +24,8 @@ NOT_WATCHED = {
 }
 """Characters whose place in a text is not known from the tokens alone, and why."""
 
-# A model with byte pieces may write any byte; a translation is one line that a terminal can be trusted with.
+# A model with byte pieces may write any byte; a translation is one line that a terminal can be
+# trusted with.
 _CONTROL_TO_SPACE = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029], " ")
 
 

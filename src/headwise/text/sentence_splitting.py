@@ -1,11 +1,15 @@
-"""A text as sentences and what stands between them, so that a translator of sentences can translate a page.
+"""A text as sentences and what stands between them, so that a translator of sentences can translate
+a page.
 
     "Hi. It rains.\n\n再见。好。"  →  Hi. | It rains. | 再见。 | 好。   with gaps  "" " " "\n\n" "" ""
 
-A sentence ends at a line's end; at 。！？ and their kin, closing quotes included; and at . ! ? … followed by a space, unless the
-next word begins in lower case or what stands before is an abbreviation, an initial (J. Smith) or, in German, an ordinal
-(3. Mai). A sentence that is too long for a model is halved: at a clause, between words, or where neither is near the middle. One walk from left to right, no regular expression: time grows with the length and nothing else.
-Tested: hand-worked cases in three languages, the law that sentences and gaps are the text, and time on hostile texts.
+A sentence ends at a line's end; at 。！？ and their kin, closing quotes included; and at . ! ? …
+followed by a space, unless the next word begins in lower case or what stands before is an
+abbreviation, an initial (J. Smith) or, in German, an ordinal (3. Mai). A sentence that is too long
+for a model is halved: at a clause, between words, or where neither is near the middle. One walk
+from left to right, no regular expression: time grows with the length and nothing else. Tested:
+hand-worked cases in three languages, the law that sentences and gaps are the text, and time on
+hostile texts.
 """
 
 from collections.abc import Sequence
@@ -38,7 +42,9 @@ class SplitText:
     gaps: tuple[str, ...]
 
     def join(self, translated: Sequence[str], *, target: str) -> str:
-        """Other sentences in the same places; between them a space, or none, as the target language has it."""
+        """Other sentences in the same places; between them a space, or none, as the target language
+        has it.
+        """
         assert len(translated) == len(self.sentences)
         parts = [self.gaps[0]]
         for number, sentence in enumerate(translated):
@@ -69,9 +75,11 @@ def split_text(text: str, *, language: str) -> SplitText:
 
 
 def halve(sentence: str) -> tuple[str, str, str]:
-    """Two pieces and the white space between them: cut after a comma or its kin in the middle half, else at a space, else in the middle.
+    """Two pieces and the white space between them: cut after a comma or its kin in the middle half,
+    else at a space, else in the middle.
 
-    A sentence has at least two characters and none of them stands apart: white space at its ends is no part of it.
+    A sentence has at least two characters and none of them stands apart: white space at its ends is
+    no part of it.
     """
     middle, reach = len(sentence) // 2, len(sentence) // 4
     nearby = sorted(
@@ -92,7 +100,9 @@ def _ends_clause(text: str, place: int) -> bool:
 
 
 def _sentence_end(text: str, begin: int, *, is_german: bool) -> int:
-    """The first place after a sentence that begins at `begin`; the white space that follows is not part of it."""
+    """The first place after a sentence that begins at `begin`; the white space that follows is not
+    part of it.
+    """
     place, word = begin, begin
     while place < len(text):
         letter = text[place]
@@ -114,7 +124,9 @@ def _sentence_end(text: str, begin: int, *, is_german: bool) -> int:
 
 
 def _ends_here(text: str, word: int, stop: int, after: int, *, is_german: bool) -> bool:
-    """Whether a full stop at `stop`, last letter of the word that begins at `word`, ends the sentence."""
+    """Whether a full stop at `stop`, last letter of the word that begins at `word`, ends the
+    sentence.
+    """
     if after < len(text) and not text[after].isspace():
         return False
     following = after

@@ -1,20 +1,25 @@
-"""Whether a sentencepiece model takes bounded memory to parse: its pieces are counted before sentencepiece makes objects of them.
+"""Whether a sentencepiece model takes bounded memory to parse: its pieces are counted before
+sentencepiece makes objects of them.
 
-A model is a protobuf message; field 1, repeated, is a piece. Two bytes of the file, an empty piece, become a hundred in
-memory, so a small hostile file would take gigabytes. The fields of the outermost message are walked over here and nothing
-is made of them. Tested with the hostile tokenizers of tests/attacks, and by models of our own.
+A model is a protobuf message; field 1, repeated, is a piece. Two bytes of the file, an empty piece,
+become a hundred in memory, so a small hostile file would take gigabytes. The fields of the
+outermost message are walked over here and nothing is made of them. Tested with the hostile
+tokenizers of tests/attacks, and by models of our own.
 """
 
 MAX_PIECES = 1_000_000
-"""As many as a recipe may ask for (text.size): sentencepiece takes 240 bytes of memory for each, 240 MB in all."""
+"""As many as a recipe may ask for (text.size): sentencepiece takes 240 bytes of memory for each,
+240 MB in all."""
 MAX_OTHER_BYTES = 1 << 20
 """Of what is no piece: how it was trained and the table of normalisation (a quarter of a megabyte)."""
 
 
 def is_bounded(model: bytes) -> bool:
-    """Whether a model takes bounded memory to parse: two bytes of an empty message become a hundred.
+    """Whether a model takes bounded memory to parse: two bytes of an empty message become a
+    hundred.
 
-    The fields of the outermost message are counted without making objects of them: field 1 is a piece.
+    The fields of the outermost message are counted without making objects of them: field 1 is a
+    piece.
     """
     place, num_pieces, other_bytes = 0, 0, 0
     try:
@@ -43,7 +48,9 @@ def is_bounded(model: bytes) -> bool:
 
 
 def _read_varint(model: bytes, place: int) -> tuple[int, int]:
-    """A number of the format (seven bits a byte, the lowest first), and where the next thing begins."""
+    """A number of the format (seven bits a byte, the lowest first), and where the next thing
+    begins.
+    """
     value, shift = 0, 0
     while model[place] & 0x80 and shift < 63:
         value |= (model[place] & 0x7F) << shift

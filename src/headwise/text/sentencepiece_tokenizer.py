@@ -1,14 +1,16 @@
 """Pieces of words: frequent words stay whole, rare ones fall into parts, and no text is unknown.
 
-Byte pair encoding starts from characters and joins the most frequent neighbours again and again (Sennrich et al.
-2016); the unigram model keeps the pieces under which the text is likeliest (Kudo 2018). Both are sentencepiece's
-(Kudo and Richardson 2018), trained in a process of its own (piece_training.py), with bytes as the last resort: a character outside the
-vocabulary becomes its UTF-8 bytes. With identity normalisation the text comes back exactly:
+Byte pair encoding starts from characters and joins the most frequent neighbours again and again
+(Sennrich et al. 2016); the unigram model keeps the pieces under which the text is likeliest (Kudo
+2018). Both are sentencepiece's (Kudo and Richardson 2018), trained in a process of its own
+(piece_training.py), with bytes as the last resort: a character outside the vocabulary becomes its
+UTF-8 bytes. With identity normalisation the text comes back exactly:
 
     decode(encode(x)) == x      for every clean line, spaces at the ends and runs of spaces included
 
-The sentencepiece format writes a space as "▁", so a "▁" in the text itself is escaped here by two characters of a
-private area, which escape themselves. Tested against: that law on generated text, sentencepiece's own ids.
+The sentencepiece format writes a space as "▁", so a "▁" in the text itself is escaped here by two
+characters of a private area, which escape themselves. Tested against: that law on generated text,
+sentencepiece's own ids.
 """
 
 import contextlib
@@ -98,14 +100,18 @@ class PieceTokenizer:
 
     @functools.cached_property
     def _words_are_apart(self) -> bool:
-        """Whether a sentence's ids are its words' ids end to end: no piece reaches over a space, no text is rewritten."""
+        """Whether a sentence's ids are its words' ids end to end: no piece reaches over a space, no
+        text is rewritten.
+        """
         pieces = (self._processor.id_to_piece(number) for number in range(NUM_SPECIAL, self.size))
         return self.reversible and not any(
             WORD_START in piece.lstrip(WORD_START) for piece in pieces
         )
 
     def _encode_words(self, text: str) -> list[int]:
-        """Word by word, each cut once: words follow Zipf's law, so most of a corpus has been seen before."""
+        """Word by word, each cut once: words follow Zipf's law, so most of a corpus has been seen
+        before.
+        """
         if "  " in text or not text or text[0] == " " or text[-1] == " ":
             return list(
                 self._processor.encode(text)
@@ -124,9 +130,10 @@ class PieceTokenizer:
         known = [int(number) for number in ids]
         if known and not 0 <= min(known) <= max(known) < self.size:
             raise UsageError(
-                f"id {max(known) if max(known) >= self.size else min(known)} is not in the vocabulary of {self.size}; "
-                "use the tokenizer the ids were made with",
-                f"编号 {max(known) if max(known) >= self.size else min(known)} 不在大小为 {self.size} 的词表内；请使用生成这些编号的分词器",
+                f"id {max(known) if max(known) >= self.size else min(known)} is not in the "
+                f"vocabulary of {self.size}; use the tokenizer the ids were made with",
+                f"编号 {max(known) if max(known) >= self.size else min(known)} 不在大小为 "
+                f"{self.size} 的词表内；请使用生成这些编号的分词器",
             )
         return _unescape(self._processor.decode(known))
 
@@ -159,7 +166,8 @@ def _require_unicode(texts: Sequence[str]) -> None:
             text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise DataError(
-            f"the text holds a lone surrogate at character {error.start} and is not valid Unicode; remove it",
+            f"the text holds a lone surrogate at character {error.start} and is not valid "
+            "Unicode; remove it",
             f"文本第 {error.start} 个字符是孤立的代理项，不是合法的 Unicode；请删除",
         ) from error
 
@@ -175,10 +183,11 @@ def learn_pieces(
     mark: Callable[[str], str] | None = None,
     watch: Watch | None = None,
 ) -> PieceTokenizer:
-    """Train sentencepiece on lines (already sampled by the caller); the same lines give the same model.
+    """Train sentencepiece on lines (already sampled by the caller); the same lines give the same
+    model.
 
-    `mark` puts boundaries that no piece may reach over into a line (han.py). Fewer pieces than `size` may then be possible.
-    `watch` is told the share that is done.
+    `mark` puts boundaries that no piece may reach over into a line (han.py). Fewer pieces than
+    `size` may then be possible. `watch` is told the share that is done.
     """
     identity = normalization == "identity"
     bounded: dict[str, Any] = (
@@ -212,10 +221,11 @@ def learn_pieces(
 
 
 def weigh_lines(lines: list[str]) -> list[str]:
-    """Lines as often as they occur, because frequent words shall be whole; each once where most of them are repetitions.
+    """Lines as often as they occur, because frequent words shall be whole; each once where most of
+    them are repetitions.
 
-    A file that was joined with itself, or a short one that was repeated a million times in a small archive, says nothing about
-    how frequent its words are.
+    A file that was joined with itself, or a short one that was repeated a million times in a small
+    archive, says nothing about how frequent its words are.
     """
     hashes = np.fromiter(map(hash, lines), dtype=np.int64, count=len(lines))
     if 2 * len(np.unique(hashes)) > len(lines):
@@ -230,14 +240,16 @@ def _explain_failure(message: str, size: int) -> DataError | SettingsError:
         return SettingsError(
             f"text.size is {size:,}, but this text has room for a vocabulary of at most {largest}; "
             f"set text.size={largest} or less, or give more text",
-            f"text.size 为 {size:,}，但这些文本最多只够 {largest} 个词条；请设 text.size={largest} 或更小，或提供更多文本",
+            f"text.size 为 {size:,}，但这些文本最多只够 {largest} 个词条；请设 "
+            f"text.size={largest} 或更小，或提供更多文本",
         )
     if "smaller than required" in message:
         needed = message.partition(" vs ")[2].partition(".")[0]
         return SettingsError(
             f"text.size is {size:,}, but the single characters of this text already need {needed}; "
             f"set text.size above {needed} or lower text.coverage",
-            f"text.size 为 {size:,}，但这些文本的单个字符就需要 {needed} 个；请把 text.size 设得更大，或降低 text.coverage",
+            f"text.size 为 {size:,}，但这些文本的单个字符就需要 {needed} 个；请把 text.size "
+            "设得更大，或降低 text.coverage",
         )
     if "sentences_.empty" in message or "empty" in message.lower():
         return DataError(
@@ -251,14 +263,17 @@ def _explain_failure(message: str, size: int) -> DataError | SettingsError:
 
 
 def load_pieces(directory: Path, *, reversible: bool) -> PieceTokenizer:
-    """A saved model; the caller has checked the manifest, because sentencepiece loads flipped bits unnoticed."""
+    """A saved model; the caller has checked the manifest, because sentencepiece loads flipped bits
+    unnoticed.
+    """
     path = directory / MODEL_FILE
     with contextlib.suppress(OSError, RuntimeError):
         if 0 < path.stat().st_size <= MAX_MODEL_BYTES and is_bounded(model := path.read_bytes()):
             return PieceTokenizer(model, reversible=reversible)
     raise CheckpointError(
-        f"is not a sentencepiece model of at most {MAX_MODEL_BYTES:,} bytes and {MAX_PIECES:,} pieces; use another copy of "
-        "the model",
-        f"不是（不超过 {MAX_MODEL_BYTES:,} 字节、{MAX_PIECES:,} 个词元的）sentencepiece 模型；请使用模型的其他副本",
+        f"is not a sentencepiece model of at most {MAX_MODEL_BYTES:,} bytes and {MAX_PIECES:,} "
+        "pieces; use another copy of the model",
+        f"不是（不超过 {MAX_MODEL_BYTES:,} 字节、{MAX_PIECES:,} 个词元的）sentencepiece 模型；"
+        "请使用模型的其他副本",
         file=path,
     )

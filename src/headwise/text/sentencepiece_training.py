@@ -1,10 +1,12 @@
-"""Learning pieces in a process of its own: C++ hears no signal and does not say how far it is, a process can be ended and watched.
+"""Learning pieces in a process of its own: C++ hears no signal and does not say how far it is, a
+process can be ended and watched.
 
-sentencepiece learns for seconds from a small text and for an hour from a large one, and Python's signals wait until it returns. So the
-lines go through a pipe to a child (this file run as a program), which sends the model back. Whoever waits here is woken by Ctrl-C
-or SIGTERM and ends the child. How far it is stands in what sentencepiece logs: byte pair encoding counts its pieces up, the
-unigram model starts from too many and drops a quarter of them in each round. A text so small that starting a process would take
-longer is learnt from here.
+sentencepiece learns for seconds from a small text and for an hour from a large one, and Python's
+signals wait until it returns. So the lines go through a pipe to a child (this file run as a
+program), which sends the model back. Whoever waits here is woken by Ctrl-C or SIGTERM and ends the
+child. How far it is stands in what sentencepiece logs: byte pair encoding counts its pieces up, the
+unigram model starts from too many and drops a quarter of them in each round. A text so small that
+starting a process would take longer is learnt from here.
 
     parent → child   the options as JSON, then the lines, each with its length
     child → parent   "M" and the model, or "E" and sentencepiece's reason
@@ -142,9 +144,11 @@ class _Child:
         if kind == b"E":
             raise PieceTrainingError(content.decode("utf-8", errors="replace"))
         raise HeadwiseError(
-            f"the process that learns the vocabulary ended by itself (status {status}); if the system killed it for want of "
-            "memory, lower text.sample (the lines it learns from) or close other programs; then start again",
-            f"学习词表的进程意外结束（状态 {status}）；若是内存不足被系统终止，请减小 text.sample（学习所用的行数）或关闭其他程序；然后重新开始",
+            f"the process that learns the vocabulary ended by itself (status {status}); if the "
+            "system killed it for want of memory, lower text.sample (the lines it learns from) "
+            "or close other programs; then start again",
+            f"学习词表的进程意外结束（状态 {status}）；若是内存不足被系统终止，请减小 "
+            "text.sample（学习所用的行数）或关闭其他程序；然后重新开始",
         )
 
 

@@ -1,10 +1,12 @@
 """What a tokenizer is: text to numbers and back.
 
-A tokenizer turns a line of text into ids below `size` and ids into text again; ids 0 to 3 mean the same in every
-vocabulary (padding, beginning, end, unknown), so models, losses and searches never ask a tokenizer for them.
-Tokenizers add no beginning or end themselves: what a sequence looks like is the affair of the data and the search.
+A tokenizer turns a line of text into ids below `size` and ids into text again; ids 0 to 3 mean the
+same in every vocabulary (padding, beginning, end, unknown), so models, losses and searches never
+ask a tokenizer for them. Tokenizers add no beginning or end themselves: what a sequence looks like
+is the affair of the data and the search.
 
-Law (tests/text): where `reversible` is true, `decode(encode(line)) == line` for every clean line (`cleaning.py`).
+Law (tests/text): where `reversible` is true, `decode(encode(line)) == line` for every clean line
+(`cleaning.py`).
 """
 
 from collections.abc import Sequence
@@ -24,7 +26,8 @@ WORD_START = "▁"
 ESCAPE = "\uf8fe"
 """Where the text itself holds WORD_START or this character, pieces write this one and a digit."""
 UNKNOWN_TEXT = "⁇"
-"""What an unknown token becomes in decoded text: visible, so that nobody takes a hole for a translation."""
+"""What an unknown token becomes in decoded text: visible, so that nobody takes a hole for a
+translation."""
 
 
 class Tokenizer(Protocol):
@@ -53,7 +56,9 @@ class Tokenizer(Protocol):
         ...
 
     def surfaces(self) -> list[bytes]:
-        """What each id adds to a text, as UTF-8 bytes; a text that begins with a space is decoded without it."""
+        """What each id adds to a text, as UTF-8 bytes; a text that begins with a space is decoded
+        without it.
+        """
         ...
 
     def __hash__(self) -> int:

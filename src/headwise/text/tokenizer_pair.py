@@ -1,8 +1,9 @@
 """The tokenizers of the two sides of a translator, saved with sentences whose ids are known.
 
-A damaged tokenizer often loads and gives wrong ids in silence, so a pair is stored with probe sentences and the ids
-they had; loading encodes them again and compares. Half of the probes are ordinary sentences, the other half is cut
-from the vocabulary itself so that many entries are touched.
+A damaged tokenizer often loads and gives wrong ids in silence, so a pair is stored with probe
+sentences and the ids they had; loading encodes them again and compares. Half of the probes are
+ordinary sentences, the other half is cut from the vocabulary itself so that many entries are
+touched.
 """
 
 from collections.abc import Sequence
@@ -67,7 +68,9 @@ class TokenizerPair:
 
 
 def vocabulary_probes(tokenizer: Tokenizer) -> list[str]:
-    """Texts made of slices of the vocabulary, evenly spread, so that damage to an entry is likely to show."""
+    """Texts made of slices of the vocabulary, evenly spread, so that damage to an entry is likely
+    to show.
+    """
     step = max(_VOCABULARY_PROBE_LENGTH, (tokenizer.size - NUM_SPECIAL) // _NUM_VOCABULARY_PROBES)
     starts = range(NUM_SPECIAL, tokenizer.size, step)
     return [
@@ -124,8 +127,9 @@ def _check_probe(probe: Any, sides: dict[str, Tokenizer], directory: Path) -> No
     ids: Sequence[int] = sides[probe["side"]].encode(probe["text"])
     if ids != probe.get("ids"):
         raise CheckpointError(
-            f"the {probe['side']} tokenizer gives other ids than when it was saved for the probe {probe['text'][:60]!r}; "
-            "the tokenizer is damaged or of another version: use another copy of the model",
+            f"the {probe['side']} tokenizer gives other ids than when it was saved for the probe "
+            f"{probe['text'][:60]!r}; the tokenizer is damaged or of another version: use another "
+            "copy of the model",
             f"{probe['side']} 分词器对探测句 {probe['text'][:60]!r} 给出的编号与保存时不同；"
             "分词器已损坏或版本不同：请使用模型的其他副本",
             file=directory / PROBES_FILE,

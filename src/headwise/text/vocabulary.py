@@ -1,7 +1,8 @@
 """A vocabulary: a list of entries and the way back, for tokenizers that know their entries by name.
 
-Entries are counted, the most frequent are kept (ties broken by the entry itself, so the result does not depend on
-the order of the text), and everything else becomes the unknown token. The four special ids come first.
+Entries are counted, the most frequent are kept (ties broken by the entry itself, so the result does
+not depend on the order of the text), and everything else becomes the unknown token. The four
+special ids come first.
 """
 
 from collections import Counter
@@ -41,7 +42,9 @@ class Vocabulary:
         )
 
     def save(self, directory: Path, settings: Mapping[str, str | bool]) -> None:
-        """Write the entries, and beside them what the tokenizer needs to know of itself (its kind first of all)."""
+        """Write the entries, and beside them what the tokenizer needs to know of itself (its kind
+        first of all).
+        """
         write_json(directory / FILE, {**settings, "entries": list(self.entries)})
 
 
@@ -70,7 +73,8 @@ def load_vocabulary(directory: Path, *, kind: str) -> tuple[Vocabulary, dict[str
         or len(set(entries)) != len(entries)
     ):
         raise CheckpointError(
-            f"is not a {kind} vocabulary (a list of distinct entries is needed); use another copy of the model",
+            f"is not a {kind} vocabulary (a list of distinct entries is needed); use another copy "
+            "of the model",
             f"不是 {kind} 词表（需要互不相同的条目列表）；请使用模型的其他副本",
             file=path,
         )

@@ -1,12 +1,15 @@
-"""What a word's letters tell: its endings, its beginnings and its shape, each a number a model can look up.
+"""What a word's letters tell: its endings, its beginnings and its shape, each a number a model can
+look up.
 
-A word that was never seen still ends in -ing, begins with un- or is written with a capital. Instead of a list of endings, each
-is hashed into one of `buckets` rows (Weinberger et al. 2009, the hashing trick; fastText does so with n-grams): no ending is ever
-unknown, and two that share a row are told apart by the others.
+A word that was never seen still ends in -ing, begins with un- or is written with a capital. Instead
+of a list of endings, each is hashed into one of `buckets` rows (Weinberger et al. 2009, the hashing
+trick; fastText does so with n-grams): no ending is ever unknown, and two that share a row are told
+apart by the others.
 
     "Walking"  ->  endings g ng ing king   beginnings w wa wal   shape Xx
 
-Case is folded in all but the shape. 0 stands for what a short word has not got. Tested against: the list above written out.
+Case is folded in all but the shape. 0 stands for what a short word has not got. Tested against: the
+list above written out.
 """
 
 import hashlib
@@ -26,7 +29,9 @@ def affixes(word: str) -> tuple[str, ...]:
 
 
 def shape(word: str) -> str:
-    """Capitals X, small letters x, digits 0, other letters c, the rest as it is; runs are written once."""
+    """Capitals X, small letters x, digits 0, other letters c, the rest as it is; runs are written
+    once.
+    """
     marks = (
         "X"
         if one.isupper()

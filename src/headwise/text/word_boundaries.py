@@ -3,8 +3,9 @@
     ▁the | re | fore | ▁a        a space begins a word: pieces without one go on with it
     我 | 们 | g | o | 去          where a script writes no spaces, a piece of it is a word, and what follows begins another
 
-Of Chinese, Japanese, Thai, Lao, Khmer and Burmese nobody can say without a dictionary where a word ends; a character (or a learnt piece
-of several) is the honest unit, and a sentence is not. Tested against: hand-worked lines in both kinds of script.
+Of Chinese, Japanese, Thai, Lao, Khmer and Burmese nobody can say without a dictionary where a word
+ends; a character (or a learnt piece of several) is the honest unit, and a sentence is not. Tested
+against: hand-worked lines in both kinds of script.
 """
 
 import re
@@ -19,13 +20,16 @@ UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3001-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     r"\uff00-\uffef\U00020000-\U0003ffff"
 )
-"""Characters of scripts without spaces, their punctuation included: ranges for a regular expression."""
+"""Characters of scripts without spaces, their punctuation included: ranges for a regular
+expression."""
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 @dataclass(frozen=True)
 class WordBounds:
-    """Of each entry of a vocabulary: whether a word begins with it, and whether one ends with it whatever follows."""
+    """Of each entry of a vocabulary: whether a word begins with it, and whether one ends with it
+    whatever follows.
+    """
 
     begins: np.ndarray
     ends: np.ndarray
@@ -43,11 +47,15 @@ class WordBounds:
         return len(self.begins)
 
     def number_words(self, tokens: np.ndarray, is_word: np.ndarray) -> np.ndarray:
-        """The number of the word each token belongs to; a token that is no part of one stands by itself."""
+        """The number of the word each token belongs to; a token that is no part of one stands by
+        itself.
+        """
         apart = self.ends[tokens] | ~is_word
         return np.cumsum(self.begins[tokens] | ~is_word | np.concatenate(([True], apart[:-1])))
 
 
 def is_unspaced(character: str) -> bool:
-    """Whether a character belongs to a script that writes no spaces between words, its punctuation included."""
+    """Whether a character belongs to a script that writes no spaces between words, its punctuation
+    included.
+    """
     return bool(_UNSPACED.match(character))

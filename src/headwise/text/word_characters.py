@@ -1,11 +1,14 @@
-"""The letters of a word as numbers, for models that read words letter by letter: no word is unknown to them.
+"""The letters of a word as numbers, for models that read words letter by letter: no word is unknown
+to them.
 
-A letter is a byte of UTF-8, so that 256 numbers spell every word of every language (Peters et al. 2018 do the same). A word stands
-between two marks, which tell a filter that looks at three letters where -ing is an ending; words longer than the row lose their end.
+A letter is a byte of UTF-8, so that 256 numbers spell every word of every language (Peters et al.
+2018 do the same). A word stands between two marks, which tell a filter that looks at three letters
+where -ing is an ending; words longer than the row lose their end.
 
     "cat"  ->  begin c a t end 0 0 0 …          0: filling
 
-The beginning and the end of a sentence are words of one sign of their own. Tested against: the list above written out.
+The beginning and the end of a sentence are words of one sign of their own. Tested against: the list
+above written out.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,13 +1,16 @@
-"""The numbers of all words of many lines at once: words as 64-bit numbers, found in a hash table by whole arrays.
+"""The numbers of all words of many lines at once: words as 64-bit numbers, found in a hash table by
+whole arrays.
 
-Splitting a line and asking a dictionary costs 150 ns a word, nearly all of it for making a string that is thrown away. But a word of at
-most 16 bytes is two 64-bit numbers, and those lie in the text already:
+Splitting a line and asking a dictionary costs 150 ns a word, nearly all of it for making a string
+that is thrown away. But a word of at most 16 bytes is two 64-bit numbers, and those lie in the text
+already:
 
     low, high = the 16 bytes from the word's first on, what follows the word blanked out
     slot₀ = ((low ⊕ high·c₁) · c₂ mod 2⁶⁴) >> (64 - bits),   slotᵢ = slot₀ + i         until low and high are the entry's, or the slot is empty
 
-The answer is exact, never a matter of hashes that happen to agree. Longer words, and lines with other than ASCII letters (what is a space
-there, what is lower case, is Unicode's affair), go to the dictionary. Tested against: that dictionary, on words and lines of all kinds.
+The answer is exact, never a matter of hashes that happen to agree. Longer words, and lines with
+other than ASCII letters (what is a space there, what is lower case, is Unicode's affair), go to the
+dictionary. Tested against: that dictionary, on words and lines of all kinds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -90,7 +93,9 @@ class WordFinder:
         return self._numbers.take(place)
 
     def _differs(self, place: Ids, low: Numbers, high: Numbers) -> NDArray[np.bool_]:
-        """Where a slot holds another word; an empty one (its place is behind the last word) ends the search."""
+        """Where a slot holds another word; an empty one (its place is behind the last word) ends
+        the search.
+        """
         first = 2 * place.astype(np.int64)
         other = self._words.take(first) != low
         other |= self._words.take(first + 1) != high

@@ -1,7 +1,8 @@
 """Words: a text is cut at whitespace and every word is one token.
 
-The oldest vocabulary and the easiest to look at; its price is the unknown word, which is why Sennrich et al. (2016)
-moved to pieces of words (`pieces.py`). Not reversible: runs of spaces become one, unseen words become "⁇".
+The oldest vocabulary and the easiest to look at; its price is the unknown word, which is why
+Sennrich et al. (2016) moved to pieces of words (`pieces.py`). Not reversible: runs of spaces become
+one, unseen words become "⁇".
 
     "the  cat sat"  ->  [the, cat, sat]  ->  "the cat sat"
 
@@ -42,7 +43,9 @@ class WordTokenizer:
         return [[find(word, UNKNOWN) for word in line] for line in lines]
 
     def encode_flat(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The ids of all lines in one array, and how many each line has: several times faster than lists."""
+        """The ids of all lines in one array, and how many each line has: several times faster than
+        lists.
+        """
         return self._finder.find(texts)
 
     @cached_property

@@ -3,10 +3,12 @@
     text      "2 3\\n" then a line a word: "the 0.1 -0.2 0.3"
     binary    "2 3\\n" then for each word: its UTF-8 bytes, a space, 3 little-endian float32 (and, in some writers, a newline)
 
-Everything is checked before it is believed: the header against the size of the file before memory is asked for, every line's
-width, every number finite, no word empty or twice, exactly as many words as announced. Nothing is ever unpickled.
+Everything is checked before it is believed: the header against the size of the file before memory
+is asked for, every line's width, every number finite, no word empty or twice, exactly as many words
+as announced. Nothing is ever unpickled.
 
-Tested against: gensim's save_word2vec_format and load_word2vec_format, both ways; damaged files by file and line.
+Tested against: gensim's save_word2vec_format and load_word2vec_format, both ways; damaged files by
+file and line.
 """
 
 import io
@@ -69,7 +71,8 @@ def _read_header(file: BinaryIO, path: Path, size: int) -> tuple[int, int]:
         or not all(field.isdigit() and len(field) < 12 for field in fields)
     ):
         raise DataError(
-            f"begins with {line!r:.40}; the first line must hold the number of words and the width, e.g. 71291 100",
+            f"begins with {line!r:.40}; the first line must hold the number of words and the "
+            "width, e.g. 71291 100",
             f"以 {line!r:.40} 开头；首行应为词数与维数，例如 71291 100",
             file=path,
             line=1,
@@ -78,8 +81,8 @@ def _read_header(file: BinaryIO, path: Path, size: int) -> tuple[int, int]:
     # The shortest entry is a one-byte word, a space and two bytes a number ("0 "), as text.
     if not 1 <= dim <= MAX_DIM or num_words < 1 or num_words * (2 + 2 * dim) - 1 > size:
         raise DataError(
-            f"announces {num_words:,} words of {dim:,} numbers, which a file of {size:,} bytes cannot hold "
-            f"(at least one word, 1 to {MAX_DIM:,} numbers); use another copy",
+            f"announces {num_words:,} words of {dim:,} numbers, which a file of {size:,} bytes "
+            f"cannot hold (at least one word, 1 to {MAX_DIM:,} numbers); use another copy",
             f"声明有 {num_words:,} 个词、每个 {dim:,} 个数，而文件仅 {size:,} 字节，放不下"
             f"（至少一个词，维数 1 到 {MAX_DIM:,}）；请换一份文件",
             file=path,
@@ -119,7 +122,8 @@ def _read_text(
             )
         if len(fields) != dim + 1:
             raise DataError(
-                f"has {len(fields) - 1:,} numbers, the first line announces {dim:,}; every word needs the same width",
+                f"has {len(fields) - 1:,} numbers, the first line announces {dim:,}; every word "
+                "needs the same width",
                 f"有 {len(fields) - 1:,} 个数，而首行声明为 {dim:,}；每个词的维数必须相同",
                 file=path,
                 line=line,
@@ -128,7 +132,8 @@ def _read_text(
             numbers = np.array([float(field) for field in fields[1:]])
         except ValueError:
             raise _not_numbers(path, line) from None
-        # Python reads 1_0 as 10, no other tool does; what is finite may still be too large for the vectors.
+        # Python reads 1_0 as 10, no other tool does; what is finite may still be too large for the
+        # vectors.
         if b"_" in raw.rstrip()[len(fields[0]) :] or not (np.abs(numbers) <= LARGEST).all():
             raise _not_numbers(path, line)
         vectors[number] = numbers
@@ -155,7 +160,8 @@ def _read_binary(
                 entry += byte
             if len(entry) > MAX_WORD_BYTES:
                 raise DataError(
-                    f"word {number + 1:,} is longer than {MAX_WORD_BYTES:,} bytes; the file is damaged or of another format",
+                    f"word {number + 1:,} is longer than {MAX_WORD_BYTES:,} bytes; the file is "
+                    "damaged or of another format",
                     f"第 {number + 1:,} 个词超过 {MAX_WORD_BYTES:,} 字节；文件已损坏或格式不同",
                     file=path,
                 )
@@ -174,7 +180,8 @@ def _read_binary(
 def _decode(raw: bytes, path: Path, line: int | None) -> str:
     if not raw:
         raise DataError(
-            "has numbers without a word before them; every vector needs its word: write one, or remove the vector",
+            "has numbers without a word before them; every vector needs its word: write one, or "
+            "remove the vector",
             "只有数而没有词；每个向量都要有词：请补上词，或删去该向量",
             file=path,
             line=line,
@@ -204,7 +211,8 @@ def _check_distinct(words: list[str], path: Path) -> None:
 
 def _wrong_count(path: Path, line: int | None, en: str, zh: str, num_words: int) -> DataError:
     return DataError(
-        f"holds {en} words, the first line announces {num_words:,}; the file was cut short or its header is wrong",
+        f"holds {en} words, the first line announces {num_words:,}; the file was cut short or its "
+        "header is wrong",
         f"有 {zh} 个词，而首行声明为 {num_words:,}；文件不完整，或首行有误",
         file=path,
         line=line,
@@ -214,7 +222,8 @@ def _wrong_count(path: Path, line: int | None, en: str, zh: str, num_words: int)
 def _not_numbers(path: Path, line: int | None, *, word: int | None = None) -> DataError:
     place_en, place_zh = ("", "") if word is None else (f"word {word:,} ", f"第 {word:,} 个词")
     return DataError(
-        f"{place_en}holds something that is not a finite number; a vector consists of numbers such as -0.25",
+        f"{place_en}holds something that is not a finite number; a vector consists of numbers "
+        "such as -0.25",
         f"{place_zh}含有不是有限数的内容；向量应由 -0.25 这样的数组成",
         file=path,
         line=line,

@@ -3,9 +3,9 @@
     mean of the last n snapshots        w̄ = (w₁ + … + wₙ) / n                       Vaswani et al. 2017, section 6.1
     exponential moving average          e ← d e + (1 - d) w after every update       Polyak & Juditsky 1992
 
-The moving average starts at the first weights; so that it forgets them quickly, its decay grows: d = min(decay, (1 + t) / (10 + t)).
-Snapshots are weight-only directories, checksummed and published whole like checkpoints.
-Tested against the sums written out in float64.
+The moving average starts at the first weights; so that it forgets them quickly, its decay grows: d
+= min(decay, (1 + t) / (10 + t)). Snapshots are weight-only directories, checksummed and published
+whole like checkpoints. Tested against the sums written out in float64.
 """
 
 import contextlib
@@ -60,7 +60,9 @@ class SnapshotFolder:
 
 
 def average_snapshots(folder: SnapshotFolder, steps: Sequence[int]) -> dict[str, Tensor]:
-    """The mean over steps, summed in float64 one file at a time; integer buffers are those of the last step."""
+    """The mean over steps, summed in float64 one file at a time; integer buffers are those of the
+    last step.
+    """
     total: dict[str, Tensor] = {}
     last: dict[str, Tensor] = {}
     for step in steps:

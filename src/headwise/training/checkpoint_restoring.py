@@ -1,8 +1,10 @@
-"""Putting a training back as its checkpoint has it, or starting it: the same for one process and for many.
+"""Putting a training back as its checkpoint has it, or starting it: the same for one process and
+for many.
 
-The first process reads and verifies the checkpoint. The others hear its state, and get the numbers tensor by tensor, so that a
-checkpoint fits any number of processes and any layout, and only the first needs to reach the directory.
-Tested by resuming: the same bits with as many processes, the same losses with more or fewer.
+The first process reads and verifies the checkpoint. The others hear its state, and get the numbers
+tensor by tensor, so that a checkpoint fits any number of processes and any layout, and only the
+first needs to reach the directory. Tested by resuming: the same bits with as many processes, the
+same losses with more or fewer.
 """
 
 from dataclasses import dataclass
@@ -41,7 +43,9 @@ def restore_training(
     device: torch.device,
     fingerprint: str,
 ) -> Restored:
-    """Build what updates need; if the first process's run has a checkpoint, put everything back as it was there."""
+    """Build what updates need; if the first process's run has a checkpoint, put everything back as
+    it was there.
+    """
     checkpoint = run.load() if run is not None else None
     found = processes.ask_first(
         lambda: None if checkpoint is None else checkpoint.state.model_dump(mode="json")

@@ -1,7 +1,8 @@
-"""Writing down where a training stands: what a checkpoint is made of, and what is done when the disk is full or a process lost.
+"""Writing down where a training stands: what a checkpoint is made of, and what is done when the
+disk is full or a process lost.
 
-A disk without room never ends a training that still learns: the save is skipped and said. Only the last checkpoint of a run, and
-one that a signal asked for, are insisted on.
+A disk without room never ends a training that still learns: the save is skipped and said. Only the
+last checkpoint of a run, and one that a signal asked for, are insisted on.
 """
 
 import logging
@@ -25,7 +26,9 @@ logger = logging.getLogger(__name__)
 
 
 def collect_checkpoint(updater: Updater, state: CheckpointState) -> Checkpoint:
-    """All tensors of a checkpoint, whole; of several processes all must ask, and the first gets them."""
+    """All tensors of a checkpoint, whole; of several processes all must ask, and the first gets
+    them.
+    """
     module, gather = updater.learner.module, updater.layout.gather
     return Checkpoint(
         state=state,
@@ -60,12 +63,16 @@ def store_weights(folder: SnapshotFolder, step: int, weights: Weights) -> None:
 
 
 def explain_lost_process(step: int, *, saved: int | None, known: bool = True) -> LostProcessError:
-    """What to say when another process is gone after `step`; `saved` is the newest checkpoint, `known` if this process can tell."""
+    """What to say when another process is gone after `step`; `saved` is the newest checkpoint,
+    `known` if this process can tell.
+    """
     if saved is None and known:
         return LostProcessError(
-            f"another process of this run was lost after step {step}, and nothing had been saved yet: start it again from the "
-            "beginning, with a smaller training.checkpoint_every if it is lost often",
-            f"本次运行的另一个进程在第 {step} 步之后丢失，而此前尚未保存任何内容：请从头重新启动；若常常丢失，请减小 training.checkpoint_every",
+            f"another process of this run was lost after step {step}, and nothing had been saved "
+            "yet: start it again from the beginning, with a smaller training.checkpoint_every if "
+            "it is lost often",
+            f"本次运行的另一个进程在第 {step} 步之后丢失，而此前尚未保存任何内容：请从头重新启动；"
+            "若常常丢失，请减小 training.checkpoint_every",
         )
     if saved is None:
         return LostProcessError(
@@ -73,7 +80,8 @@ def explain_lost_process(step: int, *, saved: int | None, known: bool = True) ->
             f"本次运行的另一个进程在第 {step} 步之后丢失；请加 --resume 重新启动",
         )
     return LostProcessError(
-        f"another process of this run was lost after step {step}; step {saved} is saved: start it again with --resume, with as "
-        "many processes or another number",
-        f"本次运行的另一个进程在第 {step} 步之后丢失；第 {saved} 步已保存：请加 --resume 重新启动，进程数可以不同",
+        f"another process of this run was lost after step {step}; step {saved} is saved: start it "
+        "again with --resume, with as many processes or another number",
+        f"本次运行的另一个进程在第 {step} 步之后丢失；第 {saved} 步已保存：请加 --resume "
+        "重新启动，进程数可以不同",
     )

@@ -1,4 +1,5 @@
-"""A checkpoint: everything the next update depends on, in files that cannot run code and prove that they are whole.
+"""A checkpoint: everything the next update depends on, in files that cannot run code and prove that
+they are whole.
 
     step-500/   model.safetensors      weights
                 optimizer.safetensors  Adam's moments and step counts, by parameter name
@@ -7,8 +8,9 @@
                 recipe.yaml            a copy of the run's
                 MANIFEST.json          size and SHA-256 of each of them
 
-No random state is saved, because there is none: every step's randomness is made from (seed, step). The directory is written
-beside, flushed and published by one rename (storage.py). Tested by killing the process at random moments.
+No random state is saved, because there is none: every step's randomness is made from (seed, step).
+The directory is written beside, flushed and published by one rename (storage.py). Tested by killing
+the process at random moments.
 """
 
 import shutil
@@ -73,7 +75,9 @@ def count_bytes(weights: Weights) -> int:
 
 
 class DiskFullError(CheckpointError):
-    """There is no room for a checkpoint; the earlier ones are untouched. Nothing is damaged, hence not status 3."""
+    """There is no room for a checkpoint; the earlier ones are untouched. Nothing is damaged, hence
+    not status 3.
+    """
 
     exit_status = 1
 
@@ -95,7 +99,9 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint, *, recipe: str) -> None
 
 
 class refusing_full_disk:  # noqa: N801 - reads as a phrase: `with refusing_full_disk(...)`
-    """Turns "no space left", foreseen or met, into a DiskFullError that says how much to free and where."""
+    """Turns "no space left", foreseen or met, into a DiskFullError that says how much to free and
+    where.
+    """
 
     def __init__(self, folder: Path, *, needed: int) -> None:
         self.folder, self.needed = folder, needed
@@ -113,8 +119,8 @@ class refusing_full_disk:  # noqa: N801 - reads as a phrase: `with refusing_full
     def _error(self) -> DiskFullError:
         free = shutil.disk_usage(self.folder).free
         return DiskFullError(
-            f"has {free >> 20:,} MiB free, {-(-self.needed >> 20):,} MiB are needed to save; earlier checkpoints are "
-            "untouched; free some space there (old runs, caches)",
+            f"has {free >> 20:,} MiB free, {-(-self.needed >> 20):,} MiB are needed to save; "
+            "earlier checkpoints are untouched; free some space there (old runs, caches)",
             f"剩余 {free >> 20:,} MiB，保存需要 {-(-self.needed >> 20):,} MiB；已有检查点不受影响；"
             "请在该处释放空间（旧的运行、缓存）",
             file=self.folder,
@@ -122,7 +128,9 @@ class refusing_full_disk:  # noqa: N801 - reads as a phrase: `with refusing_full
 
 
 def verify_checkpoint(path: Path) -> tuple[Mapping[str, Any], CheckpointState]:
-    """Compare every file with the manifest and read the state; a CheckpointError names the first bad file."""
+    """Compare every file with the manifest and read the state; a CheckpointError names the first
+    bad file.
+    """
     manifest = verify_directory(path, kind=KIND)
     for name in ("model.safetensors", "optimizer.safetensors", "state.json"):
         if name not in manifest["files"]:
@@ -161,7 +169,9 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, module: nn.Module) -> di
 def prepare_optimizer(
     optimizer: torch.optim.Optimizer, module: nn.Module, names: Container[str]
 ) -> dict[str, Tensor]:
-    """Make room for a flattened state of these names, all zero; the tensors to be filled are returned."""
+    """Make room for a flattened state of these names, all zero; the tensors to be filled are
+    returned.
+    """
     grouped = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     named = {parameter: name for name, parameter in module.named_parameters()}
     expected: dict[str, Tensor] = {}

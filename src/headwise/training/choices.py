@@ -1,7 +1,9 @@
-"""The `training:` section of a recipe: every choice of how a model learns, with its default and its reason.
+"""The `training:` section of a recipe: every choice of how a model learns, with its default and its
+reason.
 
-Defaults are those of a small translation Transformer (Vaswani et al. 2017 where it says anything). Rates are per update, an
-update uses `batch_tokens` target tokens times `accumulation`, and everything counted in steps counts updates.
+Defaults are those of a small translation Transformer (Vaswani et al. 2017 where it says anything).
+Rates are per update, an update uses `batch_tokens` target tokens times `accumulation`, and
+everything counted in steps counts updates.
 """
 
 from collections.abc import Sequence
@@ -25,18 +27,23 @@ class CrossEntropyObjective(Settings):
 
     kind: Literal["cross_entropy"] = "cross_entropy"
     label_smoothing: Fraction = 0.1
-    """Share of the probability spread evenly over the vocabulary; 0 trains plain maximum likelihood."""
+    """Share of the probability spread evenly over the vocabulary; 0 trains plain maximum
+    likelihood."""
 
 
 class AdamWOptimizer(Settings):
-    """Adam with decoupled weight decay (Loshchilov & Hutter 2019); which weights decay is a table in optimizers.py."""
+    """Adam with decoupled weight decay (Loshchilov & Hutter 2019); which weights decay is a table
+    in optimizers.py.
+    """
 
     kind: Literal["adamw"] = "adamw"
     betas: tuple[Fraction, Fraction] = (0.9, 0.98)
-    """Memory of the mean and of the square of the gradient; 0.98 follows changes faster than Adam's usual 0.999."""
+    """Memory of the mean and of the square of the gradient; 0.98 follows changes faster than Adam's
+    usual 0.999."""
     eps: Annotated[float, Field(gt=0, le=1)] = 1e-9
     weight_decay: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Shrinks weight matrices by this times the learning rate each step; not norms, biases or embeddings."""
+    """Shrinks weight matrices by this times the learning rate each step; not norms, biases or
+    embeddings."""
 
 
 class InverseSqrtSchedule(Settings):
@@ -124,7 +131,9 @@ class ReplicatedLayout(Settings):
 
 
 class ShardedLayout(Settings):
-    """Every process holds a part of each weight, of its gradient and of the optimiser's state (parallel.py)."""
+    """Every process holds a part of each weight, of its gradient and of the optimiser's state
+    (parallel.py).
+    """
 
     kind: Literal["sharded"] = "sharded"
 
@@ -136,8 +145,9 @@ class KeepSettings(Settings):
     """Which weights stay on disk."""
 
     best: str = "loss"
-    """The validation metric that says which weights are best and when patience runs out, e.g. `loss` or `bleu`.
-    Names with loss, likelihood, perplexity or error in them are better when lower, all others when higher."""
+    """The validation metric that says which weights are best and when patience runs out, e.g.
+    `loss` or `bleu`. Names with loss, likelihood, perplexity or error in them are better when
+    lower, all others when higher."""
     last: Annotated[int, Field(ge=2, le=100)] = 2
     """Checkpoints kept; at least two, because the newest is the one a crash may damage."""
 
@@ -152,7 +162,9 @@ class KeepSettings(Settings):
 
 
 class AverageSettings(Settings):
-    """The mean of the last n snapshots of the weights: smoother than any one of them, for no cost in training."""
+    """The mean of the last n snapshots of the weights: smoother than any one of them, for no cost
+    in training.
+    """
 
     last: Annotated[int, Field(ge=2, le=100)] = 5
     """Snapshots averaged."""
@@ -167,32 +179,42 @@ class TrainingSettings(Settings):
     batch_tokens: Annotated[int, Field(ge=1, le=100_000_000)] = 8192
     """Target tokens of one batch, padding included: rows times row length."""
     accumulation: Annotated[int, Field(ge=1, le=10_000)] = 1
-    """Batches whose gradients are summed before one update: a large batch in the memory of a small one. Several processes share
-    them, so that each holds no more rows at a time than one would."""
+    """Batches whose gradients are summed before one update: a large batch in the memory of a small
+    one. Several processes share them, so that each holds no more rows at a time than one would."""
     steps: Steps = 100_000
     """Updates."""
     optimizer: AdamWOptimizer = AdamWOptimizer()
     schedule: ScheduleSettings = InverseSqrtSchedule()
     freeze: tuple[str, ...] = ()
-    """Weights that do not learn: patterns of their names (`encoder.embedding.*`) or ranges of blocks (`layers 0-1`)."""
+    """Weights that do not learn: patterns of their names (`encoder.embedding.*`) or ranges of
+    blocks (`layers 0-1`)."""
     layer_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """The learning rate of a layer is this times that of the one above it (embeddings lowest); 1: the same for all."""
+    """The learning rate of a layer is this times that of the one above it (embeddings lowest); 1:
+    the same for all."""
     clip: Annotated[float, Field(gt=0)] | None = 1.0
     """Largest norm of the gradient of the mean loss; longer ones are scaled down. null: no bound."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """Of products; weights, softmax and norms stay fp32. auto: bf16 where the hardware is fast at it."""
+    """Of products; weights, softmax and norms stay fp32. auto: bf16 where the hardware is fast at
+    it."""
     compile: Literal["auto", "on", "off"] = "auto"
-    """torch.compile for the whole loss. auto: on a GPU, where a compiler is installed and the run is long enough to pay for it."""
+    """torch.compile for the whole loss.
+
+    auto: on a GPU, where a compiler is installed and the run is long enough to pay for it."""
     cuda_graphs: Literal["auto", "on", "off"] = "auto"
-    """Record an update once and replay it as one CUDA graph. auto: on a GPU, where it can be recorded."""
+    """Record an update once and replay it as one CUDA graph.
+
+    auto: on a GPU, where it can be recorded."""
     recompute: Literal["nothing", "blocks"] = "nothing"
-    """blocks: keep only the inputs of each block and compute the rest again in backward; the same numbers, less memory."""
+    """blocks: keep only the inputs of each block and compute the rest again in backward; the same
+    numbers, less memory."""
     parallel: LayoutSettings = ReplicatedLayout()
-    """Where weights live when torchrun starts several processes; for one process it makes no difference."""
+    """Where weights live when torchrun starts several processes; for one process it makes no
+    difference."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1
     """Decides dropout, and in tasks also data order and first weights."""
     deterministic: bool = False
-    """Only kernels that give the same bits each time: two runs on one GPU are then equal, and slower."""
+    """Only kernels that give the same bits each time: two runs on one GPU are then equal, and
+    slower."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """auto: a GPU if there is one."""
     log_every: Steps = 50
@@ -205,13 +227,16 @@ class TrainingSettings(Settings):
     average: AverageSettings | None = None
     """Finish with the mean of the last snapshots."""
     ema: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Keep an exponential moving average of the weights with this decay, validate with it and finish with it."""
+    """Keep an exponential moving average of the weights with this decay, validate with it and
+    finish with it."""
     patience: PositiveInt | None = None
     """Stop after this many validations in a row without a better `keep.best`; null: never."""
     max_skipped: PositiveInt = 10
-    """Updates with a loss or gradient that is not finite are skipped; so many in a row end the training."""
+    """Updates with a loss or gradient that is not finite are skipped; so many in a row end the
+    training."""
     time_limit: Annotated[float, Field(gt=0)] | None = None
-    """Stop after this many seconds of training, earlier sessions of the same run included; null: never."""
+    """Stop after this many seconds of training, earlier sessions of the same run included; null:
+    never."""
     tensorboard: bool = False
     """Also write TensorBoard events to the run directory (needs the extra `tensorboard`)."""
 
@@ -219,7 +244,8 @@ class TrainingSettings(Settings):
     def _one_kind_of_average(self) -> Self:
         if self.average is not None and self.ema is not None:
             raise SettingsError(
-                "`average` and `ema` both say which weights to finish with; set one of them to null",
+                "`average` and `ema` both say which weights to finish with; set one of them to "
+                "null",
                 "`average` 与 `ema` 都规定了最终使用的权重；请将其中一个设为 null",
             )
         return self

@@ -1,11 +1,12 @@
 """torch.compile for the loss of one batch: shapes are static, so one graph serves the whole run.
 
-Compiling fuses what lies between matrix products and costs a minute; on a GPU the update, compiled or not, is also recorded
-once and replayed as one CUDA graph (capture.py), which removes the launch of every kernel.
-`auto` compiles on a GPU when a compiler is there and the run is long enough, and not on a CPU, where it was no faster (0.87 of the
-speed of plain code for a small model in bf16, after a minute of compiling: docs/experiments.md); whether it did is saved with the run, because compiled
-and plain code round differently and a resumed run must continue with the same one.
-Tested by making the compiler vanish, and by comparing compiled with plain losses.
+Compiling fuses what lies between matrix products and costs a minute; on a GPU the update, compiled
+or not, is also recorded once and replayed as one CUDA graph (capture.py), which removes the launch
+of every kernel. `auto` compiles on a GPU when a compiler is there and the run is long enough, and
+not on a CPU, where it was no faster (0.87 of the speed of plain code for a small model in bf16,
+after a minute of compiling: docs/experiments.md); whether it did is saved with the run, because
+compiled and plain code round differently and a resumed run must continue with the same one. Tested
+by making the compiler vanish, and by comparing compiled with plain losses.
 """
 
 import importlib.util
@@ -56,7 +57,8 @@ def decide_compilation(
     recorded: Compilation | None = None,
     elsewhere: bool = False,
 ) -> Compilation:
-    """Decide from settings and machine alone, never from how much is left; a resumed run keeps its decision.
+    """Decide from settings and machine alone, never from how much is left; a resumed run keeps its
+    decision.
 
     `elsewhere`: for a plan of another machine, which is taken to have a compiler.
     """
@@ -69,10 +71,10 @@ def decide_compilation(
     compiler = "elsewhere" if elsewhere else find_compiler(device)
     if settings.compile == "on" and compiler is None:
         raise UsageError(
-            f"training.compile is on, but no compiler for {device.type} is installed (a C++ compiler on a CPU, triton on a "
-            "GPU); install one or use training.compile=off",
-            f"training.compile 为 on，但没有可用于 {device.type} 的编译器（CPU 需要 C++ 编译器，GPU 需要 triton）；"
-            "请安装，或使用 training.compile=off",
+            f"training.compile is on, but no compiler for {device.type} is installed (a C++ "
+            "compiler on a CPU, triton on a GPU); install one or use training.compile=off",
+            f"training.compile 为 on，但没有可用于 {device.type} 的编译器（CPU 需要 C++ 编译器，"
+            "GPU 需要 triton）；请安装，或使用 training.compile=off",
         )
     if settings.compile == "auto":
         if recorded is None and not pays(settings, device):
@@ -80,7 +82,8 @@ def decide_compilation(
         if compiler is None:
             logger.warning(
                 say(
-                    f"no compiler for {device.type} found: training runs uncompiled, which is slower but correct",
+                    f"no compiler for {device.type} found: training runs uncompiled, which is "
+                    "slower but correct",
                     f"没有找到 {device.type} 的编译器：训练将不编译运行，较慢但结果正确",
                 )
             )
@@ -101,8 +104,9 @@ def pays(settings: TrainingSettings, device: torch.device) -> bool:
 def compiler_options() -> dict[str, Any]:
     """What torch's compiler is told beside its defaults.
 
-    By default it joins the two reductions of a norm's backward, over a token's numbers and over all tokens, in one kernel; two
-    kernels are three times as fast at these shapes (measured on an H200, docs/experiments.md).
+    By default it joins the two reductions of a norm's backward, over a token's numbers and over all
+    tokens, in one kernel; two kernels are three times as fast at these shapes (measured on an H200,
+    docs/experiments.md).
     """
     import torch._inductor.config as defaults
 
@@ -117,7 +121,9 @@ def compile_loss(
     insist: bool = True,
     failed: Callable[[], None] = lambda: None,
 ) -> LossFunction:
-    """The same function, compiled if so decided; unless `insist`, a compiler that fails is said (`failed`) and done without."""
+    """The same function, compiled if so decided; unless `insist`, a compiler that fails is said
+    (`failed`) and done without.
+    """
     if not decision.enabled:
         return loss
     chosen = torch.compile(loss, dynamic=False, options=compiler_options())
@@ -134,7 +140,8 @@ def compile_loss(
             reason = str(error).partition("\n")[0]
             logger.warning(
                 say(
-                    f"torch.compile failed ({reason}): training runs uncompiled, which is slower but correct",
+                    f"torch.compile failed ({reason}): training runs uncompiled, which is slower "
+                    "but correct",
                     f"torch.compile 失败（{reason}）：训练将不编译运行，较慢但结果正确",
                 )
             )

@@ -1,12 +1,14 @@
 """One update recorded as a CUDA graph: the hundreds of kernels of a step are launched by one call.
 
-A GPU needs a few microseconds of its processor's time for every kernel it is sent. At 4,096 tokens a step is 600 kernels that
-take 5 ms, and sending them takes 30. All shapes are static, so the whole update (loss, gradients, clipping, AdamW, running sums) is
-recorded once and then replayed: batches are copied into the places that were recorded, and nothing else is done by the host.
+A GPU needs a few microseconds of its processor's time for every kernel it is sent. At 4,096 tokens
+a step is 600 kernels that take 5 ms, and sending them takes 30. All shapes are static, so the whole
+update (loss, gradients, clipping, AdamW, running sums) is recorded once and then replayed: batches
+are copied into the places that were recorded, and nothing else is done by the host.
 
-Recording does not run anything. The first updates run plainly, on a stream of their own, so that everything is compiled,
-allocated and chosen when the recording begins; each update is done exactly once, either way. Dropout stays right: a replay
-takes seed and position from torch's generator as plain code would.
+Recording does not run anything. The first updates run plainly, on a stream of their own, so that
+everything is compiled, allocated and chosen when the recording begins; each update is done exactly
+once, either way. Dropout stays right: a replay takes seed and position from torch's generator as
+plain code would.
 
 Tested on a GPU: the replayed update gives the same weights, bit for bit, as the plain one, and
 one that cannot be recorded goes on plainly (benchmarks/check_gpu.py).
@@ -28,7 +30,9 @@ NUM_PLAIN_UPDATES = 3
 
 
 class CapturedUpdate:
-    """A function of batches that changes tensors in place and returns nothing, replayed from its fourth call on."""
+    """A function of batches that changes tensors in place and returns nothing, replayed from its
+    fourth call on.
+    """
 
     def __init__(
         self, update: Callable[[Sequence[Any]], None], device: torch.device, *, insist: bool = True
@@ -62,7 +66,8 @@ class CapturedUpdate:
         generator = torch.cuda.default_generators[self._stream.device_index]
         before = generator.clone_state()
         try:
-            # What other threads do meanwhile (the next batch goes to pinned memory) is not recorded, and must not end the recording.
+            # What other threads do meanwhile (the next batch goes to pinned memory) is not
+            # recorded, and must not end the recording.
             with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
                 self._update(recorded)
         except RuntimeError as error:
@@ -76,7 +81,8 @@ class CapturedUpdate:
             reason = str(error).partition("\n")[0]
             logger.warning(
                 say(
-                    f"the update cannot be recorded as a CUDA graph ({reason}): training runs without, slower but correct",
+                    f"the update cannot be recorded as a CUDA graph ({reason}): training runs "
+                    "without, slower but correct",
                     f"该更新无法录制为 CUDA 图（{reason}）：训练将不使用它，较慢但结果正确",
                 )
             )

@@ -1,11 +1,13 @@
 """The same bits twice: kernels that add up in a fixed order, at the price of speed.
 
-A GPU adds numbers in whatever order its threads finish, and (a + b) + c is not a + (b + c) in floating point, so two runs of
-one recipe drift apart in the last bits. torch has a slower kernel with a fixed order for nearly every such operation and
-refuses the rest; cuBLAS needs a fixed workspace, and the compiler must not choose kernels by timing them.
-A CPU with a fixed number of threads gives the same bits without this.
+A GPU adds numbers in whatever order its threads finish, and (a + b) + c is not a + (b + c) in
+floating point, so two runs of one recipe drift apart in the last bits. torch has a slower kernel
+with a fixed order for nearly every such operation and refuses the rest; cuBLAS needs a fixed
+workspace, and the compiler must not choose kernels by timing them. A CPU with a fixed number of
+threads gives the same bits without this.
 
-Tested: two runs are bit-equal; what was set before is put back. On a GPU: tests/survival/test_determinism.py.
+Tested: two runs are bit-equal; what was set before is put back. On a GPU:
+tests/survival/test_determinism.py.
 """
 
 import contextlib
@@ -50,8 +52,9 @@ def repeatable(*, enabled: bool) -> Iterator[None]:
             raise
         reason = str(error).partition(".")[0]
         raise UsageError(
-            f"training.deterministic is on, but torch has no such form of an operation of this model ({reason}); choose another "
-            "part in the recipe or set training.deterministic=false",
+            "training.deterministic is on, but torch has no such form of an operation of this "
+            f"model ({reason}); choose another part in the recipe or set "
+            "training.deterministic=false",
             f"training.deterministic 已打开，但 torch 没有此模型某个运算的确定性实现（{reason}）；"
             "请更换配方中的部件，或设 training.deterministic=false",
         ) from error

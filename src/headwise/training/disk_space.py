@@ -1,4 +1,5 @@
-"""Whether the disk can hold a run, asked before its first step: an hour of training must not end for want of room.
+"""Whether the disk can hold a run, asked before its first step: an hour of training must not end
+for want of room.
 
     checkpoint = weights + 2 moments (+ moving average)
     run        ≤ (kept + 1) checkpoints + best and averaged weights + the finished model, and its successor beside it
@@ -47,8 +48,10 @@ class RunRoom:
         checkpoints = f"{self.num_checkpoints} × {_tenths(self.checkpoint)}"
         weights, spare = f"{self.num_copies} × {_tenths(self.weights)}", _mebibytes(SPARE_BYTES)
         return (
-            f"checkpoints {checkpoints}, one of them while the next is written; best, averaged and final weights {weights}; {spare} to spare",
-            f"检查点 {checkpoints}（含写入下一个时的一份）；最佳、平均与最终权重 {weights}；余量 {spare}",
+            f"checkpoints {checkpoints}, one of them while the next is written; best, averaged "
+            f"and final weights {weights}; {spare} to spare",
+            f"检查点 {checkpoints}（含写入下一个时的一份）；最佳、平均与最终权重 {weights}；余量 "
+            f"{spare}",
         )
 
 
@@ -91,11 +94,13 @@ def check_room(run: Path, module: nn.Module, settings: TrainingSettings) -> None
         else ("", "")
     )
     raise DiskFullError(
-        f"has {free >> 20:,} MiB free, this run would need up to {_mebibytes(needed - there)} more "
-        f"({parts[0]}{written[0]}); free {_mebibytes(missing)} there (old runs, caches) and go on "
-        "with --resume, give --run on another disk, or lower training.keep.last or training.average.last",
-        f"剩余 {free >> 20:,} MiB，本次运行最多还需 {_mebibytes(needed - there)}（{parts[1]}{written[1]}）；"
-        f"请在该处释放 {_mebibytes(missing)}（旧的运行、缓存）后用 --resume 继续，用 --run 换到别的磁盘，"
+        f"has {free >> 20:,} MiB free, this run would need up to {_mebibytes(needed - there)} "
+        f"more ({parts[0]}{written[0]}); free {_mebibytes(missing)} there (old runs, caches) and "
+        "go on with --resume, give --run on another disk, or lower training.keep.last or "
+        "training.average.last",
+        f"剩余 {free >> 20:,} MiB，本次运行最多还需 "
+        f"{_mebibytes(needed - there)}（{parts[1]}{written[1]}）；请在该处释放 "
+        f"{_mebibytes(missing)}（旧的运行、缓存）后用 --resume 继续，用 --run 换到别的磁盘，"
         "或减小 training.keep.last、training.average.last",
         file=run,
     )

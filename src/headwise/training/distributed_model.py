@@ -1,14 +1,16 @@
-"""Where the weights live while they learn: whole in every process, or each process holding a part of every tensor.
+"""Where the weights live while they learn: whole in every process, or each process holding a part
+of every tensor.
 
     replicated   every process has all weights and learns from its rows; gradients are added up      (Li et al. 2020, DDP)
     sharded      a process keeps 1/N of weights, gradients and optimiser state; a block's weights are gathered when the block is
                  computed and let go afterwards                        (Rajbhandari et al. 2020, ZeRO-3; torch's fully_shard)
 
-Both give the gradient of the whole batch, so that a recipe learns the same on any number of processes. What is saved is always
-whole tensors: a checkpoint does not know how many processes wrote it. One process alone is the replicated case with nothing to
-add up.
+Both give the gradient of the whole batch, so that a recipe learns the same on any number of
+processes. What is saved is always whole tensors: a checkpoint does not know how many processes
+wrote it. One process alone is the replicated case with nothing to add up.
 
-Tested against: one process, losses and weights, on 2 and 4 processes; checkpoints written by one layout and read by another.
+Tested against: one process, losses and weights, on 2 and 4 processes; checkpoints written by one
+layout and read by another.
 """
 
 import contextlib
@@ -61,7 +63,9 @@ class ReplicatedModel(WholeModel):
 
 
 class ShardedModel:
-    """A part of every weight in every process; the trainable's own module stays whole, for measuring and for the end."""
+    """A part of every weight in every process; the trainable's own module stays whole, for
+    measuring and for the end.
+    """
 
     is_whole = False
     owns_gradients = False
@@ -160,31 +164,34 @@ def decide_parallel_compilation(
 ) -> Compilation:
     """Like `decide_compilation`, less what several processes cannot have.
 
-    A recorded update cannot wait for other processes. Sharded weights are gathered block by block, which a graph of the whole
-    loss cannot hold.
+    A recorded update cannot wait for other processes. Sharded weights are gathered block by block,
+    which a graph of the whole loss cannot hold.
     """
     decide = partial(decide_compilation, settings, device, recorded=recorded, elsewhere=elsewhere)
     if alone:
         return decide()
     if settings.cuda_graphs == "on":
         raise UsageError(
-            "training.cuda_graphs is on, but an update that sums over processes is not recorded; use training.cuda_graphs=auto, "
-            "or start without torchrun",
-            "training.cuda_graphs 为 on，但跨进程求和的更新不能录制；请用 training.cuda_graphs=auto，或不用 torchrun 启动",
+            "training.cuda_graphs is on, but an update that sums over processes is not recorded; "
+            "use training.cuda_graphs=auto, or start without torchrun",
+            "training.cuda_graphs 为 on，但跨进程求和的更新不能录制；请用 "
+            "training.cuda_graphs=auto，或不用 torchrun 启动",
         )
     if isinstance(settings.parallel, ReplicatedLayout):
         return Compilation(enabled=decide().enabled, cuda_graphs=False)
     if settings.compile == "on":
         raise UsageError(
-            "training.compile is on, but sharded weights are gathered block by block, which a graph of the whole loss cannot "
-            "hold; use training.compile=off, or training.parallel.kind=replicated",
-            "training.compile 为 on，但分片的权重是逐块收集的，整个损失的图无法容纳；请用 training.compile=off，"
-            "或 training.parallel.kind=replicated",
+            "training.compile is on, but sharded weights are gathered block by block, which a "
+            "graph of the whole loss cannot hold; use training.compile=off, or "
+            "training.parallel.kind=replicated",
+            "training.compile 为 on，但分片的权重是逐块收集的，整个损失的图无法容纳；请用 "
+            "training.compile=off，或 training.parallel.kind=replicated",
         )
     if settings.compile == "auto" and pays(settings, device):
         logger.warning(
             say(
-                "sharded weights are gathered block by block: training runs uncompiled, which is slower but correct",
+                "sharded weights are gathered block by block: training runs uncompiled, which is "
+                "slower but correct",
                 "分片的权重逐块收集：训练将不编译运行，较慢但结果正确",
             )
         )

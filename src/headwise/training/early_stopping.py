@@ -1,7 +1,8 @@
 """Which weights are best and when to stop hoping: one validation metric decides both.
 
-A name that speaks of loss, likelihood, perplexity or error is better when lower; any other (bleu, chrf, accuracy) when
-higher. Patience counts validations in a row without a better value (early stopping, Prechelt 1998).
+A name that speaks of loss, likelihood, perplexity or error is better when lower; any other (bleu,
+chrf, accuracy) when higher. Patience counts validations in a row without a better value (early
+stopping, Prechelt 1998).
 """
 
 import math
@@ -32,9 +33,10 @@ class Selection(Settings):
     def after(self, step: int, metrics: Mapping[str, float]) -> "Selection":
         if self.metric not in metrics:
             raise UsageError(
-                f"training.keep.best is {self.metric!r}, but validation measures {', '.join(metrics) or 'nothing'}; "
-                "choose one of those",
-                f"training.keep.best 为 {self.metric!r}，但验证得到的是 {', '.join(metrics) or '（无）'}；请从中选择",
+                f"training.keep.best is {self.metric!r}, but validation measures "
+                f"{', '.join(metrics) or 'nothing'}; choose one of those",
+                f"training.keep.best 为 {self.metric!r}，但验证得到的是 "
+                f"{', '.join(metrics) or '（无）'}；请从中选择",
             )
         value = metrics[self.metric]
         if math.isfinite(value) and (

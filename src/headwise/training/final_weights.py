@@ -1,4 +1,5 @@
-"""The weights a training ends with: what the recipe asked to average, else the best validated, else the last.
+"""The weights a training ends with: what the recipe asked to average, else the best validated, else
+the last.
 
 A snapshot that turns out damaged is named and passed over, because the training itself is whole.
 """

@@ -1,10 +1,12 @@
-"""Weights that stay as they are, and weights that learn more slowly the deeper they lie: two ways to keep what was learnt before.
+"""Weights that stay as they are, and weights that learn more slowly the deeper they lie: two ways
+to keep what was learnt before.
 
     freeze        encoder.embedding.*   or   layers 0-1         by name, or by the number of a block; frozen = never touched
     layer_decay   rate of a weight = rate · decay^(top - depth)  embeddings 0, block i: i + 1, what stands on top: top
 
-A frozen weight is not given to the optimiser at all, so that it stays the same to the last bit. Howard & Ruder 2018 (discriminative
-rates, gradual unfreezing); Yosinski et al. 2014 (how general the layers of a network are). Tested: frozen = bit-identical, rates = formula.
+A frozen weight is not given to the optimiser at all, so that it stays the same to the last bit.
+Howard & Ruder 2018 (discriminative rates, gradual unfreezing); Yosinski et al. 2014 (how general
+the layers of a network are). Tested: frozen = bit-identical, rates = formula.
 """
 
 import fnmatch
@@ -22,7 +24,9 @@ _RANGE = re.compile(r"layers (\d+)(?:-(\d+))?")
 
 
 def freeze(module: nn.Module, patterns: Sequence[str]) -> list[str]:
-    """Take the weights that match out of learning; their names. A pattern that matches nothing, or all, is refused."""
+    """Take the weights that match out of learning; their names. A pattern that matches nothing, or
+    all, is refused.
+    """
     parameters = dict(module.named_parameters())
     frozen: set[str] = set()
     for pattern in patterns:
@@ -30,9 +34,10 @@ def freeze(module: nn.Module, patterns: Sequence[str]) -> list[str]:
         if not found:
             names = ", ".join(sorted({name.rpartition(".")[0] for name in parameters})[:12])
             raise SettingsError(
-                f"training.freeze: {pattern!r} matches no weight; write a pattern such as encoder.embedding.* or a range such as "
-                f"'layers 0-1'; there are {names} …",
-                f"training.freeze：{pattern!r} 不匹配任何权重；请写模式，例如 encoder.embedding.*，或范围，例如 'layers 0-1'；现有 {names} ……",
+                f"training.freeze: {pattern!r} matches no weight; write a pattern such as "
+                f"encoder.embedding.* or a range such as 'layers 0-1'; there are {names} …",
+                f"training.freeze：{pattern!r} 不匹配任何权重；请写模式，例如 "
+                f"encoder.embedding.*，或范围，例如 'layers 0-1'；现有 {names} ……",
             )
         frozen |= found
     if patterns and len(frozen) == len(parameters):

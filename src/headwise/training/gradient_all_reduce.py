@@ -2,11 +2,13 @@
 
     gradient = Σ over processes of their Σ over rows of ∂ loss / ∂ w          (whoever knows all target tokens divides)
 
-Gradients live in a few flat buffers, last layers first, because that is where backward begins. As soon as all gradients of a
-buffer are there, its sum over the processes starts, and travels while earlier layers are worked on: the idea of DDP (Li et al.
-2020), which torch offers as a class. Ours differs in two points. It takes the sum and not the mean of the processes, since they
-may hold different numbers of target tokens. And its buffers never change: torch's are regrouped after the first step, which
-changes the order of addition, so that three or more processes that are resumed would not repeat the bits of those that were not.
+Gradients live in a few flat buffers, last layers first, because that is where backward begins. As
+soon as all gradients of a buffer are there, its sum over the processes starts, and travels while
+earlier layers are worked on: the idea of DDP (Li et al. 2020), which torch offers as a class. Ours
+differs in two points. It takes the sum and not the mean of the processes, since they may hold
+different numbers of target tokens. And its buffers never change: torch's are regrouped after the
+first step, which changes the order of addition, so that three or more processes that are resumed
+would not repeat the bits of those that were not.
 
 Tested against: one process with all rows, in float64; torch's DistributedDataParallel.
 """
@@ -17,12 +19,15 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-# Large enough for full bandwidth, small enough for the first sum to start early (the size DDP chose).
+# Large enough for full bandwidth, small enough for the first sum to start early (the size DDP
+# chose).
 BUFFER_BYTES = 25 << 20
 
 
 class GradientSum:
-    """Owns the gradients of the parameters: they are views into its buffers, and must be zeroed, not dropped."""
+    """Owns the gradients of the parameters: they are views into its buffers, and must be zeroed,
+    not dropped.
+    """
 
     def __init__(self, parameters: Sequence[Tensor], *, overlap: bool) -> None:
         self._buffers: list[Tensor] = []
@@ -51,7 +56,9 @@ class GradientSum:
         parameter.register_post_accumulate_grad_hook(arrived)
 
     def backward(self, loss: Tensor, *, is_last: bool) -> None:
-        """Backward of one piece; after the last piece of an update, gradients are those of all processes."""
+        """Backward of one piece; after the last piece of an update, gradients are those of all
+        processes.
+        """
         self._is_last, self._missing = is_last, list(self._sizes)
         loss.backward()
         if is_last:

@@ -1,10 +1,13 @@
-"""Hogwild: several threads learn from different pieces of a text into the same tables, without locks.
+"""Hogwild: several threads learn from different pieces of a text into the same tables, without
+locks.
 
-When a piece touches few rows of a large table, two threads seldom meet on one; what is lost when they do is noise of the
-kind stochastic gradients have anyway (Niu, Recht, Ré & Wright 2011). Each thread takes the next piece when it is done with
-its last. One thread works in the caller's own, in order: then every bit of the result repeats.
+When a piece touches few rows of a large table, two threads seldom meet on one; what is lost when
+they do is noise of the kind stochastic gradients have anyway (Niu, Recht, Ré & Wright 2011). Each
+thread takes the next piece when it is done with its last. One thread works in the caller's own, in
+order: then every bit of the result repeats.
 
-Tested against: one thread = the plain loop; with several, every piece exactly once, and a failure reaches the caller.
+Tested against: one thread = the plain loop; with several, every piece exactly once, and a failure
+reaches the caller.
 """
 
 import contextlib
@@ -22,7 +25,9 @@ def learn_pieces(
     threads: int,
     watch: Callable[[int], None],
 ) -> None:
-    """Call `learn(piece, progress)` for every piece; it returns how much it read. `watch` hears the sum, in this thread."""
+    """Call `learn(piece, progress)` for every piece; it returns how much it read. `watch` hears the
+    sum, in this thread.
+    """
     pieces = iter(range(num_pieces))
     state, failures, done = threading.Condition(), list[BaseException](), 0
 

@@ -1,8 +1,9 @@
-"""`log.jsonl`: one JSON object a line, appended as training goes; after a crash it is cut back to the resumed step.
+"""`log.jsonl`: one JSON object a line, appended as training goes; after a crash it is cut back to
+the resumed step.
 
-Two kinds of line, told apart by `kind`: `train` (loss and speed since the last line) and `valid` (metrics). Cutting back
-drops what the lost steps wrote and a half-written last line, so a run that was killed ends with the log of one that was not,
-apart from timings.
+Two kinds of line, told apart by `kind`: `train` (loss and speed since the last line) and `valid`
+(metrics). Cutting back drops what the lost steps wrote and a half-written last line, so a run that
+was killed ends with the log of one that was not, apart from timings.
 """
 
 import errno
@@ -47,14 +48,17 @@ class LogFile:
             if not self._warned:
                 logger.warning(
                     say(
-                        f"{self.path}: the disk is full, lines of the log are lost; free some space",
+                        f"{self.path}: the disk is full, lines of the log are lost; free some "
+                        "space",
                         f"{self.path}：磁盘已满，日志行丢失；请释放空间",
                     )
                 )
             self._warned = True
 
     def sync(self) -> None:
-        """Called before a checkpoint is published, so that a log is never older than its checkpoint."""
+        """Called before a checkpoint is published, so that a log is never older than its
+        checkpoint.
+        """
         if self._file is not None:
             os.fsync(self._file.fileno())
 
@@ -64,8 +68,8 @@ class LogFile:
             self._file = None
 
     def cut_back(self, *, logged: int, validated: int) -> None:
-        """Drop what will be written again: lines about training after `logged`, validations after `validated`,
-        and lines that are not whole."""
+        """Drop what will be written again: lines about training after `logged`, validations after
+        `validated`, and lines that are not whole."""
         self.close()
         if self.path.exists():
             kept = [

@@ -1,4 +1,5 @@
-"""The numbers of a line of `log.jsonl`: sums that are kept on the device and read when a line is due.
+"""The numbers of a line of `log.jsonl`: sums that are kept on the device and read when a line is
+due.
 
 Reading a number from a GPU waits for all work in flight, so updates only add to one vector there
 (`DeviceSums`). `LogWindow` is that vector as a value: the sums since the last line, then totals.

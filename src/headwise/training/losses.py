@@ -1,17 +1,20 @@
-"""Cross-entropy with label smoothing, straight from hidden states: the logits are never all in memory.
+"""Cross-entropy with label smoothing, straight from hidden states: the logits are never all in
+memory.
 
-With logits z = W h + b, a target y and V words, label smoothing ε asks for (1 - ε) of the probability on y and ε spread
-evenly, so that the model does not learn to be certain:
+With logits z = W h + b, a target y and V words, label smoothing ε asks for (1 - ε) of the
+probability on y and ε spread evenly, so that the model does not learn to be certain:
 
     loss = (1 - ε) (log Σ exp z - z_y) + ε (log Σ exp z - mean z)        d loss / d z = softmax(z) - (1 - ε) onehot(y) - ε / V
 
-The logits of 25,000 tokens over 32,000 words fill 3 GB, though each token's are used once. So tokens are taken a chunk at a
-time: the chunk's logits, its loss and at once its gradients for h, W and b, after which the logits are dropped. Nothing is
-computed twice: backward only multiplies by the incoming scalar. Results are *sums* over tokens that are not padding; whoever
-knows the whole batch divides.
+The logits of 25,000 tokens over 32,000 words fill 3 GB, though each token's are used once. So
+tokens are taken a chunk at a time: the chunk's logits, its loss and at once its gradients for h, W
+and b, after which the logits are dropped. Nothing is computed twice: backward only multiplies by
+the incoming scalar. Results are *sums* over tokens that are not padding; whoever knows the whole
+batch divides.
 
-Papers: Szegedy et al. 2016 (label smoothing); Hsu et al. 2024, "Liger Kernel" (gradients inside the forward pass).
-Tested against `F.cross_entropy` in float64, by gradcheck, and by watching the size of every tensor made.
+Papers: Szegedy et al. 2016 (label smoothing); Hsu et al. 2024, "Liger Kernel" (gradients inside the
+forward pass). Tested against `F.cross_entropy` in float64, by gradcheck, and by watching the size
+of every tensor made.
 """
 
 from typing import Any, NamedTuple
@@ -24,7 +27,8 @@ from torch.autograd.function import once_differentiable
 
 from headwise.text.tokenizer import PAD
 
-# Logits in one chunk. On a CPU they should stay in cache (2 M floats = 8 MB); a GPU wants large products.
+# Logits in one chunk. On a CPU they should stay in cache (2 M floats = 8 MB); a GPU wants large
+# products.
 CHUNK_LOGITS_CPU = 1 << 21
 CHUNK_LOGITS_CUDA = 1 << 25
 
@@ -92,7 +96,9 @@ class _Form(NamedTuple):
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """Computes the gradients in the forward pass, chunk by chunk, and keeps them instead of the logits."""
+    """Computes the gradients in the forward pass, chunk by chunk, and keeps them instead of the
+    logits.
+    """
 
     @staticmethod
     def forward(
@@ -170,7 +176,8 @@ def _slope(scores: Tensor, words: Tensor, smoothing: float) -> Tensor:
     """d loss / d z from log-probabilities, which are not needed again."""
     num_words = scores.shape[1]
     if scores.device.type == "cuda":
-        # A compiler joins this with the softmax into one kernel; a scatter would end it and store the whole table once more.
+        # A compiler joins this with the softmax into one kernel; a scatter would end it and store
+        # the whole table once more.
         wanted = torch.arange(num_words, device=scores.device) == words
         return scores.exp() - torch.where(
             wanted, 1 - smoothing + smoothing / num_words, smoothing / num_words

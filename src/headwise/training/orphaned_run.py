@@ -1,7 +1,8 @@
 """What is left of a run whose checkpoints are gone or damaged, and what can be done with it.
 
-Only a checkpoint can be gone on from. The best weights and the finished model are worth keeping all the same, so a run that
-has lost its checkpoints is never begun anew in its own place without being asked: that would overwrite them.
+Only a checkpoint can be gone on from. The best weights and the finished model are worth keeping all
+the same, so a run that has lost its checkpoints is never begun anew in its own place without being
+asked: that would overwrite them.
 """
 
 import re
@@ -73,9 +74,10 @@ def describe_remains(path: Path) -> tuple[str, str]:
         f"仍完好的有 {'、'.join(left)}{use[1]}" if left else "其他内容也都不完整",
     )
     return (
-        f"{listed[0]}; put back a copy of a checkpoint, or, to start anew on purpose, give another --run or move this one away: "
-        f"mv {path} {path}-old",
-        f"{listed[1]}；请放回检查点的副本；若有意重新开始，请换一个 --run，或把它移走：mv {path} {path}-old",
+        f"{listed[0]}; put back a copy of a checkpoint, or, to start anew on purpose, give "
+        f"another --run or move this one away: mv {path} {path}-old",
+        f"{listed[1]}；请放回检查点的副本；若有意重新开始，请换一个 --run，或把它移走：mv {path} "
+        f"{path}-old",
     )
 
 
@@ -98,7 +100,9 @@ def require_checkpoints(path: Path) -> None:
 
 
 def _trained_step(path: Path) -> int | None:
-    """The last logged step of a run that has a model; None where there is none, or where it was counted instead of trained."""
+    """The last logged step of a run that has a model; None where there is none, or where it was
+    counted instead of trained.
+    """
     if not (path / "model").is_dir() or not (path / "log.jsonl").is_file():
         return None
     return max(

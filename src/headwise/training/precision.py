@@ -1,8 +1,10 @@
-"""Number formats: products in bf16 where the hardware multiplies it faster than fp32, everything delicate in fp32.
+"""Number formats: products in bf16 where the hardware multiplies it faster than fp32, everything
+delicate in fp32.
 
-bf16 keeps fp32's range and an eighth of its digits, so no loss scaling is needed (fp16 would need it and is not offered).
-Weights, gradients, optimiser, softmax, norms and the loss stay fp32; autocast converts the operands of matrix products.
-Kalamkar et al. 2019. Tested by reading back the dtypes, and by the loss's tolerance tests.
+bf16 keeps fp32's range and an eighth of its digits, so no loss scaling is needed (fp16 would need
+it and is not offered). Weights, gradients, optimiser, softmax, norms and the loss stay fp32;
+autocast converts the operands of matrix products. Kalamkar et al. 2019. Tested by reading back the
+dtypes, and by the loss's tolerance tests.
 """
 
 import contextlib
@@ -28,7 +30,8 @@ def choose_device(setting: Device) -> torch.device:
         )
     if setting == "cuda" and not torch.cuda.is_available():
         raise UsageError(
-            "the device cuda was asked for, but PyTorch sees no GPU; install a CUDA build of torch or use cpu",
+            "the device cuda was asked for, but PyTorch sees no GPU; install a CUDA build of "
+            "torch or use cpu",
             "要求使用 cuda，但 PyTorch 找不到 GPU；请安装 CUDA 版 torch，或使用 cpu",
         )
     return torch.device("cuda" if setting != "cpu" and torch.cuda.is_available() else "cpu")

@@ -1,7 +1,9 @@
-"""The next batches are made while the present one is learnt from: a thread, a short queue, the same order as without.
+"""The next batches are made while the present one is learnt from: a thread, a short queue, the same
+order as without.
 
-The cursor travels with its batch, so what is saved is the position of the last batch that was *used*, not of the last one
-that was made. On a GPU batches wait in pinned memory, from which a copy runs beside the computation.
+The cursor travels with its batch, so what is saved is the position of the last batch that was
+*used*, not of the last one that was made. On a GPU batches wait in pinned memory, from which a copy
+runs beside the computation.
 """
 
 import dataclasses
@@ -20,21 +22,26 @@ Cursor = Mapping[str, int]
 class Batches(Protocol):
     """Training data as one endless, resumable stream.
 
-    A batch is a tensor, or a frozen dataclass, tuple or dict of them. A cursor is a flat mapping of words to integers;
-    the entry `epoch`, if there, goes into the log. `fingerprint` changes when the data or its order does.
-    With several processes, each holds its own slice of every global batch and all see the same cursors.
+    A batch is a tensor, or a frozen dataclass, tuple or dict of them. A cursor is a flat mapping of
+    words to integers; the entry `epoch`, if there, goes into the log. `fingerprint` changes when
+    the data or its order does. With several processes, each holds its own slice of every global
+    batch and all see the same cursors.
     """
 
     @property
     def fingerprint(self) -> str: ...
 
     def stream(self, cursor: Cursor | None) -> Iterator[tuple[Any, Cursor]]:
-        """Batches after the cursor (None: from the beginning), each with the cursor that follows it."""
+        """Batches after the cursor (None: from the beginning), each with the cursor that follows
+        it.
+        """
         ...
 
 
 class Prefetcher:
-    """`take()` the next batch and cursor, or None when the stream has ended; errors of the stream appear there too."""
+    """`take()` the next batch and cursor, or None when the stream has ended; errors of the stream
+    appear there too.
+    """
 
     def __init__(
         self, batches: Batches, cursor: Cursor | None, *, device: torch.device, depth: int = 4

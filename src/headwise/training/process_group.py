@@ -1,4 +1,5 @@
-"""The processes of one run: which one I am, how many we are, and the few things all of us do together.
+"""The processes of one run: which one I am, how many we are, and the few things all of us do
+together.
 
     OneProcess        one process: everything below is trivial, and training reads as if there were nothing else
     SeveralProcesses     N processes that torchrun started on one machine or several, connected by torch.distributed
@@ -8,13 +9,15 @@
     spread(tensor)   the first process's numbers for all
     ask_first(find)  what the first process finds out, for all, however long it takes (validating, saving)
 
-The first process alone talks: it holds the lock, writes the files and shows progress. Nothing here is pickled; what is shared
-is tensors and JSON. Tensors on a GPU go through NCCL, all else through gloo.
+The first process alone talks: it holds the lock, writes the files and shows progress. Nothing here
+is pickled; what is shared is tensors and JSON. Tensors on a GPU go through NCCL, all else through
+gloo.
 
-When a process dies, the system closes its connections and the next thing done together fails on all others: that is a LostProcessError.
-A process that leaves with an error of its own writes it down first ("last words" in torchrun's store); the others find it there,
-and leave with the same exit status without saying it again.
-Tested with real processes, killed and interrupted at random moments.
+When a process dies, the system closes its connections and the next thing done together fails on all
+others: that is a LostProcessError. A process that leaves with an error of its own writes it down
+first ("last words" in torchrun's store); the others find it there, and leave with the same exit
+status without saying it again. Tested with real processes, killed and interrupted at random
+moments.
 """
 
 import contextlib
@@ -33,11 +36,12 @@ from torch.distributed.rendezvous import rendezvous
 from headwise.errors import HeadwiseError, SaidElsewhere, UsageError
 from headwise.training.signals import StopRequest
 
-# All processes do the same work at the same time: one that is so late is not coming. Validating and saving, which only the first
-# does, are waited for as long as they take.
+# All processes do the same work at the same time: one that is so late is not coming. Validating and
+# saving, which only the first does, are waited for as long as they take.
 LONGEST_WAIT = timedelta(minutes=10)
 LONGEST_WORK = timedelta(days=7)
-# How long the others leave it to the first process to say that one was lost: it may have something to save.
+# How long the others leave it to the first process to say that one was lost: it may have something
+# to save.
 LONGEST_SILENCE = 5.0
 
 WORDS = "headwise/last-words"
@@ -124,7 +128,9 @@ class SeveralProcesses:
             tensor.detach().copy_(staged)
 
     def ask_first(self, find: Callable[[], Any]) -> Any:
-        """If finding out fails, the first process leaves with its error and the others with a LostProcessError."""
+        """If finding out fails, the first process leaves with its error and the others with a
+        LostProcessError.
+        """
         content = bytearray(json.dumps(find()).encode() if self.is_first else b"")
         size = torch.tensor(len(content))
         self._pass_on(size)
@@ -137,7 +143,9 @@ class SeveralProcesses:
         return json.loads(given.numpy().tobytes())
 
     def _pass_on(self, tensor: Tensor) -> None:
-        """From the first process to all; waits awake, so that a signal is heard. Only the first may keep the others waiting."""
+        """From the first process to all; waits awake, so that a signal is heard. Only the first may
+        keep the others waiting.
+        """
         deadline = time.monotonic() + LONGEST_WAIT.total_seconds()
         with detecting_lost_processes():
             work = dist.broadcast(tensor, src=0, group=self._patient, async_op=True)
@@ -148,7 +156,9 @@ class SeveralProcesses:
             work.wait()
 
     def leave(self, error: BaseException) -> None:
-        """Before leaving with an error: write it down, or find out that another process did and raise SaidElsewhere."""
+        """Before leaving with an error: write it down, or find out that another process did and
+        raise SaidElsewhere.
+        """
         mine: dict[str, Any] = {
             "process": self.number,
             "status": exit_status_of(error),
@@ -176,7 +186,9 @@ class SeveralProcesses:
 
 @contextlib.contextmanager
 def join_processes() -> Iterator[Processes]:
-    """Meet the other processes torchrun started, or be alone; on leaving, nobody is left waiting and nothing is said twice."""
+    """Meet the other processes torchrun started, or be alone; on leaving, nobody is left waiting
+    and nothing is said twice.
+    """
     if not is_launched():
         yield OneProcess()
         return
@@ -202,7 +214,9 @@ def join_processes() -> Iterator[Processes]:
 
 
 def is_launched() -> bool:
-    """Whether a launcher (torchrun, or a scheduler that speaks like it) started this process as one of several."""
+    """Whether a launcher (torchrun, or a scheduler that speaks like it) started this process as one
+    of several.
+    """
     return {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
 
 
@@ -211,10 +225,12 @@ def check_devices(device: torch.device) -> None:
     here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if is_launched() and device.type == "cuda" and here > torch.cuda.device_count():
         raise UsageError(
-            f"{here} processes were started on a machine with {torch.cuda.device_count()} GPU(s), and each needs one; use "
-            f"torchrun --nproc-per-node={torch.cuda.device_count()}, or training.device=cpu",
-            f"在有 {torch.cuda.device_count()} 个 GPU 的机器上启动了 {here} 个进程，而每个进程需要一个；请使用 "
-            f"torchrun --nproc-per-node={torch.cuda.device_count()}，或 training.device=cpu",
+            f"{here} processes were started on a machine with {torch.cuda.device_count()} GPU(s), "
+            f"and each needs one; use torchrun --nproc-per-node={torch.cuda.device_count()}, or "
+            "training.device=cpu",
+            f"在有 {torch.cuda.device_count()} 个 GPU 的机器上启动了 {here} 个进程，"
+            f"而每个进程需要一个；请使用 torchrun --nproc-per-node={torch.cuda.device_count()}，"
+            "或 training.device=cpu",
         )
 
 

@@ -75,9 +75,11 @@ class Clock:
             logger.warning(
                 "%s",
                 say(
-                    f"training.time_limit={time_limit:g} counts the time of earlier sessions too, which took {self._before:.1f} s: no step "
-                    "is taken; raise it to go on learning",
-                    f"training.time_limit={time_limit:g} 也计入此前的时间，已用 {self._before:.1f} 秒：不再训练；若要继续，请增大它",
+                    f"training.time_limit={time_limit:g} counts the time of earlier sessions too, "
+                    f"which took {self._before:.1f} s: no step is taken; raise it to go on "
+                    "learning",
+                    f"training.time_limit={time_limit:g} 也计入此前的时间，已用 "
+                    f"{self._before:.1f} 秒：不再训练；若要继续，请增大它",
                 ),
             )
 

@@ -1,13 +1,15 @@
-"""The directory of one training run, and the promise that goes with it: kill it any time, then resume bit-exactly.
+"""The directory of one training run, and the promise that goes with it: kill it any time, then
+resume bit-exactly.
 
     recipe.yaml           every setting, resolved, sealed    log.jsonl      one line an interval
     checkpoints/step-N/   the last two                       LATEST         the name of the newest, written last
     best/step-N/          weights of the best validation     snapshots/     weights to be averaged
     model/                the finished bundle                .lock          held by the one trainer at work
 
-On opening, half-written directories are removed and the lock is taken. On resuming, the checkpoint LATEST names is verified;
-if a file is bad it is named, the directory is put aside and the one before is taken. The log and snapshots are cut back to
-the resumed step. Tested with kills, bit flips, full disks and a second trainer.
+On opening, half-written directories are removed and the lock is taken. On resuming, the checkpoint
+LATEST names is verified; if a file is bad it is named, the directory is put aside and the one
+before is taken. The log and snapshots are cut back to the resumed step. Tested with kills, bit
+flips, full disks and a second trainer.
 """
 
 import logging
@@ -70,9 +72,11 @@ class RunDirectory:
         resume: bool = False,
         complete: Complete | None = None,
     ) -> "RunDirectory":
-        """Start a run in an empty or new directory, or go on with the one that is there if `resume`.
+        """Start a run in an empty or new directory, or go on with the one that is there if
+        `resume`.
 
-        A run that ended before it saved anything has nothing to go on with: any recipe may begin in its place.
+        A run that ended before it saved anything has nothing to go on with: any recipe may begin in
+        its place.
         """
         path = Path(path)
         path.mkdir(parents=True, exist_ok=True)
@@ -84,7 +88,8 @@ class RunDirectory:
             sealed = sealed_recipe(recipe)
             write_text(path / RECIPE, sealed)
         except BaseException:
-            # A directory that was refused, or not begun because of a signal, is left as it was found.
+            # A directory that was refused, or not begun because of a signal, is left as it was
+            # found.
             for name, was_there in ((".lock", had_lock), (RECIPE, held)):
                 if not was_there:
                     (path / name).unlink(missing_ok=True)
@@ -140,7 +145,9 @@ class RunDirectory:
         write_text(self.path / LATEST, f"step-{step}\n")
 
     def load(self) -> Checkpoint | None:
-        """The newest checkpoint that is whole, with log and snapshots cut back to it; None if there is none yet."""
+        """The newest checkpoint that is whole, with log and snapshots cut back to it; None if there
+        is none yet.
+        """
         candidates = sorted(self.steps(), reverse=True)
         latest = newest_named(self.path)
         if latest is not None and latest in candidates:
@@ -200,7 +207,9 @@ class RunDirectory:
         return self.checkpoint(step).with_suffix(".damaged")
 
     def _cut_back(self, step: int, *, logged: int, validated: int) -> None:
-        """Forget what came after `step`; a checkpoint from there is put aside, not deleted: it may be of use to a person."""
+        """Forget what came after `step`; a checkpoint from there is put aside, not deleted: it may
+        be of use to a person.
+        """
         for later in (late for late in self.steps() if late > step):
             aside = self._aside(later)
             shutil.rmtree(aside, ignore_errors=True)
@@ -213,11 +222,14 @@ class RunDirectory:
 def check_directory(
     path: Path, recipe: Mapping[str, Any], *, resume: bool, complete: Complete | None = None
 ) -> None:
-    """Refuse what cannot be started or gone on with here, say what will be done; nothing is changed."""
+    """Refuse what cannot be started or gone on with here, say what will be done; nothing is
+    changed.
+    """
     held, begun = (path / RECIPE).exists(), has_learnt(path)
     if held and begun and not resume:
         raise UsageError(
-            f"{path} holds a run already; add --resume to go on with it, or choose another directory",
+            f"{path} holds a run already; add --resume to go on with it, or choose another "
+            "directory",
             f"{path} 中已有一次运行；加 --resume 继续，或换一个目录",
         )
     if held and resume:
@@ -226,7 +238,8 @@ def check_directory(
         check_recipe(read_run_recipe(path / RECIPE, complete), recipe, file=path / RECIPE)
     elif held and not is_sealed(path / RECIPE):
         raise UsageError(
-            f"{path / RECIPE} was not written by a run and would be written over; choose a new or empty directory",
+            f"{path / RECIPE} was not written by a run and would be written over; choose a new or "
+            "empty directory",
             f"{path / RECIPE} 不是运行写下的文件，会被覆盖；请选择新的或空的目录",
         )
     elif held:
@@ -274,7 +287,8 @@ def _say_begun_anew(
     logger.warning(
         "%s",
         say(
-            f"{path} holds a run that ended before anything was saved: it begins anew, with the recipe given now",
+            f"{path} holds a run that ended before anything was saved: it begins anew, with the "
+            "recipe given now",
             f"{path} 中的运行在保存任何内容之前就结束了：将以现在给出的配方重新开始",
         ),
     )

@@ -1,4 +1,6 @@
-"""How far a training has come, read from its run directory while it goes on or after it was stopped. Nothing here loads torch."""
+"""How far a training has come, read from its run directory while it goes on or after it was
+stopped. Nothing here loads torch.
+"""
 
 import re
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
-"""Learning rates as plain functions of the step (1 is the first update): no objects, nothing to save or resume.
+"""Learning rates as plain functions of the step (1 is the first update): no objects, nothing to
+save or resume.
 
-Adam's first steps are taken with poor estimates of the gradient's scale, so every schedule can start low and rise in a
-straight line over `warmup` steps; they differ in how they come down again:
+Adam's first steps are taken with poor estimates of the gradient's scale, so every schedule can
+start low and rise in a straight line over `warmup` steps; they differ in how they come down again:
 
     inverse_sqrt   peak · sqrt(warmup / step)                                Vaswani et al. 2017, in fairseq's form
     noam           factor · dim^-½ · min(step^-½, step · warmup^-1.5)        the same curve, height given by the width
@@ -9,14 +10,17 @@ straight line over `warmup` steps; they differ in how they come down again:
     linear         peak + (final - peak) · share
     constant       peak
 
-where `share` runs from 0 at the end of the warm-up to 1 at the last step. Tested against hand-worked values.
+where `share` runs from 0 at the end of the warm-up to 1 at the last step. Tested against
+hand-worked values.
 """
 
 import math
 
 
 def warm_up(step: int, *, peak: float, warmup: int, initial: float = 0.0) -> float:
-    """The straight line from `initial` (at step 0) to `peak` (at step `warmup`), and `peak` from there on."""
+    """The straight line from `initial` (at step 0) to `peak` (at step `warmup`), and `peak` from
+    there on.
+    """
     return peak if step >= warmup else initial + (peak - initial) * step / warmup
 
 

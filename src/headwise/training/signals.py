@@ -1,12 +1,13 @@
-"""Stopping politely: the first signal asks the loop to finish its step and save, the second ends at once.
+"""Stopping politely: the first signal asks the loop to finish its step and save, the second ends at
+once.
 
     SIGTERM   a scheduler or `kill`, before it is done by force
     SIGINT    Ctrl-C
     SIGHUP    the terminal was closed or the connection to it was lost; under nohup it is ignored, and stays so
     SIGUSR1   a batch system's warning that the time is nearly over (sbatch --signal=USR1@120)
 
-All of them mean "keep what you have". Because every save is atomic, the impatient second signal is safe too. The exit status is
-128 + the signal's number either way: 143, 130, 129, 138.
+All of them mean "keep what you have". Because every save is atomic, the impatient second signal is
+safe too. The exit status is 128 + the signal's number either way: 143, 130, 129, 138.
 """
 
 import contextlib
@@ -46,7 +47,8 @@ class StopRequest:
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        # Python delivers signals to the main thread only; a loop elsewhere (a notebook's worker) goes without.
+        # Python delivers signals to the main thread only; a loop elsewhere (a notebook's worker)
+        # goes without.
         if threading.current_thread() is threading.main_thread():
             for number in stop_signals():
                 self._previous[number] = signal.signal(number, self._receive)

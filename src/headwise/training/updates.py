@@ -1,10 +1,12 @@
-"""One update of the weights: loss and gradient of each batch, their mean over target tokens, clipped, guarded, applied.
+"""One update of the weights: loss and gradient of each batch, their mean over target tokens,
+clipped, guarded, applied.
 
     gradient = Σ over batches of ∂ loss sum / ∂ w, divided by the number of target tokens of all of them
 
-so that `accumulation` batches give exactly the update of one large batch, and so do batches that several processes share.
-Nothing here waits for the device: the numbers of the log are summed there and read when a line is due.
-Tested: accumulation equals the large batch in float64; a step with NaN changes nothing; clipping against the formula.
+so that `accumulation` batches give exactly the update of one large batch, and so do batches that
+several processes share. Nothing here waits for the device: the numbers of the log are summed there
+and read when a line is due. Tested: accumulation equals the large batch in float64; a step with NaN
+changes nothing; clipping against the formula.
 """
 
 import contextlib
@@ -45,11 +47,13 @@ class Trainable(Protocol):
 
 @runtime_checkable
 class Redrawn(Protocol):
-    """A part of a module with random numbers of its own that change as training goes on (Performer's features, say)."""
+    """A part of a module with random numbers of its own that change as training goes on
+    (Performer's features, say).
+    """
 
     def before_step(self, step: int, *, key: str) -> None:
-        """Make them those of update `step`: a function of step and key alone, so that a resumed run has the same. Called
-        outside of the recorded graph; tensors are filled where they lie."""
+        """Make them those of update `step`: a function of step and key alone, so that a resumed run
+        has the same. Called outside of the recorded graph; tensors are filled where they lie."""
         ...
 
 
@@ -72,7 +76,9 @@ class WeightLayout(Protocol):
         ...
 
     def backward(self, loss: Tensor, *, is_last: bool) -> None:
-        """Backward of one batch of an update; after the last one, gradients are those of all processes."""
+        """Backward of one batch of an update; after the last one, gradients are those of all
+        processes.
+        """
         ...
 
     def add_up_norm(self, norm: Tensor) -> Tensor:
@@ -84,11 +90,16 @@ class WeightLayout(Protocol):
         ...
 
     def showing(self, average: MovingAverage | None) -> contextlib.AbstractContextManager[None]:
-        """Inside, the first process has the whole model to measure, with averaged weights if there are any."""
+        """Inside, the first process has the whole model to measure, with averaged weights if there
+        are any.
+        """
         ...
 
     def put(self, target: Weights, source: Weights, *, file: Path | None) -> None:
-        """Copy the first process's whole tensors into everybody's tensors. All processes must take part."""
+        """Copy the first process's whole tensors into everybody's tensors.
+
+        All processes must take part.
+        """
         ...
 
 
@@ -163,7 +174,9 @@ class Updater:
             )
 
     def _note_plain(self) -> None:
-        """The compiler failed: what is saved says how updates were really made, so that a resumed run does the same."""
+        """The compiler failed: what is saved says how updates were really made, so that a resumed
+        run does the same.
+        """
         self.compilation = replace(self.compilation, enabled=False)
 
     def _plain_loss(self, batch: Any) -> LossSums:
@@ -171,7 +184,9 @@ class Updater:
             return self.learner.loss(batch)
 
     def update(self, batches: Sequence[Any], *, step: int, learning_rate: float) -> None:
-        """Learn from batches that (with those of the other processes) make one global batch; `step` counts from 1."""
+        """Learn from batches that (with those of the other processes) make one global batch; `step`
+        counts from 1.
+        """
         set_learning_rate(self.optimizer, learning_rate)
         self._step = step
         for name, part in self._redrawn:
@@ -186,7 +201,9 @@ class Updater:
         torch.manual_seed(seed_from(self.settings.seed, "step", self._step, number))
 
     def _learn_from(self, batches: Sequence[Any]) -> None:
-        """The update as operations on tensors alone, all on the device: what a CUDA graph can record."""
+        """The update as operations on tensors alone, all on the device: what a CUDA graph can
+        record.
+        """
         sums = torch.zeros(3, dtype=torch.float64, device=self.device)
         for number, batch in enumerate(batches):
             if number and not self._is_recorded:  # a recorded update has one seed

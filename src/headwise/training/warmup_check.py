@@ -1,7 +1,9 @@
-"""A warm-up as long as the training: power norm would learn in one form and be used in another, and nothing would show it.
+"""A warm-up as long as the training: power norm would learn in one form and be used in another, and
+nothing would show it.
 
-In its first `warmup` batches power norm divides by the batch's own numbers; in use it divides by running ones (blocks/power_norm.py). A
-training that ends before has never tried what is used. This is said before it starts, not refused: a run that began so must be able to go on.
+In its first `warmup` batches power norm divides by the batch's own numbers; in use it divides by
+running ones (blocks/power_norm.py). A training that ends before has never tried what is used. This
+is said before it starts, not refused: a run that began so must be able to go on.
 
 Tested against: counts of batches by hand, for accumulation and several processes.
 """
@@ -31,9 +33,11 @@ def warn_of_endless_warmup(
     logger.warning(
         "%s",
         say(
-            f"norm.kind=power warms up for {warmup:,} batches, but this training has {num_batches:,}: the running numbers it divides by in use "
-            f"would never be learnt with; set model.norm.warmup={enough} (a quarter), or train longer",
-            f"norm.kind=power 预热 {warmup:,} 批，而本次训练只有 {num_batches:,} 批：使用时所除的滑动统计在训练中从未用到；"
-            f"请设 model.norm.warmup={enough}（四分之一），或延长训练",
+            f"norm.kind=power warms up for {warmup:,} batches, but this training has "
+            f"{num_batches:,}: the running numbers it divides by in use would never be learnt "
+            f"with; set model.norm.warmup={enough} (a quarter), or train longer",
+            f"norm.kind=power 预热 {warmup:,} 批，而本次训练只有 {num_batches:,} 批："
+            f"使用时所除的滑动统计在训练中从未用到；请设 model.norm.warmup={enough}（四分之一），"
+            "或延长训练",
         ),
     )

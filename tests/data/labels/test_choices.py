@@ -12,9 +12,8 @@ from headwise.settings import check_settings
 
 TAGGED = [(("I", "saw", "it"), ("PRON", "VERB", "PRON")), (("saws",), ("NOUN",))]
 CONLLU = (
-    "# text = I saw it\n1\tI\t_\tPRON\tPRP\t_\t_\t_\t_\t_\n2-3\tsawit\t_\t_\t_\t_\t_\t_\t_\t_\n"
-    "2\tsaw\t_\tVERB\tVBD\t_\t_\t_\t_\t_\n2.1\tx\t_\tX\tX\t_\t_\t_\t_\t_\n3\tit\t_\tPRON\tPRP\t_\t_\t_\t_\t_\n\n"
-    "1\tsaws\t_\tNOUN\tNNS\t_\t_\t_\t_\t_\n"
+    "# text = I saw "
+    "it\n1\tI\t_\tPRON\tPRP\t_\t_\t_\t_\t_\n2-3\tsawit\t_\t_\t_\t_\t_\t_\t_\t_\n2\tsaw\t_\tVERB\tVBD\t_\t_\t_\t_\t_\n2.1\tx\t_\tX\tX\t_\t_\t_\t_\t_\n3\tit\t_\tPRON\tPRP\t_\t_\t_\t_\t_\n\n1\tsaws\t_\tNOUN\tNNS\t_\t_\t_\t_\t_\n"
 )
 
 

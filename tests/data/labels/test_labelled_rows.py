@@ -1,4 +1,6 @@
-"""Rows of labelled sentences: each sentence once an epoch, and the same stream from every cursor and for every share."""
+"""Rows of labelled sentences: each sentence once an epoch, and the same stream from every cursor
+and for every share.
+"""
 
 from itertools import islice
 

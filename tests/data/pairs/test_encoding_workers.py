@@ -22,7 +22,9 @@ LIMITS = LengthLimits(61, 47)
 
 
 def made_pairs() -> list[Pair]:
-    """Good pairs and one of every defect; a lone carriage return and a line separator stay inside their lines."""
+    """Good pairs and one of every defect; a lone carriage return and a line separator stay inside
+    their lines.
+    """
     both = [
         *zip(english()[:97], chinese()[:97], strict=True),
         ("", "空"),

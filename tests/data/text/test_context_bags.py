@@ -1,4 +1,6 @@
-"""Bags against the windows of the same draws: the same pairs seen from the centre and from the place."""
+"""Bags against the windows of the same draws: the same pairs seen from the centre and from the
+place.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""Pairs of lines: one half follow, the others come from anywhere else; the same stream from every cursor and for every share."""
+"""Pairs of lines: one half follow, the others come from anywhere else; the same stream from every
+cursor and for every share.
+"""
 
 from itertools import islice
 

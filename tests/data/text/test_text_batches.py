@@ -1,4 +1,6 @@
-"""Text as batches: every line once, windows laid end to end give the text back, resumed = uninterrupted."""
+"""Text as batches: every line once, windows laid end to end give the text back, resumed =
+uninterrupted.
+"""
 
 from itertools import islice
 

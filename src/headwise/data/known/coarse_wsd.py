@@ -1,4 +1,5 @@
-"""CoarseWSD-20 as one table: its publisher has a folder for each of 20 words, with sentences, numbers of senses and their names.
+"""CoarseWSD-20 as one table: its publisher has a folder for each of 20 words, with sentences,
+numbers of senses and their names.
 
     WORD/train.data.txt      3 <tab> garrett is a pitcher …        where the word stands, and the sentence
     WORD/train.gold.txt      0                                     the sense of the same line
@@ -6,7 +7,8 @@
 
     pitcher <tab> pitcher_pitcher <tab> 3 <tab> garrett is a pitcher …
 
-Loureiro et al. (2021), "Analysis and Evaluation of Language Models for Word Sense Disambiguation". Tested against: a table taken apart.
+Loureiro et al. (2021), "Analysis and Evaluation of Language Models for Word Sense Disambiguation".
+Tested against: a table taken apart.
 """
 
 import json
@@ -37,7 +39,9 @@ WORDS = [
 
 
 def join_senses(read: Callable[[str], bytes], address: str) -> bytes:
-    """The table made of the folders at an address in which * stands for the word; folders that do not fit give no table."""
+    """The table made of the folders at an address in which * stands for the word; folders that do
+    not fit give no table.
+    """
     rows = []
     for word in WORDS:
         sentences = address.replace("*", word)

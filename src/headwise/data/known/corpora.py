@@ -1,10 +1,13 @@
-"""Known public corpora: what they are, under which licence, where they come from, and proof that a copy is the right one.
+"""Known public corpora: what they are, under which licence, where they come from, and proof that a
+copy is the right one.
 
-Files are found under the directory named by `HEADWISE_DATA`, else under the user's cache. `fetch_corpus` copies them from
-a local mirror or downloads them over HTTPS; either way a file is checked by SHA-256 and published whole (arrivals.py). Texts that
-we made ourselves, or that nobody serves as they are, have no address: whoever misses one is told what it is made from.
+Files are found under the directory named by `HEADWISE_DATA`, else under the user's cache.
+`fetch_corpus` copies them from a local mirror or downloads them over HTTPS; either way a file is
+checked by SHA-256 and published whole (arrivals.py). Texts that we made ourselves, or that nobody
+serves as they are, have no address: whoever misses one is told what it is made from.
 
-Tested against: a mirror on disk, a local server that sends the right bytes, wrong bytes, too many bytes.
+Tested against: a mirror on disk, a local server that sends the right bytes, wrong bytes, too many
+bytes.
 """
 
 import difflib
@@ -86,7 +89,9 @@ def find_corpus(name: str) -> KnownCorpusEntry:
 
 
 def find_known(name: str, *, languages: tuple[str, str]) -> KnownPart:
-    """The part of a corpus a recipe calls known:NAME, on disk; what is not there yet is a DataError."""
+    """The part of a corpus a recipe calls known:NAME, on disk; what is not there yet is a
+    DataError.
+    """
     part = _part_with(name, languages)
     files = [part.file] if part.columns else [f"{part.file}.{code}.gz" for code in languages]
     _check_files(name, files)
@@ -146,8 +151,10 @@ def _part_with(name: str, languages: Sequence[str]) -> KnownPartEntry:
     if missing := [code for code in languages if code not in part.languages]:
         setting = "data.source or data.target" if len(languages) == 2 else "data.language"
         raise UsageError(
-            f"known:{name} has {', '.join(part.languages)}, not {', '.join(missing)}; change {setting}",
-            f"known:{name} 含有 {'、'.join(part.languages)}，没有 {'、'.join(missing)}；请修改 {setting.replace(' or ', ' 或 ')}",
+            f"known:{name} has {', '.join(part.languages)}, not {', '.join(missing)}; change "
+            f"{setting}",
+            f"known:{name} 含有 {'、'.join(part.languages)}，没有 {'、'.join(missing)}；请修改 "
+            f"{setting.replace(' or ', ' 或 ')}",
         )
     return part
 
@@ -176,15 +183,18 @@ def _explain_missing(corpus: KnownCorpusEntry, file: KnownFile, path: Path) -> D
     """Whoever can fetch is told how; whoever cannot, what to put where and what it is made from."""
     if file.url is not None:
         return DataError(
-            f"is not there; bring it with `headwise data fetch {corpus.name}`, or set {VARIABLE} to a directory that has "
-            f"{file.path}",
-            f"不存在；请运行 `headwise data fetch {corpus.name}`，或将 {VARIABLE} 设为含有 {file.path} 的目录",
+            f"is not there; bring it with `headwise data fetch {corpus.name}`, or set {VARIABLE} "
+            f"to a directory that has {file.path}",
+            f"不存在；请运行 `headwise data fetch {corpus.name}`，或将 {VARIABLE} 设为含有 "
+            f"{file.path} 的目录",
             file=path,
         )
     return DataError(
-        f"is not there, and {corpus.name} has no address it can be fetched from: {corpus.source}; make or copy the file yourself "
-        f"and put it there, or set {VARIABLE} to a directory that has {file.path}",
-        f"不存在，{corpus.name} 也没有可直接下载的地址：{corpus.source}；请自行制作或复制到该位置，或将 {VARIABLE} 设为含有 {file.path} 的目录",
+        f"is not there, and {corpus.name} has no address it can be fetched from: {corpus.source}; "
+        f"make or copy the file yourself and put it there, or set {VARIABLE} to a directory that "
+        f"has {file.path}",
+        f"不存在，{corpus.name} 也没有可直接下载的地址：{corpus.source}；"
+        f"请自行制作或复制到该位置，或将 {VARIABLE} 设为含有 {file.path} 的目录",
         file=path,
     )
 
@@ -211,7 +221,8 @@ def fetch_corpus(
     mirror: Path | None = None,
     progress: Progress | None = None,
 ) -> list[Path]:
-    """Bring every file of a corpus, or of one part of it, that is not there yet, from a mirror or its publisher; returns their paths.
+    """Bring every file of a corpus, or of one part of it, that is not there yet, from a mirror or
+    its publisher; returns their paths.
 
     The mirror defaults to HEADWISE_DATA when a directory other than that one is asked for.
     """
@@ -264,9 +275,10 @@ def _download(
                 receive(stream, path, file, progress=progress, is_original=True)
     except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
         raise DataError(
-            f"cannot be fetched from {file.url} ({error}); check the network, or set {VARIABLE} to a directory that has {file.path} "
-            f"({corpus.source})",
-            f"无法从 {file.url} 获取（{error}）；请检查网络，或将 {VARIABLE} 设为含有 {file.path} 的目录（{corpus.source}）",
+            f"cannot be fetched from {file.url} ({error}); check the network, or set {VARIABLE} "
+            f"to a directory that has {file.path} ({corpus.source})",
+            f"无法从 {file.url} 获取（{error}）；请检查网络，或将 {VARIABLE} 设为含有 {file.path} "
+            f"的目录（{corpus.source}）",
             file=path,
         ) from error
 
@@ -284,9 +296,10 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
 def _require_https(address: str) -> None:
     if not address.startswith("https://"):
         raise DataError(
-            f"{address[:200]} is not an https address, and only those are fetched from; fetch the file yourself and set "
-            f"{VARIABLE} to its directory",
-            f"{address[:200]} 不是 https 地址，而只从 https 下载；请自行下载该文件，并将 {VARIABLE} 设为其所在目录",
+            f"{address[:200]} is not an https address, and only those are fetched from; fetch the "
+            f"file yourself and set {VARIABLE} to its directory",
+            f"{address[:200]} 不是 https 地址，而只从 https 下载；请自行下载该文件，并将 "
+            f"{VARIABLE} 设为其所在目录",
         )
 
 

@@ -1,9 +1,11 @@
 """From what arrives to a file on disk: written beside, checked by SHA-256, published by rename.
 
-What is checked is the text inside: compressed anew by another program it is still the same corpus. A publisher may serve it inside
-a zip (an address that ends in #MEMBER), in another encoding, or with an empty line at its end (`KnownFile.change`); a mirror has it as it is.
+What is checked is the text inside: compressed anew by another program it is still the same corpus.
+A publisher may serve it inside a zip (an address that ends in #MEMBER), in another encoding, or
+with an empty line at its end (`KnownFile.change`); a mirror has it as it is.
 
-Tested against: right bytes, wrong bytes, too many bytes, a zip without the member, a copy that is compressed otherwise.
+Tested against: right bytes, wrong bytes, too many bytes, a zip without the member, a copy that is
+compressed otherwise.
 """
 
 import gzip
@@ -43,7 +45,9 @@ def digest_of_text(path: Path) -> str | None:
 def receive(
     stream: BinaryIO, path: Path, file: KnownFile, *, progress: Progress | None, is_original: bool
 ) -> None:
-    """Write beside, check, publish; a plain text is stored as gzip where the table's name ends in .gz."""
+    """Write beside, check, publish; a plain text is stored as gzip where the table's name ends in
+    .gz.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}{INCOMPLETE}")
     unpacked = path.with_name(f"{path.name}.{os.getpid()}.plain{INCOMPLETE}")
@@ -64,7 +68,8 @@ def receive(
                 shutil.copyfileobj(plain, packed)
         if digest_of_text(temporary) != file.sha256:
             raise DataError(
-                "what arrived is not the published file (its SHA-256 differs); try again, or take another mirror",
+                "what arrived is not the published file (its SHA-256 differs); try again, or take "
+                "another mirror",
                 "收到的内容与发布的文件不符（SHA-256 不同）；请重试或更换镜像",
                 file=path,
             )
@@ -77,7 +82,9 @@ def receive(
 
 
 def _text_of(arrived: Path, file: KnownFile) -> bytes:
-    """What the publisher sent as the text whose checksum is known; what cannot be opened is left to the checksum."""
+    """What the publisher sent as the text whose checksum is known; what cannot be opened is left to
+    the checksum.
+    """
     member = (file.url or "").partition("#")[2]
     content = arrived.read_bytes()
     if member:
@@ -116,7 +123,8 @@ def _bounded(stream: BinaryIO, file: KnownFile, progress: Progress | None) -> It
         received += len(block)
         if received > _most_arriving(file):
             raise DataError(
-                f"more than the expected {file.num_bytes:,} bytes arrived; this is not the published file",
+                f"more than the expected {file.num_bytes:,} bytes arrived; this is not the "
+                "published file",
                 f"收到的数据超过预期的 {file.num_bytes:,} 字节；这不是发布的文件",
                 file=file.path,
             )

@@ -1,4 +1,6 @@
-"""The part of the table of known corpora whose texts carry labels or tags (known_table.py has the others)."""
+"""The part of the table of known corpora whose texts carry labels or tags (known_table.py has the
+others).
+"""
 
 from headwise.data.known.table import GITHUB, KnownCorpusEntry, KnownPartEntry
 
@@ -30,7 +32,10 @@ LABELLED_CORPORA = (
         description="Questions by what they ask for, 6 coarse and 50 fine classes: 5,452 and 500",
         description_zh="按所问内容分类的问句，6 大类、50 小类：5,452 与 500 句",
         licence="none stated (Li and Roth, research data)",
-        source="github nltk/nltk_data, packages/corpora/qc.zip, commit 5db857e; one byte re-encoded to UTF-8",
+        source=(
+            "github nltk/nltk_data, packages/corpora/qc.zip, commit 5db857e; one byte re-encoded "
+            "to UTF-8"
+        ),
         parts={
             "trec-qc/train": KnownPartEntry("trec-qc/train.txt.gz", ("en",), form="questions"),
             "trec-qc/test": KnownPartEntry("trec-qc/test.txt.gz", ("en",), form="questions"),
@@ -42,7 +47,10 @@ LABELLED_CORPORA = (
     ),
     KnownCorpusEntry(
         name="chinese-sentiment",
-        description="Chinese reviews of deliveries (11,987) and hotels (7,766), positive (1) or negative (0), no split",
+        description=(
+            "Chinese reviews of deliveries (11,987) and hotels (7,766), positive (1) or negative "
+            "(0), no split"
+        ),
         description_zh="外卖（11,987 条）与酒店（7,766 条）评论，褒（1）或贬（0），未划分",
         licence="none stated",
         source="github SophonPlus/ChineseNlpCorpus, datasets, commit a0b781d",
@@ -88,7 +96,10 @@ LABELLED_CORPORA = (
         description="CoarseWSD-20: 20 nouns of several senses in sentences of Wikipedia, 23,370 and 10,196",
         description_zh="CoarseWSD-20：维基百科句子中的 20 个多义名词，23,370 与 10,196 句",
         licence="CC BY-NC 4.0",
-        source="github danlou/bert-disambiguation, data/CoarseWSD-20, commit d8728bc; the words' folders joined in one table",
+        source=(
+            "github danlou/bert-disambiguation, data/CoarseWSD-20, commit d8728bc; the words' "
+            "folders joined in one table"
+        ),
         parts={
             "coarsewsd-20/train": KnownPartEntry(
                 "coarsewsd-20/train.tsv.gz", ("en",), form="senses"
@@ -102,11 +113,16 @@ LABELLED_CORPORA = (
     ),
     KnownCorpusEntry(
         name="word-vectors-eval",
-        description="Pairs of words as people rate them (WordSim-353, SimLex-999, MEN, RG-65) and 19,544 analogies",
+        description=(
+            "Pairs of words as people rate them (WordSim-353, SimLex-999, MEN, RG-65) and 19,544 "
+            "analogies"
+        ),
         description_zh="人评分的词对（WordSim-353、SimLex-999、MEN、RG-65）与 19,544 道类比题",
         licence="MIT; the analogies Apache-2.0",
-        source="github mfaruqui/eval-word-vectors, data/word-sim, commit 94b3dd9; github RaRe-Technologies/gensim, "
-        "gensim/test/test_data/questions-words.txt, commit 2d17ddf0",
+        source=(
+            "github mfaruqui/eval-word-vectors, data/word-sim, commit 94b3dd9; github "
+            "RaRe-Technologies/gensim, gensim/test/test_data/questions-words.txt, commit 2d17ddf0"
+        ),
         addresses={
             "word-vectors-eval/questions": GITHUB
             + "/RaRe-Technologies/gensim/develop/gensim/test/test_data/questions-words.txt",

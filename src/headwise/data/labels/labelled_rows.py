@@ -1,13 +1,15 @@
-"""Labelled sentences as rows of tokens: several sentences share a row, each with its number, and each token may have a target.
+"""Labelled sentences as rows of tokens: several sentences share a row, each with its number, and
+each token may have a target.
 
     tokens     <s> a film worth seeing <s> dull 0 0        filling is 0
     segment     1  1  1    1     1      2   2   0 0
     position    0  1  2    3     4      0   1   0 0
     targets     2  0  0    0     0      1   0   0 0        N → 1: only the first token has one; N → N: every token
 
-So a label for a text is a tag for its first token, and one loop learns both. The order of an epoch is a pure function of (seed,
-epoch); rows of epoch after epoch are one stream, and a cursor of two integers names a place in it.
-Tested against: every sentence once an epoch, resumed = uninterrupted, several processes put together = one.
+So a label for a text is a tag for its first token, and one loop learns both. The order of an epoch
+is a pure function of (seed, epoch); rows of epoch after epoch are one stream, and a cursor of two
+integers names a place in it. Tested against: every sentence once an epoch, resumed = uninterrupted,
+several processes put together = one.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,13 +28,16 @@ from headwise.randomness import numpy_generator
 
 @dataclass(frozen=True)
 class LabelledTokens:
-    """Sentences one after another: those of number i are tokens[offsets[i] : offsets[i + 1]]; targets from 1, 0 for none."""
+    """Sentences one after another: those of number i are tokens[offsets[i] : offsets[i + 1]];
+    targets from 1, 0 for none.
+    """
 
     tokens: np.ndarray
     targets: np.ndarray
     offsets: np.ndarray
     affixes: np.ndarray | None = None
-    """What the letters of each token's word tell (text/word_affixes.py), or the letters themselves (text/word_characters.py)."""
+    """What the letters of each token's word tell (text/word_affixes.py), or the letters themselves
+    (text/word_characters.py)."""
     uncut: np.ndarray | None = None
     """Where texts were cut to the row: how long each was before."""
 
@@ -145,7 +150,9 @@ def batch_rows(
     share: Share,
     fill: Callable[[Sequence[Row]], RowBatch],
 ) -> Iterator[tuple[RowBatch, Mapping[str, int]]]:
-    """Of every update the batches that are this process's share, each with the cursor that follows the update."""
+    """Of every update the batches that are this process's share, each with the cursor that follows
+    the update.
+    """
     share.check(rows)
     cuts = share.cuts(rows)
     while True:
@@ -162,7 +169,8 @@ def _read_cursor(cursor: Mapping[str, int] | None) -> tuple[int, int]:
         type(value) is int and value >= 0 for value in cursor.values()
     ):
         raise CheckpointError(
-            f"{dict(cursor)!r} is no place in the data; epoch and row are needed, each 0 or more: use an earlier checkpoint",
+            f"{dict(cursor)!r} is no place in the data; epoch and row are needed, each 0 or more: "
+            "use an earlier checkpoint",
             f"{dict(cursor)!r} 不是数据中的位置；需要不小于 0 的 epoch、row：请用更早的检查点",
         )
     return cursor["epoch"], cursor["row"]
@@ -171,7 +179,9 @@ def _read_cursor(cursor: Mapping[str, int] | None) -> tuple[int, int]:
 def rows_in_order(
     store: LabelledTokens, *, rows: int, row_tokens: int
 ) -> Iterator[tuple[RowBatch, Rows]]:
-    """Every sentence once, in order, for measuring and answering; the last batch has rows of filling alone."""
+    """Every sentence once, in order, for measuring and answering; the last batch has rows of
+    filling alone.
+    """
     packed = pack_rows(store.lengths, np.arange(len(store)), row_tokens)
     for first in range(0, len(packed), rows):
         here = packed[first : first + rows]

@@ -2,11 +2,13 @@
 
     bank<TAB>bank_(geography)<TAB>4<TAB>they sat on the bank of the river
 
-The word, its sense, its place among the words of the sentence (from 0), the sentence cut at spaces. An occurrence that is written
-otherwise than its word (a slipped place, or a form such as "banks") is left out and counted: what is asked is whether the *sentence* tells
-the sense, and another spelling would tell it without one.
+The word, its sense, its place among the words of the sentence (from 0), the sentence cut at spaces.
+An occurrence that is written otherwise than its word (a slipped place, or a form such as "banks")
+is left out and counted: what is asked is whether the *sentence* tells the sense, and another
+spelling would tell it without one.
 
-CoarseWSD-20 (Loureiro et al. 2021) is `known:coarsewsd-20/train` and `/test`. Tested against: the rows written to a file, every defect.
+CoarseWSD-20 (Loureiro et al. 2021) is `known:coarsewsd-20/train` and `/test`. Tested against: the
+rows written to a file, every defect.
 """
 
 from collections.abc import Iterator
@@ -59,7 +61,8 @@ def read_senses(source: str, *, words: tuple[str, ...] = ()) -> Occurrences:
     kept = tuple(one for one in asked if one.sentence[one.place].lower() == one.word.lower())
     if not kept:
         raise DataError(
-            "has no occurrence written as its word; each line is word, sense, place (from 0), sentence, with tabs between",
+            "has no occurrence written as its word; each line is word, sense, place (from 0), "
+            "sentence, with tabs between",
             "没有按原词书写的出现；每行应为：词、义项、位置（从 0 数起）、句子，以制表符分隔",
             file=path,
         )
@@ -98,7 +101,8 @@ def _rows(path: Path) -> Iterator[Occurrence]:
 
 def _wrong(en: str, zh: str, path: Path, number: int) -> DataError:
     return DataError(
-        f"{en}; needed are word, sense, the word's place among the words (from 0) and the sentence, with tabs between",
+        f"{en}; needed are word, sense, the word's place among the words (from 0) and the "
+        "sentence, with tabs between",
         f"{zh}；需要：词、义项、该词在句中的位置（从 0 数起）、句子，以制表符分隔",
         file=path,
         line=number,

@@ -7,7 +7,8 @@ A corpus is written short, as a string, or long, as a mapping:
     known:multi30k/raw/train         a public corpus that `headwise data fetch` brought
     pocket:train                     sentences of the built-in grammar; {kind: pocket, split: train, count: 5000}
 
-`weight` says how often its pairs are seen in an epoch, `split` takes a part of it by sentence (`splitting.py`).
+`weight` says how often its pairs are seen in an epoch, `split` takes a part of it by sentence
+(`splitting.py`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -116,7 +117,8 @@ class DataSettings(Settings):
     test: Corpora = ()
     filter: FilterSettings = FilterSettings()
     row_tokens: int = pydantic.Field(default=128, ge=16, le=8192, multiple_of=8)
-    """Target tokens of a row; the source row follows the corpus' proportion. Longer sentences are left out."""
+    """Target tokens of a row; the source row follows the corpus' proportion. Longer sentences are
+    left out."""
 
     @pydantic.model_validator(mode="after")
     def _check_languages(self) -> "DataSettings":
@@ -132,7 +134,8 @@ class DataSettings(Settings):
                 and corpus.split.by not in (self.source, self.target)
             ):
                 raise SettingsError(
-                    f"split.by is {corpus.split.by!r}; it must be {self.source!r} or {self.target!r}",
+                    f"split.by is {corpus.split.by!r}; it must be {self.source!r} or "
+                    f"{self.target!r}",
                     f"split.by 为 {corpus.split.by!r}；必须是 {self.source!r} 或 {self.target!r}",
                 )
         return self
@@ -193,7 +196,8 @@ def choose_columns(
         raise SettingsError(
             f"columns names {', '.join(columns)}, but {source!r} and {target!r} are needed; "
             f"write e.g. columns: {{{source}: 0, {target}: 1}}",
-            f"columns 中有 {'、'.join(columns)}，但需要 {source!r} 和 {target!r}；例如 columns: {{{source}: 0, {target}: 1}}",
+            f"columns 中有 {'、'.join(columns)}，但需要 {source!r} 和 {target!r}；例如 columns: "
+            f"{{{source}: 0, {target}: 1}}",
         )
     return Columns(
         columns[source], columns[target], {rule.column: frozenset(rule.values) for rule in keep}
@@ -241,5 +245,7 @@ def _speak_pocket(split: str, count: int, seed: int, source: str, target: str) -
 def _remember_pocket(
     split: str, count: int, seed: int, source: str, target: str
 ) -> tuple[Pair, ...]:
-    """A corpus is read four times while it is prepared, and the grammar speaks slower than a file is read."""
+    """A corpus is read four times while it is prepared, and the grammar speaks slower than a file
+    is read.
+    """
     return tuple(_speak_pocket(split, count, seed, source, target))

@@ -1,7 +1,9 @@
-"""A block of pairs from text to token ids: the rules on text, the tokenizers, the rules on lengths, as one pure function.
+"""A block of pairs from text to token ids: the rules on text, the tokenizers, the rules on lengths,
+as one pure function.
 
-What becomes of a pair depends on nothing but the pair, so blocks may be encoded in any order and in other processes
-(`workers.py`). Only duplicates need to know the blocks before: a pair's hash goes with it, and the caller decides.
+What becomes of a pair depends on nothing but the pair, so blocks may be encoded in any order and in
+other processes (`workers.py`). Only duplicates need to know the blocks before: a pair's hash goes
+with it, and the caller decides.
 
 Tested against: the same steps one pair at a time, and the same blocks encoded in other processes.
 """
@@ -34,7 +36,9 @@ NAMES = {code: reason for reason, code in CODES.items()}
 
 @dataclass(frozen=True)
 class EncodedBlock:
-    """What became of each pair, its hash (0 if the rules on text dropped it), and the ids of the pairs that are kept."""
+    """What became of each pair, its hash (0 if the rules on text dropped it), and the ids of the
+    pairs that are kept.
+    """
 
     reasons: np.ndarray
     hashes: np.ndarray

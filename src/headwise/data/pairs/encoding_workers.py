@@ -1,9 +1,11 @@
-"""Encoding blocks of pairs on all cores: processes of our own that are asked and answer through pipes, in order.
+"""Encoding blocks of pairs on all cores: processes of our own that are asked and answer through
+pipes, in order.
 
-Tokenising takes most of the time of preparing a corpus (16 of 25 µs a pair), holds Python's lock, and needs nothing but the
-text. A worker is this file run as a program: it reads what a `BlockEncoder` is made of, then blocks until the pipe is
-closed. No block of ours is pickled, a worker never imports torch or the caller's program, and a small corpus is
-finished in the caller before a worker would have started.
+Tokenising takes most of the time of preparing a corpus (16 of 25 µs a pair), holds Python's lock,
+and needs nothing but the text. A worker is this file run as a program: it reads what a
+`BlockEncoder` is made of, then blocks until the pipe is closed. No block of ours is pickled, a
+worker never imports torch or the caller's program, and a small corpus is finished in the caller
+before a worker would have started.
 
     caller → worker   JSON, hashes of held-out sentences, then blocks:  all sources, all targets, a line each
     worker → caller   counts, reasons, hashes, lengths and tokens of both sides
@@ -129,9 +131,10 @@ class _Workers:
         except (BrokenPipeError, EOFError) as error:
             status = process.wait()
             raise HeadwiseError(
-                f"a process that tokenises text ended by itself (status {status}); if the system killed it for want of "
-                "memory, close other programs; then start again",
-                f"一个分词进程意外结束（状态 {status}）；若是内存不足被系统终止，请关闭其他程序；然后重新开始",
+                f"a process that tokenises text ended by itself (status {status}); if the system "
+                "killed it for want of memory, close other programs; then start again",
+                f"一个分词进程意外结束（状态 {status}）；若是内存不足被系统终止，请关闭其他程序；"
+                "然后重新开始",
             ) from error
         finally:
             self._free.put(

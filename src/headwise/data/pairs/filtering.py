@@ -1,9 +1,9 @@
 """Which pairs are kept, and a report of those that were not.
 
-Rules are cheap tests with a name; the report counts each name and keeps a few examples with file and line, so that
-nobody has to wonder where a corpus went. Duplicates are found by 64-bit hashes: 8 bytes a pair (0.8 GB for 100 million,
-0.4 GB more while runs are merged), and a chance of about n²/2⁶⁵ (0.03 % for 100 million pairs) that one innocent pair is
-dropped.
+Rules are cheap tests with a name; the report counts each name and keeps a few examples with file
+and line, so that nobody has to wonder where a corpus went. Duplicates are found by 64-bit hashes: 8
+bytes a pair (0.8 GB for 100 million, 0.4 GB more while runs are merged), and a chance of about
+n²/2⁶⁵ (0.03 % for 100 million pairs) that one innocent pair is dropped.
 
 Tested against: corpora with a known number of each defect, and a Python set for the duplicates.
 """
@@ -32,7 +32,8 @@ class FilterSettings(Settings):
     max_tokens: int | None = pydantic.Field(default=None, ge=1)
     """Longest side in tokens; none: what fits a row."""
     max_ratio: float | None = pydantic.Field(default=4.0, ge=1.0)
-    """Longer side at most so many times the shorter, in tokens, 4 added to both so that short sentences pass."""
+    """Longer side at most so many times the shorter, in tokens, 4 added to both so that short
+    sentences pass."""
     max_characters: int = pydantic.Field(default=2000, ge=1, le=60_000)
     """Longest side in characters."""
     drop_duplicates: bool = True
@@ -40,7 +41,8 @@ class FilterSettings(Settings):
     drop_identical: bool = True
     """Leave out pairs whose target is the source: they teach copying."""
     drop_leaked: bool = False
-    """Leave out pairs one side of which stands in data.valid or data.test (letters and digits compared)."""
+    """Leave out pairs one side of which stands in data.valid or data.test (letters and digits
+    compared)."""
 
 
 KEEP_ALL = FilterSettings(max_ratio=None, drop_duplicates=False, drop_identical=False)
@@ -128,7 +130,9 @@ class FilterReport:
 
 
 def check_text(pair: Pair, settings: FilterSettings) -> tuple[str | None, Pair]:
-    """The rules that need no tokens: the name of the first that the pair breaks, and the cleaned pair."""
+    """The rules that need no tokens: the name of the first that the pair breaks, and the cleaned
+    pair.
+    """
     if pair.problem is not None:
         return pair.problem, pair
     if has_control_characters(pair.source) or has_control_characters(pair.target):

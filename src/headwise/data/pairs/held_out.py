@@ -1,8 +1,9 @@
 """Sentences that are kept for validation and test, so that none of them is learnt from.
 
-A split by one language keeps that language's sentences apart; the other side may still occur on both sides (two English
-sentences with one Chinese translation). A training pair leaks if either of its sides stands on the same side of a validation or
-test pair, letters and digits compared. Validation and test are small, so their hashes are held in memory.
+A split by one language keeps that language's sentences apart; the other side may still occur on
+both sides (two English sentences with one Chinese translation). A training pair leaks if either of
+its sides stands on the same side of a validation or test pair, letters and digits compared.
+Validation and test are small, so their hashes are held in memory.
 
 Tested against: pairs that share a source, a target, both or neither with the held-out ones.
 """

@@ -1,7 +1,8 @@
 """Where two files stop fitting: the line at which one of them probably lost or gained some.
 
-Line lengths of translations go together: log(length of source / length of target) stays near its median. If d lines are too
-many on one side, the files fit as they are before the slip p and shifted by d after it, so p is where
+Line lengths of translations go together: log(length of source / length of target) stays near its
+median. If d lines are too many on one side, the files fit as they are before the slip p and shifted
+by d after it, so p is where
 
     Σ_{i<p} |r(i, i) − median| + Σ_{i≥p} |r(i + d, i) − median|        is smallest,  r(i, j) = log((|x_i| + 1) / (|y_j| + 1))
 

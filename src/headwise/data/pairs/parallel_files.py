@@ -1,7 +1,8 @@
 """Reading parallel text: pairs with the place they came from.
 
-A corpus is two line-aligned files, one TSV file, a known public corpus, or sentences of the built-in grammar. All are
-read as a stream; a pair that cannot be read whole carries the reason (`problem`) and is counted by the filter.
+A corpus is two line-aligned files, one TSV file, a known public corpus, or sentences of the
+built-in grammar. All are read as a stream; a pair that cannot be read whole carries the reason
+(`problem`) and is counted by the filter.
 
 Tested against: the lists written to the files; one test for every defect named below.
 """
@@ -18,7 +19,9 @@ from headwise.errors import DataError
 
 
 class Pair(NamedTuple):
-    """A source and a target sentence, their file and line; `problem` says why a pair cannot be used."""
+    """A source and a target sentence, their file and line; `problem` says why a pair cannot be
+    used.
+    """
 
     source: str
     target: str
@@ -39,7 +42,9 @@ class Columns:
 
 
 def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
-    """Pairs of two line-aligned files; unequal line counts are an error with both counts and a place to look."""
+    """Pairs of two line-aligned files; unequal line counts are an error with both counts and a
+    place to look.
+    """
     source_lines, target_lines = read_lines(source), read_lines(target)
     name, number = str(source), 0
     left: str | None = _END
@@ -73,9 +78,11 @@ def _line_lengths(path: Path) -> Iterator[int]:
 
 def _unequal(source: Path, target: Path, counts: Sequence[int], line: int) -> DataError:
     return DataError(
-        f"has {counts[0]:,} lines, {target.name} has {counts[1]:,}; both must have the same number, line n translating "
-        f"line n; look at line {line:,} first, there the sides stop fitting",
-        f"有 {counts[0]:,} 行，{target.name} 有 {counts[1]:,} 行；两者行数必须相同且逐行对应；请先查看第 {line:,} 行，两侧从那里开始对不上",
+        f"has {counts[0]:,} lines, {target.name} has {counts[1]:,}; both must have the same "
+        f"number, line n translating line n; look at line {line:,} first, there the sides stop "
+        "fitting",
+        f"有 {counts[0]:,} 行，{target.name} 有 {counts[1]:,} 行；两者行数必须相同且逐行对应；"
+        f"请先查看第 {line:,} 行，两侧从那里开始对不上",
         file=source,
         line=line,
     )
@@ -90,7 +97,9 @@ def empty_file(path: Path) -> DataError:
 
 
 def read_tsv(path: Path, columns: Columns) -> Iterator[Pair]:
-    """Pairs of one tab-separated file; a first line with too few columns is an error, a later one is counted."""
+    """Pairs of one tab-separated file; a first line with too few columns is an error, a later one
+    is counted.
+    """
     needed = max(columns.source, columns.target, *columns.keep, 0) + 1
     name, number, kept = str(path), 0, 0
     for number, line in enumerate(read_lines(path), start=1):
@@ -123,10 +132,11 @@ def read_tsv(path: Path, columns: Columns) -> Iterator[Pair]:
 
 def _too_few_columns(path: Path, given: int, needed: int) -> DataError:
     return DataError(
-        f"the line has {given} column(s) separated by tabs, {needed} are needed; give a TSV file, or for two files the "
-        "prefix before the language code; `columns: {en: 0, de: 1}` says which column is which",
-        f"该行只有 {given} 个以制表符分隔的列，需要 {needed} 列；请给出 TSV 文件，或给出两个文件在语言代码之前的前缀；"
-        "可用 `columns: {en: 0, de: 1}` 指定各列",
+        f"the line has {given} column(s) separated by tabs, {needed} are needed; give a TSV file, "
+        "or for two files the prefix before the language code; `columns: {en: 0, de: 1}` says "
+        "which column is which",
+        f"该行只有 {given} 个以制表符分隔的列，需要 {needed} 列；请给出 TSV 文件，"
+        "或给出两个文件在语言代码之前的前缀；可用 `columns: {en: 0, de: 1}` 指定各列",
         file=path,
         line=1,
     )
@@ -150,24 +160,29 @@ def _explain_prefix(prefix: Path, source: str, target: str) -> DataError | None:
     if ending is not None:
         right = prefix.with_name(prefix.name.removesuffix(ending))
         return DataError(
-            f"is one of the two files of a corpus; give what both names begin with: {right} (read are {right}.{source} and {right}.{target})",
-            f"是语料两个文件之一；请给出两者共同的前缀：{right}（将读取 {right}.{source} 与 {right}.{target}）",
+            f"is one of the two files of a corpus; give what both names begin with: {right} (read "
+            f"are {right}.{source} and {right}.{target})",
+            f"是语料两个文件之一；请给出两者共同的前缀：{right}（将读取 {right}.{source} 与 "
+            f"{right}.{target}）",
             file=prefix,
         )
     if prefix.is_file():
         return DataError(
-            f"is one file, but a corpus named like this is two: {prefix}.{source} and {prefix}.{target}; give what both names begin with, or, if "
-            f"its lines are `source TAB target`, say so: {{path: {prefix}, kind: tsv}}",
-            f"是单个文件，而这样命名的语料是两个文件：{prefix}.{source} 与 {prefix}.{target}；请给出两者共同的前缀；"
-            f"如果每行是“源文 制表符 译文”，请写明：{{path: {prefix}, kind: tsv}}",
+            f"is one file, but a corpus named like this is two: {prefix}.{source} and "
+            f"{prefix}.{target}; give what both names begin with, or, if its lines are `source "
+            f"TAB target`, say so: {{path: {prefix}, kind: tsv}}",
+            f"是单个文件，而这样命名的语料是两个文件：{prefix}.{source} 与 {prefix}.{target}；"
+            f"请给出两者共同的前缀；如果每行是“源文 制表符 译文”，请写明：{{path: {prefix}, kind: "
+            "tsv}",
             file=prefix,
         )
     if prefix.is_dir():
         inside = prefix / "train"
         return DataError(
-            f"is a directory; give what the names of the two files in it begin with, e.g. {inside} for {inside}.{source} and "
+            "is a directory; give what the names of the two files in it begin with, e.g. "
+            f"{inside} for {inside}.{source} and {inside}.{target}",
+            f"是目录；请给出其中两个文件共同的前缀，例如 {inside} 对应 {inside}.{source} 与 "
             f"{inside}.{target}",
-            f"是目录；请给出其中两个文件共同的前缀，例如 {inside} 对应 {inside}.{source} 与 {inside}.{target}",
             file=prefix,
         )
     return None

@@ -1,8 +1,9 @@
 """From corpora to stores: read, filter, learn the tokenizers, plan the rows, write.
 
-Everything streams in blocks, so memory does not grow with the corpus (8 bytes a pair for finding duplicates aside), and
-each store appears whole or not at all. What was prepared from the same settings and files is opened, not made again.
-The corpora are read twice: for a sample to learn from, and to be encoded, which all cores share.
+Everything streams in blocks, so memory does not grow with the corpus (8 bytes a pair for finding
+duplicates aside), and each store appears whole or not at all. What was prepared from the same
+settings and files is opened, not made again. The corpora are read twice: for a sample to learn
+from, and to be encoded, which all cores share.
 
     corpora -> sample -> tokenizers, row lengths
     corpora -> blocks -> BlockEncoder (rules on text, leaks, ids, rules on lengths) -> Gate (duplicates) -> store
@@ -58,12 +59,16 @@ TOKENIZERS_KIND = "tokenizers"
 DESCRIPTION = "prepared.json"
 PREPARE_AGAIN = ("prepare the data again", "请重新准备数据")
 SEED = 1
-"""Of the samples that are drawn from large corpora. Not that of training: runs that differ in their seed learn from the same data."""
+"""Of the samples that are drawn from large corpora.
+
+Not that of training: runs that differ in their seed learn from the same data."""
 
 
 @dataclass(frozen=True)
 class Description:
-    """`prepared.json`, written last: from which inputs (`describe_inputs`) the data was made, and its row lengths."""
+    """`prepared.json`, written last: from which inputs (`describe_inputs`) the data was made, and
+    its row lengths.
+    """
 
     inputs: str
     source_row: int
@@ -79,7 +84,9 @@ class Description:
 
 @dataclass(frozen=True)
 class PreparedData:
-    """Tokenizers, stores and the lengths of rows that training needs; `valid` is None without validation corpora."""
+    """Tokenizers, stores and the lengths of rows that training needs; `valid` is None without
+    validation corpora.
+    """
 
     tokenizers: TokenizerPair
     train: TokenStore
@@ -91,7 +98,9 @@ class PreparedData:
 
     @property
     def fingerprint(self) -> str:
-        """Changes when anything a resumed run depends on does; made of named parts, so that it can say which."""
+        """Changes when anything a resumed run depends on does; made of named parts, so that it can
+        say which.
+        """
         valid = "none" if self.valid is None else self.valid.fingerprint[:16]
         rows = f"{self.source_row}x{self.target_row}"
         return f"train:{self.train.fingerprint[:16]} valid:{valid} vocabulary:{self.vocabulary[:16]} rows:{rows}"
@@ -107,9 +116,11 @@ def prepare_data(
     progress: Progress | None = None,
     vocabulary_progress: Watch | None = None,
 ) -> PreparedData:
-    """Make tokenizers and stores under `directory`, or open what is there from the same settings and files.
+    """Make tokenizers and stores under `directory`, or open what is there from the same settings
+    and files.
 
-    `earlier_seed`: what is there may have been drawn with this one, that of training, as it was before there was `SEED`.
+    `earlier_seed`: what is there may have been drawn with this one, that of training, as it was
+    before there was `SEED`.
     """
     wanted = describe_inputs(data, text, seed)
     usable = (
@@ -208,7 +219,9 @@ def describe_inputs(data: DataSettings, text: TextSettings, seed: int = SEED) ->
 def read_part(
     data: DataSettings, part: Part, settings: FilterSettings | None = None
 ) -> Iterator[Pair]:
-    """The usable pairs of a part, as text: what tokenizers learn from, and what a test set is translated from."""
+    """The usable pairs of a part, as text: what tokenizers learn from, and what a test set is
+    translated from.
+    """
     for corpus in data.corpora(part):
         for pair in read_corpus(corpus, source=data.source, target=data.target):
             reason, cleaned = check_text(pair, settings or KEEP_ALL)
@@ -224,7 +237,9 @@ def learn_from_corpora(
     seed: int = 0,
     watch: Watch | None = None,
 ) -> TokenizerPair:
-    """Tokenizers learnt from the sample; those that count words or characters read the corpora once for each side."""
+    """Tokenizers learnt from the sample; those that count words or characters read the corpora once
+    for each side.
+    """
     if isinstance(text, SentencePieceSettings):
         return learn_tokenizers(
             text,
@@ -269,7 +284,9 @@ def write_part(
     limits: LengthLimits,
     progress: Progress | None = None,
 ) -> None:
-    """Filter and tokenise one part into a store beside its tokenizers; the report is kept in the store's details."""
+    """Filter and tokenise one part into a store beside its tokenizers; the report is kept in the
+    store's details.
+    """
     settings = data.filter if part == "train" else KEEP_ALL
     tokenizers = load_tokenizers(directory / "tokenizers")
     held_out = HeldOut.of(
@@ -297,8 +314,8 @@ def write_part(
 
 def _nothing_left(part: Part, report: FilterReport) -> DataError:
     return DataError(
-        f"no pair of data.{part} is left after filtering; change data.filter, data.row_tokens or the corpora\n"
-        + report.describe(),
+        f"no pair of data.{part} is left after filtering; change data.filter, data.row_tokens or "
+        "the corpora\n" + report.describe(),
         f"过滤后 data.{part} 没有剩下任何句对；请修改 data.filter、data.row_tokens 或语料\n"
         + report.describe(),
     )

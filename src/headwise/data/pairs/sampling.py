@@ -1,4 +1,5 @@
-"""Even samples of the training pairs, drawn in one pass: enough to learn a vocabulary, to plan rows and to count words.
+"""Even samples of the training pairs, drawn in one pass: enough to learn a vocabulary, to plan rows
+and to count words.
 
 Tested through the preparation, whose tokenizers and rows are made of them.
 """
@@ -19,12 +20,15 @@ _PLANNED_PAIRS = 20_000
 _SURVEY_REPORT = 1 << 20
 
 _Seen = tuple[str, str, str | None]
-"""A pair without its place: Python's garbage collector stops looking at plain tuples of text, millions of which are kept."""
+"""A pair without its place: Python's garbage collector stops looking at plain tuples of text,
+millions of which are kept."""
 
 
 @dataclass(frozen=True)
 class Survey:
-    """Even samples of the training pairs: what sub-words are learnt from; what rows are planned and words counted by."""
+    """Even samples of the training pairs: what sub-words are learnt from; what rows are planned and
+    words counted by.
+    """
 
     learnt: list[tuple[str, str]]
     planned: list[tuple[str, str]]
@@ -33,7 +37,9 @@ class Survey:
 def survey_corpora(
     data: DataSettings, text: TextSettings, *, seed: int, progress: Progress | None = None
 ) -> Survey:
-    """One pass over the training corpora; what is held is bounded by `text.sample`, and only that is looked at closely."""
+    """One pass over the training corpora; what is held is bounded by `text.sample`, and only that
+    is looked at closely.
+    """
     learnt = Reservoir[_Seen](
         text.sample if isinstance(text, SentencePieceSettings) else 0, seed=seed
     )

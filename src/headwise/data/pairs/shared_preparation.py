@@ -1,13 +1,16 @@
-"""Prepared data that several runs share: made once, verified, and linked into each run's own directory.
+"""Prepared data that several runs share: made once, verified, and linked into each run's own
+directory.
 
-A hard link is a second name of a file: it takes no room, and a run that is copied, moved or left alone when the others are
-deleted has its whole data with it. Nothing that is prepared is ever written to in place (a change is a new file under the old
-name), so no run can change what another reads; where the disk knows no links, files are copied.
+A hard link is a second name of a file: it takes no room, and a run that is copied, moved or left
+alone when the others are deleted has its whole data with it. Nothing that is prepared is ever
+written to in place (a change is a new file under the old name), so no run can change what another
+reads; where the disk knows no links, files are copied.
 
     DIR/prepared/INPUTS/  tokenizers/  train/  valid/  prepared.json        one for each different `describe_inputs`
     DIR/runs/…/data/      the same files
 
-Tested: linked data opens as what was prepared, a copy stands alone, damage is made good, and two that prepare at once do it once.
+Tested: linked data opens as what was prepared, a copy stands alone, damage is made good, and two
+that prepare at once do it once.
 """
 
 import contextlib
@@ -43,7 +46,9 @@ def _link(source: str, target: str) -> None:
 
 @contextlib.contextmanager
 def preparing_alone(directory: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """One process at a time prepares in a directory; `waiting` is called if another one is at it, whose work is then found done."""
+    """One process at a time prepares in a directory; `waiting` is called if another one is at it,
+    whose work is then found done.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     try:
         import fcntl

@@ -1,12 +1,14 @@
-"""Text of one language, for models that learn from text alone: files, columns, known corpora, the built-in grammar.
+"""Text of one language, for models that learn from text alone: files, columns, known corpora, the
+built-in grammar.
 
     my/text.txt                      one sentence (or paragraph) a line; plain, .gz or .xz
     my/pairs.tsv                     {path: my/pairs.tsv, column: 1}
     known:ptb/train                  a public corpus; of a parallel one the side of `data.language`
     pocket:train                     sentences of the built-in grammar
 
-Unlike pairs, lines are not filtered: only empty ones are left out (unless kept), and one that is too long to be a line of
-text is an error with its place. Tested against: the lists written to the files; every defect named here.
+Unlike pairs, lines are not filtered: only empty ones are left out (unless kept), and one that is
+too long to be a line of text is an error with its place. Tested against: the lists written to the
+files; every defect named here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -62,7 +64,8 @@ class KnownTextCorpus(_SplitText):
     kind: Literal["known"] = "known"
     name: str
     spaced: bool | None = None
-    """Of text that is cut into tagged words (people-daily-199801): put spaces between the words; none = where the reader cuts at spaces."""
+    """Of text that is cut into tagged words (people-daily-199801): put spaces between the words;
+    none = where the reader cuts at spaces."""
 
 
 class PocketText(_Text):
@@ -112,7 +115,9 @@ class TextDataSettings(Settings):
 
 
 def read_texts(data: TextDataSettings, part: Part, *, in_words: bool = False) -> Iterator[str]:
-    """The lines of a part, text after text; spaces at both ends are dropped. `in_words`: they will be cut at spaces."""
+    """The lines of a part, text after text; spaces at both ends are dropped. `in_words`: they will
+    be cut at spaces.
+    """
     return read_each(data.texts(part), data.language, keep_empty=data.keep_empty, in_words=in_words)
 
 
@@ -170,9 +175,10 @@ def _read_column(path: Path, column: int, keep: Mapping[int, tuple[str, ...]]) -
         cells = line.split("\t")
         if len(cells) <= column:
             raise DataError(
-                f"the line has {len(cells)} column(s) separated by tabs, column {column} (from 0) is asked for; "
-                "correct the line or `column`",
-                f"该行只有 {len(cells)} 个以制表符分隔的列，而要求的是第 {column} 列（从 0 数起）；请改正该行或 `column`",
+                f"the line has {len(cells)} column(s) separated by tabs, column {column} (from 0) "
+                "is asked for; correct the line or `column`",
+                f"该行只有 {len(cells)} 个以制表符分隔的列，而要求的是第 {column} 列（从 0 "
+                "数起）；请改正该行或 `column`",
                 file=path,
                 line=number,
             )

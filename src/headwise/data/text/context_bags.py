@@ -1,16 +1,19 @@
-"""What each word of a text looks at, as bags: the words around a centre, and the centres around a place, with weights.
+"""What each word of a text looks at, as bags: the words around a centre, and the centres around a
+place, with weights.
 
-A centre with l words in sight on its left and r on its right has one bag of 2·window + 1 words, each of weight 1/(l + r) if it is
-in sight and 0 if not: their sum is the mean of its context. Seen from the other end, a place in the text has a bag of 2·window + 1
-centres, of weight 1 if they look at it: the sum of what those centres want changed is the change of the word that stands there.
+A centre with l words in sight on its left and r on its right has one bag of 2·window + 1 words,
+each of weight 1/(l + r) if it is in sight and 0 if not: their sum is the mean of its context. Seen
+from the other end, a place in the text has a bag of 2·window + 1 centres, of weight 1 if they look
+at it: the sum of what those centres want changed is the change of the word that stands there.
 
     text     … a b [c d e f] g h …        batch = 4, window = 2
     centre d   a? b? c d e f  ->  words b c d e f, weights 0 ½ 0 ½ 0   (radius 1)
     place b    centres before the batch do not count:  c 1 if its radius is 2 or more …
 
-`embedding_bag` reads and sums such rows in one pass without laying them out: three times faster here than fetching them and
-multiplying by a matrix that is mostly 0. Which of the 2·window + 1 are in sight follows from (l, r), so weights are rows of a
-table; weights seen from a place are the same numbers read along diagonals.
+`embedding_bag` reads and sums such rows in one pass without laying them out: three times faster
+here than fetching them and multiplying by a matrix that is mostly 0. Which of the 2·window + 1 are
+in sight follows from (l, r), so weights are rows of a table; weights seen from a place are the same
+numbers read along diagonals.
 
 Tested against: the pairs of `word_windows.py` for the same draws, in both directions.
 """
@@ -26,7 +29,10 @@ from torch.nn import functional as F
 
 @dataclass(frozen=True)
 class Bags:
-    """Batches of neighbouring centres. Bags lie one after another, `near` = 2·window + 1 entries each."""
+    """Batches of neighbouring centres.
+
+    Bags lie one after another, `near` = 2·window + 1 entries each.
+    """
 
     centres: Int[Tensor, "batch centre"]
     words: Int[Tensor, "batch centre_near"]
@@ -43,7 +49,9 @@ class Bags:
 
 
 class BagCutter:
-    """Cuts thinned text into batches of at most `batch` centres, a whole number of blocks of `share`."""
+    """Cuts thinned text into batches of at most `batch` centres, a whole number of blocks of
+    `share`.
+    """
 
     def __init__(self, *, window: int, share: int, batch: int) -> None:
         self.window, self.share, self.blocks = window, share, max(1, batch // share)
@@ -87,7 +95,9 @@ class BagCutter:
         )
 
     def _sight(self, sentences: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        """How far each centre looks, as a row of the tables: its radius, but not beyond its sentence."""
+        """How far each centre looks, as a row of the tables: its radius, but not beyond its
+        sentence.
+        """
         radius = generator.integers(1, self.window + 1, len(sentences), dtype=np.int16)
         place = np.arange(len(sentences))
         first = np.flatnonzero(np.diff(sentences, prepend=-1))

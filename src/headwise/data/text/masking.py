@@ -1,12 +1,14 @@
-"""Hiding words for a model to guess: which tokens, and what stands in their place (Devlin et al. 2019).
+"""Hiding words for a model to guess: which tokens, and what stands in their place (Devlin et al.
+2019).
 
     of every 100 tokens 15 are asked for:   12 show the mask   1.5 another word   1.5 the word itself
 
-The last two keep the model from trusting what it sees only where there is no mask, for later there will be none. The mask's sign
-is </s>, which never stands inside these rows. `whole_words` asks for all pieces of a word or none, so that none gives away the others
-(text/word_boundaries.py says what a word is). Where the draw asks for nothing, one word is asked for: a batch without a question teaches and
-measures nothing. What is hidden is drawn anew each time a row is seen, from its key alone.
-Tested against: the shares, whole words, equal keys, rows of one word.
+The last two keep the model from trusting what it sees only where there is no mask, for later there
+will be none. The mask's sign is </s>, which never stands inside these rows. `whole_words` asks for
+all pieces of a word or none, so that none gives away the others (text/word_boundaries.py says what
+a word is). Where the draw asks for nothing, one word is asked for: a batch without a question
+teaches and measures nothing. What is hidden is drawn anew each time a row is seen, from its key
+alone. Tested against: the shares, whole words, equal keys, rows of one word.
 """
 
 from dataclasses import dataclass, replace
@@ -43,7 +45,9 @@ class MaskingSettings(Settings):
 
 @dataclass(frozen=True)
 class MaskedBatch:
-    """Rows with words hidden; `places` are the asked tokens in the rows read line by line, `targets` what stood there (0: none)."""
+    """Rows with words hidden; `places` are the asked tokens in the rows read line by line,
+    `targets` what stood there (0: none).
+    """
 
     rows: RowBatch
     places: Tensor
@@ -57,7 +61,9 @@ def mask_rows(
     bounds: WordBounds,
     generator: np.random.Generator,
 ) -> MaskedBatch:
-    """Hide words of a batch, at least one where there is one; `bounds` says where words begin and end."""
+    """Hide words of a batch, at least one where there is one; `bounds` says where words begin and
+    end.
+    """
     tokens = batch.tokens.numpy().ravel().copy()
     is_word = tokens >= FIRST_WORD
     room = int(len(tokens) * settings.rate * SPARE) + 8
@@ -90,7 +96,9 @@ def _ask(
     *,
     generator: np.random.Generator,
 ) -> np.ndarray:
-    """Which tokens are asked for: words drawn at the rate, whole ones while there is room, one at least."""
+    """Which tokens are asked for: words drawn at the rate, whole ones while there is room, one at
+    least.
+    """
     sizes = np.bincount(group, weights=is_word).astype(np.int64)
     asked = (generator.random(len(sizes)) < rate) & (sizes > 0)
     if not asked.any() and is_word.any():

@@ -1,11 +1,13 @@
-"""Two sentences in one: does the second follow the first in the text, or was it taken from anywhere? (BERT, Devlin et al. 2019)
+"""Two sentences in one: does the second follow the first in the text, or was it taken from
+anywhere? (BERT, Devlin et al. 2019)
 
     tokens    <s> A A A <s> B B        the second begins at the inner <s>
     targets    2  0 0 0  0  0 0        2: the next line of the text   1: any other   (at the first token, as a text's label is)
 
-An epoch takes lines two by two, with the first or the second line of the text as the beginning in turn; for one half of them the
-second is drawn from all other lines. Pairs are a pure function of (seed, epoch), so the stream has the cursor of labelled rows.
-Tested against: the share and truth of each kind, no line follows itself, equal streams from every cursor.
+An epoch takes lines two by two, with the first or the second line of the text as the beginning in
+turn; for one half of them the second is drawn from all other lines. Pairs are a pure function of
+(seed, epoch), so the stream has the cursor of labelled rows. Tested against: the share and truth of
+each kind, no line follows itself, equal streams from every cursor.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,7 +55,9 @@ def draw_pairs(num_lines: int, *, seed: int, epoch: int) -> list[Pair]:
 
 
 def join_pairs(lines: LabelledTokens, pairs: Sequence[Pair]) -> LabelledTokens:
-    """Each pair as one sentence whose label says of what kind it is; every line begins with <s> already."""
+    """Each pair as one sentence whose label says of what kind it is; every line begins with <s>
+    already.
+    """
     cuts = lines.offsets
     parts = [
         lines.tokens[cuts[line] : cuts[line + 1]]

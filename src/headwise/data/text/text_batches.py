@@ -6,10 +6,12 @@
                 Carried: `rows` readers begin at equal distances and read window after window, keeping what they remember.
                 Not carried: the windows are shuffled.
 
-Each is an endless stream of batches, a pure function of (seed, epoch, place), so that a run resumes exactly. Windows of a stream
-begin at another place in every epoch, so that no word is always the first of its window.
+Each is an endless stream of batches, a pure function of (seed, epoch, place), so that a run resumes
+exactly. Windows of a stream begin at another place in every epoch, so that no word is always the
+first of its window.
 
-Tested against: every line once an epoch, windows laid end to end give the text back, resumed = uninterrupted.
+Tested against: every line once an epoch, windows laid end to end give the text back, resumed =
+uninterrupted.
 """
 
 import hashlib
@@ -70,7 +72,9 @@ def cut_lines(lines: Ragged, longest: int) -> Ragged:
 
 
 def join_lines(lines: Ragged) -> np.ndarray:
-    """One text: an end of sentence first (as if something had stood before), and one after each line."""
+    """One text: an end of sentence first (as if something had stood before), and one after each
+    line.
+    """
     text = np.full(len(lines.tokens) + len(lines.lengths) + 1, EOS, dtype=np.int64)
     ends = np.cumsum(lines.lengths + 1)
     inside = np.ones(len(text), dtype=bool)
@@ -115,7 +119,9 @@ class PackedLines:
 
 @dataclass(frozen=True)
 class PaddedLines:
-    """Lines of like length together, one a row; batches of at most `batch_tokens`, padding included."""
+    """Lines of like length together, one a row; batches of at most `batch_tokens`, padding
+    included.
+    """
 
     lines: Ragged
     batch_tokens: int
@@ -136,7 +142,9 @@ class PaddedLines:
             epoch, first = epoch + 1, 0
 
     def _groups(self, epoch: int) -> list[np.ndarray]:
-        """Lines shuffled, sorted by length a hundred batches at a time, cut; then the batches are shuffled."""
+        """Lines shuffled, sorted by length a hundred batches at a time, cut; then the batches are
+        shuffled.
+        """
         size = len(self.lines.lengths)
         order = permute(np.arange(size), size, key=(self.seed, "epoch", epoch))
         mean = float(self.lines.lengths.mean()) + 1

@@ -1,8 +1,9 @@
 """Running text as numbers of words: one pass that counts, orders and encodes at once.
 
-Each new word gets the next number, so a line becomes numbers inside C (`map` over a dictionary that grows by itself).
-Afterwards the words seen often enough are numbered anew by falling count and the others leave the text, as if they had
-never stood there (so windows close over the gap, as in word2vec's own code). Four bytes a word, whatever the text.
+Each new word gets the next number, so a line becomes numbers inside C (`map` over a dictionary that
+grows by itself). Afterwards the words seen often enough are numbered anew by falling count and the
+others leave the text, as if they had never stood there (so windows close over the gap, as in
+word2vec's own code). Four bytes a word, whatever the text.
 
 Tested against: collections.Counter and a list comprehension.
 """
@@ -32,7 +33,8 @@ class WordStream:
     ends: np.ndarray
     """One past the last word of each sentence."""
     lone: float = 0.0
-    """The share of sentences that were a single word: text that nobody has cut into words, if it is most of them."""
+    """The share of sentences that were a single word: text that nobody has cut into words, if it is
+    most of them."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -63,10 +65,11 @@ def read_words(
     )[:max_words]
     if len(order) < 2:
         raise DataError(
-            f"{len(order)} of {len(words):,} words were seen at least {min_count} times in {len(seen):,} words of text; two are "
-            "needed for one to stand near the other: give more text, or lower text.min_count",
-            f"全文 {len(seen):,} 个词、{len(words):,} 种，其中出现至少 {min_count} 次的有 {len(order)} 种；至少需要两种才有“邻近”可言："
-            "请提供更多文本，或降低 text.min_count",
+            f"{len(order)} of {len(words):,} words were seen at least {min_count} times in "
+            f"{len(seen):,} words of text; two are needed for one to stand near the other: give "
+            "more text, or lower text.min_count",
+            f"全文 {len(seen):,} 个词、{len(words):,} 种，其中出现至少 {min_count} 次的有 "
+            f"{len(order)} 种；至少需要两种才有“邻近”可言：请提供更多文本，或降低 text.min_count",
         )
     renumbered = np.full(len(words), -1, dtype=np.int32)
     renumbered[order] = np.arange(len(order), dtype=np.int32)
@@ -87,5 +90,7 @@ def in_words(lines: Iterable[str], *, lowercase: bool) -> Iterator[list[str]]:
 
 
 def in_characters(lines: Iterable[str], *, lowercase: bool) -> Iterator[list[str]]:
-    """Each line as its characters, spaces left out: words enough for Chinese text that nobody has segmented."""
+    """Each line as its characters, spaces left out: words enough for Chinese text that nobody has
+    segmented.
+    """
     return (list("".join((line.lower() if lowercase else line).split())) for line in lines)

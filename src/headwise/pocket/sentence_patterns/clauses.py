@@ -1,5 +1,5 @@
-"""One clause inside another: because, if, when, although, that, in order to.
-German sends the verb to the end of the inner clause and turns the outer one around when it comes second.
+"""One clause inside another: because, if, when, although, that, in order to. German sends the verb
+to the end of the inner clause and turns the outer one around when it comes second.
 """
 
 from __future__ import annotations

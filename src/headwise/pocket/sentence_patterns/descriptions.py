@@ -1,5 +1,5 @@
-"""What things are like: predicates, comparison, possession and relative clauses.
-German adjectives agree before a noun and stay bare behind one; Chinese puts every modifier before its noun.
+"""What things are like: predicates, comparison, possession and relative clauses. German adjectives
+agree before a noun and stay bare behind one; Chinese puts every modifier before its noun.
 """
 
 from __future__ import annotations

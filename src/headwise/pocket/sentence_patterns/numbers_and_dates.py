@@ -1,5 +1,6 @@
-"""Dates, clock times, prices, ages, distances: the same number in another place and with another word.
-German says halb vier for half past three, Chinese writes the month before the day and counts with 点 and 岁.
+"""Dates, clock times, prices, ages, distances: the same number in another place and with another
+word. German says halb vier for half past three, Chinese writes the month before the day and counts
+with 点 and 岁.
 """
 
 from __future__ import annotations

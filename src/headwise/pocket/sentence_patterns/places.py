@@ -1,5 +1,5 @@
-"""Where things are and where people go: German dative for a place, accusative for a direction, im, ins, zum.
-Chinese puts the place before the verb and the localiser (上, 里, 下面) behind the noun.
+"""Where things are and where people go: German dative for a place, accusative for a direction, im,
+ins, zum. Chinese puts the place before the verb and the localiser (上, 里, 下面) behind the noun.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""It: the pronoun whose translation depends on a far word. In each scene two things could be meant, and the
-reason given decides (too tired: the animal; too wide: the street); German then needs that noun's gender.
+"""It: the pronoun whose translation depends on a far word. In each scene two things could be meant,
+and the reason given decides (too tired: the animal; too wide: the street); German then needs that
+noun's gender.
 """
 
 from __future__ import annotations

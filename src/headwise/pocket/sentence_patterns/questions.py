@@ -1,5 +1,6 @@
-"""Questions, wishes, abilities and orders: word order changes in English and German, particles in Chinese.
-The past is asked for in the German perfect, as people speak; Chinese asks in place with 谁, 什么, 哪里 and 吗.
+"""Questions, wishes, abilities and orders: word order changes in English and German, particles in
+Chinese. The past is asked for in the German perfect, as people speak; Chinese asks in place with
+谁, 什么, 哪里 and 吗.
 """
 
 from __future__ import annotations

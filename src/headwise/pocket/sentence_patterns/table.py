@@ -1,4 +1,7 @@
-"""All patterns of the pocket corpus. Their order is part of the corpus: a sentence draws its pattern by index."""
+"""All patterns of the pocket corpus.
+
+Their order is part of the corpus: a sentence draws its pattern by index.
+"""
 
 from functools import cache
 
