@@ -97,6 +97,20 @@ def test_the_map_of_the_code_is_the_tree(language: str) -> None:
     assert {folder for folder in folders if f"  {folder}/" not in text} == set()
 
 
+@pytest.mark.parametrize("page", all_pages(), ids=_names)
+def test_source_files_that_a_page_names_exist(page: Page) -> None:
+    """A path in code quotes such as `decoding/search/beam.py` is one of the package, the tests or the tree."""
+    roots = (ROOT / "src" / "headwise", ROOT / "tests", ROOT)
+    named = {
+        name
+        for _, line in page.prose
+        for name in re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.(?:py|js))`", line)
+    }
+    assert [
+        name for name in sorted(named) if not any((root / name).exists() for root in roots)
+    ] == []
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_index_of_the_guide_has_every_chapter_under_its_title(language: str) -> None:
     index = read_page(GUIDE / language / "README.md")
