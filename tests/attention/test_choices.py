@@ -11,7 +11,7 @@ from headwise.attention.kernels.fused import FusedAttention
 from headwise.attention.kernels.scored import ScoredAttention
 from headwise.attention.local_position import PredictiveWindow
 from headwise.attention.normalizers import Entmax
-from headwise.attention.scores import AdditiveScore
+from headwise.attention.scores.additive import AdditiveScore
 from headwise.errors import SettingsError
 from headwise.settings import check_settings
 
@@ -63,7 +63,8 @@ def test_the_three_steps_can_be_exchanged() -> None:
 def test_windows_over_the_source_stand_in_cross_attention_only(role: Any) -> None:
     settings = check_settings(Full, {"window": {"kind": "local_m"}})
     with pytest.raises(
-        SettingsError, match=rf"local_m was given to the {role}.*cross_attention.*kind=window"
+        SettingsError,
+        match=rf"model.{role}.attention, but its window.kind=local_m .*decoder.cross_attention instead",
     ):
         build_attention(settings, dim=6, num_heads=2, dropout_rate=0.0, role=role)
 

@@ -11,7 +11,7 @@ from headwise.attention.kernels.scored import ScoredAttention
 from headwise.attention.local_position import MonotonicWindow, Places, PredictiveWindow, find_places
 from headwise.attention.masks import Mask, padding, segments
 from headwise.attention.multi_head import MultiHeadAttention
-from headwise.attention.scores import scaled_dot_scores
+from headwise.attention.scores.dot import scaled_dot_scores
 from headwise.randomness import torch_generator
 
 BATCH, HEADS, QUERIES, KEYS, DIM = 2, 3, 5, 7, 11

@@ -6,18 +6,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from headwise.attention import scores as scores_module
 from headwise.attention.choices import Full
-from headwise.attention.kernels.scored import Score, ScoredAttention
+from headwise.attention.kernels.scored import ScoredAttention
 from headwise.attention.masks import Mask
 from headwise.attention.score_choices import GaussianSettings, build_score
-from headwise.attention.scores import (
-    AdditiveScore,
-    BilinearScore,
-    ConcatScore,
-    LocationScore,
-    scaled_dot_scores,
-)
+from headwise.attention.scores import comparison, gaussian
+from headwise.attention.scores.additive import AdditiveScore
+from headwise.attention.scores.bilinear import BilinearScore
+from headwise.attention.scores.comparison import Score
+from headwise.attention.scores.concat import ConcatScore
+from headwise.attention.scores.dot import scaled_dot_scores
+from headwise.attention.scores.location import LocationScore
 from headwise.errors import UsageError
 from headwise.initialization import initialize
 from headwise.randomness import torch_generator
@@ -166,7 +165,7 @@ def test_pieces_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> No
     score, q, k = make("additive"), draw(BATCH, QUERIES, DIM), draw(BATCH, KEYS, DIM, key="k")
     results = []
     for chunk in (2**26, 2 * BATCH * KEYS * HIDDEN):
-        monkeypatch.setattr(scores_module, "CHUNK", chunk)
+        monkeypatch.setattr(comparison, "CHUNK", chunk)
         leaves = [q.clone().requires_grad_(), k.clone().requires_grad_()]
         output = score(*leaves)
         assert isinstance(score, nn.Module)
@@ -188,12 +187,12 @@ def test_places_beyond_the_limit_are_refused() -> None:
         score(draw(QUERIES, DIM), draw(7, DIM))
 
 
-@pytest.mark.parametrize("few", [scores_module.FEW, 0])
+@pytest.mark.parametrize("few", [gaussian.FEW, 0])
 def test_gaussian_scores_of_numbers_far_from_zero(
     few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only how far they are apart counts: seconds since 1970 are as good as seconds since this morning."""
-    monkeypatch.setattr(scores_module, "FEW", few)
+    monkeypatch.setattr(gaussian, "FEW", few)
     score = make("gaussian", width=1.0)
     assert isinstance(score, nn.Module)
     nn.init.zeros_(score.log_width)

@@ -9,6 +9,8 @@ import pytest
 import torch
 
 from headwise.attention.choices import AttentionSettings, Full, Fused, Linformer, Reformer
+from headwise.attention.kernels.full import FullAttention
+from headwise.attention.kernels.reformer import attend_among_queries
 from headwise.comparing import attention as attention_comparison
 from headwise.comparing.attention import (
     compare_attention,
@@ -19,7 +21,6 @@ from headwise.comparing.attention import (
 from headwise.comparing.attention_points import (
     Conditions,
     Point,
-    attend_among_queries,
     distance_from_exact,
     draw,
     measure_point,
@@ -210,9 +211,9 @@ def test_the_distance_of_a_small_error_is_that_error() -> None:
     exact = measure_point("fused", Fused(), 13, CONDITIONS)
     assert exact.distance == pytest.approx(0, abs=1e-6)
     weights = torch.softmax(q @ k.transpose(-1, -2) / 8**0.5, -1)
-    assert distance_from_exact(1.25 * (weights @ v), q, k, v, is_causal=False) == pytest.approx(
-        0.25, abs=1e-5
-    )
+    assert distance_from_exact(
+        1.25 * (weights @ v), (q, k, v), FullAttention(), is_causal=False
+    ) == pytest.approx(0.25, abs=1e-5)
 
 
 def test_what_is_asked_for() -> None:

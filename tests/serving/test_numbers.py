@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from headwise.cli.main import main
 from headwise.explorer.opened_row import open_row
-from headwise.explorer.pattern_tables import SMALL, show_pattern
+from headwise.explorer.pattern_tables import show_pattern, shown_kinds
 from headwise.serving.api.numbers import answer_row
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.orders import Abandoned
@@ -170,10 +170,10 @@ def test_positions_that_cannot_be_shown(
     assert message in reply.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("kind", sorted(SMALL))
+@pytest.mark.parametrize("kind", sorted(shown_kinds()))
 def test_patterns_are_the_kernels_own(client: TestClient, kind: str) -> None:
     found = ask(client, "/v1/patterns", {"kind": kind, "length": 16})
-    assert found["weights"] == show_pattern(SMALL[kind], length=16).weights
+    assert found["weights"] == show_pattern(shown_kinds()[kind].example(), length=16).weights
 
 
 def test_one_number_changes_a_pattern(client: TestClient) -> None:

@@ -16,12 +16,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from headwise.attention.biases import DistanceBias, VectorBias
+from headwise.attention.capabilities import keys_are_queries
 from headwise.attention.kernels.fused import FusedAttention
-from headwise.attention.kernels.reformer import HashedAttention
 from headwise.attention.kernels.scored import MAX_SCORE
 from headwise.attention.masks import Explicit, Mask, Padding, Segments
 from headwise.attention.multi_head import Fitted, Kernel
-from headwise.attention.scores import LARGEST
+from headwise.attention.scores.comparison import LARGEST
 from headwise.attention.shapes import check_mask_shapes, check_shapes, empty_output, is_empty
 from headwise.errors import MaskError, UsageError
 
@@ -55,12 +55,13 @@ def attend(
     check_bias(bias, (batch, heads, q.shape[2], k.shape[2]), like=q)
     if is_empty(q, k):
         return empty_output(q, k, v)
-    if isinstance(kernel, HashedAttention) and not torch.equal(q, k):
+    if keys_are_queries(kernel) and not torch.equal(q, k):
+        name = type(kernel).__name__
         raise UsageError(
-            "HashedAttention was given keys that are not its queries, and it sorts both as one; give the same vectors twice, attend(q, q, v, …), or "
-            "take kernel=FusedAttention(), or LinearAttention() for long rows",
-            "HashedAttention 收到的键与查询不同，而它把两者当作一体来排序；请两次给出同样的向量 attend(q, q, v, …)，"
-            "或用 kernel=FusedAttention()，长序列可用 LinearAttention()",
+            f"{name} was given keys that are not its queries, and it sorts both as one; give the same "
+            "vectors twice, attend(q, q, v, …), or take kernel=FusedAttention()",
+            f"{name} 收到的键与查询不同，而它把两者当作一体来排序；请两次给出同样的向量 attend(q, q, v, …)，"
+            "或用 kernel=FusedAttention()",
         )
     output = kernel(q, k, v, mask, bias=bias)
     if not output.isfinite().all():

@@ -12,18 +12,21 @@ count from 0 in the sentence, also where several sentences share a row; while de
 Tested against: loops over single pairs; D ≥ S with a huge σ is attention over everything, exactly.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
+from pydantic import Field
 from torch import Tensor, nn
 
 from headwise.attention.masks import Explicit, Mask, Segments
 from headwise.attention.packed_segments import count_in_runs, find_first, real_tokens
-from headwise.attention.scores import bound, make_matrix
+from headwise.attention.scores.comparison import bound, make_matrix
 from headwise.initialization import InitialWeights, xavier
+from headwise.settings.kind import Kind, Words
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,3 +131,45 @@ class PredictiveWindow(nn.Module):
         distance = places.key[:, None, None, :] - self.centre(q, _count_visible(allowed, places))
         nearness = (distance / self.deviation).square().mul(-0.5).exp()
         return _narrow(distance.abs() <= self.half_width, allowed, q), nearness
+
+
+class LocalWindowKind(Kind):
+    """Settings of one window over the source, and what it declares."""
+
+    parameters: ClassVar[Mapping[str, str]] = {}
+    """What the formula calls its weights, with the attributes that hold them."""
+
+    def build(self, *, head_dim: int) -> LocalWindow:
+        raise NotImplementedError(f"{type(self).__name__} does not say what it builds")
+
+
+class LocalMonotonicSettings(LocalWindowKind):
+    kind: Literal["local_m"] = "local_m"
+    half_width: int = Field(default=10, ge=0, le=1_000_000)
+    """Luong's D: keys on each side of the centre."""
+
+    title: ClassVar[Words] = ("local, monotonic", "局部（单调）")
+    summary: ClassVar[Words] = ("Query t looks around key t.", "第 t 个查询看第 t 个键附近。")
+    paper: ClassVar[str] = "Luong et al. 2015, Effective Approaches to Attention-based NMT"
+
+    def build(self, *, head_dim: int) -> LocalWindow:
+        return MonotonicWindow(self.half_width)
+
+
+class LocalPredictiveSettings(LocalWindowKind):
+    kind: Literal["local_p"] = "local_p"
+    half_width: int = Field(default=10, ge=1, le=1_000_000)
+    """Luong's D: keys on each side of the centre."""
+    deviation: float | None = Field(default=None, ge=1e-6, le=1e6, allow_inf_nan=False)
+    """σ of the Gaussian; null: half_width / 2."""
+
+    title: ClassVar[Words] = ("local, predicted", "局部（预测）")
+    summary: ClassVar[Words] = (
+        "The query predicts where it looks.",
+        "由查询预测要看的位置。",
+    )
+    paper: ClassVar[str] = "Luong et al. 2015, Effective Approaches to Attention-based NMT"
+    parameters: ClassVar[dict[str, str]] = {"W_p": "place_hidden", "v_p": "place_vote"}
+
+    def build(self, *, head_dim: int) -> LocalWindow:
+        return PredictiveWindow(head_dim, half_width=self.half_width, deviation=self.deviation)

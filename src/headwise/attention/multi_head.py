@@ -18,8 +18,6 @@ from torch import Tensor, nn
 
 from headwise.attention.biases import Bias
 from headwise.attention.cache import Cache, KeyValueCache
-from headwise.attention.kernels.full import FullAttention
-from headwise.attention.kernels.fused import FusedAttention
 from headwise.attention.masks import Mask
 from headwise.attention.shapes import check_heads, check_tokens
 from headwise.errors import UsageError
@@ -167,9 +165,9 @@ class MultiHeadAttention(nn.Module):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is the attention of the paper, which may be computed by other code that knows it."""
-        plain_kernel = type(self.kernel) in (FullAttention, FusedAttention)
-        return type(self) is MultiHeadAttention and plain_kernel and self.relation is None
+        """Whether it is the attention of the paper, which other code may compute in its own way."""
+        is_plain = getattr(self.kernel, "is_plain", False)
+        return type(self) is MultiHeadAttention and is_plain and self.relation is None
 
     @property
     def own_sequence_only(self) -> tuple[str, str] | None:

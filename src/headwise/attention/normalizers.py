@@ -16,13 +16,15 @@ Tested against: torch.softmax over the visible keys alone; τ by bisection in do
 """
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float
+from pydantic import Field
 from torch import Tensor
 
 from headwise.attention.precision import widen
+from headwise.settings.kind import Kind, Words
 
 
 @runtime_checkable
@@ -147,3 +149,73 @@ class Hard:
         best = torch.zeros_like(soft).scatter(-1, hidden_last.argmax(-1, keepdim=True), 1.0)
         # soft − soft is zero to the last bit; only its gradient is left of it.
         return _finish(best + (soft - soft.detach()), allowed, scores.dtype)
+
+
+class NormalizerKind(Kind):
+    """Settings of one way from scores to weights, and what it declares."""
+
+    formula: ClassVar[Words]
+    """What it does with the scores of a query, in a few words."""
+
+    def build(self) -> Normalizer:
+        raise NotImplementedError(f"{type(self).__name__} does not say what it builds")
+
+
+class SoftmaxSettings(NormalizerKind):
+    kind: Literal["softmax"] = "softmax"
+
+    title: ClassVar[Words] = ("softmax: every key gets something", "softmax：每个键都有份")
+    summary: ClassVar[Words] = ("Every visible key gets a weight.", "每个可见的键都有权重。")
+    paper: ClassVar[str] = ""
+    formula: ClassVar[Words] = ("softmax over the keys", "对各键做 softmax")
+
+    def build(self) -> Normalizer:
+        return Softmax()
+
+
+class SparsemaxSettings(NormalizerKind):
+    kind: Literal["sparsemax"] = "sparsemax"
+
+    title: ClassVar[Words] = ("sparsemax: far keys get nothing", "sparsemax：远的键为零")
+    summary: ClassVar[Words] = (
+        "Keys with low scores get exactly nothing.",
+        "分数低的键权重恰为零。",
+    )
+    paper: ClassVar[str] = "Martins & Astudillo 2016, From Softmax to Sparsemax"
+    formula: ClassVar[Words] = ("sparsemax over the keys", "对各键做 sparsemax")
+
+    def build(self) -> Normalizer:
+        return Sparsemax()
+
+
+class EntmaxSettings(NormalizerKind):
+    """With α = 1.5."""
+
+    kind: Literal["entmax"] = "entmax"
+
+    title: ClassVar[Words] = ("entmax: in between", "entmax：介于其间")
+    summary: ClassVar[Words] = (
+        "Between softmax and sparsemax, α = 1.5.",
+        "介于 softmax 与 sparsemax 之间，α = 1.5。",
+    )
+    paper: ClassVar[str] = "Peters, Niculae & Martins 2019, Sparse Sequence-to-Sequence Models"
+    formula: ClassVar[Words] = ("entmax (α = 1.5) over the keys", "对各键做 entmax（α = 1.5）")
+
+    def build(self) -> Normalizer:
+        return Entmax()
+
+
+class HardSettings(NormalizerKind):
+    kind: Literal["hard"] = "hard"
+    gradient: Literal["straight_through", "gumbel"] = "straight_through"
+    """Whose gradient it learns by: the softmax's, or that of a drawn softmax."""
+    temperature: float = Field(default=1.0, ge=1e-6, le=1e6, allow_inf_nan=False)
+    """Of that softmax."""
+
+    title: ClassVar[Words] = ("hard: the best key alone", "hard：只取最好的键")
+    summary: ClassVar[Words] = ("All weight on the best key.", "全部权重给最好的键。")
+    paper: ClassVar[str] = "Bengio et al. 2013; Jang et al. 2017"
+    formula: ClassVar[Words] = ("the best key alone", "只取最好的键")
+
+    def build(self) -> Normalizer:
+        return Hard(self.gradient, self.temperature)

@@ -9,12 +9,17 @@ Filling is left out of the statistics, and a batch without a real token changes 
 Tested against: torch's BatchNorm1d over the real tokens alone.
 """
 
+from typing import ClassVar, Literal
+
 import torch
 from jaxtyping import Bool, Float
+from pydantic import Field
 from torch import Tensor, nn
 
+from headwise.blocks.declaration import NormKind
 from headwise.blocks.normalization import TokenNorm
 from headwise.initialization import InitialWeights, ones, zeros
+from headwise.settings.kind import Words
 
 
 def mean_over_tokens(
@@ -62,3 +67,24 @@ class BatchNorm(TokenNorm):
         else:
             centred, variance = wide - self.running_mean, self.running_variance
         return (centred * (variance + self.epsilon).rsqrt() * self.gain + self.shift).to(x.dtype)
+
+
+class Batch(NormKind):
+    """Batch normalisation over tokens, for comparison."""
+
+    kind: Literal["batch"] = "batch"
+    epsilon: float = Field(default=1e-5, ge=1e-20, le=1)
+    momentum: float = Field(default=0.1, gt=0, le=1)
+    """How much of a batch joins the running statistics."""
+
+    title: ClassVar[Words] = ("batch norm", "批归一化")
+    summary: ClassVar[Words] = (
+        "Mean 0 and variance 1 of each feature over the tokens of a batch.",
+        "使每个特征在一批词元上均值为 0、方差为 1。",
+    )
+    paper: ClassVar[str] = "Ioffe & Szegedy 2015, Batch Normalization"
+    formula: ClassVar[str] = "(x − mean) / √(var + ε) · gain + shift"
+    counts_tokens: ClassVar[bool] = True
+
+    def build(self, *, dim: int) -> nn.Module:
+        return BatchNorm(dim, epsilon=self.epsilon, momentum=self.momentum)

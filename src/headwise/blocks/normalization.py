@@ -10,13 +10,17 @@ Tested against: the formulas in double precision.
 """
 
 from abc import ABC, abstractmethod
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
+from pydantic import Field
 from torch import Tensor, nn
 
+from headwise.blocks.declaration import NormKind
 from headwise.initialization import InitialWeights, ones, zeros
+from headwise.settings.kind import Words
 
 
 class TokenNorm(nn.Module, ABC):
@@ -61,3 +65,39 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
         return F.rms_norm(x, self.gain.shape, self.gain, self.epsilon)
+
+
+class Layer(NormKind):
+    """Layer normalisation."""
+
+    kind: Literal["layer"] = "layer"
+    epsilon: float = Field(default=1e-5, ge=1e-20, le=1)
+
+    title: ClassVar[Words] = ("layer norm", "层归一化")
+    summary: ClassVar[Words] = (
+        "Mean 0 and variance 1 over the features of each token.",
+        "使每个词元的各特征均值为 0、方差为 1。",
+    )
+    paper: ClassVar[str] = "Ba, Kiros & Hinton 2016, Layer Normalization"
+    formula: ClassVar[str] = "(x − mean(x)) / √(var(x) + ε) · gain + shift"
+
+    def build(self, *, dim: int) -> nn.Module:
+        return LayerNorm(dim, epsilon=self.epsilon)
+
+
+class Rms(NormKind):
+    """Root-mean-square normalisation: no centring, no shift."""
+
+    kind: Literal["rms"] = "rms"
+    epsilon: float = Field(default=1e-6, ge=1e-20, le=1)
+
+    title: ClassVar[Words] = ("RMS norm", "RMS 归一化")
+    summary: ClassVar[Words] = (
+        "Each token divided by the root mean square of its features.",
+        "每个词元除以其各特征的均方根。",
+    )
+    paper: ClassVar[str] = "Zhang & Sennrich 2019, Root Mean Square Layer Normalization"
+    formula: ClassVar[str] = "x / √(mean(x²) + ε) · gain"
+
+    def build(self, *, dim: int) -> nn.Module:
+        return RMSNorm(dim, epsilon=self.epsilon)

@@ -16,15 +16,18 @@ a recorded one plays. Of several processes each takes its own statistics; a chec
 Tested against: the formulas written out step by step, filling that changes nothing, an affine map in use.
 """
 
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float
+from pydantic import Field
 from torch import Tensor, nn
 
 from headwise.blocks.batch_norm import mean_over_tokens
+from headwise.blocks.declaration import NormKind
 from headwise.blocks.normalization import TokenNorm
 from headwise.initialization import InitialWeights, ones, zeros
+from headwise.settings.kind import Words
 
 
 class _DivideByRoot(torch.autograd.Function):
@@ -101,3 +104,28 @@ class PowerNorm(TokenNorm):
         )
         self.running_square.lerp_(square.to(self.running_square), share.to(self.running_square))
         return (used + self.epsilon).sqrt()
+
+
+class Power(NormKind):
+    """Power normalisation: divides by running root mean squares of features over tokens."""
+
+    kind: Literal["power"] = "power"
+    epsilon: float = Field(default=1e-5, ge=1e-20, le=1)
+    decay: float = Field(default=0.9, gt=0, lt=1)
+    """How much of the running statistics a batch leaves."""
+    warmup: int = Field(default=4000, ge=0, le=10**12)
+    """Batches in which the batch's own statistics are used."""
+
+    title: ClassVar[Words] = ("power norm", "幂归一化")
+    summary: ClassVar[Words] = (
+        "Each feature divided by its running root mean square over tokens.",
+        "每个特征除以其在词元上的滑动均方根。",
+    )
+    paper: ClassVar[str] = (
+        "Shen et al. 2020, PowerNorm: Rethinking Batch Normalization in Transformers"
+    )
+    formula: ClassVar[str] = "x / ψ · gain + shift"
+    counts_tokens: ClassVar[bool] = True
+
+    def build(self, *, dim: int) -> nn.Module:
+        return PowerNorm(dim, epsilon=self.epsilon, decay=self.decay, warmup=self.warmup)

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import torch
 
-from headwise.attention.choices import AttentionSettings, Linformer
+from headwise.attention.capabilities import AttentionKind
+from headwise.attention.choices import attention_kinds
 from headwise.comparing.attention_points import Conditions, Point, measure_point
 from headwise.comparing.attention_progress import TimeLeft, foretell
 from headwise.comparing.attention_table import AttentionComparison, as_markdown
@@ -41,26 +42,21 @@ MAX_LENGTH = 1 << 24
 MIB = 1 << 20
 MAX_REASON = 200
 
-Measure = Callable[[str, AttentionSettings, int, Conditions], Point]
+Measure = Callable[[str, AttentionKind, int, Conditions], Point]
 
 
-def known_kernels() -> dict[str, AttentionSettings]:
-    """Every kind a recipe may name, with its default settings."""
-    kinds = get_args(get_args(AttentionSettings)[0])
-    return {kind.model_fields["kind"].default: kind() for kind in kinds}
+def known_kernels() -> dict[str, AttentionKind]:
+    """Every kind a recipe may name, those of installed packages included, with its default settings."""
+    return {word: kind.model_validate({}) for word, kind in attention_kinds().items()}
 
 
-def suited(settings: AttentionSettings, length: int) -> AttentionSettings:
-    """A kernel that knows lengths up to a limit is given the one it is measured at; a summary is no longer than what it sums up."""
-    limits = [name for name in ("max_length", "length") if name in type(settings).model_fields]
-    suiting = settings.model_copy(update=dict.fromkeys(limits, length))
-    if isinstance(suiting, Linformer) and suiting.rank > length:
-        return suiting.model_copy(update={"rank": length})
-    return suiting
+def suited(settings: AttentionKind, length: int) -> AttentionKind:
+    """A kernel that knows lengths up to a limit is given the one it is measured at."""
+    return settings.fit_length(length)
 
 
 def compare_attention(
-    kernels: Mapping[str, AttentionSettings],
+    kernels: Mapping[str, AttentionKind],
     *,
     lengths: Sequence[int],
     conditions: Conditions,
@@ -126,7 +122,7 @@ def _measured(points: Iterable[Point], name: str, length: int) -> list[Point]:
 
 
 def _try_shorter(
-    name: str, settings: AttentionSettings, length: int, conditions: Conditions, measure: Measure
+    name: str, settings: AttentionKind, length: int, conditions: Conditions, measure: Measure
 ) -> list[Point]:
     """Points that stand in no table: nothing is known of the first length yet, and it must not be what fills the memory."""
     tried: list[Point] = []
@@ -142,7 +138,7 @@ def _try_shorter(
 
 def _one_point(
     name: str,
-    settings: AttentionSettings,
+    settings: AttentionKind,
     length: int,
     conditions: Conditions,
     before: Sequence[Point],

@@ -2,8 +2,8 @@
 
     time       forward, and forward + backward: the median of several runs after warming up; a GPU is waited for, compiling is not counted
     memory     the highest point of forward + backward above what stood there before (inputs included, weights not)
-    distance   ‖out − exact‖ / ‖exact‖ over all heads and positions, exact = softmax attention of the same q, k, v in fp32; for reformer,
-               whose keys are its queries, that of queries against themselves at unit length, each looking at all but itself
+    distance   ‖out − exact‖ / ‖exact‖ over all heads and positions, exact = softmax attention of the same q, k, v in fp32, or
+               what the kernel declares to approximate
 
 The input is one fixed draw of normal numbers. That is honest for time and memory, and the hardest case for the distance: nothing in it
 is alike or near, so softmax spreads its weight over the whole length and every kernel that leaves keys out must be far off (a
@@ -13,7 +13,6 @@ trained with it works: that is what `headwise compare RECIPE` measures.
 Tested on a CPU with every kernel there is; the distance of fused attention is rounding.
 """
 
-import math
 import statistics
 import time
 from collections.abc import Callable
@@ -21,22 +20,19 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import torch
-import torch.nn.functional as F
-from jaxtyping import Float
 from torch import Tensor, nn
 
-from headwise.attention.choices import AttentionSettings, Full, build_attention
+from headwise.attention.capabilities import AttentionKind, attend_exactly, keys_are_queries
+from headwise.attention.choices import build_attention
 from headwise.attention.kernels.fused import FusedAttention
-from headwise.attention.kernels.reformer import ALONE, SharedQueryKeyAttention
 from headwise.attention.masks import Mask, causal, everything
+from headwise.attention.multi_head import Kernel
 from headwise.initialization import initialize
 from headwise.planning.peak_memory import MemoryMeter
 from headwise.randomness import torch_generator
 
 WARM_UP = 3
 MIN_RUNS, MAX_RUNS = 3, 30
-EXACT_ROWS = 512
-"""Queries whose scores are formed at once where no fused kernel knows the formula."""
 SECONDS_PER_CASE = 1.0
 
 
@@ -74,9 +70,7 @@ class Point:
         return asdict(self)
 
 
-def measure_point(
-    name: str, settings: AttentionSettings, length: int, conditions: Conditions
-) -> Point:
+def measure_point(name: str, settings: AttentionKind, length: int, conditions: Conditions) -> Point:
     """Build the kernel as a model would and measure it on the fixed input."""
     device = torch.device(conditions.device)
     # Compiled code of the last length is forgotten, so that none is counted as a recompilation of another.
@@ -90,7 +84,7 @@ def measure_point(
     )
     initialize(layer, torch_generator("attention comparison", "weights"))
     kernel = layer.kernel
-    shares = isinstance(layer, SharedQueryKeyAttention)
+    shares = keys_are_queries(kernel)
     if isinstance(kernel, nn.Module):
         kernel.to(device=device)
     mask = causal() if conditions.causal else everything()
@@ -99,8 +93,8 @@ def measure_point(
     def attend(q: Tensor, k: Tensor, v: Tensor, *, training: bool) -> Tensor:
         return kernel(q, q if shares else k, v, mask, training=training)
 
-    # Full attention stays as it is written: the compiler would know the pattern and put the fused kernel in its place.
-    compiles = conditions.compiled and not isinstance(settings, Full)
+    # The reference stays as it is written: the compiler would know the pattern and put a fused kernel in its place.
+    compiles = conditions.compiled and not settings.is_reference
     compute: Callable[..., Tensor] = torch.compile(attend, dynamic=False) if compiles else attend
     _start_products(device)
     meter = MemoryMeter(device)
@@ -128,9 +122,7 @@ def measure_point(
         memory_mib=None
         if memory is None
         else max(0.0, memory),  # a process may give back more than it took
-        distance=distance_from_exact(
-            forward(), q, None if shares else k, v, is_causal=conditions.causal
-        ),
+        distance=distance_from_exact(forward(), (q, k, v), kernel, is_causal=conditions.causal),
     )
 
 
@@ -150,42 +142,20 @@ def draw(part: str, length: int, conditions: Conditions) -> Tensor:
 
 @torch.no_grad()
 def distance_from_exact(
-    out: Tensor, q: Tensor, k: Tensor | None, v: Tensor, *, is_causal: bool
+    out: Tensor, given: tuple[Tensor, Tensor, Tensor], kernel: Kernel, *, is_causal: bool
 ) -> float:
-    """Relative, in fp32, head by head so that a long sequence fits; no keys: they are the queries."""
-    exact_kernel = FusedAttention(0.0)
+    """Relative, in fp32, head by head so that a long sequence fits; `given` are q, k and v."""
     mask: Mask = causal() if is_causal else everything()
     apart = whole = 0.0
-    for head in range(q.shape[1]):
+    for head in range(out.shape[1]):
         one = slice(head, head + 1)
-        own_q, own_v = q[:, one].float(), v[:, one].float()
-        if k is None:
-            exact = attend_among_queries(own_q, own_v, is_causal=is_causal)
-        else:
-            exact = exact_kernel(own_q, k[:, one].float(), own_v, mask)
+        q, k, v = (x[:, one].float() for x in given)
+        exact = attend_exactly(kernel, q, v, is_causal=is_causal)
+        if exact is None:
+            exact = FusedAttention(0.0)(q, k, v, mask)
         apart += float((out[:, one].float() - exact).double().square().sum())
         whole += float(exact.double().square().sum())
     return (apart / whole) ** 0.5
-
-
-def attend_among_queries(
-    q: Float[Tensor, "batch head time head_dim"],
-    v: Float[Tensor, "batch head time value_dim"],
-    *,
-    is_causal: bool,
-) -> Float[Tensor, "batch head time value_dim"]:
-    """Exact attention as Reformer has it: keys are the queries at unit length, and a token looks at itself only if there is no other."""
-    length = q.shape[2]
-    keys, place = F.normalize(q, dim=-1).mT, torch.arange(length, device=q.device)
-    parts = []
-    for start in range(0, length, EXACT_ROWS):
-        mine = place[start : start + EXACT_ROWS, None]
-        scores = q[:, :, start : start + EXACT_ROWS] @ keys / math.sqrt(q.shape[-1])
-        scores = scores.masked_fill(mine == place, ALONE)
-        if is_causal:
-            scores = scores.masked_fill(place > mine, -torch.inf)
-        parts.append(scores.softmax(-1) @ v)
-    return torch.cat(parts, dim=2)
 
 
 def median_seconds(run: Callable[[], object], device: torch.device) -> float:

@@ -3,14 +3,14 @@
 import difflib
 from typing import Literal
 
-from headwise.attention.choices import AttentionSettings
+from headwise.attention.capabilities import AttentionKind
 from headwise.comparing.attention import known_kernels
 from headwise.comparing.attention_points import Conditions
 from headwise.errors import UsageError
 from headwise.training.precision import Device, choose_device
 
 
-def choose_kernels(names: str | None) -> dict[str, AttentionSettings]:
+def choose_kernels(names: str | None) -> dict[str, AttentionKind]:
     """All kernels there are, or those named."""
     known = known_kernels()
     if names is None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from headwise.attention.choices import attention_kinds
 from headwise.comparing.attention_points import Conditions, Point
 from headwise.language import say
 
@@ -122,13 +123,18 @@ def remarks(result: AttentionComparison) -> list[str]:
     """How to read the table, and why points are missing."""
     lines = [
         say(
-            f"Slopes are exponents of length from {result.slope_from:,} up. Distances are on normal random numbers, where nothing is alike or near: they "
-            "tell how well softmax is approximated at its hardest, not how well a model trained with the kernel works. reformer is compared with "
-            "exact attention of shared queries and keys, which it approximates.",
-            f"斜率为长度自 {result.slope_from:,} 起的指数。距离在正态随机数上测得，其中没有相似或相邻的结构：它表示在最难的情形下对 softmax 的近似程度，"
-            "而不是用该内核训练的模型效果如何。reformer 与共用查询和键的精确注意力比较，那正是它所近似的。",
+            f"Slopes are exponents of length from {result.slope_from:,} up. Distances are on normal random "
+            "numbers, where nothing is alike or near: they tell how well softmax is approximated at its "
+            "hardest, not how well a model trained with the kernel works.",
+            f"斜率为长度自 {result.slope_from:,} 起的指数。距离在正态随机数上测得，其中没有相似或相邻的结构："
+            "它表示在最难的情形下对 softmax 的近似程度，而不是用该内核训练的模型效果如何。",
         )
     ]
+    kinds = attention_kinds()
+    for name in result.kernels:
+        other = kinds[name].compared_with if name in kinds else None
+        if other is not None:
+            lines.append(say(f"{name} is compared with {other[0]}.", f"{name} 与{other[1]}比较。"))
     for point in result.points:
         if point.skipped:
             why = f"{point.kernel}, {point.length:,}: {point.skipped}"

@@ -8,22 +8,22 @@ import torch
 from pydantic import Discriminator, Field, Tag, model_validator
 from torch import nn
 
+from headwise.attention.capabilities import Role
 from headwise.attention.choices import (
+    DEFAULT_ATTENTION,
     AttentionSettings,
-    Fused,
     build_attention,
     share_between_layers,
 )
 from headwise.attention.multi_head import MultiHeadAttention, Relation
-from headwise.attention.roles import Role
 from headwise.attention.shapes import check_heads
 from headwise.blocks.choices import (
+    DEFAULT_FEED_FORWARD,
+    DEFAULT_NORM,
     DropoutSettings,
     EmbeddingSettings,
     FeedForwardSettings,
-    Layer,
     NormSettings,
-    Relu,
     build_feed_forward,
     build_norm,
 )
@@ -41,10 +41,11 @@ from headwise.models.recurrent.choices import RecurrentTranslatorSettings, build
 from headwise.models.recurrent.language_model import RecurrentLanguageModel, RecurrentSettings
 from headwise.models.translation_model import TranslationModel
 from headwise.positions.choices import (
+    DEFAULT_POSITION,
     PositionSettings,
-    Sinusoidal,
     build_positions,
     build_relations,
+    check_relation,
 )
 from headwise.settings import Settings
 
@@ -56,7 +57,7 @@ class StackSettings(Settings):
     """How many blocks stand on each other; 0: the embeddings alone."""
     heads: int = Field(default=8, ge=1, le=256)
     """Attention heads in each block; must divide dim."""
-    attention: AttentionSettings = Fused()
+    attention: AttentionSettings = DEFAULT_ATTENTION
     """How a head attends."""
 
 
@@ -65,7 +66,7 @@ class DecoderSettings(StackSettings):
 
     layers: int = Field(default=6, ge=1, le=256)
     """How many blocks stand on each other; at least one, because only these blocks look at the source."""
-    cross_attention: AttentionSettings = Fused()
+    cross_attention: AttentionSettings = DEFAULT_ATTENTION
     """How a head looks at the source."""
 
 
@@ -77,9 +78,9 @@ class EncoderDecoderSettings(Settings):
     """Width of every layer."""
     encoder: StackSettings = StackSettings()
     decoder: DecoderSettings = DecoderSettings()
-    position: PositionSettings = Sinusoidal()
-    norm: NormSettings = Layer()
-    feed_forward: FeedForwardSettings = Relu()
+    position: PositionSettings = DEFAULT_POSITION
+    norm: NormSettings = DEFAULT_NORM
+    feed_forward: FeedForwardSettings = DEFAULT_FEED_FORWARD
     embedding: EmbeddingSettings = EmbeddingSettings()
     dropout: DropoutSettings = DropoutSettings()
     output_bias: bool = False
@@ -98,9 +99,9 @@ class DecoderOnlySettings(StackSettings):
     kind: Literal["decoder_only"] = "decoder_only"
     dim: int = Field(default=512, ge=2, le=65536, multiple_of=2)
     """Width of every layer."""
-    position: PositionSettings = Sinusoidal()
-    norm: NormSettings = Layer()
-    feed_forward: FeedForwardSettings = Relu()
+    position: PositionSettings = DEFAULT_POSITION
+    norm: NormSettings = DEFAULT_NORM
+    feed_forward: FeedForwardSettings = DEFAULT_FEED_FORWARD
     dropout: DropoutSettings = DropoutSettings()
     tied: bool = True
     """Embedding and output share one matrix."""
@@ -294,8 +295,10 @@ def _attention(
     settings: EncoderDecoderSettings, role: Role, relation: Relation | None = None
 ) -> MultiHeadAttention:
     stack = settings.encoder if role == "encoder" else settings.decoder
+    attention = settings.decoder.cross_attention if role == "cross" else stack.attention
+    check_relation(attention, relation)
     return build_attention(
-        settings.decoder.cross_attention if role == "cross" else stack.attention,
+        attention,
         dim=settings.dim,
         num_heads=stack.heads,
         dropout_rate=settings.dropout.attention,
@@ -307,6 +310,7 @@ def _attention(
 def _encoder_block(settings: AnySettings, relation: Relation | None) -> EncoderBlock:
     """Of an encoder, or of a language model, where it never looks ahead."""
     if isinstance(settings, DecoderOnlySettings):
+        check_relation(settings.attention, relation)
         attention = build_attention(
             settings.attention,
             dim=settings.dim,

@@ -20,14 +20,14 @@ from jaxtyping import Bool, Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
-from headwise.attention.choices import AttentionSettings, Fused, build_attention
+from headwise.attention.choices import DEFAULT_ATTENTION, AttentionSettings, build_attention
 from headwise.attention.masks import padding
 from headwise.blocks.choices import (
+    DEFAULT_FEED_FORWARD,
+    DEFAULT_NORM,
     FeedForwardSettings,
-    Layer,
     NormSettings,
     Rate,
-    Relu,
     build_feed_forward,
     build_norm,
 )
@@ -37,10 +37,11 @@ from headwise.blocks.normalization import TokenNorm, apply_norm
 from headwise.blocks.residual import Residual
 from headwise.initialization import InitialWeights, initial_linear, initialize, normal_by_width
 from headwise.positions.choices import (
+    DEFAULT_POSITION,
     PositionSettings,
-    Sinusoidal,
     build_positions,
     build_relations,
+    check_relation,
 )
 from headwise.settings import Settings
 
@@ -54,11 +55,11 @@ class ClassifierSettings(Settings):
     """How many blocks stand on each other."""
     heads: int = Field(default=2, ge=1, le=256)
     """Attention heads in each block; must divide dim."""
-    attention: AttentionSettings = Fused()
+    attention: AttentionSettings = DEFAULT_ATTENTION
     """How a head attends."""
-    position: PositionSettings = Sinusoidal()
-    norm: NormSettings = Layer()
-    feed_forward: FeedForwardSettings = Relu()
+    position: PositionSettings = DEFAULT_POSITION
+    norm: NormSettings = DEFAULT_NORM
+    feed_forward: FeedForwardSettings = DEFAULT_FEED_FORWARD
     pooling: Literal["first", "mean"] = "first"
     """Which vector stands for the sequence: that of its first token, or the mean over real tokens."""
     dropout: Rate = 0.1
@@ -133,6 +134,7 @@ def build_classifier(
     )
     blocks = []
     for relation in relations:
+        check_relation(settings.attention, relation)
         attention = build_attention(
             settings.attention,
             dim=settings.dim,

@@ -25,20 +25,20 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from headwise.attention.choices import (
+    DEFAULT_ATTENTION,
     AttentionSettings,
-    Fused,
     build_attention,
     share_between_layers,
 )
 from headwise.attention.masks import segments
 from headwise.attention.shapes import check_heads
 from headwise.blocks.choices import (
+    DEFAULT_FEED_FORWARD,
+    DEFAULT_NORM,
     DropoutSettings,
     FeedForwardSettings,
-    Layer,
     NormSettings,
     Rate,
-    Relu,
     build_feed_forward,
     build_norm,
 )
@@ -53,10 +53,11 @@ from headwise.models.sentence_reader import SentenceReader, build_sentence_reade
 from headwise.models.token_features import HalfEmbedding, LetterEmbedding, PairEmbedding
 from headwise.models.window_encoder import Neighbours
 from headwise.positions.choices import (
+    DEFAULT_POSITION,
     PositionSettings,
-    Sinusoidal,
     build_positions,
     build_relations,
+    check_relation,
 )
 from headwise.settings import Settings
 from headwise.text.tokenizer import UNKNOWN
@@ -118,11 +119,11 @@ class EncoderRung(_Words):
     """How many blocks stand on each other; 0: the embeddings alone."""
     heads: int = Field(default=4, ge=1, le=256)
     """Attention heads in each block; must divide dim."""
-    attention: AttentionSettings = Fused()
+    attention: AttentionSettings = DEFAULT_ATTENTION
     """How a head attends."""
-    position: PositionSettings = Sinusoidal()
-    norm: NormSettings = Layer()
-    feed_forward: FeedForwardSettings = Relu()
+    position: PositionSettings = DEFAULT_POSITION
+    norm: NormSettings = DEFAULT_NORM
+    feed_forward: FeedForwardSettings = DEFAULT_FEED_FORWARD
     halves: bool = False
     """Add a vector that says whether a token stands in the first or the second sentence of a pair."""
 
@@ -282,6 +283,8 @@ def _blocks(settings: EncoderRung) -> list[EncoderBlock]:
         num_heads=settings.heads,
         is_causal=False,
     )
+    for relation in relations:
+        check_relation(settings.attention, relation)
     attentions = [
         build_attention(
             settings.attention,

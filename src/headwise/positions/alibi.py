@@ -11,14 +11,18 @@ Any length can be read: what is further away than anything seen in training just
 Tested against: transformers' BLOOM, the published slopes, and a model trained at 64 that reads 512 (benchmarks/bench_positions.py).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from headwise.attention.biases import DistanceBias
-from headwise.attention.multi_head import Need
+from headwise.attention.multi_head import Need, Relation
+from headwise.positions.declaration import PositionKind
+from headwise.settings.kind import Words
 
 
 def alibi_slopes(num_heads: int, *, device: torch.device | None = None) -> Float[Tensor, " head"]:
@@ -57,3 +61,23 @@ class AlibiRelation:
         distance = torch.arange(first, num_keys - offset, dtype=torch.float32, device=q.device)
         slopes = alibi_slopes(self.num_heads, device=q.device)
         return DistanceBias(-slopes[:, None] * distance.abs(), first=first, offset=offset)
+
+
+class Alibi(PositionKind):
+    """The score falls with the distance, at a fixed slope per head; reads longer texts than it was trained on."""
+
+    kind: Literal["alibi"] = "alibi"
+
+    title: ClassVar[Words] = ("ALiBi (Press 2022)", "ALiBi（Press 2022）")
+    summary: ClassVar[Words] = (
+        "The score falls with the distance, at a fixed slope for each head.",
+        "分数随距离下降，每个头的斜率固定。",
+    )
+    paper: ClassVar[str] = "Press, Smith & Lewis 2022, Train Short, Test Long"
+    needs: ClassVar[Need] = "distances"
+    formula: ClassVar[str] = "score(i, j) ← score(i, j) − slope_head · |i − j|"
+
+    def build_relations(
+        self, *, num_layers: int, dim: int, num_heads: int, is_causal: bool
+    ) -> Sequence[Relation | None]:
+        return [AlibiRelation(num_heads)] * num_layers

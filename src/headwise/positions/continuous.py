@@ -24,14 +24,18 @@ finite with a finite gradient under weights made to explode, for the smallest an
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
+from pydantic import Field
 from torch import Tensor, nn
 
-from headwise.attention.multi_head import Need
+from headwise.attention.multi_head import Need, Relation
 from headwise.initialization import InitialWeights, initial_linear, xavier, zeros
+from headwise.positions.declaration import PositionKind
+from headwise.positions.sinusoidal import SinusoidalPositions
+from headwise.settings.kind import Words
 
 Dynamics = Callable[[Tensor, float], Tensor]
 MAX_VALUE = 1e3
@@ -184,3 +188,36 @@ class ContinuousRelation(nn.Module):
             held = tuple(weight.detach() for weight in weights)
             self._kept = SolvedPath(self._solve(max(2 * length, 64)), held, versions)
         return self._kept.path
+
+
+class Continuous(PositionKind):
+    """FLOATER: a learned differential equation moves a vector along the sentence."""
+
+    kind: Literal["continuous"] = "continuous"
+    delta: float = Field(default=0.01, gt=0, le=1)
+    """Time between two positions; the larger, the faster an update moves what is far from the start."""
+    stride: int = Field(default=16, ge=1, le=1024)
+    """Positions per Runge–Kutta step; those between are interpolated."""
+
+    title: ClassVar[Words] = ("a learned path (FLOATER 2020)", "学得的路径（FLOATER 2020）")
+    summary: ClassVar[Words] = (
+        "A learned differential equation moves a vector along the sentence.",
+        "学得的微分方程使一个向量沿句子移动。",
+    )
+    paper: ClassVar[str] = (
+        "Liu, Yu, Dhillon & Hsieh 2020, Learning to Encode Position for Transformer with Continuous Dynamical Model"
+    )
+    needs: ClassVar[Need] = "views"
+    formula: ClassVar[str] = "dp/dt = h(p, t);  k_m ← k_m + p(m δ)"
+
+    def build_added(self, *, dim: int) -> nn.Module:
+        return SinusoidalPositions(dim)
+
+    def build_relations(
+        self, *, num_layers: int, dim: int, num_heads: int, is_causal: bool
+    ) -> Sequence[Relation | None]:
+        dynamics = PathDynamics(dim)
+        return [
+            ContinuousRelation(dim, dynamics, delta=self.delta, stride=self.stride)
+            for _ in range(num_layers)
+        ]

@@ -8,11 +8,17 @@ sequence is refused rather than guessed.
 Tested against: a plain embedding look-up, and the refusal past the limit.
 """
 
+from typing import ClassVar, Literal
+
 from jaxtyping import Float, Int
+from pydantic import Field
 from torch import Tensor, nn
 
+from headwise.attention.capabilities import RowLimit
 from headwise.errors import UsageError
 from headwise.initialization import InitialWeights, normal_by_width
+from headwise.positions.declaration import PositionKind
+from headwise.settings.kind import Words
 
 
 class LearnedPositions(nn.Module):
@@ -35,3 +41,27 @@ class LearnedPositions(nn.Module):
                 "或改用 position.kind=sinusoidal",
             )
         return self.table(position)
+
+
+class Learned(PositionKind):
+    """A learned vector for each position up to `max_length`."""
+
+    kind: Literal["learned"] = "learned"
+    max_length: int = Field(default=512, ge=1, le=65536)
+    """Longer sequences are refused."""
+
+    title: ClassVar[Words] = ("learned vectors", "学得的向量")
+    summary: ClassVar[Words] = (
+        "A learned vector for each position is added to the embeddings.",
+        "每个位置学一个向量，加到词嵌入上。",
+    )
+    paper: ClassVar[str] = "Gehring et al. 2017, Convolutional Sequence to Sequence Learning"
+    formula: ClassVar[str] = "x_p ← x_p + P[p]"
+    needs_model: ClassVar[bool] = True
+
+    @property
+    def longest_row(self) -> RowLimit:
+        return RowLimit("max_length", self.max_length)
+
+    def build_added(self, *, dim: int) -> nn.Module:
+        return LearnedPositions(dim, max_length=self.max_length)

@@ -12,14 +12,19 @@ Tested against: the formulas written out with a [query, key, dim] table, gradien
 """
 
 import math
+from collections.abc import Sequence
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
+from pydantic import Field
 from torch import Tensor, nn
 
 from headwise.attention.biases import VectorBias, distance_columns
-from headwise.attention.multi_head import Need
+from headwise.attention.multi_head import Need, Relation
 from headwise.initialization import InitialWeights, normal_by_width
+from headwise.positions.declaration import PositionKind
+from headwise.settings.kind import Words
 
 
 class RelativeRelation(nn.Module):
@@ -68,3 +73,33 @@ class RelativeRelation(nn.Module):
         if self.distance_values is None:
             return scores
         return VectorBias(scores, self.distance_values, first=-self.limit, offset=offset)
+
+
+class Relative(PositionKind):
+    """Shaw: learned vectors of clipped distances, for keys and for values."""
+
+    kind: Literal["relative"] = "relative"
+    limit: int = Field(default=16, ge=1, le=4096)
+    """Distances are held between −limit and +limit."""
+    values: bool = True
+    """As published; needs attention.kind=full, which forms the weights. Without, the vectors join the keys only."""
+
+    title: ClassVar[Words] = ("relative vectors (Shaw 2018)", "相对位置向量（Shaw 2018）")
+    summary: ClassVar[Words] = (
+        "Learned vectors of clipped distances join the keys and the values.",
+        "学得的距离向量加到键与值上。",
+    )
+    paper: ClassVar[str] = (
+        "Shaw, Uszkoreit & Vaswani 2018, Self-Attention with Relative Position Representations"
+    )
+    needs: ClassVar[Need] = "weights"
+    variants: ClassVar[dict[str, Need]] = {"values=false": "pairs"}
+    formula: ClassVar[str] = "score(i, j) = q_i · (k_j + A[clip(j − i)]) / √dim"
+
+    def build_relations(
+        self, *, num_layers: int, dim: int, num_heads: int, is_causal: bool
+    ) -> Sequence[Relation | None]:
+        return [
+            RelativeRelation(dim // num_heads, limit=self.limit, values=self.values)
+            for _ in range(num_layers)
+        ]

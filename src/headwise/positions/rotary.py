@@ -11,14 +11,19 @@ Any length can be computed; far past the trained one the slow angles are new to 
 Tested against: transformers' Llama and GPT-J, the dependence on m − n alone, lengths.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
+from pydantic import Field
 from torch import Tensor
 
-from headwise.attention.multi_head import Need
+from headwise.attention.multi_head import Need, Relation
+from headwise.errors import UsageError
+from headwise.positions.declaration import PositionKind
+from headwise.settings.kind import Words
 
 Pairing = Literal["halves", "interleaved"]
 
@@ -67,3 +72,37 @@ class RotaryRelation:
         self, q: Float[Tensor, "batch head query head_dim"], *, num_keys: int, offset: int
     ) -> None:
         return None
+
+
+class Rotary(PositionKind):
+    """Queries and keys are turned by their position; nothing to learn."""
+
+    kind: Literal["rotary"] = "rotary"
+    base: float = Field(default=10000.0, gt=1.0)
+    """Longest wavelength, over 2π: larger for longer texts."""
+    pairing: Literal["halves", "interleaved"] = "halves"
+    """Which dimensions form a pair: i with i + half (Llama) or neighbours (the paper, GPT-J)."""
+
+    title: ClassVar[Words] = ("rotary (Su 2021)", "旋转 RoPE（Su 2021）")
+    summary: ClassVar[Words] = (
+        "Queries and keys are turned by an angle that grows with their position.",
+        "查询与键按位置旋转一个角度。",
+    )
+    paper: ClassVar[str] = "Su et al. 2021, RoFormer"
+    needs: ClassVar[Need] = "places"
+    formula: ClassVar[str] = (
+        "(a, b) ← (a cos p θ_i − b sin p θ_i, a sin p θ_i + b cos p θ_i),  θ_i = base^(−2i/dim)"
+    )
+
+    def build_relations(
+        self, *, num_layers: int, dim: int, num_heads: int, is_causal: bool
+    ) -> Sequence[Relation | None]:
+        head_dim = dim // num_heads
+        if head_dim % 2 != 0:
+            raise UsageError(
+                f"position.kind=rotary turns pairs of dimensions, but {num_heads} heads of dim={dim} "
+                f"have {head_dim} each; choose a number of heads that leaves an even width",
+                f"position.kind=rotary 旋转成对的维度，而 dim={dim} 分成 {num_heads} 个头后每头 {head_dim} 维；"
+                "请选使每头维数为偶数的头数",
+            )
+        return [RotaryRelation(self.base, self.pairing)] * num_layers

@@ -10,9 +10,14 @@ cosines (as Marian and fairseq do): the same code up to a permutation of the dim
 Tested against: the formula element by element, the rotation property, transformers' Marian table.
 """
 
+from typing import ClassVar, Literal
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+
+from headwise.positions.declaration import PositionKind
+from headwise.settings.kind import Words
 
 
 def sinusoidal_table(
@@ -52,3 +57,24 @@ class SinusoidalPositions(nn.Module):
             table = sinusoidal_table(2 * length, self.dim, layout=self.layout)
             self.table = table.to(self.table)
         return self.table[position]
+
+
+class Sinusoidal(PositionKind):
+    """Sines and cosines; nothing to learn, any length."""
+
+    kind: Literal["sinusoidal"] = "sinusoidal"
+    layout: Literal["interleaved", "halves"] = "interleaved"
+    """Sines and cosines in turn (the paper) or all sines first (Marian, fairseq)."""
+
+    title: ClassVar[Words] = ("sines and cosines (Vaswani 2017)", "正弦与余弦（Vaswani 2017）")
+    summary: ClassVar[Words] = (
+        "Sines and cosines of growing wavelengths are added to the embeddings.",
+        "把波长递增的正弦与余弦加到词嵌入上。",
+    )
+    paper: ClassVar[str] = "Vaswani et al. 2017, Attention Is All You Need"
+    formula: ClassVar[str] = (
+        "PE(p, 2i) = sin(p / 10000^(2i/dim)),  PE(p, 2i+1) = cos(p / 10000^(2i/dim))"
+    )
+
+    def build_added(self, *, dim: int) -> nn.Module:
+        return SinusoidalPositions(dim, layout=self.layout)

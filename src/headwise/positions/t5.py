@@ -14,14 +14,20 @@ Tested against: transformers' T5, buckets and bias; buckets worked by hand.
 """
 
 import math
+from collections.abc import Sequence
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from headwise.attention.biases import DistanceBias
-from headwise.attention.multi_head import Need
+from headwise.attention.multi_head import Need, Relation
+from headwise.errors import SettingsError
 from headwise.initialization import InitialWeights, zeros
+from headwise.positions.declaration import PositionKind
+from headwise.settings.kind import Words
 
 
 def distance_buckets(
@@ -78,3 +84,44 @@ class BucketRelation(nn.Module):
             is_causal=self.is_causal,
         )
         return DistanceBias(self.bucket_bias[:, bucket], first=-self.max_distance, offset=offset)
+
+
+class Buckets(PositionKind):
+    """T5: a learned number per head and bucket of distances."""
+
+    kind: Literal["t5"] = "t5"
+    num_buckets: int = Field(default=32, ge=4, le=1024, multiple_of=4)
+    """How many numbers a head learns."""
+    max_distance: int = Field(default=128, ge=2, le=65536)
+    """From here on all distances share a bucket."""
+
+    title: ClassVar[Words] = ("T5 buckets (Raffel 2020)", "T5 分桶（Raffel 2020）")
+    summary: ClassVar[Words] = (
+        "A learned number for each head and bucket of distances is added to the score.",
+        "按距离分桶，每个头为每个桶学一个数，加到分数上。",
+    )
+    paper: ClassVar[str] = "Raffel et al. 2020, Exploring the Limits of Transfer Learning with T5"
+    needs: ClassVar[Need] = "distances"
+    formula: ClassVar[str] = "score(i, j) ← score(i, j) + B[head, bucket(j − i)]"
+
+    @model_validator(mode="after")
+    def _check_distance(self) -> "Buckets":
+        if self.max_distance <= self.num_buckets // 2:
+            raise SettingsError(
+                f"max_distance={self.max_distance} leaves nothing for {self.num_buckets} buckets to "
+                f"share; choose more than {self.num_buckets // 2}, or fewer num_buckets",
+                f"max_distance={self.max_distance} 使 {self.num_buckets} 个桶无可共用；"
+                f"请大于 {self.num_buckets // 2}，或减小 num_buckets",
+            )
+        return self
+
+    def build_relations(
+        self, *, num_layers: int, dim: int, num_heads: int, is_causal: bool
+    ) -> Sequence[Relation | None]:
+        shared = BucketRelation(
+            num_heads,
+            num_buckets=self.num_buckets,
+            max_distance=self.max_distance,
+            is_causal=is_causal,
+        )
+        return [shared] * num_layers

@@ -15,13 +15,17 @@ Tested against: the formula pair by pair, gradients included; keys that precede 
 """
 
 import math
+from collections.abc import Sequence
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from headwise.attention.multi_head import Need
+from headwise.attention.multi_head import Need, Relation
 from headwise.initialization import PROJECTION_GAIN, InitialWeights, initial_linear, xavier, zeros
+from headwise.positions.declaration import PositionKind
+from headwise.settings.kind import Words
 
 
 def distance_waves(distance: Float[Tensor, " distance"], dim: int) -> Float[Tensor, "distance dim"]:
@@ -85,3 +89,23 @@ class TransformerXLRelation(nn.Module):
         by_head = waves.unflatten(-1, (self.num_heads, -1)).transpose(0, 1).to(q.dtype)
         asked = q + (self.distance_bias - self.content_bias).to(q.dtype)
         return shift_rows(asked @ by_head.transpose(-2, -1) / math.sqrt(q.shape[-1]), num_keys)
+
+
+class TransformerXL(PositionKind):
+    """Waves of the distance through their own projection, and two biases; ready for a memory of earlier keys."""
+
+    kind: Literal["transformer_xl"] = "transformer_xl"
+
+    title: ClassVar[Words] = ("waves of distance (Transformer-XL)", "距离的波（Transformer-XL）")
+    summary: ClassVar[Words] = (
+        "Waves of the distance pass through a projection of their own, with two biases.",
+        "距离的正弦波经过自己的投影，另有两个偏置。",
+    )
+    paper: ClassVar[str] = "Dai et al. 2019, Transformer-XL"
+    needs: ClassVar[Need] = "pairs"
+    formula: ClassVar[str] = "score(i, j) = [(q_i + u) · k_j + (q_i + w) · W R(i − j)] / √dim"
+
+    def build_relations(
+        self, *, num_layers: int, dim: int, num_heads: int, is_causal: bool
+    ) -> Sequence[Relation | None]:
+        return [TransformerXLRelation(dim, num_heads) for _ in range(num_layers)]

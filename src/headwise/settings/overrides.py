@@ -15,7 +15,7 @@ from typing import Any
 
 from headwise.errors import SettingsError
 from headwise.language import say
-from headwise.settings.kinds import SettingsClass, find_kind, keep_known
+from headwise.settings.kind_change import SettingsClass, find_kind, keep_known
 from headwise.settings.reading import read_yaml
 
 logger = logging.getLogger(__name__)

@@ -96,7 +96,9 @@ def test_a_summary_is_no_longer_than_the_text() -> None:
 
 
 def test_a_decoder_and_too_long_rows_are_refused_with_a_way_out() -> None:
-    with pytest.raises(SettingsError, match="use kind=window, linear"):
+    with pytest.raises(
+        SettingsError, match="use kind=full, fused, window, linear, performer or reformer there"
+    ):
         build_attention(Linformer(), dim=8, num_heads=2, dropout_rate=0.0, role="decoder")
     x = torch.zeros(1, 1, 9, 4)
     with pytest.raises(

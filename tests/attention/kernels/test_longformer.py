@@ -116,7 +116,7 @@ def test_what_cannot_be_is_refused() -> None:
         ("decoder", "model.decoder.attention"),
         ("cross", "model.decoder.cross_attention"),
     ):
-        with pytest.raises(SettingsError, match=f"{place}.*kind=fused there"):
+        with pytest.raises(SettingsError, match=f"{place}.*kind=full, fused, .* there"):
             build_attention(Longformer(), dim=6, num_heads=2, dropout_rate=0.0, role=role)  # type: ignore[arg-type]
 
 
@@ -154,7 +154,8 @@ def test_a_decoder_has_it_without_global_tokens(position: str | None) -> None:
 
 def test_with_global_tokens_a_decoder_is_refused_with_both_ways_out() -> None:
     with pytest.raises(
-        SettingsError, match=r"kind=window or kind=fused there, or attention\.num_global=0"
+        SettingsError,
+        match=r"num_global=0, it can stand there\); use kind=full, fused, window, .* there",
     ):
         build_attention(Longformer(), dim=6, num_heads=2, dropout_rate=0.0, role="decoder")
 

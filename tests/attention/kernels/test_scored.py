@@ -10,7 +10,7 @@ from headwise.attention.kernels.full import FullAttention
 from headwise.attention.kernels.scored import ScoredAttention
 from headwise.attention.masks import Mask, causal, explicit
 from headwise.attention.normalizers import Entmax, Hard, Normalizer, Softmax, Sparsemax
-from headwise.attention.scores import dot_scores, scaled_dot_scores
+from headwise.attention.scores.dot import dot_scores, scaled_dot_scores
 
 ONE_GRAPH = """
 import torch

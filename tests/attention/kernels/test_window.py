@@ -111,13 +111,18 @@ def test_a_window_of_nothing_is_refused() -> None:
 
 
 def test_cross_attention_has_no_neighbours() -> None:
-    with pytest.raises(SettingsError, match="use kind=fused there"):
+    with pytest.raises(
+        SettingsError, match="use kind=full, fused, linear, performer or linformer there"
+    ):
         build_attention(Window(), dim=6, num_heads=2, dropout_rate=0.0, role="cross")
 
 
 def test_a_decoder_that_sees_only_itself_is_refused() -> None:
     settings = Window(left=0, right=8)
-    with pytest.raises(SettingsError, match=r"attention\.left=0 in model\.decoder\.attention"):
+    with pytest.raises(
+        SettingsError,
+        match=r"stands in model\.decoder\.attention, but .* set attention\.left=1 or more$",
+    ):
         build_attention(settings, dim=6, num_heads=2, dropout_rate=0.0, role="decoder")
 
 

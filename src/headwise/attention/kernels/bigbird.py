@@ -18,14 +18,25 @@ Tested against: transformers' BigBirdBlockSparseAttention given its random block
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Int
+from pydantic import Field
 from torch import Tensor
 
+from headwise.attention.capabilities import (
+    EVERY_MASK,
+    LOOKS_AHEAD,
+    ONE_SEQUENCE,
+    AttentionKind,
+    MaskPart,
+    Role,
+)
+from headwise.attention.capabilities import Size as KernelSize
 from headwise.attention.kernels.longformer import first_tokens
 from headwise.attention.masks import Mask, number_zero
+from headwise.attention.multi_head import Kernel
 from headwise.attention.packed_segments import Sentences, find_sentences
 from headwise.attention.size_checks import Size, check_sizes
 from headwise.attention.sparse.gathered import Layout, in_eights
@@ -38,6 +49,7 @@ from headwise.attention.sparse.sparse_attention import (
     refuse_causal,
 )
 from headwise.attention.sparse.wide_rows import WideRows
+from headwise.settings.kind import Words
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,3 +313,49 @@ def _draw(number: Tensor, size: Tensor) -> Tensor:
     mixed = ((number & 0xFFFF) * 25173 + 13849) & 0x7FFF
     mixed = (mixed * mixed >> 8) & 0x7FFF
     return (mixed * size.clamp(max=0xFFFF)) >> 15
+
+
+class BigBird(AttentionKind):
+    """Neighbouring blocks, random ones, and global ones at both ends of a sentence. Encoder only."""
+
+    kind: Literal["bigbird"] = "bigbird"
+    block: int = Field(64, ge=1, le=1 << 30)
+    num_window_blocks: Literal[1, 3, 5, 7, 9] = 3
+    num_global_blocks: int = Field(2, ge=0, le=1 << 30)
+    """Half of them at the beginning of a sentence, half at its end."""
+    num_random_blocks: int = Field(3, ge=0, le=1 << 30)
+
+    title: ClassVar[Words] = ("BigBird", "BigBird")
+    summary: ClassVar[Words] = (
+        "Blocks look at neighbouring blocks, at random ones, and at global ones at both ends.",
+        "块看相邻块、随机块，以及两端的全局块。",
+    )
+    paper: ClassVar[str] = "Zaheer et al. 2020, Big Bird: Transformers for Longer Sequences"
+    cost: ClassVar[str] = "4 · n · h · block · (window + global + random blocks) · d"
+    masks: ClassVar[frozenset[MaskPart]] = EVERY_MASK - {"causal", "causal_offset"}
+    one_sequence_only: ClassVar[bool] = True
+    whole_segments: ClassVar[bool] = True
+    knows_order: ClassVar[bool] = True
+
+    @classmethod
+    def example(cls) -> "BigBird":
+        return cls(block=4, num_window_blocks=3, num_global_blocks=2, num_random_blocks=1)
+
+    @property
+    def size(self) -> KernelSize:
+        return KernelSize(("tokens in a block", "每块的词元数"), self.block)
+
+    def resize(self, size: int) -> "BigBird":
+        return self.model_copy(update={"block": size})
+
+    def refuse_role(self, role: Role) -> Words | None:
+        return {"encoder": None, "decoder": LOOKS_AHEAD, "cross": ONE_SEQUENCE}[role]
+
+    def build_kernel(self, *, head_dim: int, dropout_rate: float) -> Kernel:
+        return BigBirdAttention(
+            self.block,
+            self.num_window_blocks,
+            self.num_global_blocks,
+            self.num_random_blocks,
+            dropout_rate,
+        )

@@ -15,6 +15,7 @@ Tested against: attention/kernels/full.py, outputs and gradients, through the ta
 """
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -22,10 +23,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from headwise.attention.biases import Bias, dense_bias, refuse_vectors
+from headwise.attention.capabilities import EVERY_NEED, AttentionKind
 from headwise.attention.kernels.full import attention_weights
 from headwise.attention.masks import Causal, Explicit, Mask
+from headwise.attention.multi_head import Kernel, Need
 from headwise.attention.shapes import check_shapes
 from headwise.attention.stored_weights import attend_storing_weights
+from headwise.settings.kind import Words
 
 # Stored weights of longer rows would fill memory (tokens × heads × keys × 2 bytes a layer), and are no faster any more.
 MAX_STORED_KEYS = 512
@@ -55,6 +59,7 @@ class VisibleTable:
 
 @dataclass(frozen=True)
 class FusedAttention:
+    is_plain: ClassVar[bool] = True
     dropout_rate: float = 0.0
 
     def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
@@ -119,3 +124,25 @@ class FusedAttention:
         learns = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad)
         low = q.device.type == "cpu" and q.dtype == torch.bfloat16
         return learns and low and 0 < k.shape[-2] <= MAX_STORED_KEYS
+
+
+class Fused(AttentionKind):
+    """The same numbers from torch's fused kernel; the one to train with."""
+
+    kind: Literal["fused"] = "fused"
+
+    title: ClassVar[Words] = ("fused", "融合")
+    summary: ClassVar[Words] = (
+        "The numbers of full attention from one fused kernel, without a table of all pairs.",
+        "与全注意力相同的数，由一个融合内核算出，不存储所有对的表。",
+    )
+    paper: ClassVar[str] = "Dao et al. 2022, FlashAttention"
+    cost: ClassVar[str] = "4 · n² · h · d"
+    has_own_weights: ClassVar[bool] = False
+
+    @property
+    def takes(self) -> frozenset[Need]:
+        return EVERY_NEED - {"weights"}
+
+    def build_kernel(self, *, head_dim: int, dropout_rate: float) -> Kernel:
+        return FusedAttention(dropout_rate)

@@ -18,7 +18,7 @@ Tested against: its own quadratic form, outputs and gradients; step by step = wh
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -27,12 +27,15 @@ from torch import Tensor
 
 from headwise.attention.biases import Bias
 from headwise.attention.cache import Cache
+from headwise.attention.capabilities import ROW_MASKS, VIEW_NEEDS, AttentionKind, MaskPart
 from headwise.attention.linear.feature_maps import elu_features
 from headwise.attention.linear.masked_products import CHUNK, masked_products
 from headwise.attention.masks import Mask
+from headwise.attention.multi_head import Kernel, Need
 from headwise.attention.precision import product_dtype
 from headwise.attention.segment_order import Lined, lay_on_line, prepare_line, refuse_bias
 from headwise.attention.shapes import check_shapes, empty_output, empty_weights, is_empty
+from headwise.settings.kind import Words
 
 WIDTH_MULTIPLE = 8
 """Product units want sizes that are multiples of 8; the column of ones is filled up with zeros."""
@@ -41,7 +44,6 @@ WIDTH_MULTIPLE = 8
 class FeatureAttention(ABC):
     """Attention whose weights are products of features; those who inherit say which features."""
 
-    takes_bias: ClassVar[bool] = False
     """There are no scores to add to."""
     kind: ClassVar[str]
     dropout_rate: float
@@ -220,3 +222,27 @@ def implied_weights(
     products = products.masked_fill(~lined.dense(q.shape[2], k.shape[2], q.device), 0.0)
     total = products.sum(-1, keepdim=True)
     return products / total.masked_fill(total == 0, 1.0)
+
+
+class Linear(AttentionKind):
+    """Products of features instead of a softmax: linear time, and a decoder that remembers one matrix."""
+
+    kind: Literal["linear"] = "linear"
+
+    title: ClassVar[Words] = ("linear", "线性")
+    summary: ClassVar[Words] = (
+        "Features instead of a softmax: the table is never built, its rank is at most the width of a "
+        "head.",
+        "用特征代替 softmax：不建表，秩不超过头的宽度。",
+    )
+    paper: ClassVar[str] = "Katharopoulos et al. 2020, Transformers are RNNs"
+    cost: ClassVar[str] = "4 · n · h · d²"
+    masks: ClassVar[frozenset[MaskPart]] = ROW_MASKS
+    num_extra_terms: ClassVar[int] = 64
+
+    @property
+    def takes(self) -> frozenset[Need]:
+        return VIEW_NEEDS
+
+    def build_kernel(self, *, head_dim: int, dropout_rate: float) -> Kernel:
+        return LinearAttention(dropout_rate)

@@ -21,16 +21,21 @@ Tested against: linformer (the package) with copied weights; the identity at ful
 """
 
 import math
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from headwise.attention.biases import Bias
+from headwise.attention.capabilities import VIEW_NEEDS, AttentionKind, MaskPart, Role, RowLimit
+from headwise.attention.capabilities import Size as KernelSize
 from headwise.attention.linear.masked_products import CHUNK, masked_products
 from headwise.attention.masks import Mask
+from headwise.attention.multi_head import Kernel, Need
 from headwise.attention.normalizers import masked_softmax
 from headwise.attention.packed_segments import find_first
 from headwise.attention.precision import product_dtype, widen
@@ -43,15 +48,14 @@ from headwise.attention.segment_order import (
 )
 from headwise.attention.shapes import check_shapes, empty_output, empty_weights, is_empty
 from headwise.attention.size_checks import Size, check_sizes
-from headwise.errors import UsageError
+from headwise.errors import SettingsError, UsageError
 from headwise.initialization import InitialWeights, normal_by_width
+from headwise.settings.kind import Words
 
 Sharing = Literal["heads", "keys_values", "layers"]
 
 
 class LinformerAttention(nn.Module):
-    takes_bias = False
-
     def __init__(
         self,
         rank: int,
@@ -85,6 +89,11 @@ class LinformerAttention(nn.Module):
 
     def initial_weights(self) -> InitialWeights:
         return [(self.key_summary, normal_by_width), (self.value_summary, normal_by_width)]
+
+    @property
+    def is_shared_by_layers(self) -> bool:
+        """Whether all layers of a stack use the same kernel."""
+        return self.sharing == "layers"
 
     def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
         return prepare_line(mask, num_queries, num_keys, kind="linformer", causal_too=False)
@@ -179,3 +188,83 @@ class LinformerAttention(nn.Module):
         starts = F.pad(line.run[:, 1:] != line.run[:, :-1], (1, 0), value=True)
         number = before - torch.where(starts, before, 0).cummax(1).values
         return number.gather(1, line.inverse)[:, :num_keys]
+
+
+class Linformer(AttentionKind):
+    """A sentence summed up in `rank` learned mixtures of its tokens; not for words that are written one by one."""
+
+    kind: Literal["linformer"] = "linformer"
+    rank: int = Field(default=64, ge=1, le=65536)
+    """Keys and values that are left of a sentence; where it is not given, no more than `max_length`."""
+    max_length: int = Field(default=512, ge=1, le=1 << 20)
+    """Longer rows are refused."""
+    sharing: Sharing = "heads"
+    """One pair of mixtures for all heads of a layer; one for keys and values; one for all layers."""
+
+    title: ClassVar[Words] = ("Linformer (low rank)", "Linformer（低秩）")
+    summary: ClassVar[Words] = (
+        "The sentence is summed up in a few learned mixtures; weights may be negative, the rank is the "
+        "number of mixtures.",
+        "把句子概括为少数学得的混合；权重可为负，秩即混合的个数。",
+    )
+    paper: ClassVar[str] = "Wang et al. 2020, Linformer: Self-Attention with Linear Complexity"
+    cost: ClassVar[str] = "8 · n · h · rank · d"
+    masks: ClassVar[frozenset[MaskPart]] = frozenset(("padding", "segments"))
+    knows_order: ClassVar[bool] = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _follow_the_length(cls, data: Any) -> Any:
+        """Where only a short max_length is given, the rank is no larger than it."""
+        length = data.get("max_length") if isinstance(data, Mapping) else None
+        default = cls.model_fields["rank"].default
+        if type(length) is not int or not 1 <= length < default or "rank" in data:
+            return data
+        return {**data, "rank": length}
+
+    @model_validator(mode="after")
+    def _sums_up(self) -> "Linformer":
+        if self.rank > self.max_length:
+            raise SettingsError(
+                f"attention.rank={self.rank} is over attention.max_length={self.max_length}, but a "
+                f"summary cannot hold more than the sentence has tokens; set attention.rank="
+                f"{self.max_length} or less, or a larger attention.max_length",
+                f"attention.rank={self.rank} 大于 attention.max_length={self.max_length}，而摘要不会比句子的词元更多；"
+                f"请设 attention.rank={self.max_length} 或更小，或增大 attention.max_length",
+            )
+        return self
+
+    @classmethod
+    def example(cls) -> "Linformer":
+        return cls(rank=8, max_length=256)
+
+    @property
+    def size(self) -> KernelSize:
+        return KernelSize(("rank", "秩"), self.rank)
+
+    def resize(self, size: int) -> "Linformer":
+        return self.model_copy(update={"rank": size})
+
+    @property
+    def takes(self) -> frozenset[Need]:
+        return VIEW_NEEDS
+
+    @property
+    def longest_row(self) -> RowLimit:
+        return RowLimit("max_length", self.max_length)
+
+    def fit_length(self, length: int) -> "Linformer":
+        return self.model_copy(update={"max_length": length, "rank": min(self.rank, length)})
+
+    def refuse_role(self, role: Role) -> Words | None:
+        if role != "decoder":
+            return None
+        return (
+            "a mixture of all words would show a word the ones after it",
+            "全句的混合会让一个词看到其后的词",
+        )
+
+    def build_kernel(self, *, head_dim: int, dropout_rate: float) -> Kernel:
+        return LinformerAttention(
+            self.rank, self.max_length, sharing=self.sharing, dropout_rate=dropout_rate
+        )

@@ -15,18 +15,28 @@ Tested against: transformers' LongformerSelfAttention with copied weights; atten
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from headwise.attention.biases import Bias
 from headwise.attention.cache import Cache
+from headwise.attention.capabilities import (
+    EVERY_MASK,
+    LOOKS_AHEAD,
+    ONE_SEQUENCE,
+    AttentionKind,
+    MaskPart,
+    Role,
+)
+from headwise.attention.capabilities import Size as KernelSize
 from headwise.attention.kernels.full import FullAttention
 from headwise.attention.kernels.window import WindowCache, bias_of_last
 from headwise.attention.masks import Mask, explicit, number_zero
-from headwise.attention.multi_head import MultiHeadAttention, Relation
+from headwise.attention.multi_head import Kernel, MultiHeadAttention, Relation
 from headwise.attention.packed_segments import Sentences, find_sentences
 from headwise.attention.size_checks import Size, check_sizes
 from headwise.attention.sparse.gathered import Layout, fitting_block, in_eights
@@ -39,8 +49,9 @@ from headwise.attention.sparse.sparse_attention import (
     refuse_causal,
 )
 from headwise.attention.sparse.wide_rows import WideRows
-from headwise.errors import MaskError, UsageError
+from headwise.errors import MaskError, SettingsError, UsageError
 from headwise.initialization import PROJECTION_GAIN, InitialWeights, copy_of, xavier, zeros
+from headwise.settings.kind import Words
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,3 +285,69 @@ class LongformerMultiHead(MultiHeadAttention):
         k, v = self.global_key_value(x).chunk(2, dim=-1)
         q, k, v = self._split(self.global_query(x)), self._split(k), self._split(v)
         return self._place(q, k, v, position, length=x.shape[1])
+
+
+class Longformer(AttentionKind):
+    """A window, and global tokens at the head of every sentence that see and are seen by all; in a decoder without them."""
+
+    kind: Literal["longformer"] = "longformer"
+    width: int = Field(512, ge=2, le=1 << 30, multiple_of=2)
+    """Two-sided: half of it before one's own token, half after."""
+    num_global: int = Field(1, ge=0, le=1 << 30)
+    dilation: int = Field(1, ge=1, le=1 << 30)
+    """Look at every second, third, … token instead of every one, that many times as far."""
+
+    title: ClassVar[Words] = ("Longformer", "Longformer")
+    summary: ClassVar[Words] = (
+        "A window, and global tokens at the beginning that see and are seen by all.",
+        "窗口，外加开头的全局词元：它们看所有，也被所有看。",
+    )
+    paper: ClassVar[str] = "Beltagy et al. 2020, Longformer: The Long-Document Transformer"
+    cost: ClassVar[str] = "4 · n · h · (width + block + 2 · num_global) · d"
+    masks: ClassVar[frozenset[MaskPart]] = EVERY_MASK - {"causal", "causal_offset"}
+    one_sequence_only: ClassVar[bool] = True
+    whole_segments: ClassVar[bool] = True
+    knows_order: ClassVar[bool] = True
+
+    @model_validator(mode="after")
+    def _dilates_without_global(self) -> "Longformer":
+        if self.dilation > 1 and self.num_global > 0:
+            raise SettingsError(
+                f"attention.dilation={self.dilation} stands beside attention.num_global="
+                f"{self.num_global}, but a dilated window has no global tokens; set "
+                "attention.num_global=0 or attention.dilation=1",
+                f"attention.dilation={self.dilation} 与 attention.num_global={self.num_global} 同时出现，"
+                "但空洞窗口没有全局词元；请设 attention.num_global=0 或 attention.dilation=1",
+            )
+        return self
+
+    @classmethod
+    def example(cls) -> "Longformer":
+        return cls(width=8, num_global=2, dilation=1)
+
+    @property
+    def size(self) -> KernelSize:
+        return KernelSize(("tokens to either side", "两侧的词元数"), self.width // 2)
+
+    def resize(self, size: int) -> "Longformer":
+        return Longformer(width=2 * size, num_global=self.num_global, dilation=1)
+
+    def refuse_role(self, role: Role) -> Words | None:
+        if role == "cross":
+            return ONE_SEQUENCE
+        if role == "decoder" and self.num_global > 0:
+            return LOOKS_AHEAD[0] + " (without them, num_global=0, it can stand there)", (
+                LOOKS_AHEAD[1] + "（设 num_global=0 去掉它们即可用于该处）"
+            )
+        return None
+
+    def build_kernel(self, *, head_dim: int, dropout_rate: float) -> Kernel:
+        return LongformerAttention(self.width, self.num_global, self.dilation, dropout_rate)
+
+    def build_layer(
+        self, dim: int, num_heads: int, kernel: Kernel, *, relation: Relation | None
+    ) -> MultiHeadAttention:
+        if self.num_global == 0:
+            return MultiHeadAttention(dim, num_heads, kernel, relation=relation)
+        assert isinstance(kernel, LongformerAttention)
+        return LongformerMultiHead(dim, num_heads, kernel, relation=relation)

@@ -43,13 +43,18 @@ from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float
+from pydantic import Field
 from torch import Tensor, nn
 
+from headwise.attention.capabilities import ROW_MASKS, VIEW_NEEDS, AttentionKind, MaskPart
+from headwise.attention.capabilities import Size as KernelSize
 from headwise.attention.kernels.linear import FeatureAttention
 from headwise.attention.linear.masked_products import CHUNK
+from headwise.attention.multi_head import Kernel, Need
 from headwise.attention.precision import widen
 from headwise.attention.size_checks import Size, check_sizes
 from headwise.randomness import torch_generator
+from headwise.settings.kind import Words
 
 Estimate = Literal["unbiased", "bounded"]
 
@@ -185,3 +190,49 @@ class PerformerAttention(nn.Module, FeatureAttention):
 
     def num_features_of(self, head_dim: int) -> int:
         return self.num_features
+
+
+class Performer(AttentionKind):
+    """The softmax estimated by random features: linear time, as a decoder too."""
+
+    kind: Literal["performer"] = "performer"
+    num_features: int = Field(default=256, ge=1, le=65536)
+    """More are closer to the softmax, with the square root where queries and keys are short."""
+    estimate: Estimate = "unbiased"
+    """`unbiased`, the published one, is right in the mean over draws and far off where queries and keys are long; `bounded` shortens them to what the features resolve."""
+    redraw_every: int = Field(default=0, ge=0, le=1 << 30)
+    """Updates after which other features are drawn while training; 0 keeps the first, which is the one that serves afterwards."""
+
+    title: ClassVar[Words] = ("Performer", "Performer")
+    summary: ClassVar[Words] = (
+        "The softmax estimated by random features: more features, nearer to full.",
+        "用随机特征估计 softmax：特征越多，越接近全注意力。",
+    )
+    paper: ClassVar[str] = "Choromanski et al. 2021, Rethinking Attention with Performers"
+    cost: ClassVar[str] = "8 · n · h · num_features · d"
+    masks: ClassVar[frozenset[MaskPart]] = ROW_MASKS
+    num_extra_terms: ClassVar[int] = 64
+
+    @classmethod
+    def example(cls) -> "Performer":
+        return cls(num_features=64)
+
+    @property
+    def size(self) -> KernelSize:
+        return KernelSize(("random features", "随机特征数"), self.num_features)
+
+    def resize(self, size: int) -> "Performer":
+        return self.model_copy(update={"num_features": size})
+
+    @property
+    def takes(self) -> frozenset[Need]:
+        return VIEW_NEEDS
+
+    def build_kernel(self, *, head_dim: int, dropout_rate: float) -> Kernel:
+        return PerformerAttention(
+            head_dim,
+            self.num_features,
+            estimate=self.estimate,
+            redraw_every=self.redraw_every,
+            dropout_rate=dropout_rate,
+        )

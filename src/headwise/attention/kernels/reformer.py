@@ -21,16 +21,20 @@ one bucket, full attention of shared queries and keys.
 """
 
 import math
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
+from pydantic import Field
 from torch import Tensor, nn
 
 from headwise.attention.biases import Bias
 from headwise.attention.cache import Cache, KeyValueCache
+from headwise.attention.capabilities import ONE_SEQUENCE, ROW_MASKS, AttentionKind, MaskPart, Role
+from headwise.attention.capabilities import Size as KernelSize
 from headwise.attention.masks import Mask
-from headwise.attention.multi_head import MultiHeadAttention, Relation
+from headwise.attention.multi_head import Kernel, MultiHeadAttention, Need, Relation
 from headwise.attention.normalizers import masked_softmax
 from headwise.attention.packed_segments import read_segments
 from headwise.attention.precision import widen
@@ -41,11 +45,14 @@ from headwise.attention.sparse.lsh_buckets import FILLING, find_meetings
 from headwise.errors import MaskError, UsageError
 from headwise.initialization import PROJECTION_GAIN, InitialWeights, initial_linear, xavier
 from headwise.randomness import torch_generator
+from headwise.settings.kind import Words
 
 ALONE = -1e5
 """A token's score with itself: nothing beside any other score, everything if there is none."""
 LEAST = -80.0
 """Below the largest score all are alike: e⁻⁸⁰ is nothing beside 1, and still a normal number in fp32."""
+EXACT_ROWS = 512
+"""Queries whose scores with all keys are formed at once, in exact attention."""
 MAX_ROUNDS = 1024
 """Nobody asks for so many."""
 
@@ -85,8 +92,7 @@ class SharedQueryKeyAttention(MultiHeadAttention):
 class HashedAttention(nn.Module):
     """For self-attention; `k` must be `q` (it is given once more so that it is a kernel like the others)."""
 
-    takes_bias = False
-    takes_views = False
+    keys_are_queries = True
     """Queries and keys must stay one: what marks them differently would be hashed differently."""
     rotations: Tensor
 
@@ -187,6 +193,16 @@ class HashedAttention(nn.Module):
             buckets = buckets + lined.line.sentence(q.shape[2])[:, None, None] * self.num_buckets
         return buckets.masked_fill(~self._visible(lined, q)[:, None, None], FILLING)
 
+    def attend_exactly(
+        self,
+        q: Float[Tensor, "batch head time head_dim"],
+        v: Float[Tensor, "batch head time value_dim"],
+        *,
+        is_causal: bool,
+    ) -> Float[Tensor, "batch head time value_dim"]:
+        """What the hashes approximate."""
+        return attend_among_queries(q, v, is_causal=is_causal)
+
     def weights(
         self,
         q: Float[Tensor, "batch head time head_dim"],
@@ -268,3 +284,97 @@ def _scores_to_weights(q: Tensor, k: Tensor, met: Tensor, itself: Tensor) -> Ten
 def _unit_keys(k: Tensor) -> Tensor:
     """Of length one; in float16 a length could be infinite, and the least one that is divided by would be zero."""
     return F.normalize(widen(k), dim=-1)
+
+
+def attend_among_queries(
+    q: Float[Tensor, "batch head time head_dim"],
+    v: Float[Tensor, "batch head time value_dim"],
+    *,
+    is_causal: bool,
+) -> Float[Tensor, "batch head time value_dim"]:
+    """Exact attention as Reformer has it: keys are the queries at unit length, and a token looks at
+    itself only if there is no other."""
+    length = q.shape[2]
+    keys, place = F.normalize(q, dim=-1).mT, torch.arange(length, device=q.device)
+    parts = []
+    for start in range(0, length, EXACT_ROWS):
+        mine = place[start : start + EXACT_ROWS, None]
+        scores = q[:, :, start : start + EXACT_ROWS] @ keys / math.sqrt(q.shape[-1])
+        scores = scores.masked_fill(mine == place, ALONE)
+        if is_causal:
+            scores = scores.masked_fill(place > mine, -torch.inf)
+        parts.append(scores.softmax(-1) @ v)
+    return torch.cat(parts, dim=2)
+
+
+class Reformer(AttentionKind):
+    """Tokens look at those that fall into the same bucket; queries and keys are one."""
+
+    kind: Literal["reformer"] = "reformer"
+    num_buckets: int = Field(default=16, ge=2, le=65536, multiple_of=2)
+    """Buckets of each hash; about as many as make a bucket as large as `bucket_size`."""
+    num_rounds: int = Field(default=4, ge=1, le=64)
+    """Hashes; twice as many come about twice as near to full attention."""
+    bucket_size: int = Field(default=64, ge=1, le=65536)
+    """Tokens of one's own bucket that are looked at to either side."""
+
+    title: ClassVar[Words] = ("Reformer (hashed)", "Reformer（哈希）")
+    summary: ClassVar[Words] = (
+        "Tokens look at those that fall into the same bucket of a hash: like finds like.",
+        "词元只看落入同一哈希桶的词元：相似的词元聚在一起。",
+    )
+    paper: ClassVar[str] = "Kitaev et al. 2020, Reformer: The Efficient Transformer"
+    cost: ClassVar[str] = "4 · n · h · num_rounds · 2 · bucket_size · d, and sorting"
+    masks: ClassVar[frozenset[MaskPart]] = ROW_MASKS - {"causal_offset"}
+    compared_with: ClassVar[Words] = (
+        "exact attention of shared queries and keys, which it approximates",
+        "它所近似的、共用查询和键的精确注意力",
+    )
+    one_sequence_only: ClassVar[bool] = True
+    knows_order: ClassVar[bool] = True
+    is_continuous: ClassVar[bool] = False
+
+    @classmethod
+    def example(cls) -> "Reformer":
+        return cls(num_buckets=8, num_rounds=2, bucket_size=8)
+
+    @property
+    def size(self) -> KernelSize:
+        return KernelSize(("tokens of the bucket looked at", "桶内所看的词元数"), self.bucket_size)
+
+    def resize(self, size: int) -> "Reformer":
+        return self.model_copy(update={"bucket_size": size})
+
+    @property
+    def takes(self) -> frozenset[Need]:
+        return frozenset(("places",))
+
+    def refuse_role(self, role: Role) -> Words | None:
+        return ONE_SEQUENCE if role == "cross" else None
+
+    def refuse_rows(self, num_tokens: int, *, key: str) -> Words | None:
+        if self.num_buckets <= num_tokens:
+            return None
+        fitting = num_tokens // 2 // 2 * 2 or 2
+        return (
+            f"{key}.num_buckets is {self.num_buckets}, but rows have {num_tokens} tokens, most of which "
+            "would be alone in their bucket and see only themselves; set "
+            f"{key}.num_buckets to {fitting} or less",
+            f"{key}.num_buckets 为 {self.num_buckets}，而每行只有 {num_tokens} 个词元，多数会独占一桶、只看到自己；"
+            f"请将 {key}.num_buckets 设为 {fitting} 或更小",
+        )
+
+    def build_kernel(self, *, head_dim: int, dropout_rate: float) -> Kernel:
+        return HashedAttention(
+            head_dim,
+            num_buckets=self.num_buckets,
+            num_rounds=self.num_rounds,
+            window=self.bucket_size,
+            dropout_rate=dropout_rate,
+        )
+
+    def build_layer(
+        self, dim: int, num_heads: int, kernel: Kernel, *, relation: Relation | None
+    ) -> MultiHeadAttention:
+        assert isinstance(kernel, HashedAttention)
+        return SharedQueryKeyAttention(dim, num_heads, kernel, relation=relation)

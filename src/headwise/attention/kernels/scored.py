@@ -10,7 +10,6 @@ memory, whatever the window: it is for learning and comparing, not for long rows
 Tested against: the table of laws; attention/kernels/full.py where it must be the same.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -28,16 +27,13 @@ from headwise.attention.local_position import (
 )
 from headwise.attention.masks import Mask
 from headwise.attention.normalizers import Normalizer, Softmax
-from headwise.attention.scores import KeyMapping, LearnedScore, LocationScore
+from headwise.attention.scores.comparison import KeyMapping, LearnedScore, PositionScore, Score
 from headwise.attention.shapes import check_shapes, empty_output, empty_weights, is_empty
 
 MAX_SCORE = 1e30
 """Scores are bounded so that a difference of two stays in float32."""
 MAX_WIDE_SCORE = 1e150
 """In float64, in which the square of a difference stays too."""
-
-Score = Callable[[Tensor, Tensor], Tensor]
-"""(q [… query dim], k [… key dim]) → [… query key]."""
 
 
 class ScoredAttention(nn.Module):
@@ -60,7 +56,7 @@ class ScoredAttention(nn.Module):
     @property
     def max_length(self) -> int | None:
         """The longest row it can look at; None: any."""
-        return self.score.place_map.shape[0] if isinstance(self.score, LocationScore) else None
+        return self.score.max_length if isinstance(self.score, PositionScore) else None
 
     @property
     def head_dim(self) -> int | None:
@@ -71,7 +67,7 @@ class ScoredAttention(nn.Module):
 
     @property
     def _asks_for_places(self) -> bool:
-        return self.window is not None or isinstance(self.score, LocationScore)
+        return self.window is not None or isinstance(self.score, PositionScore)
 
     def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
         if mask.is_empty(num_queries, num_keys):
@@ -133,7 +129,7 @@ class ScoredAttention(nn.Module):
         places = (
             find_places(mask, num_queries, num_keys, q.device) if self._asks_for_places else None
         )
-        if isinstance(self.score, LocationScore):
+        if isinstance(self.score, PositionScore):
             assert places is not None
             scores = self.score(q, k, key_place=places.key)
         elif mapped and isinstance(self.score, KeyMapping):

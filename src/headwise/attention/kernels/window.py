@@ -13,20 +13,26 @@ Tested against: attention/kernels/full.py with a window mask; with left and righ
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
+from pydantic import Field, model_validator
 from torch import Tensor
 
+from headwise.attention import masks
 from headwise.attention.biases import Bias, DistanceBias, VectorBias
 from headwise.attention.cache import Cache
+from headwise.attention.capabilities import ONE_SEQUENCE, AttentionKind, Role
+from headwise.attention.capabilities import Size as KernelSize
 from headwise.attention.kernels.full import FullAttention
-from headwise.attention.masks import Mask, Window
+from headwise.attention.masks import Mask
+from headwise.attention.multi_head import Kernel
 from headwise.attention.size_checks import Size, check_sizes
 from headwise.attention.sparse.gathered import Layout, fitting_block
 from headwise.attention.sparse.sparse_attention import Form, Plan, SparseAttention
-from headwise.errors import UsageError
+from headwise.errors import SettingsError, UsageError
+from headwise.settings.kind import Words
 
 
 @dataclass(frozen=True)
@@ -61,7 +67,7 @@ class WindowAttention(SparseAttention):
         right = min(self.right, num_keys) if mask.causal_offset is None else 0
         block = self.block or fitting_block(left + right)
         layout = Layout(num_queries, num_keys, block, left, right, device, offset=offset)
-        return Plan(Window(self.left, self.right, offset), layout)
+        return Plan(masks.Window(self.left, self.right, offset), layout)
 
     def make_cache(
         self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor
@@ -143,3 +149,57 @@ def bias_of_last(bias: Bias | None, num_kept: int) -> Tensor | DistanceBias | No
         return DistanceBias(bias.table, bias.first, offset=num_kept - 1)
     assert not isinstance(bias, VectorBias), "fitting.py"
     return bias[..., -num_kept:]
+
+
+class Window(AttentionKind):
+    """Neighbours only: cost grows with the length, not with its square."""
+
+    kind: Literal["window"] = "window"
+    left: int = Field(256, ge=0, le=1 << 30)
+    right: int = Field(256, ge=0, le=1 << 30)
+    """Tokens seen before and after one's own; a decoder sees none after, whatever stands here."""
+
+    title: ClassVar[Words] = ("window", "窗口")
+    summary: ClassVar[Words] = (
+        "Neighbours only: cost grows with the length, not its square.",
+        "只看邻近：代价随长度增长，而不是其平方。",
+    )
+    paper: ClassVar[str] = "Beltagy et al. 2020, Longformer: The Long-Document Transformer"
+    cost: ClassVar[str] = "4 · n · h · (left + right + block) · d"
+    knows_order: ClassVar[bool] = True
+
+    @model_validator(mode="after")
+    def _sees_more_than_itself(self) -> "Window":
+        if self.left + self.right == 0:
+            raise SettingsError(
+                "attention.left and attention.right are both 0, so a token would see only itself; "
+                "a window needs at least one neighbour: set attention.left=1 or more",
+                "attention.left 与 attention.right 均为 0，词元只能看到自己；"
+                "窗口至少要有一个邻居：请设 attention.left=1 或更大",
+            )
+        return self
+
+    @classmethod
+    def example(cls) -> "Window":
+        return cls(left=4, right=4)
+
+    @property
+    def size(self) -> KernelSize:
+        return KernelSize(("tokens to either side", "两侧的词元数"), self.left)
+
+    def resize(self, size: int) -> "Window":
+        return Window(left=size, right=size)
+
+    def refuse_role(self, role: Role) -> Words | None:
+        if role == "cross":
+            return ONE_SEQUENCE
+        if role == "decoder" and self.left == 0:
+            return (
+                "nothing ahead is seen there, and a token would see only itself; set "
+                "attention.left=1 or more",
+                "那里看不到后面，词元只能看到自己；请设 attention.left=1 或更大",
+            )
+        return None
+
+    def build_kernel(self, *, head_dim: int, dropout_rate: float) -> Kernel:
+        return WindowAttention(self.left, self.right, dropout_rate)

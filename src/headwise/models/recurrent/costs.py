@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from torch import nn
 
-from headwise.attention.scores import AdditiveScore, BilinearScore, ConcatScore, LocationScore
+from headwise.attention.scores.comparison import CountedScore
 from headwise.models.recurrent.decoders import SourceAttention
 from headwise.models.recurrent.translator import RecurrentTranslator
 
@@ -77,13 +77,7 @@ def _attention_flops(model: RecurrentTranslator, num_keys: int) -> tuple[int, in
 
 def _score_flops(attention: SourceAttention, dim: int) -> tuple[int, int, int]:
     """Operations for a query, for a key, and for a pair of them."""
-    match attention.kernel.score:
-        case AdditiveScore(vote=vote) | ConcatScore(vote=vote):
-            hidden = vote.numel()
-            return 2 * hidden * dim, 2 * hidden * dim, 2 * hidden
-        case BilinearScore():
-            return 0, 2 * dim * dim, 2 * dim
-        case LocationScore(place_map=places):
-            return 2 * places.numel(), 0, 0
-        case _:
-            return 0, 0, 2 * dim
+    score = attention.kernel.score
+    if isinstance(score, CountedScore):
+        return score.count_operations(dim)
+    return 0, 0, 2 * dim

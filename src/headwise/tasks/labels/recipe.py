@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from headwise.blocks.choices import Batch, Power, check_recomputing
+from headwise.blocks.choices import check_recomputing
 from headwise.data.labels.choices import LabelDataSettings, Shape
 from headwise.errors import SettingsError
 from headwise.models.limits import check_buckets, check_rows, row_limits
@@ -77,7 +77,7 @@ def check_rung(model: RungSettings, training: TrainingSettings, *, row_tokens: i
         return
     check_buckets(model, row_tokens)
     check_rows(row_limits(model), row_tokens, rows=("data.row_tokens", "data.row_tokens"))
-    if isinstance(model.norm, Power | Batch) and training.freeze:
+    if model.norm.counts_tokens and training.freeze:
         raise SettingsError(
             f"training.freeze keeps weights as they are, but norm.kind={model.norm.kind} counts every batch; use norm.kind=layer or rms",
             f"training.freeze 使权重保持不变，而 norm.kind={model.norm.kind} 会统计每一批；请用 norm.kind=layer、rms",

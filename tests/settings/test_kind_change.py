@@ -7,7 +7,7 @@ import pydantic
 import pytest
 
 from headwise.settings import Settings, apply_overrides
-from headwise.settings.kinds import find_kind, keep_known
+from headwise.settings.kind_change import find_kind, keep_known
 
 
 class _Small(Settings):

@@ -46,7 +46,7 @@ def test_exchanged_scores_are_told_to_be_left_as_they_are() -> None:
     }
     settings = check_settings(EncoderDecoderSettings, data)
     with pytest.raises(
-        UsageError, match=r"leave attention\.score and attention\.weights as they are by default"
+        UsageError, match=r"leave the score and the weights of attention as they are by default"
     ):
         build_model(settings, source_size=11, target_size=11, generator=None)
 
