@@ -25,9 +25,9 @@ import torch
 import torch.nn.functional as F
 from harness import RESULTS, Bench, make_parser, print_table
 from listops import NUM_CLASSES, VOCABULARY_SIZE, ListOps, generate
+from listops_classifier import Classifier, ClassifierSettings, build_classifier
 
 from headwise.comparing.attention import known_kernels, suited
-from headwise.models.classifier import Classifier, ClassifierSettings, build_classifier
 from headwise.randomness import numpy_generator, torch_generator
 from headwise.settings import check_settings
 from headwise.training.precision import autocast

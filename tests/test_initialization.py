@@ -33,10 +33,10 @@ from headwise.models.neural_ngram import NeuralNgram, NeuralNgramSettings
 from headwise.models.recurrent.choices import RecurrentTranslatorSettings
 from headwise.models.recurrent.language_model import RecurrentLanguageModel, RecurrentSettings
 from headwise.models.sentence_encoder import (
-    ElmoRung,
-    EncoderRung,
-    RecurrentRung,
-    WindowRung,
+    ElmoSettings,
+    RecurrentEncoderSettings,
+    TransformerEncoderSettings,
+    WindowEncoderSettings,
     build_sentence_encoder,
 )
 from headwise.randomness import torch_generator
@@ -131,8 +131,8 @@ def others() -> list[nn.Module]:
     """What is not a Transformer for translation: every part with weights stands in some model here."""
     recurrent = {"dim": 12, "attention": {"score": {"kind": "location"}}, "output_bias": True}
     translator = check_settings(RecurrentTranslatorSettings, recurrent)
-    elmo = ElmoRung(dim=12, hidden=13, letter_dim=5, filters=(3, 4))
-    encoder = EncoderRung(dim=16, halves=True, letters=9, pairs=5)
+    elmo = ElmoSettings(dim=12, hidden=13, letter_dim=5, filters=(3, 4))
+    encoder = TransformerEncoderSettings(dim=16, halves=True, letters=9, pairs=5)
     none = torch_generator("unused")
     return [
         build_model(translator, source_size=11, target_size=11, generator=none),
@@ -140,8 +140,8 @@ def others() -> list[nn.Module]:
         NeuralNgram(NeuralNgramSettings(dim=7, hidden=5), size=11),
         RecurrentLanguageModel(RecurrentSettings(dim=6, hidden=8), size=11),
         build_labeller(encoder, vocabulary_size=5, num_classes=3, pooling="mean", generator=none),
-        build_sentence_encoder(RecurrentRung(dim=8), vocabulary_size=5),
-        build_sentence_encoder(WindowRung(dim=8, hidden=9), vocabulary_size=5),
+        build_sentence_encoder(RecurrentEncoderSettings(dim=8), vocabulary_size=5),
+        build_sentence_encoder(WindowEncoderSettings(dim=8, hidden=9), vocabulary_size=5),
         build_masked_language_model(encoder, vocabulary_size=5, has_pairs=True, generator=none),
         build_bidirectional(elmo, vocabulary_size=5, generator=none),
     ]

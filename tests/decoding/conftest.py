@@ -1,4 +1,5 @@
-"""Fake models for searches: their probabilities are exact functions of (source, prefix), so results can be worked out."""
+"""Fake models for searches: their probabilities are exact functions of (source, prefix), so results
+can be worked out."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from headwise.decoding.rules.constraints import Phrases
+from headwise.decoding.rules.constraints import SentenceRules
 from headwise.decoding.rules.text_rules import make_rules
 from headwise.randomness import numpy_generator
 from headwise.text.spelling import Spelling
@@ -18,7 +19,8 @@ NextLogProbabilities = Callable[[tuple[int, ...], tuple[int, ...]], Sequence[flo
 
 @dataclass(frozen=True)
 class Rows:
-    """State of a fake: the source and the tokens fed so far (without the beginning of sentence) of every row."""
+    """State of a fake: the source and the tokens fed so far (without the beginning of sentence) of
+    every row."""
 
     sources: tuple[tuple[int, ...], ...]
     prefixes: tuple[tuple[int, ...], ...]
@@ -26,7 +28,8 @@ class Rows:
 
 
 class FakeStepper:
-    """A model given by a function of (source, prefix); keeps the contract of steppers and checks that searches do."""
+    """A model given by a function of (source, prefix); keeps the contract of steppers and checks
+    that searches do."""
 
     def __init__(
         self, next_log_probabilities: NextLogProbabilities, dtype: torch.dtype = torch.float64
@@ -90,7 +93,7 @@ def phrases_of_tokens(
     required: Sequence[Sequence[int]] = (),
     prefix: tuple[int, ...] = (),
     vocab: int = 11,
-) -> Phrases:
+) -> SentenceRules:
     """Rules for a vocabulary of single characters: a phrase is then a sequence of tokens."""
     spelling = Spelling.of(
         [b"", b"", b"", *(character(token).encode() for token in range(3, vocab))]
@@ -98,7 +101,7 @@ def phrases_of_tokens(
     unwanted, wanted = (
         ["".join(map(character, phrase)) for phrase in phrases] for phrases in (forbidden, required)
     )
-    return Phrases(prefix, make_rules(unwanted, wanted, spelling))
+    return SentenceRules(prefix, make_rules(unwanted, wanted, spelling))
 
 
 def spell(source: tuple[int, ...], prefix: tuple[int, ...], *, vocab: int = 29) -> list[float]:

@@ -18,7 +18,8 @@ VOCAB, MAX_NEW = 37, 13
 
 
 class MarianStepper:
-    """A Marian model without cache: every step recomputes the prefix. Its decoder starts with padding where ours has 1."""
+    """A Marian model without cache: every step recomputes the prefix. Its decoder starts with
+    padding where ours has 1."""
 
     def __init__(self, model) -> None:
         self.model = model
@@ -61,7 +62,8 @@ def model():
     )  # fmt: skip
     model = transformers.MarianMTModel(config).eval()
     with torch.no_grad():
-        # Positions and cross-attention loud, the rest quiet: outputs then differ by source, place and history.
+        # Positions and cross-attention loud, the rest quiet: outputs then differ by source, place
+        # and history.
         for name, parameter in model.named_parameters():
             loud = "embed_positions" in name or "encoder_attn." in name
             parameter.copy_(
@@ -82,7 +84,8 @@ def random_sources() -> list[list[int]]:
 
 
 def generate(model, sources, **options) -> tuple[list[tuple[int, ...]], list[float]]:
-    """Without cache, as the stepper above: else the two round differently and one near tie (2e-6) in 211 sentences flips."""
+    """Without cache, as the stepper above: else the two round differently and one near tie (2e-6)
+    in 211 sentences flips."""
     ids, mask = pad_sources(sources)
     output = model.generate(
         input_ids=ids, attention_mask=mask, do_sample=False, use_cache=False, max_new_tokens=MAX_NEW, return_dict_in_generate=True,

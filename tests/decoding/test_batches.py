@@ -1,4 +1,5 @@
-"""Files: order kept, empty lines empty, bounded reading, batches of similar length, outputs as one by one."""
+"""Files: order kept, empty lines empty, bounded reading, batches of similar length, outputs as one
+by one."""
 
 import pytest
 
@@ -6,7 +7,7 @@ from headwise.decoding.batches import generate_stream, plan_batches
 from headwise.decoding.choices import decode
 from headwise.decoding.generation_settings import Batching
 from headwise.decoding.results import EMPTY_RESULT
-from headwise.decoding.rules.constraints import Phrases
+from headwise.decoding.rules.constraints import SentenceRules
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.decoding.search.sampling import SamplingSettings
@@ -64,7 +65,7 @@ def test_phrases_for_all_and_for_each(fake, improvise, sources):
         )
     )
     assert all("4, 4" in str(result.best.tokens) for result in shared)
-    each = [Phrases(prefix=(3 + i % 8,)) for i in range(len(sources))]
+    each = [SentenceRules(prefix=(3 + i % 8,)) for i in range(len(sources))]
     found = list(
         generate_stream(StepperSearch(fake(improvise)), sources, settings, rules=iter(each))
     )
@@ -74,4 +75,4 @@ def test_phrases_for_all_and_for_each(fake, improvise, sources):
 def test_too_few_phrases_are_refused_not_lines_lost(fake, spell, sources):
     search = StepperSearch(fake(spell))
     with pytest.raises(UsageError, match="given for 3 sentences but there are more"):
-        list(generate_stream(search, sources, BeamSettings(), rules=[Phrases()] * 3))
+        list(generate_stream(search, sources, BeamSettings(), rules=[SentenceRules()] * 3))

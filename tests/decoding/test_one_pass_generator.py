@@ -1,13 +1,15 @@
-"""A way to generate that is no search: all tokens at once, no stepper. Everything takes it as it is.
+"""A way to generate that is no search: all tokens at once, no stepper. Everything takes it as it
+is.
 
-The fake below is what a non-autoregressive decoder costs: one file with a `Generator`, and its line in
-`choices.py` (here: patched in). Translator, server, evaluation and the page's trace are not touched.
+The fake below is what a non-autoregressive decoder costs: one file with a `Generator`, and its line
+in `choices.py` (here: patched in). Translator, server, evaluation and the page's trace are not
+touched.
 """
 
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -25,7 +27,7 @@ from headwise.decoding.results import (
     SearchTrace,
     TracedToken,
 )
-from headwise.decoding.rules.constraints import Phrases
+from headwise.decoding.rules.constraints import SentenceRules
 from headwise.serving.app import create_app
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import load_models
@@ -53,13 +55,13 @@ class OnePassGenerator(Generator):
         self,
         sources: Sequence[Sequence[int]],
         settings: GenerationSettings,
-        rules: Phrases | Sequence[Phrases] | None = None,
+        rules: SentenceRules | Sequence[SentenceRules] | None = None,
         *,
         numbers: Sequence[int] | None = None,
         traced: bool = False,
         watcher: Watcher = NO_WATCHER,
     ) -> list[SearchResult]:
-        each = [rules or Phrases()] * len(sources) if not isinstance(rules, list) else rules
+        each = [rules or SentenceRules()] * len(sources) if not isinstance(rules, list) else rules
         if watcher.before_step is not None:
             watcher.before_step()
         return [
@@ -96,9 +98,9 @@ def trace_of(tokens: Sequence[int], values: Sequence[float]) -> SearchTrace:
     for token, value in zip(tokens, values, strict=True):
         total += value
         is_end = token == EOS
-        fate = "finished" if is_end else "kept"
-        step = TracedToken(0, token, value, total, total, fate, None if is_end else 0)  # type: ignore[arg-type]
-        steps.append((step,))
+        fate: Literal["finished", "kept"] = "finished" if is_end else "kept"
+        slot = None if is_end else 0
+        steps.append((TracedToken(0, token, value, total, total, fate, slot),))
     return SearchTrace(tuple(steps))
 
 

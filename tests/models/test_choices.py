@@ -1,4 +1,5 @@
-"""Recipes of models: what is refused, and what is built when embeddings are shared in the three ways."""
+"""Recipes of models: what is refused, and what is built when embeddings are shared in the three
+ways."""
 
 import pytest
 import torch

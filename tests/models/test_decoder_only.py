@@ -1,4 +1,5 @@
-"""The language model: no future, no other texts, step by step = at once, and a GPT-2 with the same weights."""
+"""The language model: no future, no other texts, step by step = at once, and a GPT-2 with the same
+weights."""
 
 import pytest
 import torch

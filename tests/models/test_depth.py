@@ -1,4 +1,5 @@
-"""What depth does to the gradient at the very beginning (Xiong et al. 2020): nothing with the norm after, less and less with it before."""
+"""What depth does to the gradient at the very beginning (Xiong et al. 2020): nothing with the norm
+after, less and less with it before."""
 
 import pytest
 import torch

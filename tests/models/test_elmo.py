@@ -1,4 +1,5 @@
-"""ELMo: the LSTM's equations written out, no word seen from the wrong side, packed rows = sentences one by one."""
+"""ELMo: the LSTM's equations written out, no word seen from the wrong side, packed rows = sentences
+one by one."""
 
 import pytest
 import torch
@@ -6,13 +7,13 @@ from torch import Tensor
 
 from headwise.errors import SettingsError
 from headwise.models.elmo import DirectedLayer, ElmoEncoder, build_bidirectional
-from headwise.models.sentence_encoder import ElmoRung
+from headwise.models.sentence_encoder import ElmoSettings
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
 from headwise.text.word_characters import BEGIN_WORD, END_WORD, letters_of
 from tests.blocks.filled import fill
 
-SETTINGS = ElmoRung(dim=14, hidden=11, layers=2, letter_dim=3, filters=(2, 3, 5), highways=1)
+SETTINGS = ElmoSettings(dim=14, hidden=11, layers=2, letter_dim=3, filters=(2, 3, 5), highways=1)
 SENTENCES = [["the", "bank", "of", "the", "river"], ["a", "bank", "lends"], ["bank"]]
 
 
@@ -77,7 +78,8 @@ def test_the_forward_half_is_an_independent_stack_of_lstms() -> None:
 @pytest.mark.parametrize("layer", [1, 2])
 @torch.no_grad()
 def test_no_half_sees_the_words_it_must_predict(layer: int) -> None:
-    """A later word changes no forward state before it, an earlier one no backward state after it; and both do change theirs."""
+    """A later word changes no forward state before it, an earlier one no backward state after it;
+    and both do change theirs."""
     encoder = _encoder()
     before = _read(encoder, [["the", "bank", "of", "the", "river"]])[layer][0]
     for place, changed in (
@@ -166,4 +168,4 @@ def test_both_directions_share_letters_and_softmax_and_nothing_else() -> None:
 )
 def test_what_does_not_fit_together(change: dict[str, float], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
-        check_settings(ElmoRung, change)
+        check_settings(ElmoSettings, change)

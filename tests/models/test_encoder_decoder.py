@@ -1,4 +1,5 @@
-"""The whole model: nothing flows back from the future or over from another sentence, whatever it is built of."""
+"""The whole model: nothing flows back from the future or over from another sentence, whatever it is
+built of."""
 
 import pytest
 import torch
@@ -28,7 +29,8 @@ PLAIN = {
         "decoder": {"layers": 1, "heads": 1},
     },
 }
-# Other scores or weights, positions told to attention, norms over tokens: no other code but the plain step knows these.
+# Other scores or weights, positions told to attention, norms over tokens: no other code but the
+# plain step knows these.
 VARIANTS = PLAIN | {
     "location_local_m": {
         "encoder": {
@@ -172,7 +174,8 @@ def test_the_type_of_the_weights_is_the_type_of_the_states(
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_no_rows_and_no_tokens(variant: str, generator: torch.Generator) -> None:
-    """An empty batch, or rows without a token on either side, give hidden states of that shape and no NaN."""
+    """An empty batch, or rows without a token on either side, give hidden states of that shape and
+    no NaN."""
     model = make(variant, generator)
     for rows, source, target in ((0, 5, 5), (2, 0, 5), (2, 5, 0), (2, 0, 0)):
         ones = [torch.ones(rows, length, dtype=torch.long) for length in (source, target)]

@@ -1,4 +1,5 @@
-"""The exchanged model computes what the plain one does, to the precision its form promises, and leaves it alone."""
+"""The exchanged model computes what the plain one does, to the precision its form promises, and
+leaves it alone."""
 
 import pytest
 import torch

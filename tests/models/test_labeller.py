@@ -8,35 +8,39 @@ from headwise.blocks.choices import Power, Rms
 from headwise.errors import SettingsError
 from headwise.models.labeller import build_labeller, mean_of_segments
 from headwise.models.sentence_encoder import (
-    EncoderRung,
-    RecurrentRung,
-    RungSettings,
-    WindowRung,
-    WordRung,
+    RecurrentEncoderSettings,
+    SentenceEncoderSettings,
+    TransformerEncoderSettings,
+    WindowEncoderSettings,
+    WordEncoderSettings,
 )
 from headwise.positions.choices import Relative, Rotary
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
 
-RUNGS: dict[str, RungSettings] = {
-    "word": WordRung(dim=12),
-    "window": WindowRung(dim=12, reach=2, hidden=17),
-    "recurrent": RecurrentRung(dim=12, layers=2),
-    "recurrent, gru": RecurrentRung(dim=12, layers=1, cell="gru"),
-    "recurrent, one direction": RecurrentRung(dim=12, layers=3, cell="rnn", bidirectional=False),
-    "encoder": EncoderRung(dim=12, layers=2, heads=3),
-    "encoder, other parts": EncoderRung(
+RUNGS: dict[str, SentenceEncoderSettings] = {
+    "word": WordEncoderSettings(dim=12),
+    "window": WindowEncoderSettings(dim=12, reach=2, hidden=17),
+    "recurrent": RecurrentEncoderSettings(dim=12, layers=2),
+    "recurrent, gru": RecurrentEncoderSettings(dim=12, layers=1, cell="gru"),
+    "recurrent, one direction": RecurrentEncoderSettings(
+        dim=12, layers=3, cell="rnn", bidirectional=False
+    ),
+    "encoder": TransformerEncoderSettings(dim=12, layers=2, heads=3),
+    "encoder, other parts": TransformerEncoderSettings(
         dim=12, layers=2, heads=3, position=Relative(limit=3, values=False), norm=Rms(place="after")
     ),
-    "encoder, halves": EncoderRung(dim=12, layers=1, heads=3, halves=True),
-    "window attention": EncoderRung(
+    "encoder, halves": TransformerEncoderSettings(dim=12, layers=1, heads=3, halves=True),
+    "window attention": TransformerEncoderSettings(
         dim=12, layers=1, heads=3, attention=Window(left=2, right=2), position=Rotary()
     ),
-    "linear attention": EncoderRung(dim=12, layers=1, heads=3, attention=Linear(), norm=Power()),
+    "linear attention": TransformerEncoderSettings(
+        dim=12, layers=1, heads=3, attention=Linear(), norm=Power()
+    ),
 }
 
 
-def _model(settings: RungSettings, pooling: str = "none"):
+def _model(settings: SentenceEncoderSettings, pooling: str = "none"):
     return build_labeller(
         settings,
         vocabulary_size=23,
@@ -109,7 +113,7 @@ def test_the_mean_of_each_sentence() -> None:
 
 
 def test_letters_are_added_and_unseen_ones_say_nothing() -> None:
-    model = _model(WordRung(dim=12, letters=31))
+    model = _model(WordEncoderSettings(dim=12, letters=31))
     rows, letters = _sentence(4, 5), torch.tensor([[[3, 0], [4, 5]]])
     fresh = model(
         rows["tokens"], segment=rows["segment"], position=rows["position"], affixes=letters
@@ -125,7 +129,9 @@ def test_letters_are_added_and_unseen_ones_say_nothing() -> None:
 
 
 def test_dropped_words_are_shown_as_unknown_while_training() -> None:
-    model = _model(WordRung(dim=12, word_dropout=0.9, dropout={"embedding": 0.0, "residual": 0.0}))  # type: ignore[arg-type]
+    model = _model(
+        WordEncoderSettings(dim=12, word_dropout=0.9, dropout={"embedding": 0.0, "residual": 0.0})
+    )  # type: ignore[arg-type]
     rows = _sentence(*range(4, 22))
     unknown = _logits(model, _sentence(3))[0, 0]
     quiet = (_logits(model, rows)[0] == unknown).all(-1).sum()
@@ -138,4 +144,4 @@ def test_heads_that_do_not_divide() -> None:
     with pytest.raises(
         SettingsError, match="heads=5 does not divide dim=128; choose a divisor such as 4"
     ):
-        check_settings(EncoderRung, {"heads": 5})
+        check_settings(TransformerEncoderSettings, {"heads": 5})

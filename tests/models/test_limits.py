@@ -15,7 +15,7 @@ from headwise.models.limits import (
     target_limits,
 )
 from headwise.models.recurrent.choices import RecurrentTranslatorSettings
-from headwise.models.sentence_encoder import EncoderRung
+from headwise.models.sentence_encoder import TransformerEncoderSettings
 from headwise.models.transformer_stepper import TransformerStepper
 from headwise.settings import check_settings
 from tests.reference.sentences import draw_pairs, padded_batch
@@ -30,7 +30,7 @@ def small(**changes) -> EncoderDecoderSettings:
 
 def test_most_models_read_rows_of_any_length() -> None:
     assert source_limits(EncoderDecoderSettings()) == target_limits(EncoderDecoderSettings()) == []
-    assert row_limits(DecoderOnlySettings()) == row_limits(EncoderRung()) == []
+    assert row_limits(DecoderOnlySettings()) == row_limits(TransformerEncoderSettings()) == []
     for attention in ({"kind": "none"}, {"kind": "luong"}):
         settings = check_settings(RecurrentTranslatorSettings, {"attention": attention})
         assert source_limits(settings) == target_limits(settings) == []
@@ -57,7 +57,9 @@ def test_every_limit_has_its_key() -> None:
         position,
         Limit("model.decoder.attention.score.max_length", 7),
     ]
-    rung = check_settings(EncoderRung, {"attention": {"kind": "linformer", "max_length": 5}})
+    rung = check_settings(
+        TransformerEncoderSettings, {"attention": {"kind": "linformer", "max_length": 5}}
+    )
     assert row_limits(rung) == [Limit("model.attention.max_length", 5)]
     bahdanau = {"kind": "bahdanau", "score": {"kind": "location", "max_length": 3}}
     recurrent = check_settings(RecurrentTranslatorSettings, {"attention": bahdanau})
@@ -141,7 +143,7 @@ def test_more_buckets_than_tokens_are_refused_with_a_number_that_fits() -> None:
     for key, settings in (
         ("model.encoder.attention", small(encoder={"layers": 1, "heads": 2, "attention": hashed})),
         ("model.decoder.attention", small(decoder={"layers": 1, "heads": 2, "attention": hashed})),
-        ("model.attention", check_settings(EncoderRung, {"attention": hashed})),
+        ("model.attention", check_settings(TransformerEncoderSettings, {"attention": hashed})),
     ):
         check_buckets(settings, 66)
         with pytest.raises(

@@ -1,4 +1,5 @@
-"""Static buffers: the numbers of plain steps, through every rearrangement and again with the next batch."""
+"""Static buffers: the numbers of plain steps, through every rearrangement and again with the next
+batch."""
 
 import pytest
 import torch

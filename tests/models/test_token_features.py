@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from headwise.models.labeller import build_labeller
-from headwise.models.sentence_encoder import EncoderRung, WordRung
+from headwise.models.sentence_encoder import TransformerEncoderSettings, WordEncoderSettings
 from headwise.models.token_features import HalfEmbedding, LetterEmbedding, PairEmbedding
 from headwise.randomness import torch_generator
 
@@ -31,9 +31,15 @@ def test_a_pair_has_the_row_of_both_words_and_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [WordRung(dim=12, pairs=97), EncoderRung(dim=12, heads=3, layers=1, pairs=97)]
+    "settings",
+    [
+        WordEncoderSettings(dim=12, pairs=97),
+        TransformerEncoderSettings(dim=12, heads=3, layers=1, pairs=97),
+    ],
 )
-def test_packed_rows_with_pairs_are_sentences_one_by_one(settings: WordRung | EncoderRung) -> None:
+def test_packed_rows_with_pairs_are_sentences_one_by_one(
+    settings: WordEncoderSettings | TransformerEncoderSettings,
+) -> None:
     generator = torch_generator("labeller")
     model = build_labeller(
         settings, vocabulary_size=23, num_classes=5, pooling="mean", generator=generator
@@ -61,7 +67,7 @@ def test_letters_are_left_out_of_a_share_of_the_words_while_training() -> None:
 
 
 def test_a_hidden_word_takes_its_pair_along() -> None:
-    settings = WordRung(
+    settings = WordEncoderSettings(
         dim=12, pairs=97, word_dropout=0.9, dropout={"embedding": 0.0, "residual": 0.0}
     )  # type: ignore[arg-type]
     model = build_labeller(

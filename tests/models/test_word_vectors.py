@@ -108,7 +108,8 @@ def test_skip_gram_is_gradient_ascent(kind: str, share: int) -> None:
 def test_cbow_is_gradient_ascent_whose_inputs_take_the_whole_change(
     kind: str, share: int, num_batches: int
 ) -> None:
-    """A batch after the other; the loss knows the pairs of `WindowCutter`, what learns the bags of `BagCutter`, from the same draws."""
+    """A batch after the other; the loss knows the pairs of `WindowCutter`, what learns the bags of
+    `BagCutter`, from the same draws."""
     windows = make_windows(share, num_words=23 if share == 4 else 26)
     num_blocks = len(windows.centres) // num_batches
     bags = BagCutter(window=3, share=share, batch=num_blocks * share).cut(
@@ -125,7 +126,8 @@ def test_cbow_is_gradient_ascent_whose_inputs_take_the_whole_change(
                 if not len(near):
                     continue
                 vectors = inputs[windows.contexts[block, near]]
-                # The value is the mean; the gradient of each vector that of the sum: the C code's, on purpose.
+                # The value is the mean; the gradient of each vector that of the sum: the C code's,
+                # on purpose.
                 mean = vectors.sum(0) + (vectors.mean(0) - vectors.sum(0)).detach()
                 total = total + answer(outputs, mean, questions, block, centre)
         return total
@@ -160,7 +162,8 @@ def test_a_stranger_that_is_the_centre_is_not_pushed_away() -> None:
 
 
 def test_shared_strangers_have_the_gradient_of_fresh_ones_in_expectation() -> None:
-    """Summing over every possible stranger with its probability: a pool of any size gives the same expected step."""
+    """Summing over every possible stranger with its probability: a pool of any size gives the same
+    expected step."""
     windows = make_windows(4)
     tables = make_tables(NUM_WORDS)
     expected = {}

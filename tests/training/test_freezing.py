@@ -5,7 +5,7 @@ import torch
 
 from headwise.errors import SettingsError
 from headwise.models.labeller import build_labeller
-from headwise.models.sentence_encoder import EncoderRung
+from headwise.models.sentence_encoder import TransformerEncoderSettings
 from headwise.randomness import torch_generator
 from headwise.training.choices import AdamWOptimizer
 from headwise.training.freezing import freeze, rate_scales
@@ -14,7 +14,7 @@ from headwise.training.optimizers import build_optimizer, set_learning_rate
 
 def _model() -> torch.nn.Module:
     return build_labeller(
-        EncoderRung(dim=8, layers=3, heads=2),
+        TransformerEncoderSettings(dim=8, layers=3, heads=2),
         vocabulary_size=7,
         num_classes=2,
         pooling="mean",

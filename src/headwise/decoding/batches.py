@@ -14,7 +14,7 @@ from itertools import chain, islice, repeat
 from headwise.decoding.generation_settings import Batching, GenerationSettings
 from headwise.decoding.generator import Generator
 from headwise.decoding.results import EMPTY_RESULT, SearchResult
-from headwise.decoding.rules.constraints import Phrases
+from headwise.decoding.rules.constraints import SentenceRules
 from headwise.errors import UsageError
 
 
@@ -41,15 +41,17 @@ def generate_stream(
     sources: Iterable[Sequence[int]],
     settings: GenerationSettings,
     *,
-    rules: Phrases | Iterable[Phrases] | None = None,
+    rules: SentenceRules | Iterable[SentenceRules] | None = None,
 ) -> Iterator[SearchResult]:
     """Results in the order of the sources, which are read one window at a time.
 
     `rules` hold for all sentences or name one entry per sentence.
     """
-    each: Iterator[Phrases | None]
+    each: Iterator[SentenceRules | None]
     each = (
-        repeat(rules) if rules is None or isinstance(rules, Phrases) else chain(rules, repeat(None))
+        repeat(rules)
+        if rules is None or isinstance(rules, SentenceRules)
+        else chain(rules, repeat(None))
     )
     pairs = zip(sources, each, strict=False)  # the sources end it: the rules never do
     first = 0
@@ -77,7 +79,7 @@ def generate_window(
     sources: Sequence[Sequence[int]],
     settings: GenerationSettings,
     *,
-    rules: Sequence[Phrases] | None = None,
+    rules: Sequence[SentenceRules] | None = None,
     first_number: int = 0,
 ) -> list[SearchResult]:
     """Results of all these sources in their order; empty ones ask no model.

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.results import SearchResult
-from headwise.decoding.rules.constraints import Phrases
+from headwise.decoding.rules.constraints import SentenceRules
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Generator(ABC):
         self,
         sources: Sequence[Sequence[int]],
         settings: GenerationSettings,
-        rules: Phrases | Sequence[Phrases] | None = None,
+        rules: SentenceRules | Sequence[SentenceRules] | None = None,
         *,
         numbers: Sequence[int] | None = None,
         traced: bool = False,

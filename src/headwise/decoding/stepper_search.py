@@ -25,7 +25,7 @@ from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.generator import NO_WATCHER, Arrival, Generator, NextArrivals, Watcher
 from headwise.decoding.out_of_memory import explaining_memory
 from headwise.decoding.results import EMPTY_RESULT, SearchResult
-from headwise.decoding.rules.constraints import Phrases
+from headwise.decoding.rules.constraints import SentenceRules
 from headwise.decoding.rules.length_limit import limit_for
 from headwise.decoding.search.beam import BeamSearch, BeamSettings
 from headwise.decoding.search.greedy import GreedySettings, choose_best
@@ -54,7 +54,7 @@ class StepperSearch(Generator):
         self,
         sources: Sequence[Sequence[int]],
         settings: GenerationSettings,
-        rules: Phrases | Sequence[Phrases] | None = None,
+        rules: SentenceRules | Sequence[SentenceRules] | None = None,
         *,
         numbers: Sequence[int] | None = None,
         traced: bool = False,
@@ -103,7 +103,7 @@ def decode(
     sources: Sequence[Sequence[int]],
     settings: GenerationSettings,
     *,
-    phrases: Phrases | Sequence[Phrases] | None = None,
+    phrases: SentenceRules | Sequence[SentenceRules] | None = None,
     sentence_numbers: Sequence[int] | None = None,
     traced: bool = False,
     watcher: Watcher = NO_WATCHER,
@@ -136,7 +136,7 @@ class _Batch:
         self,
         sources: Sequence[Sequence[int]],
         settings: GenerationSettings,
-        rules: Sequence[Phrases],
+        rules: Sequence[SentenceRules],
         *,
         numbers: Sequence[int],
         traced: bool,
@@ -222,8 +222,10 @@ def _check(stepper: Stepper[Any], settings: GenerationSettings, *, traced: bool)
 
 
 def _rules_of_each(
-    settings: GenerationSettings, phrases: Phrases | Sequence[Phrases] | None, num_sources: int
-) -> Sequence[Phrases]:
+    settings: GenerationSettings,
+    phrases: SentenceRules | Sequence[SentenceRules] | None,
+    num_sources: int,
+) -> Sequence[SentenceRules]:
     if phrases is None:
         if settings.forbidden or settings.required or settings.prefix:
             raise UsageError(
@@ -231,8 +233,8 @@ def _rules_of_each(
                 "phrases=encode_phrases(settings, tokenizer)",
                 "设置中含有文本短语，但尚未转换；请传入 phrases=encode_phrases(settings, tokenizer)",
             )
-        return [Phrases()] * num_sources
-    each = [phrases] * num_sources if isinstance(phrases, Phrases) else phrases
+        return [SentenceRules()] * num_sources
+    each = [phrases] * num_sources if isinstance(phrases, SentenceRules) else phrases
     if len(each) != num_sources:
         raise UsageError(
             f"phrases were given for {len(each)} sentences, but there are {num_sources}; give one "

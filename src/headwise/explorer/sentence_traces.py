@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.generator import Watcher
 from headwise.decoding.results import Hypothesis
-from headwise.decoding.rules.constraints import Phrases
+from headwise.decoding.rules.constraints import SentenceRules
 from headwise.errors import UsageError
 from headwise.explorer.decisions import Decision, weigh_steps
 from headwise.explorer.search_trees import SearchTree, grow_tree
@@ -72,7 +72,7 @@ def trace_sentence(
         raise UsageError("the sentence is empty; give some words", "句子为空；请给出一些词")
     check_prefix(translator, prefix)
     settings = translator.within_positions(settings)
-    phrases = Phrases(prefix=tuple(prefix))
+    phrases = SentenceRules(prefix=tuple(prefix))
     (result,) = translator.generator(settings).generate(
         [source], settings, phrases, traced=True, watcher=Watcher(before_step)
     )

@@ -65,7 +65,7 @@ class DecoderSettings(StackSettings):
     """The decoder's layers: `attention` is among the words written so far."""
 
     layers: int = Field(default=6, ge=1, le=256)
-    """How many blocks stand on each other; at least one, because only these blocks look at the source."""
+    """Number of blocks; at least one, because only these blocks attend to the source."""
     cross_attention: AttentionSettings = DEFAULT_ATTENTION
     """How a head looks at the source."""
 
@@ -145,7 +145,10 @@ LanguageNetwork = NeuralNgram | RecurrentLanguageModel | DecoderOnly
 def build_language_model(
     settings: NeuralSettings, *, size: int, generator: torch.Generator | None
 ) -> LanguageNetwork:
-    """A language model that learns by gradients, over a vocabulary of `size`; no generator: weights will be loaded."""
+    """A neural language model over a vocabulary of `size`.
+
+    Without a generator weights are not initialised: they will be loaded.
+    """
     if isinstance(settings, DecoderOnlySettings):
         return build_decoder_only(settings, size=size, generator=generator)
     with contextlib.nullcontext() if generator is not None else Unfilled():
@@ -183,11 +186,14 @@ def build_model(
     target_size: int,
     generator: torch.Generator | None,
 ) -> TranslationModel:
-    """A freshly initialised model; sizes are those of the vocabularies. No generator: weights will be loaded, and are not
-    filled before."""
+    """A new model; sizes are those of the vocabularies.
+
+    Without a generator weights are not initialised: they will be loaded.
+    """
     if settings.embedding.tied == "all" and source_size != target_size:
         raise UsageError(
-            f"vocabularies of {source_size} and {target_size} tokens cannot share one embedding (embedding.tied=all needs "
+            f"vocabularies of {source_size} and {target_size} tokens cannot share one embedding "
+            "(embedding.tied=all needs "
             "text.shared=true); share the vocabulary, or set model.embedding.tied=output",
             f"词表大小为 {source_size} 与 {target_size}，不能共用一个嵌入（embedding.tied=all 需要 text.shared=true）；"
             "请共享词表，或设 model.embedding.tied=output",
@@ -278,7 +284,7 @@ def _embedding(settings: AnySettings, table: nn.Embedding, *, scaled: bool) -> T
 
 
 def _final_norm(settings: AnySettings) -> nn.Module:
-    """With the norm before each sub-layer the stack's sum itself is not normalised yet; with it after, it is."""
+    """A norm at the end of the stack, needed if the sub-layers are normalised before, not after."""
     return (
         build_norm(settings.norm, dim=settings.dim)
         if settings.norm.place == "before"

@@ -126,7 +126,7 @@ class ContinuousDecoder:
 
     @torch.no_grad()
     def step(self, tokens: Int[Tensor, "row"]) -> Float[Tensor, "row vocab"]:
-        """Feed one token to every row; log-probabilities of the next, which a search may overwrite."""
+        """Feed one token to every row; log-probabilities of the next, to be overwritten at will."""
         view = self._view = self._view or self._look()
         first = min(self._begin)
         position = (self._time - view.begin)[:, None]

@@ -66,7 +66,10 @@ class DecoderOnly(nn.Module):
         segment: Int[Tensor, "row time"] | None = None,
         position: Int[Tensor, "row time"] | None = None,
     ) -> Float[Tensor, "row time dim"]:
-        """Hidden states that predict the token after each; without segments, a row is one text without filling."""
+        """Hidden states that predict the token after each.
+
+        Without segments, a row is one text without padding.
+        """
         length = tokens.shape[1]
         if position is None:
             position = torch.arange(length, device=tokens.device).expand(tokens.shape)
@@ -95,7 +98,7 @@ class DecoderOnly(nn.Module):
         )
 
     def step(self, tokens: Int[Tensor, " row"], state: ReadingState) -> Float[Tensor, "row dim"]:
-        """Read one more token of every row; the hidden states that predict the next. For use without gradients."""
+        """Read one more token of every row; hidden states that predict the next. No gradients."""
         position = torch.full((tokens.shape[0], 1), state.time, device=tokens.device)
         x = self.embedding(tokens[:, None], position, length=state.time + 1)
         state.time += 1

@@ -71,11 +71,11 @@ class MemoryDescription:
     weights_fp32: int
     weights_bf16: int
     training: int
-    """Weights, gradients and Adam's two moments in fp32; activations depend on the batch and come on top."""
+    """Weights, gradients and Adam's two moments in fp32; activations are not counted."""
     cache_per_target_token: int
     """What a decoder keeps for each token of one hypothesis, fp32."""
     cache_fixed: int
-    """What it keeps of one hypothesis however long it is, fp32: windows, and the sums of linear attention."""
+    """Cache of one hypothesis of any length, fp32: windows, and the sums of linear attention."""
     cache_per_source_token: int
     """What it keeps of each source token, shared by all hypotheses of a sentence, fp32."""
 
@@ -107,7 +107,7 @@ class ModelDescription:
         return sum(part.source_flops + part.target_flops for part in self.parts)
 
     def of_source(self, flops: int) -> int:
-        """Of a sentence, for one of its tokens; kernels that work in blocks do not divide evenly."""
+        """The share of one token of a sentence; in kernels that work in blocks it is an average."""
         return round(flops / self.source_length)
 
     def of_target(self, flops: int) -> int:
@@ -119,7 +119,7 @@ class ModelDescription:
         return 3 * self.forward_flops
 
     def tables(self) -> list[Table]:
-        """For people: the parts with their sum, the memory, and the work of one pair of sentences."""
+        """As text: the parts with their sum, the memory, and the work for one pair of sentences."""
         lengths = f"{self.source_length} + {self.target_length}"
         memory = self.memory
         sizes = (

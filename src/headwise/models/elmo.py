@@ -36,7 +36,7 @@ from headwise.initialization import (
     initialize,
     normal_by_width,
 )
-from headwise.models.sentence_encoder import ElmoRung
+from headwise.models.sentence_encoder import ElmoSettings
 from headwise.text.tokenizer import BOS
 from headwise.text.word_characters import BEGIN_WORD, END_WORD, NUM_SIGNS
 
@@ -69,7 +69,7 @@ class DirectedLayer(nn.Module):
 class ElmoReader(nn.Module):
     """The two language models without their softmax; `dim` is the width of both halves together."""
 
-    def __init__(self, settings: ElmoRung) -> None:
+    def __init__(self, settings: ElmoSettings) -> None:
         super().__init__()
         self.dropout, half = settings.dropout, settings.dim // 2
         self.characters = CharacterEncoder(
@@ -93,7 +93,10 @@ class ElmoReader(nn.Module):
         words: Int[Tensor, "sentence time"],
         lengths: Int[Tensor, " sentence"],
     ) -> list[Float[Tensor, "sentence time dim"]]:
-        """Every layer, the words by themselves first. Each different word is spelled once in `letters`; `words` are its rows."""
+        """Every layer, the character vectors first.
+
+        `letters` spells each different word once; `words` are rows of it.
+        """
         x = self.characters(letters)[words]
         x = drop(x, self.dropout.embedding, training=self.training)
         layers, ahead, back = [torch.cat([x, x], dim=-1)], x, x
@@ -105,7 +108,7 @@ class ElmoReader(nn.Module):
 
 
 class _Sentences(NamedTuple):
-    """Packed rows as sentences of their own: which word stands where, and where each token of the rows went."""
+    """Packed rows as separate sentences: the words of each, and where each token went."""
 
     letters: Tensor
     words: Tensor
@@ -118,7 +121,7 @@ class _Sentences(NamedTuple):
 class ElmoEncoder(nn.Module):
     """ELMo in the place of a sentence encoder: rows of letters in, a mixture of the layers out."""
 
-    def __init__(self, settings: ElmoRung) -> None:
+    def __init__(self, settings: ElmoSettings) -> None:
         super().__init__()
         self.dim = settings.dim
         self.reader, self.mixture = ElmoReader(settings), LayerMixture(settings.layers + 1)
@@ -131,7 +134,7 @@ class ElmoEncoder(nn.Module):
         position: Int[Tensor, "row time"],
         affixes: Int[Tensor, "row time letter"] | None = None,
     ) -> Float[Tensor, "row time dim"]:
-        """A vector for each token, zeros where a row is filled; `affixes` are the letters of each token's word."""
+        """A vector for each token, zeros in padding; `affixes` are the letters of each word."""
         assert affixes is not None, "whoever makes the rows spells their words"
         found = self.mixture.gain.new_zeros(*tokens.shape, self.dim)
         if not bool((segment != 0).any()):
@@ -144,7 +147,7 @@ class ElmoEncoder(nn.Module):
 
 
 def unpack(tokens: Tensor, segment: Tensor, position: Tensor, letters: Tensor) -> _Sentences:
-    """Sentences of rows, each between <s> (unless it has one) and </s>, as the language models read them."""
+    """Sentences of rows, each between <s> (unless it has one) and </s>."""
     real = segment != 0
     starts = real & (position == 0)
     number = starts.flatten().cumsum(0).view_as(segment)[real] - 1
@@ -161,7 +164,10 @@ def unpack(tokens: Tensor, segment: Tensor, position: Tensor, letters: Tensor) -
 
 
 class BidirectionalLanguageModel(nn.Module):
-    """The encoder and the softmax both directions share; its mixture learns nothing here, tasks will learn theirs."""
+    """The encoder and the softmax that both directions share.
+
+    The mixture of layers is not trained here: each task learns its own.
+    """
 
     def __init__(self, encoder: ElmoEncoder, output: nn.Linear) -> None:
         super().__init__()
@@ -177,13 +183,13 @@ class BidirectionalLanguageModel(nn.Module):
         words: Int[Tensor, "sentence time"],
         lengths: Int[Tensor, " sentence"],
     ) -> tuple[Float[Tensor, "sentence time half"], Float[Tensor, "sentence time half"]]:
-        """At each word of <s> … </s> what predicts the next word, and what predicts the word before."""
+        """For each word of <s> … </s>: states that predict the next word and the word before."""
         ahead, back = self.encoder.reader(letters, words, lengths)[-1].chunk(2, dim=-1)
         return ahead, back
 
 
 def build_bidirectional(
-    settings: ElmoRung, *, vocabulary_size: int, generator: torch.Generator | None
+    settings: ElmoSettings, *, vocabulary_size: int, generator: torch.Generator | None
 ) -> BidirectionalLanguageModel:
     """A freshly initialised model over a vocabulary; no generator: its weights hold nothing yet."""
     with Unfilled():

@@ -1,13 +1,15 @@
-"""The Transformer of *Attention Is All You Need*: an encoder reads the source, a decoder writes the target.
+"""The Transformer: an encoder reads the source, a decoder writes the target.
 
     memory = encoder(source)                   every layer: self-attention, feed-forward
     hidden = decoder(target so far, memory)    every layer: self-, cross-attention, feed-forward
     P(next token) = softmax(hidden · output_weightᵀ + bias)
 
-Vaswani et al. 2017, figure 1. A batch is rows of packed sentence pairs. Segment numbers keep pairs
-apart in self- and cross-attention, positions restart with each sentence, and a plain padded batch
-is the case of one segment per row. `forward` stops at the hidden states: the loss multiplies them
-with the output weight piece by piece, so that a [token, vocabulary] table of logits need not exist.
+Vaswani et al. 2017, *Attention Is All You Need*, figure 1.
+
+A batch is rows of packed sentence pairs. Segment numbers keep pairs apart in self- and
+cross-attention, positions restart with each sentence, and a plain padded batch is the case of one
+segment per row. `forward` stops at the hidden states: the loss multiplies them with the output
+weight piece by piece, so that a [token, vocabulary] table of logits need not exist.
 
 Tested against: transformers' Marian (norm after) and Pegasus (norm before) with copied weights,
 gradients included.
@@ -132,7 +134,7 @@ class EncoderDecoder(TranslationModel):
         return maps
 
     def attention_layers(self) -> dict[str, MultiHeadAttention]:
-        """Every attention of the model by name: `encoder.0.self`, `decoder.0.self`, `decoder.0.cross`."""
+        """Every attention by name: `encoder.0.self`, `decoder.0.self`, `decoder.0.cross`."""
         layers: dict[str, MultiHeadAttention] = {}
         for number, block in enumerate(self.encoder):
             layers[f"encoder.{number}.self"] = block.self_attention

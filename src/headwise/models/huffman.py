@@ -25,7 +25,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class HuffmanPaths:
-    """For each word the inner nodes on its path, root first; shorter paths are filled up with node 0 at weight 0."""
+    """The inner nodes on each word's path, root first; padding is node 0 of weight 0."""
 
     nodes: Int[Tensor, "vocab depth"]
     targets: Float[Tensor, "vocab depth"]

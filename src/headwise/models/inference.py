@@ -48,7 +48,7 @@ class Form:
 
     @property
     def label(self) -> str:
-        """In words, for people."""
+        """Its name as text."""
         match self.name:
             case "plain":
                 return say("as trained", "与训练时相同")
@@ -72,7 +72,7 @@ _OFFERS: dict[Precision, tuple[FormName, tuple[tuple[str, MakeLinear, float], ..
 
 
 def choose_form(precision: Precision, device: torch.device) -> Form:
-    """The fastest form that keeps what `precision` promises; `auto` promises the results of fp32."""
+    """The fastest form of this precision; `auto` gives the results of fp32."""
     if device.type != "cpu":
         return _choose_on_accelerator(precision, device)
     wanted: Precision = "fp32" if precision == "auto" else precision
@@ -102,14 +102,19 @@ _refusal = cache(lambda make, tolerance: refusal_of(make, tolerance=tolerance))
 def _choose_on_accelerator(precision: Precision, device: torch.device) -> Form:
     if precision in ("int8", "fp16"):
         raise UsageError(
-            f"{precision} is computed on a CPU only, and the device is {device.type}; use --precision bf16, or --device cpu",
-            f"{precision} 只在 CPU 上计算，而设备是 {device.type}；请用 --precision bf16 或 --device cpu",
+            f"{precision} is computed on a CPU only, and the device is {device.type}; use "
+            "--precision bf16, or --device cpu",
+            f"{precision} 只在 CPU 上计算，而设备是 {device.type}；"
+            "请用 --precision bf16 或 --device cpu",
         )
     return Form("bf16" if precision == "bf16" else "plain")
 
 
 def exchange(model: Model, form: Form) -> Model:
-    """The model in this form, for inference only; `model` itself is not touched, and shares its embeddings and norms."""
+    """The model in this form, for inference only.
+
+    `model` itself is not changed; embeddings and norms are shared with it.
+    """
     if form.name == "plain":
         return model
     if form.make_linear is None:
@@ -137,7 +142,7 @@ def _exchange_linears(module: nn.Module, make_linear: MakeLinear) -> None:
 
 
 class OutputLayer(nn.Module):
-    """The exchanged output layer. It keeps the trained weight, which it usually shares with the embedding, for who asks."""
+    """An output layer for inference, which also keeps the trained weight for others to read."""
 
     def __init__(self, trained: nn.Linear, make_linear: MakeLinear) -> None:
         super().__init__()

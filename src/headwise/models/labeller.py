@@ -25,9 +25,9 @@ from headwise.initialization import (
 )
 from headwise.models.elmo import ElmoEncoder
 from headwise.models.sentence_encoder import (
-    ElmoRung,
-    RungSettings,
+    ElmoSettings,
     SentenceEncoder,
+    SentenceEncoderSettings,
     build_sentence_encoder,
 )
 
@@ -37,7 +37,7 @@ Encoder = SentenceEncoder | ElmoEncoder
 
 
 class Labeller(nn.Module):
-    """An encoder and the layer that names a class; `dropout_rate` is that of the vectors the layer reads."""
+    """An encoder and the layer that predicts classes; `dropout_rate` acts between them."""
 
     def __init__(
         self, encoder: Encoder, output: nn.Linear, *, pooling: Pooling, dropout_rate: float
@@ -67,7 +67,7 @@ class Labeller(nn.Module):
 def mean_of_segments(
     x: Float[Tensor, "row time dim"], segment: Int[Tensor, "row time"]
 ) -> Float[Tensor, "row time dim"]:
-    """At every token the mean over its sentence: sums by number, then looked up again; linear in the row's length."""
+    """At every token the mean over its sentence, in time linear in the row's length."""
     index = segment[..., None].expand_as(x)
     num_segments = segment.shape[1] + 1
     sums = x.new_zeros(x.shape[0], num_segments, x.shape[2]).scatter_add(1, index, x)
@@ -76,22 +76,22 @@ def mean_of_segments(
     return (sums / counts.clamp(min=1)[..., None]).gather(1, index)
 
 
-def build_encoder(settings: RungSettings, *, vocabulary_size: int) -> Encoder:
+def build_encoder(settings: SentenceEncoderSettings, *, vocabulary_size: int) -> Encoder:
     """The encoder a recipe names, not initialised."""
-    if isinstance(settings, ElmoRung):
+    if isinstance(settings, ElmoSettings):
         return ElmoEncoder(settings)
     return build_sentence_encoder(settings, vocabulary_size=vocabulary_size)
 
 
 def build_labeller(
-    settings: RungSettings,
+    settings: SentenceEncoderSettings,
     *,
     vocabulary_size: int,
     num_classes: int,
     pooling: Pooling,
     generator: torch.Generator | None,
 ) -> Labeller:
-    """A freshly initialised labeller. No generator: weights will be loaded, and are not filled before."""
+    """A new labeller. Without a generator weights are not initialised: they will be loaded."""
     with Unfilled():
         encoder = build_encoder(settings, vocabulary_size=vocabulary_size)
         output = nn.Linear(settings.dim, num_classes)

@@ -16,7 +16,7 @@ from headwise.attention.scores.declaration import ScoreKind
 from headwise.errors import SettingsError
 from headwise.models.choices import DecoderOnlySettings, EncoderDecoderSettings, TranslatorSettings
 from headwise.models.recurrent.choices import NoAttention
-from headwise.models.sentence_encoder import EncoderRung
+from headwise.models.sentence_encoder import TransformerEncoderSettings
 from headwise.positions.choices import BUILT_IN as POSITIONS
 from headwise.positions.declaration import PositionKind
 from headwise.settings.kind import join_words
@@ -53,7 +53,7 @@ def target_limits(model: TranslatorSettings) -> list[Limit]:
     return []
 
 
-def row_limits(model: DecoderOnlySettings | EncoderRung) -> list[Limit]:
+def row_limits(model: DecoderOnlySettings | TransformerEncoderSettings) -> list[Limit]:
     """Of a model with one stack."""
     return [*_of_position(model.position), *_of_attention(model.attention, "model.attention")]
 
@@ -74,7 +74,8 @@ def check_rows(
 
 
 def check_buckets(
-    model: EncoderDecoderSettings | DecoderOnlySettings | EncoderRung, num_tokens: int
+    model: EncoderDecoderSettings | DecoderOnlySettings | TransformerEncoderSettings,
+    num_tokens: int,
 ) -> None:
     """Refuse kernels that make no sense for rows this short, such as more buckets than tokens."""
     attentions: dict[str, AttentionKind]

@@ -24,7 +24,11 @@ from headwise.initialization import (
     xavier,
     zeros,
 )
-from headwise.models.sentence_encoder import EncoderRung, SentenceEncoder, build_sentence_encoder
+from headwise.models.sentence_encoder import (
+    SentenceEncoder,
+    TransformerEncoderSettings,
+    build_sentence_encoder,
+)
 
 
 class GuessingHead(nn.Module):
@@ -61,7 +65,10 @@ class FollowingHead(nn.Module):
 
 
 class Guesses(NamedTuple):
-    """What is compared with the words' vectors, for each place asked for; and for pairs of sentences the two logits at every token."""
+    """Vectors to compare with the words', at the positions asked for.
+
+    For pairs of sentences also the two logits at every token.
+    """
 
     hidden: Float[Tensor, "place dim"]
     following: Float[Tensor, "row time kind"] | None
@@ -94,13 +101,16 @@ class MaskedLanguageModel(nn.Module):
 
 
 def build_masked_language_model(
-    settings: EncoderRung,
+    settings: TransformerEncoderSettings,
     *,
     vocabulary_size: int,
     has_pairs: bool,
     generator: torch.Generator | None,
 ) -> MaskedLanguageModel:
-    """A freshly initialised model; `has_pairs`: it also judges pairs of sentences. No generator: nothing is filled."""
+    """A new model; `has_pairs`: it also judges pairs of sentences.
+
+    Without a generator weights are not initialised: they will be loaded.
+    """
     with Unfilled():
         encoder = build_sentence_encoder(settings, vocabulary_size=vocabulary_size)
         following = FollowingHead(settings.dim) if has_pairs else None

@@ -68,7 +68,7 @@ class NeuralNgram(nn.Module):
         segment: Int[Tensor, "row time"] | None = None,
         position: Int[Tensor, "row time"] | None = None,
     ) -> Float[Tensor, "row time dim"]:
-        """Hidden states that predict the token after each; positions restart with every sentence of a row."""
+        """Hidden states that predict the token after each; positions restart with each sentence."""
         if position is None:
             position = torch.arange(tokens.shape[1], device=tokens.device).expand(tokens.shape)
         before = torch.stack(
@@ -85,7 +85,7 @@ class NeuralNgram(nn.Module):
 
 
 def _earlier(tokens: Tensor, position: Tensor, distance: int) -> Tensor:
-    """The token so many places before each, or the beginning of a sentence where its sentence had not begun."""
+    """The token `distance` positions before each, or <s> if its sentence had not begun."""
     if distance == 0:
         return tokens
     shifted = nn.functional.pad(tokens, (distance, 0), value=BOS)[:, : tokens.shape[1]]

@@ -36,7 +36,9 @@ class PackedSources:
     def lay_out(
         self, num_rows: int, *, num_sentences: int, stride: int, nowhere: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens, segments, positions and destinations, [4, row, place], and the sources' lengths, 1 where there is none.
+        """Tokens, segments, positions, destinations, [4, row, position], and the sources' lengths.
+
+        The length is 1 where there is no source.
 
         Token t of source s belongs to place s · stride + t of what is kept of the sources; filling
         belongs `nowhere`.
@@ -60,7 +62,7 @@ class PackedSources:
 
 
 def pack_sources(sources: Sequence[Sequence[int]], *, limit: int) -> PackedSources:
-    """Sources without their end, none longer than `limit` with it; rows are no longer than that either."""
+    """Pack sources, which come without their end; rows have at most `limit` tokens."""
     sizes = [len(source) + 1 for source in sources]
     row_length = min(limit, -(-max(sizes) // STEP) * STEP)
     order = sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True)

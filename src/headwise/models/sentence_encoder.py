@@ -69,27 +69,29 @@ class _Words(Settings):
     letters: int = Field(default=0, ge=0, le=10_000_000)
     """Rows for what a word's letters tell; 0: the word alone."""
     spelling: Literal["affixes", "runs"] = "affixes"
-    """What is read of the letters: endings, beginnings and shape, or every run of three to six letters."""
+    """Letter features: endings, beginnings and shape, or every run of three to six letters."""
     pairs: int = Field(default=0, ge=0, le=10_000_000)
     """Rows for what two neighbouring words say together; 0: none."""
     word_dropout: Rate = 0.0
-    """Share of the words that are shown as unknown while training, so that the rest of the sentence and the letters are used."""
+    """Share of the words replaced by the unknown word in training, so that context and letters are
+    used."""
     letter_dropout: Rate = 0.0
     """Share of the words whose letters are not looked at while training."""
     dropout: DropoutSettings = DropoutSettings()
     pooling: Literal["mean", "first"] = "mean"
-    """What stands for a text that gets one label: the mean over its tokens, or its first token, <s>."""
+    """The vector of a text that gets one label: the mean over its tokens, or its first one, <s>."""
     start_from: Path | None = None
-    """A bundle whose encoder this one starts with: the same text and model settings are needed; its tokenizer is used."""
+    """A bundle whose encoder and tokenizer this one starts with; it needs the same text and model
+    settings."""
 
 
-class WordRung(_Words):
+class WordEncoderSettings(_Words):
     """One word at a time."""
 
     kind: Literal["word"] = "word"
 
 
-class WindowRung(_Words):
+class WindowEncoderSettings(_Words):
     """A word and its neighbours, fully connected."""
 
     kind: Literal["window"] = "window"
@@ -99,7 +101,7 @@ class WindowRung(_Words):
     """Width of the hidden layer."""
 
 
-class RecurrentRung(_Words):
+class RecurrentEncoderSettings(_Words):
     """A state that has read up to the word, and one that has read back to it."""
 
     kind: Literal["recurrent"] = "recurrent"
@@ -111,7 +113,7 @@ class RecurrentRung(_Words):
     """Read from both ends, with half of `dim` each."""
 
 
-class EncoderRung(_Words):
+class TransformerEncoderSettings(_Words):
     """Self-attention over the whole sentence."""
 
     kind: Literal["encoder"] = "encoder"
@@ -125,16 +127,17 @@ class EncoderRung(_Words):
     norm: NormSettings = DEFAULT_NORM
     feed_forward: FeedForwardSettings = DEFAULT_FEED_FORWARD
     halves: bool = False
-    """Add a vector that says whether a token stands in the first or the second sentence of a pair."""
+    """Add a vector for the first or the second sentence of a pair."""
 
     @model_validator(mode="after")
-    def _check_heads(self) -> "EncoderRung":
+    def _check_heads(self) -> "TransformerEncoderSettings":
         check_heads(self.dim, self.heads)
         return self
 
 
-class ElmoRung(_Words):
-    """Two language models, one from each side, over words read letter by letter (elmo.py); `dim` is the width of both together."""
+class ElmoSettings(_Words):
+    """Two language models, one per direction, over characters (elmo.py); `dim` is the width of
+    both together."""
 
     kind: Literal["elmo"] = "elmo"
     layers: int = Field(default=2, ge=1, le=16)
@@ -151,23 +154,33 @@ class ElmoRung(_Words):
     """Gated layers between the filters and the word's vector."""
 
     @model_validator(mode="after")
-    def _check_widths(self) -> "ElmoRung":
+    def _check_widths(self) -> "ElmoSettings":
         if self.hidden < self.dim // 2:
             raise SettingsError(
-                f"hidden={self.hidden} is narrower than dim/2={self.dim // 2}, to which it is projected; set hidden={self.dim // 2} or more",
-                f"hidden={self.hidden} 小于其投影宽度 dim/2={self.dim // 2}；请设 hidden={self.dim // 2} 或更大",
+                f"hidden={self.hidden} is narrower than dim/2={self.dim // 2}, to which it is "
+                f"projected; set hidden={self.dim // 2} or more",
+                f"hidden={self.hidden} 小于其投影宽度 dim/2={self.dim // 2}；"
+                f"请设 hidden={self.dim // 2} 或更大",
             )
         if self.letters > 0 or self.word_dropout > 0 or self.pairs > 0:
             name = "letters" if self.letters > 0 else "pairs" if self.pairs > 0 else "word_dropout"
             raise SettingsError(
-                f"{name} is set, but kind=elmo reads every word by its letters already and has no unknown words; leave {name} at 0",
+                f"{name} is set, but kind=elmo reads every word by its letters already and has no "
+                f"unknown words; leave {name} at 0",
                 f"设置了 {name}，但 kind=elmo 已按字母读取每个词，没有未知词；请将 {name} 保持为 0",
             )
         return self
 
 
-TokenRung = WordRung | WindowRung | RecurrentRung | EncoderRung
-RungSettings = Annotated[TokenRung | ElmoRung, Field(discriminator="kind")]
+TokenEncoderSettings = (
+    WordEncoderSettings
+    | WindowEncoderSettings
+    | RecurrentEncoderSettings
+    | TransformerEncoderSettings
+)
+SentenceEncoderSettings = Annotated[
+    TokenEncoderSettings | ElmoSettings, Field(discriminator="kind")
+]
 
 
 class SentenceEncoder(nn.Module):
@@ -233,25 +246,27 @@ class SentenceEncoder(nn.Module):
         return apply_norm(self.norm, x, real)
 
 
-def build_sentence_encoder(settings: TokenRung, *, vocabulary_size: int) -> SentenceEncoder:
-    """The rung a recipe names, not initialised."""
+def build_sentence_encoder(
+    settings: TokenEncoderSettings, *, vocabulary_size: int
+) -> SentenceEncoder:
+    """The encoder of these settings, not initialised."""
     positions, blocks, norm = None, list[EncoderBlock](), nn.Module()
     context: Neighbours | SentenceReader | None = None
     match settings:
-        case WordRung():
+        case WordEncoderSettings():
             norm = nn.Identity()
-        case WindowRung(reach=reach, hidden=hidden):
+        case WindowEncoderSettings(reach=reach, hidden=hidden):
             rate = settings.dropout.hidden
             context, norm = (
                 Neighbours(settings.dim, reach=reach, hidden=hidden, dropout_rate=rate),
                 nn.Identity(),
             )
-        case RecurrentRung(cell=cell, layers=layers, bidirectional=both):
+        case RecurrentEncoderSettings(cell=cell, layers=layers, bidirectional=both):
             rate, norm = settings.dropout.hidden, nn.Identity()
             context = build_sentence_reader(
                 cell, settings.dim, num_layers=layers, bidirectional=both, dropout_rate=rate
             )
-        case EncoderRung():
+        case TransformerEncoderSettings():
             positions = build_positions(settings.position, dim=settings.dim)
             blocks = _blocks(settings)
             before = settings.norm.place == "before"
@@ -266,7 +281,7 @@ def build_sentence_encoder(settings: TokenRung, *, vocabulary_size: int) -> Sent
         else None,
         pairs=PairEmbedding(settings.pairs, settings.dim) if settings.pairs else None,
         halves=HalfEmbedding(settings.dim)
-        if isinstance(settings, EncoderRung) and settings.halves
+        if isinstance(settings, TransformerEncoderSettings) and settings.halves
         else None,
         context=context,
         blocks=blocks,
@@ -275,7 +290,7 @@ def build_sentence_encoder(settings: TokenRung, *, vocabulary_size: int) -> Sent
     )
 
 
-def _blocks(settings: EncoderRung) -> list[EncoderBlock]:
+def _blocks(settings: TransformerEncoderSettings) -> list[EncoderBlock]:
     relations = build_relations(
         settings.position,
         num_layers=settings.layers,
@@ -310,6 +325,6 @@ def _blocks(settings: EncoderRung) -> list[EncoderBlock]:
     ]
 
 
-def _residual(settings: EncoderRung) -> Residual:
+def _residual(settings: TransformerEncoderSettings) -> Residual:
     norm = build_norm(settings.norm, dim=settings.dim)
     return Residual(norm, place=settings.norm.place, dropout_rate=settings.dropout.residual)

@@ -43,7 +43,7 @@ class SentenceReader(nn.Module):
 def build_sentence_reader(
     cell: CellKind, dim: int, *, num_layers: int, bidirectional: bool, dropout_rate: float
 ) -> SentenceReader:
-    """Not initialised; `dim` is the width of both directions together, dropout is on what goes from layer to layer."""
+    """Not initialised. `dim` is the width of both directions; dropout acts between layers."""
     width = dim // 2 if bidirectional else dim
 
     def layers() -> list[RecurrentLayer]:

@@ -128,7 +128,7 @@ class StaticBuffers:
         )
 
     def close(self) -> None:
-        """Free the memory now: recorded steps refer to themselves and would wait for the collector."""
+        """Free the memory now: recorded steps refer to themselves, so the collector comes late."""
         self._kept.clear()
         self.caches.clear()
 
@@ -151,7 +151,7 @@ class StaticBuffers:
         self.recall(("encoding", shape), lambda: _Encoding(self, *shape))(packed)
 
     def step(self, tokens: Int[Tensor, " row"]) -> Float[Tensor, "row vocab"]:
-        """Feed one token per row; logits of the next. Keys and values stay where they were written."""
+        """Feed one token per row; logits of the next. Keys and values are not moved."""
         tables = Tables(self.time, self.slots, self.sentence, self.source_length)
         position = self.positions.index_select(0, self.time)
         logits = self.decoder.step(tokens, position, self.caches, tables)
@@ -180,7 +180,7 @@ class StaticBuffers:
 
 
 class _Encoding:
-    """The encoder at one size of packed rows, recorded: it writes keys and values of every layer."""
+    """The encoder at one size of packed rows, recorded; it writes keys and values of all layers."""
 
     def __init__(self, buffers: StaticBuffers, num_rows: int, row_length: int) -> None:
         self.buffers, self.model = buffers, buffers.decoder.model

@@ -27,7 +27,7 @@ _PREVIOUS, _OWN = 1_000_003, 7_919
 
 
 class LetterEmbedding(nn.Module):
-    """The sum of the vectors of a word's endings, beginnings and shape, or of its runs; a share of the words goes without while training."""
+    """The sum of the vectors of a word's letter features, left out for some words in training."""
 
     def __init__(self, num_rows: int, dim: int, word_rate: float = 0.0) -> None:
         super().__init__()
@@ -71,7 +71,10 @@ class PairEmbedding(nn.Module):
 
 
 class HalfEmbedding(nn.Module):
-    """One vector for the first sentence of a pair, another for the second, which begins at an <s> that is not the first token."""
+    """One vector for the first sentence of a pair, another for the second.
+
+    The second begins at an <s> that is not the first token.
+    """
 
     def __init__(self, dim: int) -> None:
         super().__init__()

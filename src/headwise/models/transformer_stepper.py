@@ -84,7 +84,7 @@ class TransformerStepper:
     def start(
         self, sources: Sequence[Sequence[int]], *, width: int, max_length: int
     ) -> DecodingState:
-        """Encode the sources; their end of sentence, with which the model was trained, is added here."""
+        """Encode the sources, with the end of sentence that the model was trained with."""
         lengths = [len(source) + 1 for source in sources]
         longest = max(lengths)
         padded = [[*source, EOS, *([PAD] * (longest - len(source) - 1))] for source in sources]
@@ -106,7 +106,7 @@ class TransformerStepper:
     def _encode(
         self, tokens: Tensor, segment: Tensor, position: Tensor, lengths: Sequence[int]
     ) -> Tensor:
-        """The encoded sources. On a CPU padding costs as much as words, so like lengths go together."""
+        """Encode; on a CPU in groups of like length, because padding costs as much as words."""
         groups = group_lengths(lengths) if tokens.device.type == "cpu" else [range(len(lengths))]
         if len(groups) == 1:
             return self.model.encode(tokens, segment=segment, position=position)

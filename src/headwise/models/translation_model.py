@@ -32,13 +32,13 @@ class TranslationModel(nn.Module):
         source_position: Int[Tensor, "row source"],
         target_position: Int[Tensor, "row target"],
     ) -> Float[Tensor, "row target dim"]:
-        """Hidden states that predict each target token from the ones before it (teacher forcing)."""
+        """Hidden states that predict each target token (teacher forcing)."""
 
     @abstractmethod
     def attention_maps(
         self, source: Int[Tensor, "row source"], target_input: Int[Tensor, "row target"]
     ) -> Mapping[str, Float[Tensor, "row head query key"]]:
-        """By a name for people (`decoder.0.cross`): rows are one pair each, without filling."""
+        """By a name for people (`decoder.0.cross`): rows are one pair each, without padding."""
 
     def logits(self, hidden: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch vocab"]:
         return self.output(hidden)

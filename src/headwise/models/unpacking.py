@@ -24,27 +24,27 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Spread:
-    """The pairs of a batch, one a row, and where their target tokens came from."""
+    """The pairs of a batch, one per row, and where their target tokens came from."""
 
     source: Int[Tensor, "pair source"]
     source_length: Int[Tensor, " pair"]
     target: Int[Tensor, "pair target"]
     cell: Int[Tensor, "row packed_target"]
-    """Of each place of the packed rows, its cell in `target`, counted row by row; filling has one past the last."""
+    """The cell in `target`, row by row, of each packed position; padding: one past the last."""
 
     def gather_back(
         self, hidden: Float[Tensor, "pair target dim"]
     ) -> Float[Tensor, "row packed_target dim"]:
-        """What was computed for each target token, where it stood; zeros in filling."""
+        """What was computed for each target token, where it stood; zeros in padding."""
         return _gather(hidden, self.cell)
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """Where the sentences of a batch go, one a row."""
+    """Where the sentences of a batch go, one per row."""
 
     cell: Int[Tensor, "row time"]
-    """Of each place of the packed rows, its cell, counted row by row; filling has one past the last."""
+    """The cell, counted row by row, of each packed position; padding: one past the last."""
     length: Int[Tensor, " sentence"]
     width: int
 
@@ -59,7 +59,7 @@ class Sentences:
     def gather_back(
         self, hidden: Float[Tensor, "sentence width dim"]
     ) -> Float[Tensor, "row time dim"]:
-        """What was computed for each token, where it stood; zeros in filling."""
+        """What was computed for each token, where it stood; zeros in padding."""
         return _gather(hidden, self.cell)
 
 
@@ -72,7 +72,7 @@ def _gather(hidden: Tensor, cell: Tensor) -> Tensor:
 def spread_sentences(
     segment: Int[Tensor, "row time"], position: Int[Tensor, "row time"]
 ) -> Sentences:
-    """One sentence a row, as wide as the longest of this batch; a batch of filling becomes one sentence of filling."""
+    """One sentence per row, as wide as the longest; a batch of padding is one such sentence."""
     sentences_of_row = segment.amax(1)
     first = (sentences_of_row.cumsum(0) - sentences_of_row)[:, None]
     real = segment > 0
@@ -100,7 +100,7 @@ def spread_pairs(
     source_position: Int[Tensor, "row source"],
     target_position: Int[Tensor, "row target"],
 ) -> Spread:
-    """One pair a row, as wide as the longest of this batch; a batch of filling becomes one pair of filling."""
+    """One pair per row, as wide as the longest; a batch of padding becomes one such pair."""
     pairs_of_row = torch.maximum(source_segment.amax(1), target_segment.amax(1))
     first = (pairs_of_row.cumsum(0) - pairs_of_row)[:, None]
     longest = [
@@ -118,7 +118,7 @@ def spread_pairs(
         return torch.where(segment > 0, (first + segment - 1) * width + position, num_pairs * width)
 
     def lay(tokens: Tensor, cell: Tensor, width: int) -> Tensor:
-        # Filling goes to a place of its own past the end, which is cut off.
+        # Padding is written to one cell past the end, which is cut off.
         flat = tokens.new_zeros(num_pairs * width + 1).scatter_(0, cell.flatten(), tokens.flatten())
         return flat[:-1].view(num_pairs, width)
 

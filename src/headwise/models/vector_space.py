@@ -32,7 +32,8 @@ class Neighbour:
 
 
 ANALOGY_WORDS = 100_000_000
-"""With less text than this most sums such as king - man + woman do not come out (Mikolov et al. 2013, table 2)."""
+"""Fewer words than this are too few for sums such as king - man + woman
+(Mikolov et al. 2013, table 2)."""
 
 
 class VectorSpace:
@@ -77,7 +78,8 @@ class VectorSpace:
             hint_en = f"did you mean {', '.join(near)}? " if near else ""
             hint_zh = f"是否想写 {'、'.join(near)}？" if near else ""
             raise UsageError(
-                f"{word!r} is not among the {len(self.words):,} words of this model; {hint_en}give a word of its training text",
+                f"{word!r} is not among the {len(self.words):,} words of this model; "
+                f"{hint_en}give a word of its training text",
                 f"模型的 {len(self.words):,} 个词中没有 {word!r}；{hint_zh}请给出训练文本中的词",
             )
         return number
@@ -94,7 +96,7 @@ class VectorSpace:
         return [Neighbour(self.words[number], float(cosines[number])) for number in best]
 
     def is_too_small_for(self, expression: str) -> bool:
-        """Whether this is a sum of words, and the text is known to have been too short for such sums to come out."""
+        """Whether this is a sum of words, and the training text is known to be too short."""
         return (
             self.text_words is not None
             and self.text_words < ANALOGY_WORDS
@@ -131,6 +133,7 @@ def parse_expression(text: str) -> list[tuple[int, str]]:
 
 def _wrong_expression(text: str, en: str, zh: str) -> UsageError:
     return UsageError(
-        f"{text!r:.80} cannot be read ({en}); give one word, or words with + and - between spaces: king - man + woman",
+        f"{text!r:.80} cannot be read ({en}); give one word, or words with + and - between "
+        "spaces: king - man + woman",
         f"无法理解 {text!r:.80}（{zh}）；请给出一个词，或以空格隔开的 + 与 - 连接多个词：king - man + woman",
     )

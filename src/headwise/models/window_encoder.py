@@ -14,7 +14,7 @@ from headwise.initialization import InitialWeights, initial_linear, xavier
 
 
 class Neighbours(nn.Module):
-    """A fully connected net over each token and `reach` on either side; beyond the sentence there are zeros."""
+    """A fully connected network over each token and `reach` on either side; zeros beyond."""
 
     def __init__(self, dim: int, *, reach: int, hidden: int, dropout_rate: float) -> None:
         super().__init__()

@@ -40,7 +40,7 @@ from headwise.models.huffman import HuffmanPaths
 
 @dataclass(frozen=True)
 class WordTables:
-    """The vectors that are learnt, changed in place; threads may share them without locks (Hogwild, Niu et al. 2011)."""
+    """The vectors, changed in place; threads may share them without locks (Hogwild, Niu 2011)."""
 
     inputs: Float[Tensor, "vocab dim"]
     outputs: Float[Tensor, "output dim"]
@@ -63,7 +63,7 @@ def ascend(
     weights: Float[Tensor, "block output input"],
     targets: Float[Tensor, "block output 1"],
 ) -> tuple[Float[Tensor, "block input dim"], Float[Tensor, "block output dim"]]:
-    """What to add to inputs and outputs: the three products of the header; the weights hold the rate."""
+    """What to add to inputs and outputs (the three products above); weights include the rate."""
     errors = torch.bmm(outputs, inputs.transpose(1, 2)).sigmoid_()
     torch.sub(targets, errors, out=errors)
     errors.mul_(weights)
@@ -72,13 +72,13 @@ def ascend(
 
 @dataclass(frozen=True)
 class Questions:
-    """What is asked about the centres of a block: outputs, the right answers, the weight of each for each centre."""
+    """Outputs for the centres of a block, their targets, and a weight for each centre."""
 
     outputs: Int[Tensor, "block output"]
     targets: Float[Tensor, "block output 1"]
     weights: Float[Tensor, "block output centre"]
     own: Int[Tensor, "block centre"] | None
-    """With negatives, each centre is itself an output that should be told by yes; in a tree there is nothing but the path."""
+    """With negative samples each centre is an output of target 1; a tree has the path only."""
 
 
 def ask_negatives(
@@ -87,7 +87,7 @@ def ask_negatives(
     *,
     negatives: int,
 ) -> Questions:
-    """The centre itself (yes) and strangers shared by the block (no), `negatives` of them in sum."""
+    """The centre (target 1) and samples shared by the block (target 0), `negatives` in sum."""
     num_blocks, pool = strangers.shape
     weights = torch.empty(num_blocks, pool, centres.shape[1])
     torch.ne(strangers[:, :, None], centres[:, None, :], out=weights).mul_(negatives / pool)
@@ -107,7 +107,7 @@ def ask_path(centres: Int[Tensor, "block 1"], paths: HuffmanPaths) -> Questions:
 def learn_skip_gram(
     tables: WordTables, windows: Windows, questions: Questions, *, rate: float, blocks: int
 ) -> None:
-    """Each context word is an input; it is asked about every centre it is paired with. `blocks` are learnt at a time."""
+    """Each context word is an input, trained on every centre it is paired with, block by block."""
     outputs, targets = questions.outputs, questions.targets
     weights = torch.bmm(questions.weights, windows.pairs)
     if questions.own is not None:
@@ -130,7 +130,7 @@ def learn_skip_gram(
 
 
 def learn_cbow(tables: WordTables, bags: Bags, questions: Questions, *, rate: float) -> None:
-    """The mean of a centre's context words is the input; a centre without context has the mean 0, and learns nothing."""
+    """The mean of a centre's context words is the input; without context nothing is learned."""
     num_batches, size = bags.centres.shape
     own, outputs = questions.own, questions.outputs.view(num_batches, -1)
     rows = outputs if own is None else torch.cat((own.view(num_batches, -1), outputs), 1)

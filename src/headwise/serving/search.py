@@ -15,7 +15,7 @@ from typing import Any
 from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.generator import Arrival, Watcher
 from headwise.decoding.results import SearchResult
-from headwise.decoding.rules.constraints import Phrases
+from headwise.decoding.rules.constraints import SentenceRules
 from headwise.decoding.rules.phrases import rules_of
 from headwise.decoding.rules.text_rules import TextRules
 from headwise.serving.orders import Abandoned, More, Part
@@ -87,7 +87,7 @@ class Search:
         results = self.translator.generator(self.settings).generate(
             [sentence.ids for sentence in sentences],
             self.settings,
-            [Phrases(sentence.prefix, self.rules) for sentence in sentences],
+            [SentenceRules(sentence.prefix, self.rules) for sentence in sentences],
             numbers=[sentence.number for sentence in sentences],
             watcher=Watcher(stop_if(lambda: self.is_over(parts)), self.watch, tell),
         )

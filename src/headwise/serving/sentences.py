@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.generation_settings import refuse_contradiction
-from headwise.decoding.rules.constraints import Phrases, check_phrases
+from headwise.decoding.rules.constraints import SentenceRules, check_sentence_rules
 from headwise.decoding.rules.length_limit import limit_for
 from headwise.decoding.rules.phrases import encode_prefix
 from headwise.serving.faults import Refusal
@@ -90,8 +90,8 @@ def prepare(
         for first, sentence in enumerate(one.sentences):
             ids = tuple(translator.tokenizers.source.encode(sentence))
             _check_tokens(len(ids), len(parts) + 1)
-            phrases = Phrases(begun if first == 0 else (), search.rules)
-            check_phrases(phrases, limit=limit_for(settings.max_length, len(ids)))
+            phrases = SentenceRules(begun if first == 0 else (), search.rules)
+            check_sentence_rules(phrases, limit=limit_for(settings.max_length, len(ids)))
             parts.append(
                 Part(
                     run=search,

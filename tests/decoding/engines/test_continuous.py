@@ -1,7 +1,9 @@
-"""Sentences that come and leave at any step find what each finds by itself with the plain engine."""
+"""Sentences that come and leave at any step find what each finds by itself with the plain
+engine."""
 
 import random
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ import torch
 from headwise.decoding.engines.continuous import run_continuously
 from headwise.decoding.generator import Arrival
 from headwise.decoding.results import SearchResult
-from headwise.decoding.rules.constraints import Phrases
+from headwise.decoding.rules.constraints import SentenceRules
 from headwise.decoding.rules.length_limit import LengthLimit
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
@@ -43,10 +45,7 @@ def test_it_finds_what_greedy_search_finds(name: str, generator: torch.Generator
 
     def come(count: int) -> Sequence[Arrival]:
         here = [waiting.pop(0) for _ in range(min(count, len(waiting)))]
-        return [
-            Arrival(sources[n], lambda result, n=n: found.__setitem__(n, result), prefixes[n])  # type: ignore[misc]
-            for n in here
-        ]
+        return [Arrival(sources[n], partial(found.__setitem__, n), prefixes[n]) for n in here]
 
     run_continuously(
         stepper.make_continuous(),
@@ -55,7 +54,7 @@ def test_it_finds_what_greedy_search_finds(name: str, generator: torch.Generator
         more=lambda alive: come(chance.choice((0, 1, 4)) if alive else 1),
     )
     for number, source in enumerate(sources):
-        rules = [Phrases(prefix=prefixes[number])]
+        rules = [SentenceRules(prefix=prefixes[number])]
         expected = decode(stepper, [source], settings, phrases=rules)[0].best
         best = found[number].best
         assert (best.tokens, best.finished) == (expected.tokens, expected.finished)

@@ -1,4 +1,5 @@
-"""The recorded engine against the plain one, with fake buffers: equal results, fewer and fewer rows."""
+"""The recorded engine against the plain one, with fake buffers: equal results, fewer and fewer
+rows."""
 
 from collections.abc import Callable, Hashable, Sequence
 
@@ -16,7 +17,7 @@ from headwise.decoding.choices import (
 )
 from headwise.decoding.engines import recorded
 from headwise.decoding.engines.recorded import LateAnswers, narrow_to
-from headwise.decoding.rules.constraints import Phrases
+from headwise.decoding.rules.constraints import SentenceRules
 from tests.decoding.conftest import phrases_of_tokens
 
 VOCAB = 11
@@ -149,12 +150,12 @@ def test_spells_every_source(fake, spell, sources) -> None:
 @pytest.mark.parametrize(
     ("settings", "phrases", "traced"),
     [
-        (GreedySettings(no_repeat_ngrams=2), Phrases(), False),
+        (GreedySettings(no_repeat_ngrams=2), SentenceRules(), False),
         (GreedySettings(), phrases_of_tokens(forbidden=((5,),)), False),
-        (GreedySettings(), Phrases(prefix=(5, 6)), False),
+        (GreedySettings(), SentenceRules(prefix=(5, 6)), False),
         (BeamSettings(size=2), phrases_of_tokens(required=((5,),)), False),
-        (BeamSettings(size=2), Phrases(), True),
-        (SamplingSettings(), Phrases(), False),
+        (BeamSettings(size=2), SentenceRules(), True),
+        (SamplingSettings(), SentenceRules(), False),
     ],
 )
 def test_what_looks_at_histories_takes_the_plain_engine(

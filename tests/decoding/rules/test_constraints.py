@@ -1,4 +1,5 @@
-"""Constraints: the forbidden never appears, the prefix always, n-grams do not repeat, lengths are kept."""
+"""Constraints: the forbidden never appears, the prefix always, n-grams do not repeat, lengths are
+kept."""
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from headwise.decoding.choices import decode
 from headwise.decoding.generation_settings import GenerationSettings
-from headwise.decoding.rules.constraints import Constraints, Phrases
+from headwise.decoding.rules.constraints import Constraints, SentenceRules
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
 from headwise.decoding.search.sampling import SamplingSettings
@@ -108,7 +109,8 @@ def test_special_tokens_are_never_generated(fake, sources, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_row_that_may_take_nothing_ends(fake, kind):
-    """Vocabulary of one word that may not occur twice, and a minimum length of five: stuck after one word."""
+    """Vocabulary of one word that may not occur twice, and a minimum length of five: stuck after
+    one word."""
 
     def monotone(source, prefix):
         return np.log([1e-9, 1e-9, 0.1, 1e-9, 0.9])
@@ -138,14 +140,14 @@ def test_sentences_of_a_batch_share_their_rules(fake, spell):
             fake(spell),
             [(5,), (6,)],
             BeamSettings(),
-            phrases=[phrases_of_tokens(forbidden=((7,),)), Phrases()],
+            phrases=[phrases_of_tokens(forbidden=((7,),)), SentenceRules()],
         )
 
 
 @pytest.mark.parametrize(
     ("phrases", "message"),
     [
-        (Phrases(prefix=(5, 2)), "special token 2; only ordinary tokens"),
+        (SentenceRules(prefix=(5, 2)), "special token 2; only ordinary tokens"),
         (
             phrases_of_tokens(required=((5, 6, 7),), forbidden=((6, 7),)),
             "no text can hold the required phrases .* without a forbidden one",

@@ -8,7 +8,8 @@ from headwise.randomness import numpy_generator
 
 
 def test_needs_solve_their_equation():
-    """need = 0 where the text may end, else 1 + the least need after a token: the smallest solution, found by repetition."""
+    """need = 0 where the text may end, else 1 + the least need after a token: the smallest
+    solution, found by repetition."""
     for number in range(40):
         chance = numpy_generator(f"needed tokens {number}")
         num_states, num_classes, num_required = (

@@ -1,4 +1,5 @@
-"""Phrases made to be costly are refused in words and once; so are characters that bytes write unseen."""
+"""Phrases made to be costly are refused in words and once; so are characters that bytes write
+unseen."""
 
 import re
 
@@ -30,7 +31,8 @@ def test_repeated_phrases_take_states_by_their_bytes():
     ],
 )
 def test_a_refusal_is_kept(forbidden, reason, monkeypatch):
-    """Phrases with a space at every place, and phrases that bytes of an unknown kind multiply."""
+    """Phrases with a space at every position, and phrases that bytes of an unknown kind
+    multiply."""
     tokenizer = learn("de", "unigram")
     calls = []
     monkeypatch.setattr(

@@ -1,4 +1,5 @@
-"""Rules hold on decoded text: in English, German and Chinese, whatever pieces and bytes spell a phrase, in every search."""
+"""Rules hold on decoded text: in English, German and Chinese, whatever pieces and bytes spell a
+phrase, in every search."""
 
 import functools
 from itertools import product
@@ -11,7 +12,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from headwise.decoding.choices import decode
-from headwise.decoding.rules.constraints import Phrases
+from headwise.decoding.rules.constraints import SentenceRules
 from headwise.decoding.rules.needed_tokens import IMPOSSIBLE
 from headwise.decoding.rules.phrases import check_shortest, encode_phrases, rules_of
 from headwise.decoding.rules.text_rules import make_rules
@@ -75,7 +76,8 @@ def learn(language: str, kind: str) -> Tokenizer:
 
 
 def dream(tokenizer: Tokenizer, phrases: tuple[str, ...], *, seed: int) -> FakeStepper:
-    """A model that insists on a text of these phrases: it likes every token, byte or piece, that goes on with it."""
+    """A model that insists on a text of these phrases: it likes every token, byte or piece, that
+    goes on with it."""
     chance = numpy_generator(f"dream {seed}")
     names = (
         [phrases[number] for number in chance.integers(len(phrases), size=4)]
@@ -140,7 +142,8 @@ def test_a_forbidden_phrase_occurs_in_no_output(language, kind, search, data):
 
 @pytest.mark.parametrize(("language", "kind"), CASES)
 def test_without_rules_they_would_be_written(language, kind):
-    """Else the law above would hold of itself; phrases in whole pieces and in bytes are both written."""
+    """Else the law above would hold of itself; phrases in whole pieces and in bytes are both
+    written."""
     tokenizer, phrases = learn(language, kind), PHRASES[language]
     num_broken, num_bytes = 0, 0
     for seed in range(10):
@@ -213,7 +216,8 @@ BYTES = [
     ],
 )
 def test_a_wide_beam_finds_what_exhaustive_search_finds(surfaces, forbidden, required):
-    """Every sequence of at most three tokens is written out; the best that keeps to the rules is the answer."""
+    """Every sequence of at most three tokens is written out; the best that keeps to the rules is
+    the answer."""
     length, vocab = 4, len(surfaces)
     rules = make_rules(forbidden, required, Spelling.of(surfaces))
     memory: dict[tuple[int, ...], np.ndarray] = {}
@@ -249,15 +253,16 @@ def test_a_wide_beam_finds_what_exhaustive_search_finds(surfaces, forbidden, req
         at_limit="end",
         allow_unknown=False,
     )
-    (result,) = decode(FakeStepper(think), [(5,)], settings, phrases=Phrases(rules=rules))
+    (result,) = decode(FakeStepper(think), [(5,)], settings, phrases=SentenceRules(rules=rules))
     assert result.best.tokens == best[1]
     assert result.best.log_probability == pytest.approx(best[0])
 
 
 def test_a_longer_word_is_not_forbidden_to_a_beam():
-    """Greedy search writes no token after which only a longer word could save it; a beam looks further."""
+    """Greedy search writes no token after which only a longer word could save it; a beam looks
+    further."""
     spelling = Spelling.of([b"", b"", b"", "⁇".encode(), b" cat", b"alogue", b" dog"])
-    phrases = Phrases(rules=make_rules(("cat",), (), spelling))
+    phrases = SentenceRules(rules=make_rules(("cat",), (), spelling))
     wish = np.log([1e-9, 1e-9, 0.05, 1e-9, 0.6, 0.05, 0.3])
 
     def write(source, prefix):

@@ -1,4 +1,5 @@
-"""Beam search: a hand-worked tree, exhaustive enumeration, batches that change nothing, traces, coverage."""
+"""Beam search: a hand-worked tree, exhaustive enumeration, batches that change nothing, traces,
+coverage."""
 
 import itertools
 import math
@@ -154,7 +155,8 @@ def test_only_beams_are_traced(fake, spell):
 
 def _make_attending(fake):
     class Attending(fake):
-        """Two ways to translate the two-token source (5, 6): by 7 7, which looks twice at 5, or by 7 8, which looks at each."""
+        """Two ways to translate the two-token source (5, 6): by 7 7, which looks twice at 5, or by
+        7 8, which looks at each."""
 
         shows_attention = True
 
@@ -184,7 +186,8 @@ def test_coverage_penalty_prefers_the_hypothesis_that_translates_everything(fake
     ].best
     assert plain.tokens == (7, 7)
     assert covered.tokens == (7, 8)
-    # attention received by the two source tokens: 0.9 + 0.5 + 0.1 and 0.1 + 0.5 + 0.9, both above one: no penalty
+    # attention received by the two source tokens: 0.9 + 0.5 + 0.1 and 0.1 + 0.5 + 0.9, both above
+    # one: no penalty
     assert covered.score == pytest.approx(math.log(0.45) / 3)
 
 

@@ -46,7 +46,8 @@ def test_every_output_holds_every_phrase(wanted, size, extra, repeat):
 
 
 def shortest_common(phrases: tuple[tuple[int, ...], ...]) -> int:
-    """Tokens of the shortest sequence that holds all phrases, by trying every order with the greatest overlaps."""
+    """Tokens of the shortest sequence that holds all phrases, by trying every order with the
+    greatest overlaps."""
     lengths = [0]
     for order in permutations(phrases):
         joined: tuple[int, ...] = ()
@@ -68,7 +69,8 @@ def test_overlaps_are_counted_once(wanted):
 
 
 def test_a_hated_phrase_stands_whole_in_an_otherwise_faithful_copy(fake, spell):
-    """The model copies its source; the phrase must be put in, and the best place is where it costs least."""
+    """The model copies its source; the phrase must be put in, and the best place is where it costs
+    least."""
     source, phrase = (5, 6, 7), (20, 21)
     wishes = phrases_of_tokens(required=(phrase,), vocab=29)
     result = decode(fake(spell), [source], BeamSettings(size=6, max_length=9), phrases=wishes)[0]
@@ -105,7 +107,8 @@ def test_other_searches_refuse(fake, spell, settings):
 
 
 def test_wishes_that_exclude_each_other_are_reported(fake, spell):
-    """Both phrases are needed at once in three tokens, but the only two orders hold a forbidden pair."""
+    """Both phrases are needed at once in three tokens, but the only two orders hold a forbidden
+    pair."""
     wishes = phrases_of_tokens(required=((5,), (6,)), forbidden=((5, 6), (6, 5)), vocab=29)
     with pytest.raises(
         UsageError, match="end of the sentence take 4 tokens, but max_length is 3 here"

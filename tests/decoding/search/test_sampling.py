@@ -1,4 +1,5 @@
-"""Sampling: near-zero temperature is greedy, cuts are kept, frequencies are the model's, batches change nothing."""
+"""Sampling: near-zero temperature is greedy, cuts are kept, frequencies are the model's, batches
+change nothing."""
 
 import numpy as np
 import pytest
@@ -94,7 +95,8 @@ def test_log_probabilities_are_the_models_own(fake, improvise, sources):
 
 
 def test_a_large_nucleus_is_sorted_whole(generator):
-    """Vocabulary of 997 nearly even tokens: top_p = 0.9 needs far more than the tokens looked at first."""
+    """Vocabulary of 997 nearly even tokens: top_p = 0.9 needs far more than the tokens looked at
+    first."""
     scores = torch.randn(5, 997, generator=generator) * 0.1
     scores[2] *= 100  # one row with a small nucleus among them
     scores = scores.log_softmax(-1)

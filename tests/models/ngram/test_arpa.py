@@ -128,7 +128,8 @@ def test_damage_is_named_by_its_line(
 
 
 def test_back_off_over_three_orders(tmp_path: Path) -> None:
-    """log₁₀ p(</s> | cat dog): listed nowhere but as a word, so both weights are added; a weight above 1 where it may stand."""
+    """log₁₀ p(</s> | cat dog): listed nowhere but as a word, so both weights are added; a weight
+    above 1 where it may stand."""
     text = SMALL.replace("ngram 2=2\n", "ngram 2=3\nngram 3=1\n").replace(
         "-0.6\tcat\t-0.2", "-0.6\tcat\t0.16"
     )
@@ -188,7 +189,8 @@ def test_characters_are_written_and_read(tmp_path: Path) -> None:
 
 
 def test_half_a_file_is_never_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is written under another name, so that a kill leaves nothing that could be taken for a model."""
+    """It is written under another name, so that a kill leaves nothing that could be taken for a
+    model."""
     path = tmp_path / "a.arpa"
 
     def write(file: io.TextIOBase, *rest: object, **options: object) -> None:

@@ -1,4 +1,5 @@
-"""Probabilities against their definition: sums, a written-out recursion, NLTK, hand-worked cases."""
+"""Probabilities against their definition: sums, a written-out recursion, NLTK, hand-worked
+cases."""
 
 import importlib
 import math
@@ -83,7 +84,8 @@ def test_scoring_a_text_is_asking_for_each_next_word(
 def _kneser_ney_by_hand(
     sentences: list[list[int]], order: int, discount: float
 ) -> dict[tuple[int, ...], float]:
-    """The recursion of Chen and Goodman (1998), written out: p(w | h) for every context and word."""
+    """The recursion of Chen and Goodman (1998), written out: p(w | h) for every context and
+    word."""
     raw: Counter[tuple[int, ...]] = Counter()
     before = defaultdict(set)
     for sentence in sentences:
@@ -135,7 +137,8 @@ def test_kneser_ney_is_the_recursion_written_out() -> None:
 
 
 def test_nltk_agrees() -> None:
-    """Its context `<s> <s>` is our `<s>`, and counted twice as often as a beginning: contexts inside a sentence are compared."""
+    """Its context `<s> <s>` is our `<s>`, and counted twice as often as a beginning: contexts
+    inside a sentence are compared."""
     lm = importlib.import_module("nltk.lm")
     sentences = [sentence for sentence in draw_sentences() if sentence]
     counter = lm.NgramCounter(

@@ -13,7 +13,8 @@ SCORES = ("dot", "additive", "concat", "general")
 
 
 def test_a_model_worked_out_by_hand(generator: torch.Generator) -> None:
-    # dim 14, two directions of 7, one layer, LSTM (4 gates), everything tied, Luong's general score, input feeding.
+    # dim 14, two directions of 7, one layer, LSTM (4 gates), everything tied, Luong's general
+    # score, input feeding.
     model = make(generator, layers=1)
     description = describe(model, source_length=5, target_length=3)
     parts = {part.name: part for part in description.parts}

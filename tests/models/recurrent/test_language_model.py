@@ -1,4 +1,5 @@
-"""The recurrent language model: carried windows = the whole text, step = whole, ties, dropout where it was published."""
+"""The recurrent language model: carried windows = the whole text, step = whole, ties, dropout where
+it was published."""
 
 import pytest
 import torch

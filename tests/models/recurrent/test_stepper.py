@@ -1,4 +1,5 @@
-"""Step by step equals at once, through every rearrangement a search may ask for; the beam finds what trying everything finds."""
+"""Step by step equals at once, through every rearrangement a search may ask for; the beam finds
+what trying everything finds."""
 
 from itertools import product
 

@@ -1,4 +1,5 @@
-"""The recurrent translator against torch's own layers and the papers' formulas; packing and padding change nothing."""
+"""The recurrent translator against torch's own layers and the papers' formulas; packing and padding
+change nothing."""
 
 import pytest
 import torch

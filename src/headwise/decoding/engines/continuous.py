@@ -23,7 +23,7 @@ from headwise.decoding.engines.plain import pays_to_compact
 from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.generator import Arrival, NextArrivals
 from headwise.decoding.results import Hypothesis, SearchResult
-from headwise.decoding.rules.constraints import Phrases, check_phrases
+from headwise.decoding.rules.constraints import SentenceRules, check_sentence_rules
 from headwise.decoding.rules.length_limit import limit_for
 from headwise.decoding.rules.next_token import (
     MINUS_INFINITY,
@@ -159,7 +159,7 @@ def _place(
 
 def _enter(arrival: Arrival, settings: GenerationSettings) -> _Row:
     limit = limit_for(settings.max_length, len(arrival.source))
-    check_phrases(Phrases(prefix=arrival.prefix), limit=limit)
+    check_sentence_rules(SentenceRules(prefix=arrival.prefix), limit=limit)
     return _Row(arrival, limit)
 
 

@@ -44,7 +44,7 @@ from headwise.text.tokenizer import EOS, UNKNOWN
 
 
 @dataclass(frozen=True)
-class Phrases:
+class SentenceRules:
     """The rules of one sentence: the tokens it begins with, and what its text may hold."""
 
     prefix: tuple[int, ...] = ()
@@ -52,7 +52,7 @@ class Phrases:
     """The same for all sentences of a batch."""
 
 
-def check_phrases(phrases: Phrases, *, limit: int) -> None:
+def check_sentence_rules(phrases: SentenceRules, *, limit: int) -> None:
     """Refuse rules that cannot be met within `limit` tokens, the end of the sentence included."""
     for token in phrases.prefix:
         if token < UNKNOWN:
@@ -97,7 +97,7 @@ class Constraints:
     def __init__(
         self,
         settings: GenerationSettings,
-        phrases: Sequence[Phrases],
+        phrases: Sequence[SentenceRules],
         *,
         limits: Sequence[int],
         width: int,
@@ -108,8 +108,8 @@ class Constraints:
 
         A row may then write a forbidden phrase that a longer word may still save.
         """
-        for wishes, limit in zip(phrases, limits, strict=True):
-            check_phrases(wishes, limit=limit)
+        for one, limit in zip(phrases, limits, strict=True):
+            check_sentence_rules(one, limit=limit)
         self.settings, self.width, self.device = settings, width, device
         self.can_turn_back = can_turn_back
         self.step = 0
@@ -119,31 +119,21 @@ class Constraints:
         self.tables = None if self.rules is None else self.rules.on(device)
         self.states = torch.zeros(len(limits) * width, dtype=torch.long, device=device)
         self._needs: tuple[Tensor, Tensor] | None = None
-        self.longest_prefix = max(len(wishes.prefix) for wishes in phrases)
-        self.prefixes = _pad(
-            [wishes.prefix for wishes in phrases], self.longest_prefix, device=device
-        )
+        self.longest_prefix = max(len(one.prefix) for one in phrases)
+        self.prefixes = _pad([one.prefix for one in phrases], self.longest_prefix, device=device)
         self.keeps_history = settings.no_repeat_ngrams > 0
         self.history = torch.empty((len(limits) * width, 0), dtype=torch.long, device=device)
 
     @staticmethod
-    def _shared_rules(phrases: Sequence[Phrases]) -> TextRules | None:
-        rules = phrases[0].rules
-        if (
-            len(
-                {
-                    wishes.rules and (wishes.rules.forbidden, wishes.rules.required)
-                    for wishes in phrases
-                }
-            )
-            > 1
-        ):
+    def _shared_rules(phrases: Sequence[SentenceRules]) -> TextRules | None:
+        rules = [one.rules for one in phrases]
+        if len({one and (one.forbidden, one.required) for one in rules}) > 1:
             raise UsageError(
                 "the sentences of one batch have different forbidden or required phrases; decode "
                 "them in separate batches",
                 "同一批句子的禁用或必需短语不一致；请分批解码",
             )
-        return rules
+        return rules[0]
 
     def mask(self, log_probabilities: Float[Tensor, "row vocab"]) -> Float[Tensor, "row vocab"]:
         """Overwrite what is forbidden now with -inf."""

@@ -1,14 +1,16 @@
-"""The phrases of the settings, made ready for one tokenizer: a prefix becomes tokens, the others become rules of the text.
+"""Phrases of the settings for one tokenizer: a prefix becomes tokens, the others rules of the text.
 
-What the tokenizer cannot write is refused here: an unknown token in a prefix would print a mark for "unknown", a required phrase
-would never appear, and a forbidden one is a spelling mistake. Rules and refusals are kept, because several batches ask for the same ones.
+Phrases that the tokenizer cannot write are refused. An unknown token in a prefix would print the
+mark for "unknown", a required phrase of this kind would never appear, and a forbidden one is
+probably a spelling mistake. Rules and refusals are cached, because several batches need the same
+ones.
 Tested: phrases outside word, character and piece vocabularies; a lowercasing vocabulary.
 """
 
 from functools import lru_cache
 
 from headwise.decoding.generation_settings import GenerationSettings
-from headwise.decoding.rules.constraints import Phrases, check_phrases
+from headwise.decoding.rules.constraints import SentenceRules, check_sentence_rules
 from headwise.decoding.rules.length_limit import limit_for
 from headwise.decoding.rules.text_rules import TextRules, can_be_written, make_rules
 from headwise.errors import UsageError
@@ -20,10 +22,10 @@ KEPT_RULES = 8
 KEPT_SPELLINGS = 4
 
 
-def encode_phrases(settings: GenerationSettings, tokenizer: Tokenizer) -> Phrases:
-    """The wishes of the settings for every sentence."""
+def encode_phrases(settings: GenerationSettings, tokenizer: Tokenizer) -> SentenceRules:
+    """The rules that the settings give to every sentence."""
     rules = rules_of(tokenizer, settings.forbidden, settings.required)
-    return Phrases(encode_prefix(settings.prefix, tokenizer), rules)
+    return SentenceRules(encode_prefix(settings.prefix, tokenizer), rules)
 
 
 def encode_prefix(prefix: str, tokenizer: Tokenizer) -> tuple[int, ...]:
@@ -35,7 +37,9 @@ def encode_prefix(prefix: str, tokenizer: Tokenizer) -> tuple[int, ...]:
 
 def check_shortest(settings: GenerationSettings, tokenizer: Tokenizer) -> None:
     """Refuse phrases that do not fit into the translation of the shortest sentence."""
-    check_phrases(encode_phrases(settings, tokenizer), limit=limit_for(settings.max_length, 1))
+    check_sentence_rules(
+        encode_phrases(settings, tokenizer), limit=limit_for(settings.max_length, 1)
+    )
 
 
 def rules_of(
@@ -52,7 +56,7 @@ def rules_of(
 def _rules_or_refusal(
     tokenizer: Tokenizer, forbidden: tuple[str, ...], required: tuple[str, ...]
 ) -> TextRules | UsageError | None:
-    """A refusal is kept as well: who asks again is told at once."""
+    """A refusal is cached as well."""
     spelling = spelling_of(tokenizer)
     try:
         rules = make_rules(forbidden, required, spelling)
@@ -76,7 +80,7 @@ def spelling_of(tokenizer: Tokenizer) -> Spelling:
 
 def _outside_vocabulary(name: tuple[str, str], phrase: str, *, reads_as: str) -> UsageError:
     return UsageError(
-        f"the {name[0]} {phrase!r} is outside the model's vocabulary, which reads it as {reads_as!r}; "
-        "check its spelling and case, or leave it out",
+        f"the {name[0]} {phrase!r} is outside the model's vocabulary, which reads it as "
+        f"{reads_as!r}; check its spelling and case, or leave it out",
         f"{name[1]} {phrase!r} 不在模型的词表中（读作 {reads_as!r}）；请检查拼写与大小写，或去掉它",
     )

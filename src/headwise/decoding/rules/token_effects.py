@@ -1,7 +1,8 @@
 """What every token does to an automaton over text: the state after it, from every state.
 
-Tokens are read symbol by symbol, all at once. Those with the same effect so far are one class, and a class reads a symbol once,
-so the work grows with the classes and not with the vocabulary. Work and memory are counted before they are spent.
+All tokens are read together, symbol by symbol. Tokens with the same effect so far form one class,
+and a class reads a symbol once, so the work grows with the number of classes and not with the
+vocabulary. Work and memory are bounded before they are used.
 Tested against reading token by token.
 """
 
@@ -15,7 +16,7 @@ from headwise.decoding.rules.phrase_automaton import PhraseAutomaton
 from headwise.text.spelling import NUM_SYMBOLS, Spelling
 
 MAX_ENTRIES = 1 << 23
-"""States times classes of tokens, those of their beginnings included."""
+"""States times classes of tokens, classes of token beginnings included."""
 MAX_READ = 1 << 28
 """States times symbols read."""
 NUM_BITS = 8
@@ -24,7 +25,7 @@ NUM_BITS = 8
 
 @dataclass(frozen=True)
 class TokenEffects:
-    """The last state is one from which no way leads on: a forbidden phrase was written."""
+    """The last state is final: a forbidden phrase was written."""
 
     classes: NDArray[np.int64]
     """[token]: its class."""
@@ -37,7 +38,10 @@ class TokenEffects:
 def read_vocabulary(
     automaton: PhraseAutomaton, spelling: Spelling, *, all_required: int
 ) -> TokenEffects | None:
-    """`all_required`: the bits of required phrases; others are forbidden. None if it takes more than the bounds."""
+    """The effects of all tokens; None if that exceeds the bounds.
+
+    `all_required` has the bits of the required phrases; other bits are of forbidden ones.
+    """
     table = _join_tables(automaton, all_required)
     num_states = table.shape[1]
     effects = [np.arange(num_states, dtype=np.int32) << NUM_BITS]

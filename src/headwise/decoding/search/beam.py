@@ -25,7 +25,7 @@ from torch import Tensor
 
 from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.results import SearchResult
-from headwise.decoding.rules.constraints import Constraints, Phrases
+from headwise.decoding.rules.constraints import Constraints, SentenceRules
 from headwise.decoding.search.back_pointers import BackPointers
 from headwise.decoding.search.candidates import Candidates, weigh_best
 from headwise.decoding.search.length_penalty import (
@@ -82,7 +82,7 @@ class BeamSearch:
     def __init__(
         self,
         settings: BeamSettings,
-        phrases: Sequence[Phrases],
+        phrases: Sequence[SentenceRules],
         *,
         source_lengths: Sequence[int],
         limits: Sequence[int],

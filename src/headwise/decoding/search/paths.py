@@ -15,7 +15,7 @@ from torch import Tensor
 
 from headwise.decoding.generation_settings import GenerationSettings
 from headwise.decoding.results import Hypothesis, SearchResult
-from headwise.decoding.rules.constraints import Constraints, Phrases
+from headwise.decoding.rules.constraints import Constraints, SentenceRules
 from headwise.errors import UsageError
 from headwise.text.tokenizer import EOS
 
@@ -38,7 +38,7 @@ class PathSearch:
     def __init__(
         self,
         settings: GenerationSettings,
-        phrases: Sequence[Phrases],
+        phrases: Sequence[SentenceRules],
         choose: Choose,
         *,
         limits: Sequence[int],
@@ -103,8 +103,8 @@ class PathSearch:
             on_result(number, SearchResult(tuple(hypotheses)))
 
 
-def _refuse_required(phrases: Sequence[Phrases]) -> None:
-    if any(wishes.rules is not None and wishes.rules.required for wishes in phrases):
+def _refuse_required(phrases: Sequence[SentenceRules]) -> None:
+    if any(one.rules is not None and one.rules.required for one in phrases):
         raise UsageError(
             "required phrases were given to a search that follows one path and cannot plan for "
             "them; use kind=beam",

@@ -124,7 +124,7 @@ def read_arpa(path: Path) -> ArpaModel:
 
 
 def _character(reader: _Reader, name: str) -> str:
-    """The character that a name stands for: itself, ▁ for a space, U+3000 for others that are seen as space."""
+    """The character of a name: itself, ▁ for a space, a code such as U+3000 for other spaces."""
     found = name.replace(SPACE, " ")
     if re.fullmatch(r"U\+[0-9A-F]{4,6}", name) and (number := int(name[2:], 16)) <= sys.maxunicode:
         found = chr(number)
@@ -156,7 +156,8 @@ def _read_head(reader: _Reader, lines: Iterator[str]) -> tuple[Units, list[int]]
         found = re.fullmatch(r"ngram\s+(\d{1,2})\s*=\s*(\d{1,12})", line.strip())
         if found is None or int(found[1]) != len(announced) + 1:
             raise reader.error(
-                f"{line[:60]!r} stands where `ngram {len(announced) + 1}=COUNT` or \\1-grams: is expected",
+                f"{line[:60]!r} stands where `ngram {len(announced) + 1}=COUNT` or \\1-grams: is "
+                "expected",
                 f"此处应为 `ngram {len(announced) + 1}=数目` 或 \\1-grams:，而不是 {line[:60]!r}",
             )
         announced.append(int(found[2]))
@@ -168,16 +169,20 @@ def _read_head(reader: _Reader, lines: Iterator[str]) -> tuple[Units, list[int]]
 def _section(
     reader: _Reader, lines: Iterator[str], announced: Sequence[int], order: int
 ) -> Iterator[tuple[int, float, list[str], float]]:
-    """Line number, log₁₀ probability, words and log₁₀ weight of each n-gram; checks that all announced are there."""
+    """Line number, log₁₀ probability, words and log₁₀ weight of each n-gram.
+
+    Checks that there are as many as announced.
+    """
     following = f"\\{order + 1}-grams:" if order < len(announced) else "\\end\\"
     count = 0
     for count, line in enumerate(lines):
         if line.startswith("\\"):
             if line.strip() != following or count != announced[order - 1]:
                 raise reader.error(
-                    f"{announced[order - 1]:,} {order}-grams are announced, {count:,} stand before {line.strip()[:20]} "
-                    f"(then {following} is expected)",
-                    f"声明有 {announced[order - 1]:,} 个 {order} 元语法，而 {line.strip()[:20]} 之前有 {count:,} 个（其后应为 {following}）",
+                    f"{announced[order - 1]:,} {order}-grams are announced, {count:,} stand before "
+                    f"{line.strip()[:20]} (then {following} is expected)",
+                    f"声明有 {announced[order - 1]:,} 个 {order} 元语法，"
+                    f"而 {line.strip()[:20]} 之前有 {count:,} 个（其后应为 {following}）",
                 )
             return
         if count == announced[order - 1]:
@@ -202,8 +207,10 @@ def _parse(reader: _Reader, line: str, order: int) -> tuple[int, float, list[str
         probability <= 0.0 and -math.inf < weight <= MAX_WEIGHT
     ):
         raise reader.error(
-            f"{line[:60]!r} is not a {order}-gram: a logarithm of at most 0, {order} word(s), perhaps a weight of at most {MAX_WEIGHT}",
-            f"{line[:60]!r} 不是 {order} 元语法：应为不大于 0 的对数、{order} 个词，以及可有可无、不大于 {MAX_WEIGHT} 的权重",
+            f"{line[:60]!r} is not a {order}-gram: a logarithm of at most 0, {order} word(s), "
+            f"perhaps a weight of at most {MAX_WEIGHT}",
+            f"{line[:60]!r} 不是 {order} 元语法：应为不大于 0 的对数、{order} 个词，"
+            f"以及可有可无、不大于 {MAX_WEIGHT} 的权重",
         )
     probability = probability if probability >= _LOWEST else -math.inf
     return reader.number, probability, cells[1 : order + 1], max(weight, _LOWEST)
@@ -306,7 +313,8 @@ def _check_weights(
     if found is not None:
         given, allowed = found.given / LOG10, found.allowed / LOG10
         raise reader.error(
-            f"the weight {given:.5g} gives words probabilities of more than 1; here it may be at most {allowed:.5g}",
+            f"the weight {given:.5g} gives words probabilities of more than 1; here it may be at "
+            f"most {allowed:.5g}",
             f"权重 {given:.5g} 会使词的概率大于 1；此处至多为 {allowed:.5g}",
             int(numbers[found.context]),
         )

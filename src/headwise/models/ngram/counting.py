@@ -30,7 +30,7 @@ ABSENT = -1
 
 @dataclass(frozen=True)
 class TokenStream:
-    """Sentences one after the other, each `<s> words </s>`, and every token's place in its sentence."""
+    """Sentences one after the other, each `<s> words </s>`, and each token's position."""
 
     tokens: Ids
     places: Ids
@@ -141,7 +141,7 @@ def _count_longer(
 
 
 def continuation_counts(tables: Iterable[Counted]) -> list[Integers]:
-    """Kneser and Ney's counts: of the highest order how often, of the others after how many different words.
+    """Kneser and Ney's counts: the highest order by occurrences, others by words before.
 
     Nothing can stand before `<s>`: n-grams that begin with it keep how often they occur.
     """

@@ -44,7 +44,7 @@ from headwise.text.tokenizer import BOS, PAD
 
 Floats = NDArray[np.float64]
 FALLBACK = (0.5, 1.0, 1.5)
-"""Chen and Goodman's discounts cannot be computed when no n-gram occurs once, twice, …; KenLM's substitutes."""
+"""KenLM's discounts, used where no n-gram occurs once, twice, …: Chen and Goodman's need these."""
 TINY = 1e-12
 
 
@@ -106,7 +106,10 @@ def find_discounts(counts: Integers, smoothing: SmoothingSettings) -> Floats:
 
 
 def _good_turing(occurring: Floats, largest: int) -> Floats:
-    """r is taken for r* = (r + 1) nᵣ₊₁ / nᵣ, scaled so that in all n₁ is taken away; as few as can be trusted are."""
+    """r is replaced by r* = (r + 1) nᵣ₊₁ / nᵣ, scaled so that n₁ is taken away in all.
+
+    Only for as many r as have reliable counts.
+    """
     for top in range(largest, 0, -1):
         r = np.arange(1, top + 1)
         if occurring[1 : top + 2].min() <= 0:

@@ -26,9 +26,10 @@ _SMALL = 1 << 14
 
 
 class KeyIndex:
-    """Where each of some sorted, distinct keys stands, and two numbers that belong to it; the table is built when it first pays.
+    """The index of each of some sorted, distinct keys, and two numbers of each.
 
-    A key and its numbers lie side by side in memory: who compared the key has the numbers at hand.
+    The table is built when it first pays. A key and its numbers are neighbours in memory, so that
+    comparing the key also fetches the numbers.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class KeyIndex:
         return self._probe(wanted)
 
     def look(self, wanted: Keys) -> tuple[Ids, Floats, Floats]:
-        """Places as by `find`, and the two numbers of each; of what is not there they mean nothing."""
+        """Indices as by `find`, and the two numbers of each (undefined for absent keys)."""
         found = self.find(wanted)
         if self._slots is not None:
             pairs = self._records.take(2 * found.astype(np.int64) + 1, mode="wrap").view(np.float32)

@@ -54,7 +54,7 @@ class NgramModel:
         return np.split(scores, ends[:-1]) if len(sentences) else []
 
     def score_flat(self, tokens: NDArray[np.int32], lengths: NDArray[np.int64]) -> Floats:
-        """The same for the tokens of all sentences in a row, in one array; an end after each sentence."""
+        """The same for all sentences in one array; each sentence is followed by its end."""
         stream = TokenStream.of(tokens, lengths)
         return self.score_stream(stream)[stream.places > 0]
 
@@ -110,7 +110,7 @@ class NgramModel:
         return scores
 
     def next_words(self, prefixes: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        """Log-probabilities of every entry of the vocabulary after each beginning of a sentence, [prefix, vocabulary]."""
+        """Log-probabilities of the whole vocabulary after each prefix, [prefix, vocabulary]."""
         return np.stack([self._next(prefix) for prefix in prefixes])
 
     def _next(self, prefix: Sequence[int]) -> Floats:

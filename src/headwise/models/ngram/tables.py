@@ -23,8 +23,11 @@ class Level:
 
 @dataclass(frozen=True)
 class NgramTables:
-    """All orders. With `falls_back` an unseen word gets weight(h) · p(w|h'), else the weight itself is its probability,
-    and `floor` (a logarithm) that of every word after a context that was never seen."""
+    """All orders.
+
+    With `falls_back` an unseen word gets weight(h) · p(w|h'). Otherwise the weight itself is its
+    probability, and `floor` (a logarithm) that of every word after an unseen context.
+    """
 
     levels: tuple[Level, ...]
     falls_back: bool
@@ -39,7 +42,7 @@ class NgramTables:
         return len(self.levels[0].keys)
 
     def as_arrays(self) -> dict[str, NDArray[Any]]:
-        """Under the names they are stored by; keys of single words are 0, 1, 2, … and not stored."""
+        """Arrays by the names they are stored under; keys of single words (0, 1, 2, …) are not."""
         arrays: dict[str, NDArray[Any]] = {
             "floor": np.array([self.floor]),
             "falls_back": np.array([self.falls_back]),
@@ -54,7 +57,7 @@ class NgramTables:
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, NDArray[Any]]) -> "NgramTables | None":
-        """The tables again; None if the arrays are not such tables, in number, type, size, order or range."""
+        """The tables again; None if number, type, size, order or range of the arrays are wrong."""
         order = sum(name.endswith(".probabilities") for name in arrays)
         names = {"floor", "falls_back", *(f"{n}.keys" for n in range(2, order + 1))}
         names |= {f"{n}.weights" for n in range(1, order)} | {

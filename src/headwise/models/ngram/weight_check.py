@@ -37,7 +37,10 @@ class HeavyWeight:
 def find_heavy_weight(
     levels: Sequence[Level], table: NDArray[np.int64], contexts: NDArray[np.int64]
 ) -> HeavyWeight | None:
-    """The first context of the last of `levels` whose weight is too large for the n-grams (`table`) listed one order above."""
+    """The first context of the last level whose weight is too large.
+
+    `table` holds the n-grams that are listed one order above.
+    """
     weights = levels[-1].weights
     if not (weights > 0).any():
         return None

@@ -66,7 +66,7 @@ def _products(modules: Iterable[nn.Module]) -> int:
 
 
 def _attention_flops(model: RecurrentTranslator, num_keys: int) -> tuple[int, int]:
-    """Of a source word once, and of a target word: comparing it with all keys, and the mean of all values."""
+    """Of a source word once; of a target word: its scores with all keys, the mean of all values."""
     attention = model.decoder.attention
     if attention is None:
         return 0, 0

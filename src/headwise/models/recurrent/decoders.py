@@ -64,7 +64,7 @@ class WritingState:
 
 
 class SourceAttention(nn.Module):
-    """One query looks at the source: the kernel's three steps with a single head, and no projections but the score's own."""
+    """Attention of one query to the source: one head, no projections but the score's own."""
 
     def __init__(self, kernel: ScoredAttention) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class SourceAttention(nn.Module):
     def forward(
         self, query: Float[Tensor, "pair query dim"], memory: Memory, *, time: int = 0
     ) -> tuple[Float[Tensor, "pair query dim"], Float[Tensor, "pair query source"]]:
-        """The context of every query and the weights it comes from; the first query stands at `time`."""
+        """The context of every query and its weights; the first query has position `time`."""
         position = torch.arange(time, time + query.shape[1], device=query.device)[None]
         keys = self.map_keys(memory.states) if memory.keys is None else memory.keys
         weights = self.kernel.weights(

@@ -50,12 +50,12 @@ class RecurrentDropout(Settings):
 
 
 class RecurrentPenalty(Settings):
-    """What states cost beside the words they miss, on average over numbers and words; AWD-LSTM has 2 and 1."""
+    """Penalties on states, averaged over numbers and words; AWD-LSTM has 2 and 1."""
 
     size: float = Field(default=0.0, ge=0, le=1000)
     """Times the square of what the output layer reads."""
     change: float = Field(default=0.0, ge=0, le=1000)
-    """Times the square of how it changes from a word to the next; needs `dropout.locked`, or it would count dropout."""
+    """Times the mean square of its change from word to word; needs `dropout.locked`."""
 
     def of(
         self, hidden: Float[Tensor, "row time dim"], real: Bool[Tensor, "row time"]
@@ -87,9 +87,11 @@ class RecurrentSettings(Settings):
     def _counts_no_dropout(self) -> "RecurrentSettings":
         if self.penalty.change > 0 and self.dropout.output > 0 and not self.dropout.locked:
             raise SettingsError(
-                "model.penalty.change counts how states change from word to word, and dropout that is drawn anew at every word is a change; set "
-                "model.dropout.locked=true, or model.penalty.change=0",
-                "model.penalty.change 计算状态逐词的变化，而逐词重抽的随机失活本身就是变化；请设 model.dropout.locked=true，或 model.penalty.change=0",
+                "model.penalty.change counts how states change from word to word, and dropout that "
+                "is drawn anew at every word is a change; set model.dropout.locked=true, or "
+                "model.penalty.change=0",
+                "model.penalty.change 计算状态逐词的变化，而逐词重抽的随机失活本身就是变化；"
+                "请设 model.dropout.locked=true，或 model.penalty.change=0",
             )
         return self
 
@@ -152,7 +154,7 @@ class RecurrentLanguageModel(nn.Module):
 
 
 class Carrying(nn.Module):
-    """A recurrent model and the states its rows stopped at: saved with the run, so that a resumed one reads on where it was."""
+    """A recurrent model and the states of its rows, saved with the run for resuming."""
 
     def __init__(self, model: RecurrentLanguageModel, num_rows: int) -> None:
         super().__init__()
@@ -164,7 +166,7 @@ class Carrying(nn.Module):
     def forward(
         self, tokens: Int[Tensor, "row time"], fresh: Bool[Tensor, " row"]
     ) -> Float[Tensor, "row time dim"]:
-        """Read on; rows that are `fresh` begin with nothing read. Gradients stop at the state that was carried."""
+        """Continue reading; `fresh` rows begin anew. Gradients stop at the carried state."""
         kept = ~fresh[:, None]
         states = [
             tuple(part.clone() * kept for part in self._state(number))

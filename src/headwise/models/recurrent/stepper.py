@@ -30,11 +30,12 @@ class StepperState:
 
 
 def explain_missing_attention() -> UsageError:
-    """Why a model without attention cannot say which source words were looked at."""
+    """The error for a coverage penalty with a model that has no attention."""
     return UsageError(
-        "coverage_penalty needs attention, and the model has none (model.attention.kind=none); set coverage_penalty=0, or "
-        "use a model with attention",
-        "coverage_penalty 需要注意力，而该模型没有（model.attention.kind=none）；请设 coverage_penalty=0，或换用有注意力的模型",
+        "coverage_penalty needs attention, and the model has none (model.attention.kind=none); "
+        "set coverage_penalty=0, or use a model with attention",
+        "coverage_penalty 需要注意力，而该模型没有（model.attention.kind=none）；"
+        "请设 coverage_penalty=0，或换用有注意力的模型",
     )
 
 
@@ -56,7 +57,7 @@ class RecurrentStepper:
     def start(
         self, sources: Sequence[Sequence[int]], *, width: int, max_length: int
     ) -> StepperState:
-        """Encode the sources (their end of sentence is added here); a state needs no room for `max_length`."""
+        """Encode the sources; their end of sentence is added here. `max_length` is not needed."""
         lengths = torch.tensor([len(source) + 1 for source in sources], device=self.device)
         longest = max(len(source) for source in sources) + 1
         padded = [[*source, EOS, *([PAD] * (longest - len(source) - 1))] for source in sources]

@@ -28,6 +28,9 @@ from headwise.models.recurrent.decoders import Memory, RecurrentDecoder
 from headwise.models.translation_model import TranslationModel
 from headwise.models.unpacking import spread_pairs
 
+Layers = Sequence[RecurrentLayer]
+"""What a `ModuleList` of layers is to its users, though not to the type checker."""
+
 
 class RecurrentEncoder(nn.Module):
     """Layers of one direction or of two side by side; the next layer reads both."""
@@ -41,8 +44,8 @@ class RecurrentEncoder(nn.Module):
     ) -> None:
         """`backwards` is empty, or has a layer for each of `forwards`."""
         super().__init__()
-        self.forwards: Sequence[RecurrentLayer] = nn.ModuleList(forwards)  # type: ignore[assignment]
-        self.backwards: Sequence[RecurrentLayer] = nn.ModuleList(backwards)  # type: ignore[assignment]
+        self.forwards: Layers = nn.ModuleList(forwards)  # type: ignore[assignment]
+        self.backwards: Layers = nn.ModuleList(backwards)  # type: ignore[assignment]
         self.dropout_rate = dropout_rate
 
     def forward(
@@ -83,7 +86,7 @@ class RecurrentTranslator(TranslationModel):
         self.decoder = decoder
         self.output = output
         self.assumes_full_rows = False
-        """Take each row for one pair without filling: nothing is asked of the batch, which may then be one without content."""
+        """Take each row as one pair without padding, so that a batch without content will do."""
 
     def initial_weights(self) -> InitialWeights:
         return initial_linear(self.output, normal_by_width)

@@ -18,7 +18,7 @@ from headwise.data.labels.labelled_rows import LabelledTokens
 from headwise.data.splits import Part
 from headwise.errors import DataError
 from headwise.language import say
-from headwise.models.sentence_encoder import ElmoRung
+from headwise.models.sentence_encoder import ElmoSettings
 from headwise.tasks.events import Events
 from headwise.tasks.labels.recipe import LabelRecipe
 from headwise.tasks.vocabulary_progress import watch_vocabulary
@@ -46,7 +46,7 @@ class LabelForm:
     @staticmethod
     def of(recipe: LabelRecipe, tokenizer: Tokenizer, labels: tuple[str, ...]) -> "LabelForm":
         model = recipe.model
-        spelled = isinstance(model, ElmoRung)
+        spelled = isinstance(model, ElmoSettings)
         return LabelForm(
             tokenizer,
             labels,

@@ -8,7 +8,12 @@ from headwise.blocks.choices import check_recomputing
 from headwise.data.labels.choices import LabelDataSettings, Shape
 from headwise.errors import SettingsError
 from headwise.models.limits import check_buckets, check_rows, row_limits
-from headwise.models.sentence_encoder import ElmoRung, EncoderRung, RecurrentRung, RungSettings
+from headwise.models.sentence_encoder import (
+    ElmoSettings,
+    RecurrentEncoderSettings,
+    SentenceEncoderSettings,
+    TransformerEncoderSettings,
+)
 from headwise.settings import Settings
 from headwise.tasks.recurrent_training import check_word_by_word, train_word_by_word
 from headwise.text.choices import TextSettings, WordSettings
@@ -27,7 +32,7 @@ class LabelRecipe(Settings):
     """The labelled text it learns from and is measured on."""
     text: TextSettings = WordSettings()
     """How text becomes tokens; tagging needs words."""
-    model: RungSettings = EncoderRung()
+    model: SentenceEncoderSettings = TransformerEncoderSettings()
     """What is built."""
     training: TrainingSettings = TrainingSettings()
     """How it learns."""
@@ -39,7 +44,7 @@ class LabelRecipe(Settings):
     @property
     def training_as_run(self) -> TrainingSettings:
         """With what `auto` can only mean for this model."""
-        follows_sentences = isinstance(self.model, RecurrentRung | ElmoRung)
+        follows_sentences = isinstance(self.model, RecurrentEncoderSettings | ElmoSettings)
         return train_word_by_word(self.training) if follows_sentences else self.training
 
     @model_validator(mode="after")
@@ -55,7 +60,7 @@ class LabelRecipe(Settings):
                 "model.letters=0",
                 f"model.letters 读取整词的字母，而 text.kind={self.text.kind} 会把词切开；请设 text.kind=words，或 model.letters=0",
             )
-        if isinstance(self.model, ElmoRung) and self.text.kind != "words":
+        if isinstance(self.model, ElmoSettings) and self.text.kind != "words":
             raise SettingsError(
                 f"model.kind=elmo reads whole words, but text.kind={self.text.kind} cuts them; set text.kind=words",
                 f"model.kind=elmo 读取整词，而 text.kind={self.text.kind} 会把词切开；请设 text.kind=words",
@@ -69,11 +74,13 @@ class LabelRecipe(Settings):
         return self
 
 
-def check_rung(model: RungSettings, training: TrainingSettings, *, row_tokens: int) -> None:
+def check_rung(
+    model: SentenceEncoderSettings, training: TrainingSettings, *, row_tokens: int
+) -> None:
     """What cannot be together in an encoder and its training."""
-    if isinstance(model, RecurrentRung):
+    if isinstance(model, RecurrentEncoderSettings):
         check_word_by_word(training)
-    if not isinstance(model, EncoderRung):
+    if not isinstance(model, TransformerEncoderSettings):
         return
     check_buckets(model, row_tokens)
     check_rows(row_limits(model), row_tokens, rows=("data.row_tokens", "data.row_tokens"))

@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from headwise.errors import SettingsError
-from headwise.models.sentence_encoder import ElmoRung
+from headwise.models.sentence_encoder import ElmoSettings
 from headwise.settings import Settings
 from headwise.tasks.pretraining.masked_recipe import MaskedDataSettings
 from headwise.text.choices import WordSettings
@@ -24,7 +24,7 @@ class BidirectionalRecipe(Settings):
     """The text it learns from and is measured on."""
     text: WordSettings = WordSettings()
     """Which words it may be asked for; all words are read by their letters."""
-    model: ElmoRung = ElmoRung()
+    model: ElmoSettings = ElmoSettings()
     """What is built."""
     training: TrainingSettings = TrainingSettings()
     """How it learns."""

@@ -13,7 +13,7 @@ from typing import Any
 from torch import nn
 
 from headwise.errors import CheckpointError
-from headwise.models.sentence_encoder import ElmoRung, RungSettings
+from headwise.models.sentence_encoder import ElmoSettings, SentenceEncoderSettings
 from headwise.settings import Settings, read_settings_file
 from headwise.storage import verify_directory
 from headwise.tasks.bundle import KIND, check_listed, explain_task
@@ -71,14 +71,14 @@ class Start:
         put_weights(target, source, file=self.file)
 
 
-def find_start(model: RungSettings, text: TextSettings) -> Start | VectorStart | None:
+def find_start(model: SentenceEncoderSettings, text: TextSettings) -> Start | VectorStart | None:
     """The bundle that `model.start_from` names, checked against the recipe; None if it names none."""
     if model.start_from is None:
         return None
     if not model.start_from.exists():
         raise _explain_absent(model)
     path = find_bundle(model.start_from, recipe="english-masked")
-    if (path / VECTORS).is_file() and not isinstance(model, ElmoRung):
+    if (path / VECTORS).is_file() and not isinstance(model, ElmoSettings):
         return start_from_vectors(path, model, text)
     check_listed(verify_directory(path, kind=KIND), path)
     data = read_settings_file(path / "recipe.yaml")
@@ -104,7 +104,7 @@ def find_start(model: RungSettings, text: TextSettings) -> Start | VectorStart |
     )
 
 
-def _explain_absent(model: RungSettings) -> CheckpointError:
+def _explain_absent(model: SentenceEncoderSettings) -> CheckpointError:
     """Nothing is there yet: what makes it, by its name or by the kind of the encoder that is to start from it."""
     assert model.start_from is not None
     named = model.start_from.name

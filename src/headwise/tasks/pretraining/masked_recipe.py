@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from headwise.data.text.choices import TextDataSettings
 from headwise.data.text.masking import MaskingSettings
 from headwise.errors import SettingsError
-from headwise.models.sentence_encoder import EncoderRung
+from headwise.models.sentence_encoder import TransformerEncoderSettings
 from headwise.settings import Settings
 from headwise.tasks.labels.recipe import METRICS, check_rung
 from headwise.text.choices import TextSettings, WordSettings
@@ -34,7 +34,7 @@ class MaskedRecipe(Settings):
     """What is hidden."""
     second_task: Literal["none", "next_sentence"] = "none"
     """What is learnt beside hidden words: whether one line follows another in the text, or nothing."""
-    model: EncoderRung = EncoderRung()
+    model: TransformerEncoderSettings = TransformerEncoderSettings()
     """What is built."""
     training: TrainingSettings = TrainingSettings()
     """How it learns."""

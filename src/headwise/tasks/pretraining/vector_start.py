@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from headwise.errors import CheckpointError
-from headwise.models.sentence_encoder import RungSettings, SentenceEncoder
+from headwise.models.sentence_encoder import SentenceEncoder, SentenceEncoderSettings
 from headwise.tasks.word_vectors.run import load_word_vectors
 from headwise.text.choices import TextSettings, WordSettings
 from headwise.text.tokenizer import NUM_SPECIAL, SPECIAL_PIECES, UNKNOWN, Tokenizer
@@ -45,7 +45,9 @@ class VectorStart:
         """Nothing stood on them."""
 
 
-def start_from_vectors(path: Path, model: RungSettings, text: TextSettings) -> VectorStart:
+def start_from_vectors(
+    path: Path, model: SentenceEncoderSettings, text: TextSettings
+) -> VectorStart:
     """The words and vectors of a bundle, checked against the recipe."""
     bundle = load_word_vectors(path)
     lowercase = None if bundle.recipe is None else bundle.recipe.text.lowercase

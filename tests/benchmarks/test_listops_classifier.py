@@ -3,11 +3,11 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from benchmarks.listops_classifier import ClassifierSettings, build_classifier
 
 from headwise.attention.choices import BigBird
 from headwise.blocks.choices import Batch, Layer, Power
 from headwise.comparing.attention import known_kernels, suited
-from headwise.models.classifier import ClassifierSettings, build_classifier
 from headwise.randomness import torch_generator
 
 SMALL = ClassifierSettings(dim=16, layers=2, heads=2, dropout=0.0)

@@ -6,7 +6,7 @@
     logits = pooled · Wᵀ + b
 
 Devlin et al. 2019 for the first token; Tay et al. 2021 (Long Range Arena) compare kernels this way.
-Padding is token 0. `benchmarks/bench_listops.py` compares kernels on ListOps with it.
+Padding is token 0. `bench_listops.py` compares kernels with it.
 
 Tested: padding changes nothing under any kernel and norm, every kernel learns to find a token, the
 pooled mean is that of the real tokens.
