@@ -4,8 +4,9 @@ A window of N sources is read, sorted by length, cut into batches of similar len
 returned in the order of the file before the next window is read. So there is little padding, and
 memory does not grow with the file. The longest come first: the batch that needs most memory is met
 at once. Per batch: sentences ≤ `batching.sentences` and sentences · (longest source) ≤
-`batching.tokens` (one sentence at least). Tested: order, empty lines, sizes of batches, that
-reading never runs ahead of a window, and outputs = one by one.
+`batching.tokens` (one sentence at least).
+Tested: order, empty lines, sizes of batches, that reading never runs ahead of a window, and outputs
+= one by one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

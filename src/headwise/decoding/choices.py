@@ -5,9 +5,11 @@
     decoding: {kind: sampling, temperature: 0.8, top_p: 0.9, seed: 1}
 
 A new way to generate is one file with its settings and its `Generator`, one name in the union and
-one case in the match. Phrases in the settings are text; `rules/phrases.py` makes them ready for a
-tokenizer. Tested: every kind through `decode`, empty sources, phrases for all sentences and for
-each; and a fake kind that writes all words at once through everything that generates.
+one case in the match. A case may also ask what the model offers: a model that writes all tokens at
+once has no steppers, and its generator serves all kinds of settings. Phrases in the settings are
+text; `rules/phrases.py` makes them ready for a tokenizer.
+Tested: every kind through `decode`, empty sources, phrases for all sentences and for each; and a
+fake kind that writes all words at once through everything that generates.
 """
 
 from typing import Annotated, Any

@@ -5,8 +5,8 @@
     plain         everything else
 
 The choice is made by what the stepper declares (`stepper.Capabilities`) and by what the search
-needs. Results do not depend on it. Tested: every engine against the plain one, with fakes and with
-models.
+needs. Results do not depend on it.
+Tested: every engine against the plain one, with fakes and with models.
 """
 
 from collections.abc import Callable, Iterator, Sequence

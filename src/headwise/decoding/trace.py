@@ -2,8 +2,8 @@
 
 For each step and sentence, every candidate (the 2k best continuations) is recorded with its totals
 and its fate: kept in a slot of the beam, finished, or pruned. Recording reads the numbers of every
-step back from the device, so it is done only on request. Tested by rebuilding the best hypothesis
-from the trace.
+step back from the device, so it is done only on request.
+Tested by rebuilding the best hypothesis from the trace.
 """
 
 from typing import Literal

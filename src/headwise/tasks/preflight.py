@@ -25,7 +25,6 @@ from headwise.data.pairs.preparation import PreparedData, read_part
 from headwise.data.shards import TokenStore
 from headwise.data.splits import Part
 from headwise.decoding.rules.phrases import check_shortest
-from headwise.decoding.search.beam import BeamSettings
 from headwise.errors import DataError, UsageError, is_out_of_memory
 from headwise.language import say
 from headwise.models.limits import check_rows, source_limits
@@ -214,8 +213,7 @@ def check_lengths(recipe: Recipe, prepared: PreparedData) -> None:
 def check_decoding(recipe: Recipe, prepared: PreparedData) -> None:
     """Refuse a search that the recipe's own tokenizer or model makes impossible: it is the last thing a run does."""
     check_shortest(recipe.decoding, prepared.tokenizers.target)
-    penalty = recipe.decoding.coverage_penalty if isinstance(recipe.decoding, BeamSettings) else 0.0
-    if penalty > 0 and not attends(recipe.model):
+    if recipe.decoding.needs_attention and not attends(recipe.model):
         raise explain_missing_attention()
 
 

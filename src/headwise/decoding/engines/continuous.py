@@ -7,8 +7,8 @@ sentence is reported at once. (Yu et al. 2022, Orca: "iteration-level scheduling
 continuous batching.)
 
 The rules are those of `rules/next_token.py`, with a length per row. Only greedy search without
-phrases and n-gram rules runs here: rules about histories need the plain engine. Tested against the
-plain engine, each sentence alone, whatever others come and leave meanwhile.
+phrases and n-gram rules runs here: rules about histories need the plain engine.
+Tested against the plain engine, each sentence alone, whatever others come and leave meanwhile.
 """
 
 from collections.abc import Sequence

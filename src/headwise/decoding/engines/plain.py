@@ -5,7 +5,8 @@
 A search is an object that chooses, remembers and reads back (`PlainSearch`): one path per row for
 greedy search and sampling (`search/paths.py`), a beam (`search/beam.py`). All sentences of a batch
 step together. Finished ones are dropped when they are a quarter of the batch, because dropping
-copies caches. Tested through every search, with fakes and with models.
+copies caches.
+Tested through every search, with fakes and with models.
 """
 
 from collections.abc import Callable, Sequence

@@ -10,8 +10,9 @@ step later, when the device is at work on the next step, so the device never wai
 
 When at most half of the sentences are left, they continue in smaller buffers. Rules that look at a
 row's history (phrases, n-grams, a prefix), the coverage penalty and traces are left to the plain
-engine. Results do not depend on the engine. Tested: equals the plain engine, for fakes and for a
-model, through smaller buffers and several batches.
+engine. Results do not depend on the engine.
+Tested: equals the plain engine, for fakes and for a model, through smaller buffers and several
+batches.
 """
 
 from abc import ABC, abstractmethod

@@ -1,8 +1,8 @@
 """Beam search in static buffers: the tensors of a whole search, and the step that updates them.
 
 The choice is `selection.select`, the same as in the plain engine. Parents, tokens and
-log-probabilities of every step are written to tables [time, sentence, slot]. Tested: equals the
-plain beam search, for fakes and for a model.
+log-probabilities of every step are written to tables [time, sentence, slot].
+Tested: equals the plain beam search, for fakes and for a model.
 """
 
 from collections.abc import Hashable, Sequence

@@ -3,8 +3,8 @@
 At step t, slot b of a sentence's beam continues slot parent[t, b] of step t-1 with token[t, b].
 Keeping parent, token and log-probability per slot costs O(1) per step; copying whole sequences into
 their new slots would cost O(t). The sequences are read back once, at the end, from the last step,
-slot and token of each finished hypothesis to the start. Tested through beam search against
-exhaustive enumeration.
+slot and token of each finished hypothesis to the start.
+Tested through beam search against exhaustive enumeration.
 """
 
 from collections.abc import Iterator

@@ -2,7 +2,8 @@
 
 A row with total log-probability s offers the total s + log p(w | row) for every token w. The 2k
 best of a sentence are enough for a beam of k, since at most k of them (one per row) end the
-sentence. Tested through beam search.
+sentence.
+Tested through beam search.
 """
 
 from dataclasses import dataclass

@@ -2,8 +2,9 @@
 
 Greedy search is the cheapest search, and a good one when the model is sure. It never reconsiders,
 so a first token that looks best may lead into a poor sentence (`beam.py` looks further). The score
-of a hypothesis is its mean log-probability per token. Tested on a model that spells a word, on a
-tree where greedy search fails, and against transformers' `generate`.
+of a hypothesis is its mean log-probability per token.
+Tested on a model that spells a word, on a tree where greedy search fails, and against transformers'
+`generate`.
 """
 
 from typing import Literal

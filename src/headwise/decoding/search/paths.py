@@ -2,7 +2,8 @@
 
 At each step every row takes exactly one token, y_t = choose(log p(· | y_<t, x)), until it takes the
 end of the sentence or reaches its length limit. Rows never continue one another, so nothing is
-reordered except to drop finished sentences. Tested through greedy search and sampling.
+reordered except to drop finished sentences.
+Tested through greedy search and sampling.
 """
 
 from collections.abc import Callable, Sequence

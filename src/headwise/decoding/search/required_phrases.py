@@ -6,8 +6,9 @@ that lower its need, and shares the beam's slots out over the groups of equal ne
 need first (dynamic beam allocation, Post & Vilar 2018, after grid beam search, Hokamp & Liu 2017).
 Two kinds of tokens were masked before (`rules/constraints.py`): those after which the need could
 not be met before the length limit, and an end that comes too early. Some token always lowers the
-need, so every finished hypothesis holds every phrase. Tested by that law, with overlapping phrases,
-with phrases of low probability, and against exhaustive search.
+need, so every finished hypothesis holds every phrase.
+Tested by that law, with overlapping phrases, with phrases of low probability, and against
+exhaustive search.
 """
 
 import torch

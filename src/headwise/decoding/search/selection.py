@@ -3,8 +3,8 @@
 Candidates that end the sentence (or reach its length limit) and rank among the first k compete for
 the k finished places of their sentence. Of the others the k best continue. A sentence is done by
 its stop rule or at its limit (`length_penalty.py`). No decision of the host depends on a value, so
-the same function serves the plain engine and the steps that a GPU replays. Tested through beam
-search, in both engines.
+the same function serves the plain engine and the steps that a GPU replays.
+Tested through beam search, in both engines.
 """
 
 from dataclasses import dataclass
