@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from headwise.explorer.position_tables import (
-    FORMULAS,
     PositionTable,
     build_parts,
     parts_of,
@@ -48,7 +47,7 @@ def show(settings: PositionSettings) -> PositionTable:
 @pytest.mark.parametrize("settings", ALL, ids=lambda settings: settings.kind)
 def test_every_encoding_can_be_shown(settings: PositionSettings) -> None:
     shown = show(settings)
-    assert shown.as_dict()["formula"] == FORMULAS[settings.kind]
+    assert shown.as_dict()["formula"] == settings.formula
     assert all(len(curve.values) == 2 * LENGTH - 1 for curve in shown.curves)
     assert shown.first_distance == 1 - LENGTH
     rows = {"position": LENGTH, "distance": 2 * LENGTH - 1}[shown.rows]

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from headwise.attention.multi_head import Kernel, MultiHeadAttention, Need, Relation
 from headwise.errors import UsageError
-from headwise.settings.kind import Kind, Words
+from headwise.settings.kind import Kind, Words, by_language
 
 Role = Literal["encoder", "decoder", "cross"]
 """Where attention stands: among source tokens, among target tokens (never ahead), from target to source."""
@@ -162,7 +162,9 @@ class AttentionKind(Kind):
             "cost": cls.cost,
             "roles": list(cls.roles()),
             "masks": sorted(cls.masks),
-            "size": None if size is None else {"label": list(size.label), "value": size.value},
+            "size": None
+            if size is None
+            else {"label": by_language(size.label), "value": size.value},
             "has_own_weights": cls.has_own_weights,
         }
 

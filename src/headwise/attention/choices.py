@@ -19,7 +19,7 @@ from headwise.attention.kernels.reformer import Reformer
 from headwise.attention.kernels.window import Window
 from headwise.attention.multi_head import MultiHeadAttention, Relation
 from headwise.errors import SettingsError
-from headwise.settings.added_kinds import OpenChoice, added_words, load_word
+from headwise.settings.added_kinds import OpenChoice, all_kinds
 from headwise.settings.kind import join_words
 
 GROUP = "headwise.attention"
@@ -54,12 +54,7 @@ __all__ = [
 
 def attention_kinds() -> dict[str, type[AttentionKind]]:
     """Every kind of attention by its word: the built-in ones, then those of installed packages."""
-    kinds = {kind.word(): kind for kind in BUILT_IN}
-    for word in added_words(GROUP):
-        found = None if word in kinds else load_word(GROUP, word, AttentionKind)
-        if found is not None:
-            kinds[word] = found
-    return kinds
+    return all_kinds(GROUP, AttentionKind, BUILT_IN)
 
 
 def build_attention(

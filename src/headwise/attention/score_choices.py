@@ -32,7 +32,7 @@ from headwise.attention.scores.dot import DotSettings, ScaledDotSettings
 from headwise.attention.scores.gaussian import GaussianSettings
 from headwise.attention.scores.location import LocationSettings
 from headwise.errors import UsageError
-from headwise.settings.added_kinds import OpenChoice, added_words, load_word
+from headwise.settings.added_kinds import OpenChoice, all_kinds
 from headwise.settings.kind import join_words
 
 GROUP = "headwise.scores"
@@ -90,12 +90,7 @@ __all__ = [
 
 def score_kinds() -> dict[str, type[ScoreKind]]:
     """Every score by its words: the built-in ones, then those of installed packages."""
-    kinds = {word: kind for kind in SCORES for word in kind.words()}
-    for word in added_words(GROUP):
-        found = None if word in kinds else load_word(GROUP, word, ScoreKind)
-        if found is not None:
-            kinds[word] = found
-    return kinds
+    return all_kinds(GROUP, ScoreKind, SCORES)
 
 
 def build_score(settings: ScoreKind, *, query_dim: int, key_dim: int) -> Score:

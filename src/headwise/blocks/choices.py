@@ -16,7 +16,7 @@ from headwise.blocks.normalization import Layer, Rms
 from headwise.blocks.power_norm import Power
 from headwise.errors import SettingsError
 from headwise.settings import Settings
-from headwise.settings.added_kinds import OpenChoice
+from headwise.settings.added_kinds import OpenChoice, all_kinds
 from headwise.settings.kind import join_words
 
 NORM_GROUP = "headwise.norms"
@@ -50,7 +50,13 @@ __all__ = [
     "build_norm",
     "check_recomputing",
     "hidden_width",
+    "norm_kinds",
 ]
+
+
+def norm_kinds() -> dict[str, type[NormKind]]:
+    """Every norm by its word: the built-in ones, then those of installed packages."""
+    return all_kinds(NORM_GROUP, NormKind, NORMS)
 
 
 def check_recomputing(norm: NormKind, recompute: str) -> None:

@@ -1,7 +1,7 @@
 """What a norm and a feed-forward part declare about themselves, in the files that compute them
 (settings/kind.py)."""
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 from torch import nn
@@ -22,6 +22,10 @@ class NormKind(Kind):
     def build(self, *, dim: int) -> nn.Module:
         raise NotImplementedError(f"{type(self).__name__} does not say how its norm is built")
 
+    @classmethod
+    def declare(cls) -> dict[str, Any]:
+        return {**super().declare(), "formula": cls.formula}
+
 
 class FeedForwardKind(Kind):
     """Settings of one feed-forward part, and what it declares."""
@@ -36,3 +40,7 @@ class FeedForwardKind(Kind):
 
     def build(self, *, dim: int, dropout_rate: float) -> nn.Module:
         raise NotImplementedError(f"{type(self).__name__} does not say what it builds")
+
+    @classmethod
+    def declare(cls) -> dict[str, Any]:
+        return {**super().declare(), "formula": cls.formula}

@@ -16,18 +16,6 @@ if TYPE_CHECKING:
     from headwise.explorer.number_tables import NumberTable
     from headwise.explorer.worked import WorkedAttention
 
-SCORES = (
-    "dot",
-    "scaled_dot",
-    "additive",
-    "concat",
-    "bilinear",
-    "general",
-    "cosine",
-    "location",
-    "gaussian",
-)
-WEIGHTS = ("softmax", "sparsemax", "entmax", "hard")
 EXAMPLES = ("waist", "two-column")
 
 
@@ -107,7 +95,7 @@ def _add_numbers(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--score",
-        choices=SCORES,
+        metavar="KIND",
         help=say(
             "how a query and a key are compared (default: scaled_dot; an example's own)",
             "查询与键如何比较（默认 scaled_dot；例子用自己的）",
@@ -115,9 +103,10 @@ def _add_numbers(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--weights",
-        choices=WEIGHTS,
-        default="softmax",
-        help=say("how scores become weights", "分数如何变成权重"),
+        metavar="KIND",
+        help=say(
+            "how scores become weights (default: softmax)", "分数如何变成权重（默认 softmax）"
+        ),
     )
     parser.add_argument(
         "--parameter",
@@ -176,14 +165,14 @@ def _work(arguments: argparse.Namespace) -> "WorkedAttention":
     from headwise.explorer.worked import choose_settings, work_out
 
     example = None if arguments.example is None else WORKED[arguments.example]
-    score = arguments.score or (example.score if example else "scaled_dot")
+    score = arguments.score or (example.score if example else None)
     keys, values, queries = arrange(
         *(
             _table(arguments, name, None if example is None else getattr(example, name))
             for name in ("keys", "values", "queries")
         )
     )
-    parameters = dict(example.parameters.get(score, {})) if example else {}
+    parameters = dict(example.parameters.get(score or example.score, {})) if example else {}
     parameters |= _parameters(arguments.parameter)
     settings = choose_settings(
         score, arguments.weights, arguments.overrides, num_keys=len(keys), parameters=parameters

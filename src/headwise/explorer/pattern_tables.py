@@ -17,14 +17,21 @@ import torch
 from torch import Tensor
 
 from headwise.attention.capabilities import AttentionKind, keys_are_queries
-from headwise.attention.choices import attention_kinds, build_attention
+from headwise.attention.choices import BUILT_IN, GROUP, attention_kinds, build_attention
 from headwise.attention.masks import causal, everything
 from headwise.errors import UsageError
 from headwise.initialization import initialize
 from headwise.randomness import torch_generator
+from headwise.settings.added_kinds import added_words
 
 DRIFT = 0.9
 """How much of a token the next one keeps."""
+
+
+def shown_words() -> list[str]:
+    """The words for kernels that can be shown; packages that add some are not imported for it."""
+    built_in = [kind.word() for kind in BUILT_IN if kind.has_own_weights]
+    return [*built_in, *(word for word in added_words(GROUP) if word not in built_in)]
 
 
 def shown_kinds() -> dict[str, type[AttentionKind]]:

@@ -23,22 +23,22 @@ from headwise.attention.choices import Full
 from headwise.attention.kernels.scored import ScoredAttention
 from headwise.attention.local_position import LocalWindow, PredictiveWindow
 from headwise.attention.masks import Mask
-from headwise.attention.score_choices import build_local_window, build_normalizer, build_score
+from headwise.attention.score_choices import (
+    DEFAULT_SCORE,
+    DEFAULT_WEIGHTS,
+    AdditiveSettings,
+    DotSettings,
+    GaussianSettings,
+    build_local_window,
+    build_normalizer,
+    build_score,
+    score_kinds,
+)
 from headwise.errors import UsageError
 from headwise.explorer.number_tables import NumberTable, Rows
 from headwise.initialization import initialize
 from headwise.randomness import torch_generator
 from headwise.settings import apply_overrides, check_settings
-
-PARAMETERS: dict[str, dict[str, str]] = {
-    "additive": {"W_q": "score.query_map", "W_k": "score.key_map", "w_v": "score.vote"},
-    "concat": {"W": "score.joint_map", "v": "score.vote"},
-    "bilinear": {"W": "score.between"},
-    "general": {"W": "score.between"},
-    "location": {"W": "score.place_map"},
-    "local_p": {"W_p": "window.place_hidden", "v_p": "window.place_vote"},
-}
-"""What the formulas call the weights of a learned score or window, and where the kernel has them."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,21 @@ EXAMPLES: dict[str, Example] = {
         NumberTable(((51.0,), (56.0,), (58.0,))),
         NumberTable(((40.0,), (43.0,), (48.0,))),
         NumberTable(((57.0,),)),
-        "gaussian",
+        GaussianSettings.word(),
     ),
     "two-column": Example(
         NumberTable(((51.0, 70.0), (56.0, 82.0), (58.0, 88.0))),
         NumberTable(((40.0, 155.0), (43.0, 159.0), (48.0, 162.0))),
         NumberTable(((57.0, 83.0), (55.0, 77.0))),
-        "dot",
+        DotSettings.word(),
         # The notes leave them open, as they are learned. A hundredth keeps tanh away from 1, where all keys would look alike.
-        {"additive": {"W_q": _HUNDREDTH, "W_k": _HUNDREDTH, "w_v": NumberTable(((1.0, 1.0),))}},
+        {
+            AdditiveSettings.word(): {
+                "W_q": _HUNDREDTH,
+                "W_k": _HUNDREDTH,
+                "w_v": NumberTable(((1.0, 1.0),)),
+            }
+        },
     ),
 }
 
@@ -102,8 +108,8 @@ class WorkedAttention:
 
 
 def choose_settings(
-    score: str,
-    weights: str,
+    score: str | None,
+    weights: str | None,
     overrides: Sequence[str],
     *,
     num_keys: int,
@@ -112,13 +118,14 @@ def choose_settings(
     """The settings of `attention: {kind: full}`, small where a model would be large: two hidden numbers, width 1, a place for each key."""
     hidden = [len(table.rows) for name, table in parameters.items() if name in ("W_q", "W_k", "W")]
     hidden += [len(table.rows[0]) for name, table in parameters.items() if name in ("w_v", "v")]
-    small: dict[str, dict[str, float | int]] = {
-        "additive": {"hidden": (hidden or [2])[0]},
-        "concat": {"hidden": (hidden or [2])[0]},
-        "gaussian": {"width": 1.0},
-        "location": {"max_length": num_keys},
-    }
-    data = {"score": {"kind": score, **small.get(score, {})}, "weights": {"kind": weights}}
+    score = DEFAULT_SCORE.kind if score is None else score
+    kind = score_kinds().get(score)
+    small = (
+        {"kind": score}
+        if kind is None  # the check below says which scores there are
+        else kind.small(score, num_keys=num_keys, hidden=(hidden or [2])[0]).model_dump()
+    )
+    data = {"score": small, "weights": {"kind": weights or DEFAULT_WEIGHTS.kind}}
     return check_settings(Full, apply_overrides(data, overrides))
 
 
@@ -141,8 +148,9 @@ def work_out(
     )
     kernel = ScoredAttention(score, build_normalizer(settings.weights), window=window).double()
     initialize(kernel, torch_generator("attend", seed))
-    learned = (settings.score.kind, "" if settings.window is None else settings.window.kind)
-    names = {name: path for kind in learned for name, path in PARAMETERS.get(kind, {}).items()}
+    names = {name: f"score.{path}" for name, path in settings.score.parameters.items()}
+    if settings.window is not None:
+        names |= {name: f"window.{path}" for name, path in settings.window.parameters.items()}
     given = dict(parameters or {})
     if unknown := [name for name in given if name not in names]:
         raise UsageError(
@@ -151,8 +159,12 @@ def work_out(
             f"{settings.score.kind} 打分没有参数 {unknown[0]!r}；" + _list_parameters(names)[1],
         )
     _place(kernel, given, names)
-    # The matrix of a bilinear score starts on the diagonal: nothing is drawn for it.
-    is_drawn = any(name not in given for name in names if names[name] != "score.between")
+    # A score whose weights begin with fixed numbers draws nothing.
+    is_drawn = any(
+        name not in given
+        for name, path in names.items()
+        if settings.score.drawn or not path.startswith("score.")
+    )
     with torch.no_grad():
         scores = score(q[None, None], k[None, None])[0, 0]
         weights = kernel.weights(q[None, None], k[None, None], Mask())[0, 0]

@@ -10,18 +10,6 @@ from headwise.language import say
 
 MAX_SPELLED_KEYS = 4
 """Up to this many keys the weighted sum is written out."""
-FORMULAS = {
-    "dot": "q · k",
-    "scaled_dot": "q · k / √dim",
-    "additive": "w_v · tanh(W_q q + W_k k)",
-    "concat": "v · tanh(W [q; k])",
-    "bilinear": "q · W k",
-    "general": "q · W k",
-    "cosine": "scale · q · k / (|q| |k|)",
-    "location": "(W q)_j",
-    "gaussian": "−|q − k|² / (2 width²)",
-}
-
 TextTable = tuple[str, tuple[str, ...], Sequence[tuple[str, ...]]]
 """Title, headings, rows."""
 
@@ -34,21 +22,13 @@ def name_vector(row: Sequence[float]) -> str:
 
 def describe_score(worked: WorkedAttention) -> str:
     score = worked.settings.score
-    extra = {"gaussian": "width", "cosine": "scale"}.get(score.kind)
-    return FORMULAS[score.kind] + (
-        "" if extra is None else f", {extra} = {getattr(score, extra):g}"
-    )
+    number = score.number
+    return score.formula + ("" if number is None else f", {number} = {getattr(score, number):g}")
 
 
 def describe_weights(worked: WorkedAttention, *, tell: Callable[[str, str], str] = say) -> str:
     """`tell` chooses the language: a picture may have to stay with letters it can draw."""
-    names = {
-        "softmax": tell("softmax over the keys", "对各键做 softmax"),
-        "sparsemax": tell("sparsemax over the keys", "对各键做 sparsemax"),
-        "entmax": tell("entmax (α = 1.5) over the keys", "对各键做 entmax（α = 1.5）"),
-        "hard": tell("the best key alone", "只取最好的键"),
-    }
-    window, share = worked.settings.window, names[worked.settings.weights.kind]
+    window, share = worked.settings.window, tell(*worked.settings.weights.formula)
     if window is None:
         return share
     near = tell(

@@ -22,7 +22,7 @@ from headwise.positions.rotary import Rotary
 from headwise.positions.sinusoidal import Sinusoidal
 from headwise.positions.t5 import Buckets
 from headwise.positions.transformer_xl import TransformerXL
-from headwise.settings.added_kinds import OpenChoice, added_words, load_word
+from headwise.settings.added_kinds import OpenChoice, all_kinds
 from headwise.settings.kind import Words, join_words
 
 GROUP = "headwise.positions"
@@ -65,12 +65,7 @@ NEEDS: dict[Need, Words] = {
 
 def position_kinds() -> dict[str, type[PositionKind]]:
     """Every position encoding by its word: the built-in ones, then those of installed packages."""
-    kinds = {kind.word(): kind for kind in BUILT_IN}
-    for word in added_words(GROUP):
-        found = None if word in kinds else load_word(GROUP, word, PositionKind)
-        if found is not None:
-            kinds[word] = found
-    return kinds
+    return all_kinds(GROUP, PositionKind, BUILT_IN)
 
 
 def build_positions(settings: PositionKind, *, dim: int) -> nn.Module | None:

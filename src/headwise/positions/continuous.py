@@ -148,6 +148,17 @@ class ContinuousRelation(nn.Module):
         self._kept = None
         return super().train(mode)
 
+    def begin_moving(self, generator: torch.Generator) -> None:
+        """Draw a motion, so that there is something to see before training."""
+        nn.init.xavier_uniform_(self.dynamics.narrow.weight, generator=generator)
+
+    def table_by_position(self, length: int) -> Float[Tensor, "time dim"]:
+        """The path of the keys."""
+        path = solve_path(
+            self.dynamics, self.start, length=length, delta=self.delta, stride=self.stride
+        )
+        return path[:, 1]
+
     def place(
         self,
         q: Float[Tensor, "batch head time head_dim"],

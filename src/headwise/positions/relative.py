@@ -46,6 +46,12 @@ class RelativeRelation(nn.Module):
         if self.distance_values is not None:
             yield self.distance_values, normal_by_width
 
+    def table_by_distance(
+        self, distance: Int[Tensor, " distance"]
+    ) -> Float[Tensor, "distance head_dim"]:
+        """The vectors of the keys."""
+        return self.distance_keys[distance.clamp(-self.limit, self.limit) + self.limit]
+
     def place(
         self,
         q: Float[Tensor, "batch head time head_dim"],

@@ -61,6 +61,17 @@ class BucketRelation(nn.Module):
     def initial_weights(self) -> InitialWeights:
         return [(self.bucket_bias, zeros)]
 
+    shows_fixed_part = True
+    """Without a model only the buckets are shown, which are not learned."""
+
+    def find_buckets(self, distance: Int[Tensor, "*distance"]) -> Int[Tensor, "*distance"]:
+        return distance_buckets(
+            distance,
+            num_buckets=self.num_buckets,
+            max_distance=self.max_distance,
+            is_causal=self.is_causal,
+        )
+
     def place(
         self,
         q: Float[Tensor, "batch head time head_dim"],
@@ -77,12 +88,7 @@ class BucketRelation(nn.Module):
     ) -> DistanceBias:
         last = 0 if self.is_causal else self.max_distance
         distance = torch.arange(-self.max_distance, last + 1, device=q.device)
-        bucket = distance_buckets(
-            distance,
-            num_buckets=self.num_buckets,
-            max_distance=self.max_distance,
-            is_causal=self.is_causal,
-        )
+        bucket = self.find_buckets(distance)
         return DistanceBias(self.bucket_bias[:, bucket], first=-self.max_distance, offset=offset)
 
 

@@ -68,6 +68,15 @@ class TransformerXLRelation(nn.Module):
         yield self.distance_bias, zeros
         yield from initial_linear(self.distance, xavier(gain=PROJECTION_GAIN))
 
+    shows_fixed_part = True
+    """Without a model only the waves are shown, which are not learned."""
+
+    def table_by_distance(
+        self, distance: Int[Tensor, " distance"]
+    ) -> Float[Tensor, "distance dim"]:
+        """The waves; the published R is of the distance back, i − j."""
+        return distance_waves(-distance.float(), self.dim)
+
     def place(
         self,
         q: Float[Tensor, "batch head time head_dim"],

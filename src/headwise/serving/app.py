@@ -23,6 +23,7 @@ from headwise.serving.admission import require_key
 from headwise.serving.api import (
     demo,
     health,
+    kinds,
     language,
     libretranslate,
     metrics,
@@ -53,6 +54,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     trace.router,
     numbers.router,
     positions.router,
+    kinds.router,
     patterns.router,
     language.router,
     runs.router,

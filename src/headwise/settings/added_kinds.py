@@ -31,8 +31,10 @@ import pydantic
 from pydantic_core import core_schema
 
 from headwise.errors import SettingsError
+from headwise.settings.kind import Kind
 
 Base = TypeVar("Base")
+AnyKind = TypeVar("AnyKind", bound=Kind)
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,18 @@ def load_word(group: str, word: object, base: type[Base]) -> type[Base] | None:
             f"{base.__module__}.{base.__name__} 的子类；请更新该软件包",
         )
     return found
+
+
+def all_kinds(
+    group: str, base: type[AnyKind], built_in: Iterable[type[AnyKind]]
+) -> dict[str, type[AnyKind]]:
+    """Every kind by its words: the built-in ones, then those of installed packages."""
+    kinds = {word: kind for kind in built_in for word in kind.words()}
+    for word in added_words(group):
+        found = None if word in kinds else load_word(group, word, base)
+        if found is not None:
+            kinds[word] = found
+    return kinds
 
 
 def _find(group: str, word: object) -> EntryPoint | None:

@@ -46,10 +46,15 @@ class Kind(Settings):
         """What the kind says of itself, as plain data in both languages."""
         return {
             "kind": cls.word(),
-            "title": list(cls.title),
-            "summary": list(cls.summary),
+            "title": by_language(cls.title),
+            "summary": by_language(cls.summary),
             "paper": cls.paper,
         }
+
+
+def by_language(words: Words) -> dict[str, str]:
+    """Plain data for those who choose the language later."""
+    return {"en": words[0], "zh": words[1]}
 
 
 def join_words(words: Iterable[str], last: str, between: str = ", ") -> str:

@@ -64,3 +64,7 @@ class BilinearSettings(ScoreKind):
 
     def build(self, *, query_dim: int, key_dim: int) -> Score:
         return BilinearScore(query_dim, key_dim)
+
+
+LUONG_GENERAL = BilinearSettings(kind="general")
+"""Under the name that Luong et al. give it."""

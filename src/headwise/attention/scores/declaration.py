@@ -1,7 +1,7 @@
 """What a score declares about itself, in the file that computes it (settings/kind.py)."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from headwise.attention.capabilities import RowLimit
 from headwise.attention.scores.comparison import Score
@@ -30,6 +30,10 @@ class ScoreKind(Kind):
     def longest_row(self) -> RowLimit | None:
         """The limit of the rows it can compare; None: any length."""
         return None
+
+    @classmethod
+    def declare(cls) -> dict[str, Any]:
+        return {**super().declare(), "formula": cls.formula, "number": cls.number}
 
     def build(self, *, query_dim: int, key_dim: int) -> Score:
         """A function or module of (q, k); for multi-head attention both widths are those of a head."""

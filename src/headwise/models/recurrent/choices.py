@@ -8,7 +8,6 @@ from torch import nn
 from headwise.attention.kernels.scored import ScoredAttention
 from headwise.attention.score_choices import (
     AdditiveSettings,
-    BilinearSettings,
     LocalWindowSettings,
     ScoreSettings,
     SoftmaxSettings,
@@ -17,6 +16,7 @@ from headwise.attention.score_choices import (
     build_normalizer,
     build_score,
 )
+from headwise.attention.scores.bilinear import LUONG_GENERAL
 from headwise.blocks.choices import EmbeddingSettings, Rate
 from headwise.blocks.embeddings import TokenEmbedding
 from headwise.blocks.recurrent_cells import CellKind, RecurrentLayer, RecurrentStack
@@ -53,7 +53,7 @@ class Luong(Settings):
     """The decoder's current state asks."""
 
     kind: Literal["luong"] = "luong"
-    score: ScoreSettings = BilinearSettings(kind="general")
+    score: ScoreSettings = LUONG_GENERAL
     """How a state of the decoder and one of the encoder are compared."""
     weights: WeightsSettings = SoftmaxSettings()
     """How scores become weights."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from headwise.attention.score_choices import DEFAULT_SCORE, score_kinds
 from headwise.errors import UsageError
 from headwise.explorer.number_tables import NumberTable, Rows, arrange
 from headwise.explorer.opened_row import count_layers, open_row
@@ -94,15 +95,15 @@ def _work(body: AttendBody) -> WorkedAttention:
             NumberTable(_rows(given, name)) if given is not None else getattr(example, name)
         )
     keys, values, queries = arrange(tables["keys"], tables["values"], tables["queries"])
-    score = body.score or (example.score if example else "scaled_dot")
+    score = body.score or (example.score if example else DEFAULT_SCORE.kind)
     parameters = dict(example.parameters.get(score, {})) if example else {}
     given_parameters = body.parameters.model_dump(exclude_none=True)
     parameters |= {name: NumberTable(_rows(rows, name)) for name, rows in given_parameters.items()}
-    choices = (("width", body.width, "gaussian"), ("scale", body.scale, "cosine"))
+    number = score_kinds()[score].number
     overrides = [
         f"score.{name}={value!r}"
-        for name, value, kind in choices
-        if value is not None and score == kind
+        for name, value in (("width", body.width), ("scale", body.scale))
+        if value is not None and name == number
     ]
     settings = choose_settings(
         score, body.weights, overrides, num_keys=len(keys), parameters=parameters
