@@ -37,7 +37,7 @@ from transformers import MarianMTModel
 from headwise.errors import UsageError
 from headwise.exporting.ctranslate2_network import build_network
 from headwise.models.encoder_decoder import EncoderDecoder
-from headwise.models.inference import Form, Precision, choose_form, exchange
+from headwise.models.inference import InferenceForm, Precision, choose_form, exchange
 from headwise.models.transformer_stepper import TransformerStepper
 
 Sources = Sequence[Sequence[int]]
@@ -124,9 +124,9 @@ def least_seconds(
     return step * options.new_tokens / batch + 2 * source_tokens * size.encoding_weights / products
 
 
-def list_forms(bench: Bench) -> list[Form]:
+def list_forms(bench: Bench) -> list[InferenceForm]:
     """The plain model and every form this machine offers; the reason for what is missing is noted."""
-    forms = [Form("plain")]
+    forms = [InferenceForm("plain")]
     for precision in PRECISIONS:
         try:
             forms.append(choose_form(precision, torch.device("cpu")))

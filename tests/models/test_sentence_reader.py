@@ -9,14 +9,14 @@ from torch import Tensor, nn
 
 from headwise.blocks.recurrent_cells import FUSED, CellKind
 from headwise.errors import SettingsError
-from headwise.models.labeller import Labeller, build_labeller
+from headwise.models.labeller import LabelModel, build_labeller
 from headwise.models.sentence_encoder import (
     RecurrentEncoderSettings,
     SentenceEncoderSettings,
     WordEncoderSettings,
     build_sentence_encoder,
 )
-from headwise.models.unpacking import spread_sentences
+from headwise.models.unpacking import unpack_sentences
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
 from headwise.training.freezing import freeze, rate_scales
@@ -25,7 +25,7 @@ CELLS: tuple[CellKind, ...] = ("rnn", "lstm", "gru")
 VOCAB, DIM = 23, 14
 
 
-def _labeller(settings: SentenceEncoderSettings, num_classes: int = 4) -> Labeller:
+def _labeller(settings: SentenceEncoderSettings, num_classes: int = 4) -> LabelModel:
     generator = torch_generator("sentence reader")
     model = build_labeller(
         settings,
@@ -77,7 +77,7 @@ def test_packed_rows_are_sentences_one_by_one_and_so_are_their_gradients(cell: C
         torch.testing.assert_close(one, other)
 
 
-def _read(model: Labeller, tokens: Tensor) -> Tensor:
+def _read(model: LabelModel, tokens: Tensor) -> Tensor:
     position = torch.arange(tokens.shape[1]).expand_as(tokens)
     return model(tokens, segment=torch.ones_like(tokens), position=position)
 
@@ -98,7 +98,7 @@ def test_sentences_are_laid_out_and_found_again() -> None:
     segment = torch.tensor([[1, 1, 2, 0], [1, 1, 1, 1]])
     position = torch.tensor([[0, 1, 0, 0], [0, 1, 2, 3]])
     x = torch.arange(1.0, 9.0).view(2, 4, 1)
-    sentences = spread_sentences(segment, position)
+    sentences = unpack_sentences(segment, position)
     laid = sentences.lay(x)
     assert laid[..., 0].tolist() == [[1, 2, 0, 0], [3, 0, 0, 0], [5, 6, 7, 8]]
     assert sentences.length.tolist() == [2, 1, 4]

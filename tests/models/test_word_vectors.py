@@ -12,7 +12,7 @@ from headwise.data.text.context_bags import BagCutter
 from headwise.data.text.context_windows import WindowCutter, Windows
 from headwise.models.huffman import build_huffman
 from headwise.models.word_vectors import (
-    Questions,
+    BlockTargets,
     WordTables,
     ask_negatives,
     ask_path,
@@ -47,7 +47,7 @@ def log_likelihood(score: Tensor, target: float) -> Tensor:
     return F.logsigmoid(score) if target else F.logsigmoid(-score)
 
 
-def answer(outputs: Tensor, x: Tensor, questions: Questions, block: int, centre: int) -> Tensor:
+def answer(outputs: Tensor, x: Tensor, questions: BlockTargets, block: int, centre: int) -> Tensor:
     """The weighted log-likelihood of all answers about one centre."""
     own = questions.own
     total = torch.zeros(()) if own is None else log_likelihood(outputs[own[block, centre]] @ x, 1)
@@ -60,7 +60,7 @@ def answer(outputs: Tensor, x: Tensor, questions: Questions, block: int, centre:
 
 
 def skip_gram_loss(
-    inputs: Tensor, outputs: Tensor, windows: Windows, questions: Questions
+    inputs: Tensor, outputs: Tensor, windows: Windows, questions: BlockTargets
 ) -> Tensor:
     total = torch.zeros(())
     for block, centre, context in torch.nonzero(windows.pairs).tolist():
@@ -82,7 +82,7 @@ def step_by_autograd(
     return tables.inputs + RATE * inputs.grad, tables.outputs + RATE * outputs.grad
 
 
-def ask(kind: str, windows: Windows) -> tuple[Questions, int]:
+def ask(kind: str, windows: Windows) -> tuple[BlockTargets, int]:
     if kind == "path":
         paths = build_huffman(np.arange(1, NUM_WORDS + 1))
         return ask_path(windows.centres, paths), paths.num_nodes

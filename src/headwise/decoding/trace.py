@@ -12,7 +12,7 @@ from torch import Tensor
 
 from headwise.decoding.results import SearchTrace, TracedToken
 from headwise.decoding.search.candidates import Candidates
-from headwise.decoding.search.selection import Selection
+from headwise.decoding.search.selection import BeamChoice
 
 
 class Tracer:
@@ -25,7 +25,7 @@ class Tracer:
         self,
         sentences: Tensor,
         candidates: Candidates,
-        chosen: Selection,
+        chosen: BeamChoice,
         *,
         done: Tensor,
     ) -> None:

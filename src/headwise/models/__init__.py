@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from headwise.models.decoder_only import DecoderOnly
     from headwise.models.elmo import BidirectionalLanguageModel, ElmoEncoder
     from headwise.models.encoder_decoder import EncoderDecoder
-    from headwise.models.labeller import Labeller, build_labeller
+    from headwise.models.labeller import LabelModel, build_labeller
     from headwise.models.masked_language_model import (
         MaskedLanguageModel,
         build_masked_language_model,
@@ -43,7 +43,7 @@ __all__ = [
     "ElmoEncoder",
     "EncoderDecoder",
     "EncoderDecoderSettings",
-    "Labeller",
+    "LabelModel",
     "MaskedLanguageModel",
     "NeuralNgram",
     "NeuralNgramSettings",
@@ -81,7 +81,7 @@ _HOMES = {
     "decoder_only": ("DecoderOnly",),
     "elmo": ("BidirectionalLanguageModel", "ElmoEncoder"),
     "encoder_decoder": ("EncoderDecoder",),
-    "labeller": ("Labeller", "build_labeller"),
+    "labeller": ("LabelModel", "build_labeller"),
     "masked_language_model": ("MaskedLanguageModel", "build_masked_language_model"),
     "neural_ngram": ("NeuralNgram", "NeuralNgramSettings"),
     "ngram": ("NgramModel", "NgramSettings", "TokenStream", "count_ngrams", "estimate"),

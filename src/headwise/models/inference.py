@@ -8,7 +8,7 @@
     int8      8-bit integers, exact sums; the rest fp32             within 1e-2
 
 `exchange` builds a second tree of modules around the same embeddings and norms; the original model
-is not changed and can go on training. `Form` says which form was chosen and why a faster one was
+is not changed and can go on training. `InferenceForm` says which form was chosen and why a faster one was
 not. docs/experiments has what each form costs in BLEU and gains in speed.
 
 Tested against: the plain model, for each form, layer by layer and through searches.
@@ -38,7 +38,7 @@ FormName = Literal["plain", "packed", "fp16", "bf16", "int8"]
 
 
 @dataclass(frozen=True)
-class Form:
+class InferenceForm:
     """In what form a model computes."""
 
     name: FormName
@@ -71,7 +71,7 @@ _OFFERS: dict[Precision, tuple[FormName, tuple[tuple[str, MakeLinear, float], ..
 }
 
 
-def choose_form(precision: Precision, device: torch.device) -> Form:
+def choose_form(precision: Precision, device: torch.device) -> InferenceForm:
     """The fastest form of this precision; `auto` gives the results of fp32."""
     if device.type != "cpu":
         return _choose_on_accelerator(precision, device)
@@ -81,7 +81,7 @@ def choose_form(precision: Precision, device: torch.device) -> Form:
     for library, make, tolerance in offers:
         reason = _refusal(make, tolerance)
         if reason is None:
-            return Form(name, make, remark="; ".join(refusals) or None)
+            return InferenceForm(name, make, remark="; ".join(refusals) or None)
         refusals.append(
             say(
                 f"slower: {library} cannot be used here ({reason})",
@@ -89,7 +89,7 @@ def choose_form(precision: Precision, device: torch.device) -> Form:
             )
         )
     if wanted == "fp32":
-        return Form("plain", remark="; ".join(refusals))
+        return InferenceForm("plain", remark="; ".join(refusals))
     raise UsageError(
         f"{precision} cannot be computed here ({'; '.join(refusals)}); use --precision fp32",
         f"此处无法以 {precision} 计算（{'；'.join(refusals)}）；请用 --precision fp32",
@@ -99,7 +99,7 @@ def choose_form(precision: Precision, device: torch.device) -> Form:
 _refusal = cache(lambda make, tolerance: refusal_of(make, tolerance=tolerance))
 
 
-def _choose_on_accelerator(precision: Precision, device: torch.device) -> Form:
+def _choose_on_accelerator(precision: Precision, device: torch.device) -> InferenceForm:
     if precision in ("int8", "fp16"):
         raise UsageError(
             f"{precision} is computed on a CPU only, and the device is {device.type}; use "
@@ -107,10 +107,10 @@ def _choose_on_accelerator(precision: Precision, device: torch.device) -> Form:
             f"{precision} 只在 CPU 上计算，而设备是 {device.type}；"
             "请用 --precision bf16 或 --device cpu",
         )
-    return Form("bf16" if precision == "bf16" else "plain")
+    return InferenceForm("bf16" if precision == "bf16" else "plain")
 
 
-def exchange(model: Model, form: Form) -> Model:
+def exchange(model: Model, form: InferenceForm) -> Model:
     """The model in this form, for inference only.
 
     `model` itself is not changed; embeddings and norms are shared with it.

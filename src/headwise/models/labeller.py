@@ -36,7 +36,7 @@ Pooling = Literal["mean", "first", "none"]
 Encoder = SentenceEncoder | ElmoEncoder
 
 
-class Labeller(nn.Module):
+class LabelModel(nn.Module):
     """An encoder and the layer that predicts classes; `dropout_rate` acts between them."""
 
     def __init__(
@@ -90,12 +90,12 @@ def build_labeller(
     num_classes: int,
     pooling: Pooling,
     generator: torch.Generator | None,
-) -> Labeller:
+) -> LabelModel:
     """A new labeller. Without a generator weights are not initialised: they will be loaded."""
     with Unfilled():
         encoder = build_encoder(settings, vocabulary_size=vocabulary_size)
         output = nn.Linear(settings.dim, num_classes)
-    model = Labeller(encoder, output, pooling=pooling, dropout_rate=settings.dropout.residual)
+    model = LabelModel(encoder, output, pooling=pooling, dropout_rate=settings.dropout.residual)
     if generator is not None:
         initialize(model, generator)
     return model

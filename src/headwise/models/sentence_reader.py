@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from headwise.blocks.recurrent_cells import CellKind, RecurrentLayer
 from headwise.models.recurrent.translator import RecurrentEncoder
-from headwise.models.unpacking import spread_sentences
+from headwise.models.unpacking import unpack_sentences
 
 
 class SentenceReader(nn.Module):
@@ -34,7 +34,7 @@ class SentenceReader(nn.Module):
         position: Int[Tensor, "row time"],
     ) -> Float[Tensor, "row time dim"]:
         """A state at each word; zeros where a row is filled."""
-        sentences = spread_sentences(segment, position)
+        sentences = unpack_sentences(segment, position)
         read = self.layers(sentences.lay(x), sentences.length).states
         # Cells may run in half precision; means over long texts are taken in what was given.
         return sentences.gather_back(read).to(x.dtype)

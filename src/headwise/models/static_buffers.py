@@ -80,7 +80,7 @@ class _Caches:
         self.time = torch.zeros(1, dtype=torch.long, device=self.device)
 
 
-class StaticBuffers:
+class DecoderBuffers:
     """Tables for `num_sentences` sentences of `width` rows, over caches that may be shared."""
 
     def __init__(self, caches: _Caches, num_sentences: int) -> None:
@@ -107,7 +107,7 @@ class StaticBuffers:
         width: int,
         max_length: int,
         source_length: int,
-    ) -> "StaticBuffers":
+    ) -> "DecoderBuffers":
         """Buffers with caches of their own."""
         caches = _Caches(
             decoder,
@@ -116,7 +116,7 @@ class StaticBuffers:
             max_length=max_length,
             source_length=source_length,
         )
-        return StaticBuffers(caches, num_sentences)
+        return DecoderBuffers(caches, num_sentences)
 
     @property
     def num_bytes(self) -> int:
@@ -166,10 +166,10 @@ class StaticBuffers:
         )  # the last token lies in the row's own slot
         self.slots.copy_(moved)
 
-    def narrow(self, num_sentences: int, index: Int[Tensor, " new_row"]) -> "StaticBuffers":
+    def narrow(self, num_sentences: int, index: Int[Tensor, " new_row"]) -> "DecoderBuffers":
         """Smaller buffers over the same caches, in which row i continues row index[i] of these."""
         smaller = self.recall(
-            ("narrower", num_sentences), lambda: StaticBuffers(self._caches, num_sentences)
+            ("narrower", num_sentences), lambda: DecoderBuffers(self._caches, num_sentences)
         )
         kept = index[:: self.width] // self.width
         written = torch.arange(self.max_length, device=self.device)[:, None] < self.time
@@ -182,7 +182,7 @@ class StaticBuffers:
 class _Encoding:
     """The encoder at one size of packed rows, recorded; it writes keys and values of all layers."""
 
-    def __init__(self, buffers: StaticBuffers, num_rows: int, row_length: int) -> None:
+    def __init__(self, buffers: DecoderBuffers, num_rows: int, row_length: int) -> None:
         self.buffers, self.model = buffers, buffers.decoder.model
         self.tables = torch.zeros(
             (4, num_rows, row_length), dtype=torch.long, device=buffers.device

@@ -25,7 +25,7 @@ from headwise.attention.multi_head import KeysValues
 from headwise.models.continuous_decoder import ContinuousDecoder
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.static_buffers import (
-    StaticBuffers,
+    DecoderBuffers,
     fingerprint,
     round_length,
     round_sentences,
@@ -73,7 +73,7 @@ class TransformerStepper:
         self.has_static_buffers = wants_static and not attending and StaticStep.supports(model)
         self.runs_continuously = is_cpu and not attending and ContinuousDecoder.supports(model)
         self._weights = list(model.parameters())
-        self._buffers: dict[tuple[int, ...], StaticBuffers] = {}
+        self._buffers: dict[tuple[int, ...], DecoderBuffers] = {}
         self._fingerprint: tuple[tuple[int, int], ...] = ()
 
     @property
@@ -167,7 +167,7 @@ class TransformerStepper:
     @torch.no_grad()
     def fill_buffers(
         self, sources: Sequence[Sequence[int]], *, width: int, max_length: int
-    ) -> StaticBuffers:
+    ) -> DecoderBuffers:
         """Static buffers of a suitable size, new or used before, with these sources in them."""
         assert self.has_static_buffers
         if self._fingerprint != (now := fingerprint(self._weights)):
@@ -185,7 +185,7 @@ class TransformerStepper:
         buffers = self._buffers.pop(key, None)
         if buffers is None:
             self._close_buffers(keep=MAX_BUFFERS - 1)
-            buffers = StaticBuffers.allocate(self._static_step, **sizes)
+            buffers = DecoderBuffers.allocate(self._static_step, **sizes)
         self._buffers[key] = buffers  # the last ones are those used last
         buffers.fill(sources)
         return buffers

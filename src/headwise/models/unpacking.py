@@ -23,7 +23,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Spread:
+class UnpackedPairs:
     """The pairs of a batch, one per row, and where their target tokens came from."""
 
     source: Int[Tensor, "pair source"]
@@ -40,7 +40,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Sentences:
+class UnpackedSentences:
     """Where the sentences of a batch go, one per row."""
 
     cell: Int[Tensor, "row time"]
@@ -69,9 +69,9 @@ def _gather(hidden: Tensor, cell: Tensor) -> Tensor:
     return torch.where(real[..., None], flat[torch.where(real, cell, 0)], 0)
 
 
-def spread_sentences(
+def unpack_sentences(
     segment: Int[Tensor, "row time"], position: Int[Tensor, "row time"]
-) -> Sentences:
+) -> UnpackedSentences:
     """One sentence per row, as wide as the longest; a batch of padding is one such sentence."""
     sentences_of_row = segment.amax(1)
     first = (sentences_of_row.cumsum(0) - sentences_of_row)[:, None]
@@ -84,14 +84,14 @@ def spread_sentences(
     length = number.new_zeros(num_sentences + 1).scatter_add_(
         0, number.flatten(), real.long().flatten()
     )[:-1]
-    return Sentences(
+    return UnpackedSentences(
         torch.where(real, number * width + position, num_sentences * width),
         length.clamp_min(1),
         width,
     )
 
 
-def spread_pairs(
+def unpack_pairs(
     source: Int[Tensor, "row source"],
     target: Int[Tensor, "row target"],
     *,
@@ -99,7 +99,7 @@ def spread_pairs(
     target_segment: Int[Tensor, "row target"],
     source_position: Int[Tensor, "row source"],
     target_position: Int[Tensor, "row target"],
-) -> Spread:
+) -> UnpackedPairs:
     """One pair per row, as wide as the longest; a batch of padding becomes one such pair."""
     pairs_of_row = torch.maximum(source_segment.amax(1), target_segment.amax(1))
     first = (pairs_of_row.cumsum(0) - pairs_of_row)[:, None]
@@ -125,7 +125,7 @@ def spread_pairs(
     source_cell = cells(source_segment, source_position, source_width)
     target_cell = cells(target_segment, target_position, target_width)
     length = lay((source_segment > 0).long(), source_cell, source_width).sum(1).clamp_min(1)
-    return Spread(
+    return UnpackedPairs(
         lay(source, source_cell, source_width),
         length,
         lay(target, target_cell, target_width),

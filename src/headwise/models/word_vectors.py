@@ -71,7 +71,7 @@ def ascend(
 
 
 @dataclass(frozen=True)
-class Questions:
+class BlockTargets:
     """Outputs for the centres of a block, their targets, and a weight for each centre."""
 
     outputs: Int[Tensor, "block output"]
@@ -86,26 +86,26 @@ def ask_negatives(
     strangers: Int[Tensor, "block stranger"],
     *,
     negatives: int,
-) -> Questions:
+) -> BlockTargets:
     """The centre (target 1) and samples shared by the block (target 0), `negatives` in sum."""
     num_blocks, pool = strangers.shape
     weights = torch.empty(num_blocks, pool, centres.shape[1])
     torch.ne(strangers[:, :, None], centres[:, None, :], out=weights).mul_(negatives / pool)
-    return Questions(
+    return BlockTargets(
         strangers, torch.zeros(1, pool, 1).expand(num_blocks, -1, -1), weights, centres
     )
 
 
-def ask_path(centres: Int[Tensor, "block 1"], paths: HuffmanPaths) -> Questions:
+def ask_path(centres: Int[Tensor, "block 1"], paths: HuffmanPaths) -> BlockTargets:
     """The turns on the centre's path."""
     word = centres[:, 0]
-    return Questions(
+    return BlockTargets(
         paths.nodes[word], paths.targets[word][:, :, None], paths.weights[word][:, :, None], None
     )
 
 
 def learn_skip_gram(
-    tables: WordTables, windows: Windows, questions: Questions, *, rate: float, blocks: int
+    tables: WordTables, windows: Windows, questions: BlockTargets, *, rate: float, blocks: int
 ) -> None:
     """Each context word is an input, trained on every centre it is paired with, block by block."""
     outputs, targets = questions.outputs, questions.targets
@@ -129,7 +129,7 @@ def learn_skip_gram(
         _add(tables.outputs, outputs[one], to_outputs)
 
 
-def learn_cbow(tables: WordTables, bags: Bags, questions: Questions, *, rate: float) -> None:
+def learn_cbow(tables: WordTables, bags: Bags, questions: BlockTargets, *, rate: float) -> None:
     """The mean of a centre's context words is the input; without context nothing is learned."""
     num_batches, size = bags.centres.shape
     own, outputs = questions.own, questions.outputs.view(num_batches, -1)

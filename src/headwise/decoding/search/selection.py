@@ -57,7 +57,7 @@ class Beam:
 
 
 @dataclass(frozen=True)
-class Selection:
+class BeamChoice:
     """What a step chose: the beam after it, and where each of its slots comes from."""
 
     beam: Beam
@@ -87,7 +87,7 @@ def select(
     penalty: LengthPenalty,
     stop: StopRule,
     extra: Float[Tensor, "sentence candidate"] | None = None,
-) -> Selection:
+) -> BeamChoice:
     """One step; `length` counts the tokens of each candidate, `extra` is added to scores."""
     at_limit = beam.limits == length
     ends = (candidates.token == EOS) | at_limit[:, None]
@@ -115,7 +115,7 @@ def select(
     running = candidates.total.masked_fill(ends, MINUS_INFINITY).gather(1, place)
     best = bound_score(penalty, running.amax(1), length=length, limits=beam.limits, stop=stop)
     done = beam.done | at_limit | check_stops(best, finished.score[:, -1], stop=stop)
-    return Selection(
+    return BeamChoice(
         Beam(running, finished, done, beam.limits),
         candidates.parent.gather(1, place),
         candidates.token.gather(1, place),

@@ -49,7 +49,7 @@ TINY = 1e-12
 
 
 @dataclass(frozen=True)
-class Estimate:
+class OrderEstimate:
     """Probabilities of one order's n-grams, and the weights of the contexts one order below."""
 
     probabilities: Floats
@@ -133,18 +133,18 @@ def _take(counts: Integers, discounts: Floats) -> Floats:
     return discounts[np.minimum(counts, len(discounts) - 1)]
 
 
-def _words(counts: Integers, discounts: Floats) -> Estimate:
+def _words(counts: Integers, discounts: Floats) -> OrderEstimate:
     """Single words, interpolated with 1/V; what is never predicted has probability 0."""
     predictable = _predictable(len(counts))
     counts = np.where(predictable, counts, 0)
     total, taken = counts.sum(), _take(counts, discounts)
     probabilities = (counts - taken) / total + taken.sum() / total / predictable.sum()
-    return Estimate(np.where(predictable, probabilities, 0.0), np.empty(0))
+    return OrderEstimate(np.where(predictable, probabilities, 0.0), np.empty(0))
 
 
 def _longer(
-    table: Counted, counts: Integers, discounts: Floats, lower: Estimate, *, interpolated: bool
-) -> Estimate:
+    table: Counted, counts: Integers, discounts: Floats, lower: OrderEstimate, *, interpolated: bool
+) -> OrderEstimate:
     num_contexts = len(lower.probabilities)
     contexts, taken = table.contexts, _take(counts, discounts)
     totals = np.bincount(contexts, counts, minlength=num_contexts)
@@ -155,13 +155,13 @@ def _longer(
     probabilities = (counts - taken) / totals[contexts]
     if interpolated:
         probabilities += weights[contexts] * shorter
-        return Estimate(probabilities, weights)
+        return OrderEstimate(probabilities, weights)
     unseen = 1.0 - np.bincount(contexts, shorter, minlength=num_contexts)
     # Where every word was seen, nobody is left to take what was freed: it goes back to the seen.
     everything = seen & ((unseen < TINY) | (weights < TINY))
     probabilities = np.where(everything[contexts], counts / totals[contexts], probabilities)
     np.divide(weights, unseen, out=weights, where=seen & ~everything)
-    return Estimate(probabilities, np.where(everything, TINY, weights))
+    return OrderEstimate(probabilities, np.where(everything, TINY, weights))
 
 
 def _stupid(tables: list[Counted], factor: float) -> NgramTables:
@@ -169,12 +169,12 @@ def _stupid(tables: list[Counted], factor: float) -> NgramTables:
     counts = np.where(predictable, tables[0].counts, 0)
     unseen = predictable & (counts == 0)
     words = np.where(unseen, factor / predictable.sum(), counts / counts.sum())
-    estimates = [Estimate(words, np.empty(0))]
+    estimates = [OrderEstimate(words, np.empty(0))]
     for table in tables[1:]:
         below = len(estimates[-1].probabilities)
         totals = np.bincount(table.contexts, table.counts, minlength=below)
         estimates.append(
-            Estimate(table.counts / totals[table.contexts], np.where(totals > 0, factor, 1.0))
+            OrderEstimate(table.counts / totals[table.contexts], np.where(totals > 0, factor, 1.0))
         )
     return _assemble(tables, estimates, falls_back=True)
 
@@ -184,17 +184,17 @@ def _add(tables: list[Counted], k: float) -> NgramTables:
     size = int(predictable.sum())
     counts = np.where(predictable, tables[0].counts, 0)
     words = np.where(predictable, (counts + k) / (counts.sum() + k * size), 0.0)
-    estimates = [Estimate(words, np.empty(0))]
+    estimates = [OrderEstimate(words, np.empty(0))]
     for table in tables[1:]:
         below = len(estimates[-1].probabilities)
         totals = np.bincount(table.contexts, table.counts, minlength=below) + k * size
         floors = np.divide(k, totals, out=np.zeros(below), where=totals > 0)
-        estimates.append(Estimate((table.counts + k) / totals[table.contexts], floors))
+        estimates.append(OrderEstimate((table.counts + k) / totals[table.contexts], floors))
     return _assemble(tables, estimates, falls_back=False, floor=1.0 / size if k > 0 else 0.0)
 
 
 def _assemble(
-    tables: list[Counted], estimates: list[Estimate], *, falls_back: bool, floor: float = 0.0
+    tables: list[Counted], estimates: list[OrderEstimate], *, falls_back: bool, floor: float = 0.0
 ) -> NgramTables:
     """Logarithms, each context's weight beside its own probability."""
     levels = []

@@ -26,7 +26,7 @@ from headwise.blocks.recurrent_cells import RecurrentLayer, turn_around
 from headwise.initialization import InitialWeights, initial_linear, normal_by_width
 from headwise.models.recurrent.decoders import Memory, RecurrentDecoder
 from headwise.models.translation_model import TranslationModel
-from headwise.models.unpacking import spread_pairs
+from headwise.models.unpacking import unpack_pairs
 
 Layers = Sequence[RecurrentLayer]
 """What a `ModuleList` of layers is to its users, though not to the type checker."""
@@ -107,7 +107,7 @@ class RecurrentTranslator(TranslationModel):
     ) -> Float[Tensor, "row target dim"]:
         if self.assumes_full_rows:
             return self._write(self.encode(source, None), target_input)[0]
-        pairs = spread_pairs(
+        pairs = unpack_pairs(
             source,
             target_input,
             source_segment=source_segment,

@@ -14,7 +14,7 @@ from torch import nn
 
 import headwise
 from headwise.errors import CheckpointError
-from headwise.models.labeller import Labeller, Pooling, build_labeller
+from headwise.models.labeller import LabelModel, Pooling, build_labeller
 from headwise.settings import check_settings, read_settings_file
 from headwise.storage import publish_directory, read_json, verify_directory
 from headwise.tasks.bundle import KIND, check_listed, explain_task
@@ -37,13 +37,13 @@ class LabelBundle:
     recipe: LabelRecipe
     tokenizer: Tokenizer
     labels: tuple[str, ...]
-    model: Labeller
+    model: LabelModel
     results: Mapping[str, Any]
 
 
 def new_labeller(
     recipe: LabelRecipe, *, size: int, num_classes: int, generator: torch.Generator | None
-) -> Labeller:
+) -> LabelModel:
     """The model of a recipe for a vocabulary and classes."""
     pooling: Pooling = recipe.model.pooling if recipe.shape == "one" else "none"
     return build_labeller(

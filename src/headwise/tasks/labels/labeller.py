@@ -20,7 +20,7 @@ from headwise.data.labels.labelled_files import Labelled
 from headwise.data.labels.labelled_rows import LabelledTokens, RowBatch, rows_in_order
 from headwise.errors import DataError, UsageError
 from headwise.evaluation.label_scores import CutTexts, LabelScores, score_labels
-from headwise.models.labeller import Labeller as LabelModel
+from headwise.models.labeller import LabelModel
 from headwise.settings import read_yaml
 from headwise.tasks.arguments import require_path, require_texts
 from headwise.tasks.labels.bundle import LabelBundle, load_label_bundle

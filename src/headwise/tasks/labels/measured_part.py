@@ -18,7 +18,7 @@ from headwise.data.labels.labelled_files import Labelled
 from headwise.data.splits import Part
 from headwise.errors import DataError
 from headwise.evaluation.label_scores import LabelStatistics, score_labels
-from headwise.models.labeller import Labeller
+from headwise.models.labeller import LabelModel
 from headwise.storage import write_text
 from headwise.tasks.labels.data import LabelForm
 from headwise.tasks.labels.labeller import find_labels
@@ -55,7 +55,7 @@ class LabelledPart:
         write_text(folder / f"{part}.jsonl", "".join(f"{line}\n" for line in lines))
 
 
-def label_part(model: Labeller, form: LabelForm, examples: Sequence[Labelled]) -> LabelledPart:
+def label_part(model: LabelModel, form: LabelForm, examples: Sequence[Labelled]) -> LabelledPart:
     """Name the labels of every example; words are counted at spaces, whatever the tokens."""
     began = time.perf_counter()
     flat = iter(find_labels(model, form, examples))

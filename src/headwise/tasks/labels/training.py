@@ -18,7 +18,7 @@ from headwise.data.labels.labelled_files import Labelled
 from headwise.data.labels.labelled_rows import LabelledRows, RowBatch, rows_in_order
 from headwise.data.splits import Part
 from headwise.language import say
-from headwise.models.labeller import Labeller
+from headwise.models.labeller import LabelModel
 from headwise.randomness import torch_generator
 from headwise.tasks.arguments import require_path
 from headwise.tasks.events import Events, Silence
@@ -42,7 +42,7 @@ from headwise.training.progress import TrainingResult
 class LabelTask:
     """A model and its objective, as the training loop wants them."""
 
-    module: Labeller
+    module: LabelModel
     label_smoothing: float
 
     def loss(self, batch: RowBatch) -> LossSums:
@@ -157,7 +157,7 @@ def _prepare(
 
 def _new_model(
     recipe: LabelRecipe, prepared: PreparedLabels, start: Start | VectorStart | None
-) -> Labeller:
+) -> LabelModel:
     model = new_labeller(
         recipe,
         size=prepared.form.tokenizer.size,
@@ -177,7 +177,7 @@ def count_parameters(model: torch.nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def _describe(recipe: LabelRecipe, prepared: PreparedLabels, model: Labeller) -> str:
+def _describe(recipe: LabelRecipe, prepared: PreparedLabels, model: LabelModel) -> str:
     examples, classes, parameters = (
         prepared.num_examples,
         len(prepared.form.labels),
@@ -233,7 +233,7 @@ def training_results(model: torch.nn.Module, outcome: TrainingResult) -> dict[st
 
 
 def _measure(
-    model: Labeller, prepared: PreparedLabels, watcher: Events, directory: Path | None
+    model: LabelModel, prepared: PreparedLabels, watcher: Events, directory: Path | None
 ) -> dict[str, Any]:
     """Accuracy and the table of classes for the validation and test sets; what was answered is kept in the run's directory."""
     results: dict[str, Any] = {}

@@ -27,7 +27,7 @@ from headwise.decoding.generator import Generator
 from headwise.decoding.results import Hypothesis, SearchResult
 from headwise.decoding.rules.phrases import encode_phrases
 from headwise.errors import UsageError
-from headwise.models.inference import Form, Precision, choose_form, exchange
+from headwise.models.inference import InferenceForm, Precision, choose_form, exchange
 from headwise.models.recurrent.choices import attends
 from headwise.models.steppers import ModelSteppers
 from headwise.settings import Settings, apply_overrides, check_settings
@@ -110,7 +110,7 @@ class _Decoding(Settings):
 class Translator:
     """A loaded bundle that translates."""
 
-    form: Form
+    form: InferenceForm
     """How products are computed: what `precision` led to on this machine."""
 
     def __init__(

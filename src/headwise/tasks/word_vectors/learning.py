@@ -25,7 +25,7 @@ from headwise.data.text.word_stream import WordStream, in_characters, in_words, 
 from headwise.errors import DataError, SettingsError
 from headwise.models.huffman import build_huffman
 from headwise.models.word_vectors import (
-    Questions,
+    BlockTargets,
     WordTables,
     ask_negatives,
     ask_path,
@@ -157,7 +157,7 @@ def _prepare(stream: WordStream, recipe: WordVectorRecipe) -> tuple[WordTables, 
             num_strangers(recipe, output),
         )
 
-        def ask(centres: Tensor, generator: np.random.Generator) -> Questions:
+        def ask(centres: Tensor, generator: np.random.Generator) -> BlockTargets:
             strangers = sampler.draw((len(centres), pool), generator)
             return ask_negatives(centres, strangers, negatives=output.negatives)
     else:
@@ -165,7 +165,7 @@ def _prepare(stream: WordStream, recipe: WordVectorRecipe) -> tuple[WordTables, 
         tables = start_tables(num_words, paths.num_nodes, model.dim, generator=generator)
         share, batch = 1, batch_words(recipe, answers=1.0)  # the root of the tree is on every path
 
-        def ask(centres: Tensor, generator: np.random.Generator) -> Questions:
+        def ask(centres: Tensor, generator: np.random.Generator) -> BlockTargets:
             return ask_path(centres, paths)
 
     if model.kind == "skip_gram":
