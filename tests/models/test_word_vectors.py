@@ -14,10 +14,10 @@ from headwise.models.huffman import build_huffman
 from headwise.models.word_vectors import (
     BlockTargets,
     WordTables,
-    ask_negatives,
-    ask_path,
     learn_cbow,
     learn_skip_gram,
+    path_targets,
+    sample_targets,
     start_tables,
 )
 
@@ -85,11 +85,11 @@ def step_by_autograd(
 def ask(kind: str, windows: Windows) -> tuple[BlockTargets, int]:
     if kind == "path":
         paths = build_huffman(np.arange(1, NUM_WORDS + 1))
-        return ask_path(windows.centres, paths), paths.num_nodes
+        return path_targets(windows.centres, paths), paths.num_nodes
     strangers = torch.randint(
         0, NUM_WORDS, (len(windows.centres), 5), generator=torch.Generator().manual_seed(3)
     )
-    return ask_negatives(windows.centres, strangers, negatives=3), NUM_WORDS
+    return sample_targets(windows.centres, strangers, negatives=3), NUM_WORDS
 
 
 @pytest.mark.parametrize(("kind", "share"), [("negatives", 4), ("negatives", 1), ("path", 1)])
@@ -149,7 +149,7 @@ def test_one_pair_by_hand() -> None:
         ids, sentences, generator=np.random.default_rng(0)
     )
     tables = WordTables(torch.eye(3), torch.zeros(3, 3))
-    questions = ask_negatives(windows.centres, torch.tensor([[2]]), negatives=1)
+    questions = sample_targets(windows.centres, torch.tensor([[2]]), negatives=1)
     learn_skip_gram(tables, windows, questions, rate=1.0, blocks=1)
     assert torch.equal(tables.inputs, torch.eye(3))  # the outputs were zero
     assert tables.outputs.tolist() == [[0, 0.5, 0], [0.5, 0, 0], [-0.5, -0.5, 0]]
@@ -157,7 +157,7 @@ def test_one_pair_by_hand() -> None:
 
 def test_a_stranger_that_is_the_centre_is_not_pushed_away() -> None:
     centres, strangers = torch.tensor([[4, 9]]), torch.tensor([[9, 1, 4, 4]])
-    questions = ask_negatives(centres, strangers, negatives=6)
+    questions = sample_targets(centres, strangers, negatives=6)
     assert questions.weights[0].tolist() == [[1.5, 0], [1.5, 1.5], [0, 1.5], [0, 1.5]]
 
 
@@ -172,7 +172,7 @@ def test_shared_strangers_have_the_gradient_of_fresh_ones_in_expectation() -> No
         for word in range(NUM_WORDS):
             strangers = torch.full((len(windows.centres), pool), word)
             changed = make_tables(NUM_WORDS)
-            questions = ask_negatives(windows.centres, strangers, negatives=5)
+            questions = sample_targets(windows.centres, strangers, negatives=5)
             learn_skip_gram(changed, windows, questions, rate=RATE, blocks=99)
             total += (changed.outputs - tables.outputs) / NUM_WORDS
         expected[pool] = total

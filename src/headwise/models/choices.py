@@ -54,7 +54,7 @@ class StackSettings(Settings):
     """The encoder's or the decoder's layers."""
 
     layers: int = Field(default=6, ge=0, le=256)
-    """How many blocks stand on each other; 0: the embeddings alone."""
+    """Number of blocks; 0: the embeddings alone."""
     heads: int = Field(default=8, ge=1, le=256)
     """Attention heads in each block; must divide dim."""
     attention: AttentionSettings = DEFAULT_ATTENTION
@@ -62,12 +62,12 @@ class StackSettings(Settings):
 
 
 class DecoderSettings(StackSettings):
-    """The decoder's layers: `attention` is among the words written so far."""
+    """The decoder's layers: `attention` is its self-attention."""
 
     layers: int = Field(default=6, ge=1, le=256)
     """Number of blocks; at least one, because only these blocks attend to the source."""
     cross_attention: AttentionSettings = DEFAULT_ATTENTION
-    """How a head looks at the source."""
+    """How a head attends to the source."""
 
 
 class EncoderDecoderSettings(Settings):
@@ -94,7 +94,7 @@ class EncoderDecoderSettings(Settings):
 
 
 class DecoderOnlySettings(StackSettings):
-    """A language model: the stack's layers, and what stands around them."""
+    """A decoder-only language model."""
 
     kind: Literal["decoder_only"] = "decoder_only"
     dim: int = Field(default=512, ge=2, le=65536, multiple_of=2)
@@ -117,7 +117,7 @@ class DecoderOnlySettings(StackSettings):
 
 
 def _kind_of(model: Any) -> str | None:
-    """Left out, it is the Transformer."""
+    """A recipe without model.kind means the Transformer."""
     return (
         model.get("kind", "encoder_decoder")
         if isinstance(model, dict)
@@ -213,7 +213,10 @@ def build_model(
 def build_decoder_only(
     settings: DecoderOnlySettings, *, size: int, generator: torch.Generator | None
 ) -> DecoderOnly:
-    """A language model over a vocabulary of `size`; no generator: weights will be loaded."""
+    """A language model over a vocabulary of `size`.
+
+    Without a generator weights are not initialised: they will be loaded.
+    """
     with contextlib.nullcontext() if generator is not None else Unfilled():
         table = nn.Embedding(size, settings.dim)
         output = nn.Linear(settings.dim, size, bias=settings.output_bias)
@@ -267,7 +270,7 @@ def _assemble(
 def _relations(
     settings: EncoderDecoderSettings, role: Literal["encoder", "decoder"]
 ) -> Sequence[Relation | None]:
-    """For every layer of a stack, what its self-attention is told of positions."""
+    """For every layer of a stack, the relative positions that its self-attention uses."""
     stack = getattr(settings, role)
     return build_relations(
         settings.position,
@@ -314,7 +317,7 @@ def _attention(
 
 
 def _encoder_block(settings: AnySettings, relation: Relation | None) -> EncoderBlock:
-    """Of an encoder, or of a language model, where it never looks ahead."""
+    """The blocks of an encoder, or of a language model (causal)."""
     if isinstance(settings, DecoderOnlySettings):
         check_relation(settings.attention, relation)
         attention = build_attention(

@@ -30,7 +30,7 @@ from headwise.initialization import InitialWeights, initial_linear, normal_by_wi
 
 @dataclass
 class ReadingState:
-    """What is remembered of the tokens read so far."""
+    """The caches of the tokens read so far."""
 
     caches: list[Cache]
     time: int = 0
@@ -88,7 +88,7 @@ class DecoderOnly(nn.Module):
         return self.output(hidden)
 
     def start(self, *, num_rows: int, max_length: int) -> ReadingState:
-        """Nothing read yet, room for so many tokens."""
+        """An empty cache for at most `max_length` tokens per row."""
         like = self.output.weight.detach()
         return ReadingState(
             [
@@ -107,7 +107,7 @@ class DecoderOnly(nn.Module):
         return self.norm(x)[:, 0]
 
     def attention_layers(self) -> dict[str, MultiHeadAttention]:
-        """Every attention of the model by a name for people."""
+        """Every attention of the model by name."""
         return {
             f"decoder.{number}.self": block.self_attention
             for number, block in enumerate(self.blocks)

@@ -73,11 +73,11 @@ class MemoryDescription:
     training: int
     """Weights, gradients and Adam's two moments in fp32; activations are not counted."""
     cache_per_target_token: int
-    """What a decoder keeps for each token of one hypothesis, fp32."""
+    """Cache for each token of one hypothesis, fp32."""
     cache_fixed: int
     """Cache of one hypothesis of any length, fp32: windows, and the sums of linear attention."""
     cache_per_source_token: int
-    """What it keeps of each source token, shared by all hypotheses of a sentence, fp32."""
+    """Cache of each source token, shared by all hypotheses of a sentence, fp32."""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class DirectedLayer(nn.Module):
     def __init__(self, dim: int, hidden: int, *, reverse: bool, residual: bool) -> None:
         super().__init__()
         self.reverse, self.residual = reverse, residual
-        # A projection to the full width would be none.
+        # A projection to the full width is left out.
         self.weights = nn.LSTM(dim, hidden, proj_size=dim if hidden > dim else 0, batch_first=True)
 
     def initial_weights(self) -> InitialWeights:
@@ -119,7 +119,7 @@ class _Sentences(NamedTuple):
 
 
 class ElmoEncoder(nn.Module):
-    """ELMo in the place of a sentence encoder: rows of letters in, a mixture of the layers out."""
+    """ELMo as a sentence encoder: rows of letters in, a mixture of the layers out."""
 
     def __init__(self, settings: ElmoSettings) -> None:
         super().__init__()
@@ -135,7 +135,7 @@ class ElmoEncoder(nn.Module):
         affixes: Int[Tensor, "row time letter"] | None = None,
     ) -> Float[Tensor, "row time dim"]:
         """A vector for each token, zeros in padding; `affixes` are the letters of each word."""
-        assert affixes is not None, "whoever makes the rows spells their words"
+        assert affixes is not None, "rows of this encoder come with the letters of their words"
         found = self.mixture.gain.new_zeros(*tokens.shape, self.dim)
         if not bool((segment != 0).any()):
             return found
@@ -191,7 +191,10 @@ class BidirectionalLanguageModel(nn.Module):
 def build_bidirectional(
     settings: ElmoSettings, *, vocabulary_size: int, generator: torch.Generator | None
 ) -> BidirectionalLanguageModel:
-    """A freshly initialised model over a vocabulary; no generator: its weights hold nothing yet."""
+    """A new model over a vocabulary.
+
+    Without a generator weights are not initialised: they will be loaded.
+    """
     with Unfilled():
         output = nn.Linear(settings.dim // 2, vocabulary_size)
         model = BidirectionalLanguageModel(ElmoEncoder(settings), output)

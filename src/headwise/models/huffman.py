@@ -29,9 +29,9 @@ class HuffmanPaths:
 
     nodes: Int[Tensor, "vocab depth"]
     targets: Float[Tensor, "vocab depth"]
-    """1 where the code is 0: the question answered with yes."""
+    """1 where the code is 0."""
     weights: Float[Tensor, "vocab depth"]
-    """1 on the path, 0 in the filling."""
+    """1 on the path, 0 in the padding."""
 
     @property
     def num_nodes(self) -> int:

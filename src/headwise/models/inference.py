@@ -8,8 +8,8 @@
     int8      8-bit integers, exact sums; the rest fp32             within 1e-2
 
 `exchange` builds a second tree of modules around the same embeddings and norms; the original model
-is not changed and can go on training. `InferenceForm` says which form was chosen and why a faster one was
-not. docs/experiments has what each form costs in BLEU and gains in speed.
+is not changed and can go on training. `InferenceForm` says which form was chosen and why a faster
+one was not. docs/experiments has what each form costs in BLEU and gains in speed.
 
 Tested against: the plain model, for each form, layer by layer and through searches.
 """
@@ -39,12 +39,12 @@ FormName = Literal["plain", "packed", "fp16", "bf16", "int8"]
 
 @dataclass(frozen=True)
 class InferenceForm:
-    """In what form a model computes."""
+    """How the linear layers of a model compute."""
 
     name: FormName
     make_linear: MakeLinear | None = None
     remark: str | None = None
-    """Why it is not a faster one."""
+    """Why a faster form could not be used."""
 
     @property
     def label(self) -> str:

@@ -32,7 +32,7 @@ from headwise.models.sentence_encoder import (
 )
 
 Pooling = Literal["mean", "first", "none"]
-"""none: every word has a label of its own."""
+"""none: every word has its own label."""
 Encoder = SentenceEncoder | ElmoEncoder
 
 

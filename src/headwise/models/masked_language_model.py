@@ -32,7 +32,7 @@ from headwise.models.sentence_encoder import (
 
 
 class GuessingHead(nn.Module):
-    """From the vector of a place to one that is compared with the words'."""
+    """From the vector of a position to one that is compared with the words'."""
 
     def __init__(self, dim: int, vocabulary_size: int) -> None:
         super().__init__()

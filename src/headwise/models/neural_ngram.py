@@ -33,15 +33,15 @@ class NeuralNgramSettings(Settings):
 
     kind: Literal["neural_ngram"] = "neural_ngram"
     order: int = Field(default=5, ge=2, le=100)
-    """Words of an n-gram: the one predicted and those it is predicted from."""
+    """Words in an n-gram, the predicted one included."""
     dim: int = Field(default=60, ge=1, le=65536)
     """Width of a word's vector."""
     hidden: int = Field(default=100, ge=1, le=65536)
     """Width of the tanh layer."""
     direct: bool = False
-    """Links from the vectors straight to the output."""
+    """Direct connections from the vectors to the output."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Of what the output layer reads."""
+    """Dropout before the output layer."""
 
 
 class NeuralNgram(nn.Module):

@@ -27,7 +27,7 @@ class PackedSources:
     lengths: np.ndarray
     row: np.ndarray
     begin: np.ndarray
-    """Row and place in it where each source begins."""
+    """The row of each source and the position where it begins."""
     segment: np.ndarray
     """Its number in the row, from 1 on."""
     num_rows: int
@@ -38,10 +38,8 @@ class PackedSources:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Tokens, segments, positions, destinations, [4, row, position], and the sources' lengths.
 
-        The length is 1 where there is no source.
-
-        Token t of source s belongs to place s · stride + t of what is kept of the sources; filling
-        belongs `nowhere`.
+        The length is 1 where there is no source. The destination of token t of source s is
+        s · stride + t; that of padding is `nowhere`.
         """
         tables = np.zeros((4, num_rows * self.row_length), dtype=np.int64)
         tables[3] = nowhere

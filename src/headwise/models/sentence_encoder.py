@@ -67,16 +67,16 @@ class _Words(Settings):
     dim: int = Field(default=128, ge=2, le=65536, multiple_of=2)
     """Width of every layer."""
     letters: int = Field(default=0, ge=0, le=10_000_000)
-    """Rows for what a word's letters tell; 0: the word alone."""
+    """Rows for letter features; 0: the word alone."""
     spelling: Literal["affixes", "runs"] = "affixes"
     """Letter features: endings, beginnings and shape, or every run of three to six letters."""
     pairs: int = Field(default=0, ge=0, le=10_000_000)
-    """Rows for what two neighbouring words say together; 0: none."""
+    """Rows for pairs of neighbouring words; 0: none."""
     word_dropout: Rate = 0.0
     """Share of the words replaced by the unknown word in training, so that context and letters are
     used."""
     letter_dropout: Rate = 0.0
-    """Share of the words whose letters are not looked at while training."""
+    """Share of the words whose letters are left out in training."""
     dropout: DropoutSettings = DropoutSettings()
     pooling: Literal["mean", "first"] = "mean"
     """The vector of a text that gets one label: the mean over its tokens, or its first one, <s>."""
@@ -108,7 +108,7 @@ class RecurrentEncoderSettings(_Words):
     cell: CellKind = "lstm"
     """What carries the state from word to word."""
     layers: int = Field(default=2, ge=1, le=64)
-    """Layers on each other."""
+    """Number of layers."""
     bidirectional: bool = True
     """Read from both ends, with half of `dim` each."""
 
@@ -118,7 +118,7 @@ class TransformerEncoderSettings(_Words):
 
     kind: Literal["encoder"] = "encoder"
     layers: int = Field(default=2, ge=0, le=256)
-    """How many blocks stand on each other; 0: the embeddings alone."""
+    """Number of blocks; 0: the embeddings alone."""
     heads: int = Field(default=4, ge=1, le=256)
     """Attention heads in each block; must divide dim."""
     attention: AttentionSettings = DEFAULT_ATTENTION
@@ -149,7 +149,7 @@ class ElmoSettings(_Words):
     filters: tuple[Annotated[int, Field(ge=1, le=8192)], ...] = Field(
         default=(32, 32, 64, 128), min_length=1, max_length=12
     )
-    """How many filters look at 1, 2, 3 … letters."""
+    """Number of filters over 1, 2, 3 … letters."""
     highways: int = Field(default=2, ge=0, le=8)
     """Gated layers between the filters and the word's vector."""
 
@@ -218,7 +218,7 @@ class SentenceEncoder(nn.Module):
         position: Int[Tensor, "row time"],
         affixes: Int[Tensor, "row time affix"] | None = None,
     ) -> Float[Tensor, "row time dim"]:
-        """A vector for each token; segments number the sentences of a row from 1, 0 is filling."""
+        """A vector for each token; segments number the sentences of a row from 1, 0 is padding."""
         shown = tokens
         if self.training and self.word_dropout > 0:
             hidden = torch.rand(tokens.shape, device=tokens.device) < self.word_dropout
@@ -227,7 +227,7 @@ class SentenceEncoder(nn.Module):
         x = self.embedding(shown, position, length=length)
         if (
             self.pairs is not None
-        ):  # a hidden word takes its pair along; what follows it still says what stood there
+        ):  # a dropped word also loses its pair; the pair of the next word still names it
             x = x + self.pairs(tokens, position) * (shown == tokens)[..., None]
         if self.letters is not None and affixes is not None:
             x = x + drop(self.letters(affixes), self.embedding.dropout_rate, training=self.training)

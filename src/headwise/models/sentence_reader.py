@@ -33,10 +33,10 @@ class SentenceReader(nn.Module):
         segment: Int[Tensor, "row time"],
         position: Int[Tensor, "row time"],
     ) -> Float[Tensor, "row time dim"]:
-        """A state at each word; zeros where a row is filled."""
+        """A state at each word; zeros in padding."""
         sentences = unpack_sentences(segment, position)
         read = self.layers(sentences.lay(x), sentences.length).states
-        # Cells may run in half precision; means over long texts are taken in what was given.
+        # Cells may run in half precision; the result has the precision of the input.
         return sentences.gather_back(read).to(x.dtype)
 
 

@@ -44,7 +44,7 @@ class Tables:
     slots: Int[Tensor, "time row"]
     """The slot in which each row finds its key and value of each position."""
     sentence: Int[Tensor, "sentence"]
-    """Whose source the rows of each sentence read."""
+    """Which source the rows of each sentence attend to."""
     source_length: Int[Tensor, "sentence"]
 
 

@@ -30,7 +30,7 @@ Network = NeuralNgram | RecurrentLanguageModel | DecoderOnly
 
 @dataclass
 class TextState:
-    """What a network remembers, and the last token of the beginning until it is fed."""
+    """The memory of a network, and the last token of the beginning until it is fed."""
 
     memory: Any
     waiting: Tensor | None
@@ -39,7 +39,7 @@ class TextState:
 def next_token_logits(
     network: Network, hidden: Float[Tensor, "*batch dim"]
 ) -> Float[Tensor, "*batch vocab"]:
-    """Logits in fp32, from what can stand in a text alone; for use without gradients."""
+    """Logits in fp32, -inf for tokens that occur in no text; for use without gradients."""
     logits = network.output(hidden).float()
     logits[..., : BOS + 1] = -torch.inf  # ids 0 and 1, <pad> and <s>
     return logits

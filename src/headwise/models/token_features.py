@@ -23,7 +23,7 @@ from headwise.initialization import InitialWeights, normal_by_width, zeros
 from headwise.text.tokenizer import BOS
 
 _PREVIOUS, _OWN = 1_000_003, 7_919
-"""Primes: neighbours in the vocabulary do not become neighbours in the table."""
+"""Primes, so that neighbours in the vocabulary do not become neighbours in the table."""
 
 
 class LetterEmbedding(nn.Module):
@@ -35,7 +35,7 @@ class LetterEmbedding(nn.Module):
         self.word_rate = word_rate
 
     def initial_weights(self) -> InitialWeights:
-        """Zeros: an ending that training never shows says nothing."""
+        """Zeros: a feature that never occurs in training adds nothing."""
         return [(self.endings.weight, zeros)]
 
     def forward(self, affixes: Int[Tensor, "row time affix"]) -> Float[Tensor, "row time dim"]:
@@ -58,13 +58,13 @@ class PairEmbedding(nn.Module):
         self.together = nn.Embedding(num_rows, dim)
 
     def initial_weights(self) -> InitialWeights:
-        """Zeros: a pair that training never shows says nothing."""
+        """Zeros: a pair that never occurs in training adds nothing."""
         return [(self.together.weight, zeros)]
 
     def forward(
         self, tokens: Int[Tensor, "row time"], position: Int[Tensor, "row time"]
     ) -> Float[Tensor, "row time dim"]:
-        # Before the first word of a sentence stands 0, which is no word.
+        # The word before the first one is 0, which is no word.
         previous = torch.where(position > 0, torch.roll(tokens, 1, 1), 0)
         rows = (previous * _PREVIOUS + tokens * _OWN) % self.together.num_embeddings
         return self.together(rows) * math.sqrt(self.together.embedding_dim)

@@ -38,7 +38,7 @@ class TranslationModel(nn.Module):
     def attention_maps(
         self, source: Int[Tensor, "row source"], target_input: Int[Tensor, "row target"]
     ) -> Mapping[str, Float[Tensor, "row head query key"]]:
-        """By a name for people (`decoder.0.cross`): rows are one pair each, without padding."""
+        """Weights by name (`decoder.0.cross`); rows are one pair each, without padding."""
 
     def logits(self, hidden: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch vocab"]:
         return self.output(hidden)

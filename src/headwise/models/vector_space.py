@@ -25,7 +25,7 @@ from headwise.errors import UsageError
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A word and its cosine with what was asked."""
+    """A word and its cosine with the query."""
 
     word: str
     cosine: float
@@ -39,7 +39,7 @@ ANALOGY_WORDS = 100_000_000
 class VectorSpace:
     """Words with one vector each, in the order of their frequency where that is known.
 
-    `text_words`: how many words of text they were learnt from; None where that is not known.
+    `text_words`: how many words of text they were trained on; None where that is not known.
     """
 
     def __init__(

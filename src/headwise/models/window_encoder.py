@@ -31,8 +31,7 @@ class Neighbours(nn.Module):
     ) -> Float[Tensor, "row time dim"]:
         seen = []
         for step in range(-self.reach, self.reach + 1):
-            # What rolls over the end of the row belongs to another place; so does what carries
-            # another sentence's number.
+            # What rolled over the end of the row, or is of another sentence, is set to zero.
             place = torch.arange(x.shape[1], device=x.device) + step
             own = (torch.roll(segment, -step, 1) == segment) & (place >= 0) & (place < x.shape[1])
             seen.append(torch.roll(x, -step, 1) * own[..., None])

@@ -81,22 +81,22 @@ class BlockTargets:
     """With negative samples each centre is an output of target 1; a tree has the path only."""
 
 
-def ask_negatives(
+def sample_targets(
     centres: Int[Tensor, "block centre"],
-    strangers: Int[Tensor, "block stranger"],
+    samples: Int[Tensor, "block sample"],
     *,
     negatives: int,
 ) -> BlockTargets:
     """The centre (target 1) and samples shared by the block (target 0), `negatives` in sum."""
-    num_blocks, pool = strangers.shape
+    num_blocks, pool = samples.shape
     weights = torch.empty(num_blocks, pool, centres.shape[1])
-    torch.ne(strangers[:, :, None], centres[:, None, :], out=weights).mul_(negatives / pool)
+    torch.ne(samples[:, :, None], centres[:, None, :], out=weights).mul_(negatives / pool)
     return BlockTargets(
-        strangers, torch.zeros(1, pool, 1).expand(num_blocks, -1, -1), weights, centres
+        samples, torch.zeros(1, pool, 1).expand(num_blocks, -1, -1), weights, centres
     )
 
 
-def ask_path(centres: Int[Tensor, "block 1"], paths: HuffmanPaths) -> BlockTargets:
+def path_targets(centres: Int[Tensor, "block 1"], paths: HuffmanPaths) -> BlockTargets:
     """The turns on the centre's path."""
     word = centres[:, 0]
     return BlockTargets(
@@ -105,15 +105,15 @@ def ask_path(centres: Int[Tensor, "block 1"], paths: HuffmanPaths) -> BlockTarge
 
 
 def learn_skip_gram(
-    tables: WordTables, windows: Windows, questions: BlockTargets, *, rate: float, blocks: int
+    tables: WordTables, windows: Windows, block_targets: BlockTargets, *, rate: float, blocks: int
 ) -> None:
     """Each context word is an input, trained on every centre it is paired with, block by block."""
-    outputs, targets = questions.outputs, questions.targets
-    weights = torch.bmm(questions.weights, windows.pairs)
-    if questions.own is not None:
-        outputs = torch.cat((questions.own, outputs), 1)
+    outputs, targets = block_targets.outputs, block_targets.targets
+    weights = torch.bmm(block_targets.weights, windows.pairs)
+    if block_targets.own is not None:
+        outputs = torch.cat((block_targets.own, outputs), 1)
         targets = torch.cat(
-            (torch.ones_like(questions.own[:, :, None], dtype=torch.float32), targets), 1
+            (torch.ones_like(block_targets.own[:, :, None], dtype=torch.float32), targets), 1
         )
         weights = torch.cat((windows.pairs, weights), 1)
     weights.mul_(rate)
@@ -129,19 +129,19 @@ def learn_skip_gram(
         _add(tables.outputs, outputs[one], to_outputs)
 
 
-def learn_cbow(tables: WordTables, bags: Bags, questions: BlockTargets, *, rate: float) -> None:
+def learn_cbow(tables: WordTables, bags: Bags, block_targets: BlockTargets, *, rate: float) -> None:
     """The mean of a centre's context words is the input; without context nothing is learned."""
     num_batches, size = bags.centres.shape
-    own, outputs = questions.own, questions.outputs.view(num_batches, -1)
+    own, outputs = block_targets.own, block_targets.outputs.view(num_batches, -1)
     rows = outputs if own is None else torch.cat((own.view(num_batches, -1), outputs), 1)
     weights, targets = (
         part.view(num_batches, -1, *part.shape[1:])
-        for part in (questions.weights, questions.targets)
+        for part in (block_targets.weights, block_targets.targets)
     )
     place_starts = torch.arange(0, len(bags.watchers) + 1, bags.near, dtype=torch.int32)
     centre_starts, row_starts = place_starts[: size + 1], torch.arange(rows.shape[1] + 1)
     ascend_negatives = NegativesStep(weights[0], tables.inputs.shape[1], rate=rate)
-    # All are cut into batches at once: a slice costs as much as the operation on it.
+    # All tensors are cut into batches at once: a slice costs as much as the operation on it.
     parts = (bags.words, bags.averaging, bags.places, bags.spreading, rows, weights, targets)
     for words, averaging, places, spreading, asked, weight, target in zip(
         *(part.unbind() for part in parts), strict=True
@@ -175,15 +175,14 @@ def ascend_paths(
 
 
 class NegativesStep:
-    """The same for vectors of the centres, then of their strangers.
+    """The same for vectors of the centres, followed by those of their negative samples.
 
-    Room for results, and views of it, are made once for all batches of one shape: with several
-    threads every call of torch is a place where one may have to wait for the other to leave the
-    interpreter, so there are as few as can be.
+    Tensors for results, and views of them, are made once for all batches of one shape. With several
+    threads every call of torch may wait for the interpreter, so there are as few calls as possible.
     """
 
     def __init__(
-        self, weights: Float[Tensor, "block stranger block_centre"], dim: int, *, rate: float
+        self, weights: Float[Tensor, "block sample block_centre"], dim: int, *, rate: float
     ) -> None:
         self.blocks, self.pool, self.share = weights.shape
         self.rate = rate
@@ -198,25 +197,25 @@ class NegativesStep:
         self,
         means: Float[Tensor, "centre dim"],
         vectors: Float[Tensor, "row dim"],
-        weights: Float[Tensor, "block stranger block_centre"],
+        weights: Float[Tensor, "block sample block_centre"],
     ) -> tuple[Float[Tensor, "centre dim"], Float[Tensor, "row dim"]]:
-        """The vectors given become what is to be added to them.
+        """Overwrites the vectors with what is to be added to them.
 
-        A centre says yes to itself (1 - σ): a diagonal, for which no matrix is multiplied. Every
-        answer about a stranger is no (-σ).
+        The error of a centre with itself is 1 - σ: a diagonal, which needs no matrix product. The
+        error of every negative sample is -σ.
         """
         rate, errors = self.rate, self.errors
-        own, strangers = (
+        own, samples = (
             vectors[: means.shape[0]],
             vectors[means.shape[0] :].view(self.blocks, self.pool, -1),
         )
         inputs = means.view(self.blocks, self.share, -1)
         error = torch.rsub(torch.linalg.vecdot(means, own).sigmoid_(), rate, alpha=rate)[:, None]
-        torch.bmm(strangers, inputs.mT, out=errors).sigmoid_().mul_(weights)
+        torch.bmm(samples, inputs.mT, out=errors).sigmoid_().mul_(weights)
         torch.mul(error, own, out=self.to_means)
-        self.to_inputs.baddbmm_(self.errors_by_centre, strangers, alpha=-rate)
+        self.to_inputs.baddbmm_(self.errors_by_centre, samples, alpha=-rate)
         torch.mul(error, means, out=own)
-        strangers.baddbmm_(errors, inputs, beta=0, alpha=-rate)
+        samples.baddbmm_(errors, inputs, beta=0, alpha=-rate)
         return self.to_means, vectors
 
 
@@ -226,8 +225,8 @@ def _sum_bags(
     starts: Int[Tensor, "bag_end"],
     weights: Float[Tensor, "bag_near"] | None,
 ) -> Float[Tensor, "bag dim"]:
-    # Rows to come are fetched ahead into the cache. F.embedding_bag is the same operation, and 5 µs
-    # of Python each time.
+    # embedding_bag prefetches rows into the cache. F.embedding_bag is the same operation with 5 µs
+    # of Python on top.
     return torch.embedding_bag(
         table, ids, starts, per_sample_weights=weights, include_last_offset=True
     )[0]

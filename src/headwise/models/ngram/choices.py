@@ -79,7 +79,7 @@ SmoothingSettings = Annotated[
 
 
 class NgramSettings(Settings):
-    """A word depends on the order - 1 words before it; learnt by counting."""
+    """A word depends on the order - 1 words before it; learned by counting."""
 
     kind: Literal["ngram"] = "ngram"
     order: int = Field(default=5, ge=1, le=20)

@@ -82,7 +82,7 @@ def count_ngrams(
     vocabulary: int,
     progress: Callable[[int], None] | None = None,
 ) -> list[Counted]:
-    """The counts of order 1, 2, … `order`; `progress` is told each order that is done."""
+    """The counts of order 1, 2, … `order`; `progress` is called with each order that is done."""
     tokens, places = stream.tokens, stream.places
     if len(tokens) == 0:
         raise DataError(

@@ -157,7 +157,7 @@ def _longer(
         probabilities += weights[contexts] * shorter
         return OrderEstimate(probabilities, weights)
     unseen = 1.0 - np.bincount(contexts, shorter, minlength=num_contexts)
-    # Where every word was seen, nobody is left to take what was freed: it goes back to the seen.
+    # Where every word was seen, no unseen word can take what was freed: it goes back to the seen.
     everything = seen & ((unseen < TINY) | (weights < TINY))
     probabilities = np.where(everything[contexts], counts / totals[contexts], probabilities)
     np.divide(weights, unseen, out=weights, where=seen & ~everything)

@@ -22,7 +22,7 @@ Floats = NDArray[np.float32]
 ABSENT = -1
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _SMALL = 1 << 14
-"""Fewer questions than this are searched: building the table would cost more."""
+"""Fewer keys than this are found by binary search: building the table would cost more."""
 
 
 class KeyIndex:
@@ -43,7 +43,7 @@ class KeyIndex:
         self._bits = max(4, int(2 * max(1, len(keys)) - 1).bit_length())
 
     def find(self, wanted: Keys) -> Ids:
-        """The place of every wanted key, -1 for those that are not there."""
+        """The index of every wanted key, -1 for absent ones."""
         if len(self.keys) == 0:
             return np.full(len(wanted), ABSENT, dtype=np.int32)
         if self._slots is None and len(wanted) < _SMALL:
@@ -81,7 +81,7 @@ class KeyIndex:
         at = self._first_slots(self.keys)
         while len(places):
             empty = slots[at] == ABSENT
-            slots[at[empty]] = places[empty]  # of several that want one slot, one gets it
+            slots[at[empty]] = places[empty]  # of several keys for one slot, one gets it
             left = slots[at] != places
             places, at = places[left], (at[left] + 1) & mask
         self._records = np.zeros(2 * len(self.keys), dtype=np.int64)
@@ -103,7 +103,7 @@ class KeyIndex:
         at = self._first_slots(np.ascontiguousarray(wanted))
         found = slots.take(at)
         open_ = np.flatnonzero((self._keys_at(found) != wanted) & (found != ABSENT))
-        while len(open_):  # another key sits there: look at the next slot
+        while len(open_):  # another key is there: try the next slot
             step = at.take(open_)
             step += 1
             step &= mask

@@ -25,11 +25,11 @@ from headwise.text.tokenizer import BOS
 
 Floats = NDArray[np.float32]
 CHUNK = 1 << 16
-"""Tokens asked together: the arrays of one round stay in the processor's cache."""
+"""Tokens looked up together, so that the arrays stay in the processor's cache."""
 
 
 class NgramModel:
-    """Answers for token ids; `tables` are all it knows."""
+    """An n-gram model over token ids."""
 
     def __init__(self, tables: NgramTables) -> None:
         self.tables = tables
@@ -43,7 +43,7 @@ class NgramModel:
 
     @property
     def num_parameters(self) -> int:
-        """Probabilities and weights that are stored."""
+        """Number of stored probabilities and weights."""
         return sum(len(level.probabilities) + len(level.weights) for level in self.tables.levels)
 
     def score(self, sentences: Sequence[Sequence[int]]) -> list[Floats]:

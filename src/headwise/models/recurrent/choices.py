@@ -46,7 +46,7 @@ class Bahdanau(Settings):
     weights: WeightsSettings = SoftmaxSettings()
     """How scores become weights."""
     window: LocalWindowSettings | None = None
-    """The part of the source a target word looks at; null: all of it."""
+    """The part of the source that a target word attends to; null: all of it."""
 
 
 class Luong(Settings):
@@ -58,21 +58,21 @@ class Luong(Settings):
     weights: WeightsSettings = SoftmaxSettings()
     """How scores become weights."""
     window: LocalWindowSettings | None = None
-    """The part of the source a target word looks at; null: all of it."""
+    """The part of the source that a target word attends to; null: all of it."""
     input_feeding: bool = True
-    """The next step reads what this one found."""
+    """Feed the attentional vector to the next step (input feeding)."""
 
 
 RecurrentAttentionSettings = Annotated[NoAttention | Bahdanau | Luong, Field(discriminator="kind")]
 
 
 class RecurrentDropoutSettings(Settings):
-    """What is forgotten while training; never from word to word."""
+    """Dropout rates; never from word to word."""
 
     embedding: Rate = 0.1
     """Of the embeddings."""
     hidden: Rate = 0.1
-    """Of what goes from layer to layer and to the output."""
+    """Between layers and before the output."""
 
 
 class RecurrentTranslatorSettings(Settings):
@@ -88,7 +88,7 @@ class RecurrentTranslatorSettings(Settings):
     bidirectional: bool = True
     """The encoder reads from both ends."""
     attention: RecurrentAttentionSettings = Luong()
-    """How the decoder looks at the source."""
+    """How the decoder attends to the source."""
     embedding: EmbeddingSettings = EmbeddingSettings()
     dropout: RecurrentDropoutSettings = RecurrentDropoutSettings()
     output_bias: bool = False
@@ -105,7 +105,7 @@ def attends(model: Settings) -> bool:
 def build_recurrent(
     settings: RecurrentTranslatorSettings, *, source_size: int, target_size: int
 ) -> RecurrentTranslator:
-    """The model, its weights not filled yet."""
+    """The model, not initialised."""
     target_table = nn.Embedding(target_size, settings.dim)
     source_table = (
         target_table

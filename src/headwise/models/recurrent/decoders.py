@@ -40,9 +40,9 @@ class Memory:
     states: Float[Tensor, "pair source dim"]
     last: Sequence[State]
     real: Bool[Tensor, "pair source"] | None = None
-    """None: no filling."""
+    """None: no padding."""
     keys: Float[Tensor, "pair source mapped"] | None = None
-    """The states as the score compares them, worked out once for all words to be written."""
+    """The keys of the score, computed once for all target words."""
 
     @property
     def mask(self) -> Mask:
@@ -94,7 +94,7 @@ class SourceAttention(nn.Module):
 
 
 Step = tuple[Float[Tensor, "pair dim"], WritingState, Float[Tensor, "pair source"] | None]
-"""The output that predicts the next word, the state after, and where it looked."""
+"""The output that predicts the next word, the state after it, and the attention weights."""
 
 
 class RecurrentDecoder(nn.Module, ABC):
@@ -109,7 +109,7 @@ class RecurrentDecoder(nn.Module, ABC):
         self.layers, self.attention, self.dropout_rate = layers, attention, dropout_rate
 
     def prepare(self, memory: Memory) -> Memory:
-        """With all that steps would otherwise work out again and again."""
+        """Add what would otherwise be computed again in every step."""
         return (
             memory
             if self.attention is None
@@ -126,7 +126,7 @@ class RecurrentDecoder(nn.Module, ABC):
     def forward(
         self, x: Float[Tensor, "pair target dim"], memory: Memory
     ) -> tuple[Float[Tensor, "pair target dim"], Float[Tensor, "pair target source"] | None]:
-        """All outputs of a known target, and where each looked."""
+        """All outputs of a known target, and their attention weights."""
         memory = self.prepare(memory)
         state, outputs, looked = self.start(memory), [], []
         for word in x.unbind(1):
@@ -156,7 +156,7 @@ class FixedVectorDecoder(RecurrentDecoder):
 
 
 class BahdanauDecoder(RecurrentDecoder):
-    """The state before the word asks where to look, and what is found helps to make the state."""
+    """The previous state is the query; the context is an input of the new state."""
 
     attention: SourceAttention
 
@@ -179,7 +179,7 @@ class BahdanauDecoder(RecurrentDecoder):
 
 
 class LuongDecoder(RecurrentDecoder):
-    """The state after the word asks; what is found joins it in the attentional vector."""
+    """The new state is the query; context and state make the attentional vector."""
 
     attention: SourceAttention
 

@@ -33,10 +33,10 @@ Rate = Field(default=0.0, ge=0, lt=1)
 
 
 class RecurrentDropout(Settings):
-    """How much is forgotten while training, by place."""
+    """Dropout rates."""
 
     word: float = Rate
-    """Whole words of the vocabulary, a new choice each batch."""
+    """Of whole words of the vocabulary, drawn anew for each batch."""
     embedding: float = Rate
     """Of word vectors."""
     layer: float = Rate
@@ -46,7 +46,7 @@ class RecurrentDropout(Settings):
     recurrent: float = Rate
     """Of the weights from state to state."""
     locked: bool = False
-    """The same places at every word of a row, instead of new ones."""
+    """Use one mask for all words of a row instead of a new one for each."""
 
 
 class RecurrentPenalty(Settings):
@@ -127,7 +127,7 @@ class RecurrentLanguageModel(nn.Module):
     def forward(
         self, tokens: Int[Tensor, "row time"], states: Sequence[State] | None = None
     ) -> tuple[Float[Tensor, "row time dim"], list[State]]:
-        """Hidden states that predict the token after each, and the states to go on with."""
+        """Hidden states that predict the token after each, and the states to continue with."""
         x = drop(
             self._embed(tokens), self.rates.embedding, training=self.training, shared=self._shared
         )

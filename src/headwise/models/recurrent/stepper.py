@@ -22,7 +22,7 @@ from headwise.text.tokenizer import EOS, PAD
 
 @dataclass(frozen=True)
 class StepperState:
-    """Rows are hypotheses, `width` a sentence, in memory as in the state."""
+    """Rows are hypotheses, `width` per sentence, in memory and in the state."""
 
     memory: Memory
     writing: WritingState
@@ -87,7 +87,7 @@ class RecurrentStepper:
         return replace(state, memory=memory, writing=state.writing.select(index))
 
     def attention(self, state: StepperState) -> Float[Tensor, "hypothesis source"]:
-        """How the last step looked at the source; needs `attending`."""
+        """The attention of the last step to the source; needs `attending`."""
         assert state.attention is not None, "build the stepper with attending=True"
         return state.attention
 

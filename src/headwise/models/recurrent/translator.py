@@ -51,7 +51,7 @@ class RecurrentEncoder(nn.Module):
     def forward(
         self, x: Float[Tensor, "pair source dim"], lengths: Int[Tensor, " pair"] | None
     ) -> Memory:
-        """`lengths`: words of each sentence; None: no filling anywhere."""
+        """`lengths`: words of each sentence; None: no padding anywhere."""
         last = []
         for number, layer in enumerate(self.forwards):
             x = drop(x, self.dropout_rate, training=self.training) if number > 0 else x
@@ -121,7 +121,7 @@ class RecurrentTranslator(TranslationModel):
     def encode(
         self, source: Int[Tensor, "pair source"], lengths: Int[Tensor, " pair"] | None
     ) -> Memory:
-        """What the decoder may use of sentences of these lengths (None: all as long as the row)."""
+        """The encoder's states for sentences of these lengths (None: as long as the row)."""
         return self.encoder(embed(self.source_embedding, source), lengths)
 
     def _write(self, memory: Memory, target_input: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -137,5 +137,5 @@ class RecurrentTranslator(TranslationModel):
 def embed(
     embedding: TokenEmbedding, tokens: Int[Tensor, "pair time"]
 ) -> Float[Tensor, "pair time dim"]:
-    """A recurrence knows where it stands: no positions."""
+    """Embeddings without positions: a recurrent model reads in order."""
     return embedding(tokens, tokens, length=tokens.shape[1])

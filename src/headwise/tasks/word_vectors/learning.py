@@ -27,10 +27,10 @@ from headwise.models.huffman import build_huffman
 from headwise.models.word_vectors import (
     BlockTargets,
     WordTables,
-    ask_negatives,
-    ask_path,
     learn_cbow,
     learn_skip_gram,
+    path_targets,
+    sample_targets,
     start_tables,
 )
 from headwise.randomness import numpy_generator
@@ -159,14 +159,14 @@ def _prepare(stream: WordStream, recipe: WordVectorRecipe) -> tuple[WordTables, 
 
         def ask(centres: Tensor, generator: np.random.Generator) -> BlockTargets:
             strangers = sampler.draw((len(centres), pool), generator)
-            return ask_negatives(centres, strangers, negatives=output.negatives)
+            return sample_targets(centres, strangers, negatives=output.negatives)
     else:
         paths = build_huffman(stream.counts)
         tables = start_tables(num_words, paths.num_nodes, model.dim, generator=generator)
         share, batch = 1, batch_words(recipe, answers=1.0)  # the root of the tree is on every path
 
         def ask(centres: Tensor, generator: np.random.Generator) -> BlockTargets:
-            return ask_path(centres, paths)
+            return path_targets(centres, paths)
 
     if model.kind == "skip_gram":
         windows_of = WindowCutter(window=model.window, share=share)
