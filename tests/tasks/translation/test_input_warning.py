@@ -19,7 +19,7 @@ from headwise.text.choices import (
 from headwise.text.known_words import FILE
 from headwise.text.tokenizer_pair import TokenizerPair
 
-OLD_BUNDLE = Path(__file__).resolve().parents[1] / "fixtures" / "format-1" / "bundle"
+OLD_BUNDLE = Path(__file__).resolve().parents[2] / "fixtures" / "format-1" / "bundle"
 ENGLISH = [one.text("en") for one in sentences("test", 20)]
 GERMAN = [one.text("de") for one in sentences("test", 20)]
 MADE_UP = "Blicket florps the zorpest wug."

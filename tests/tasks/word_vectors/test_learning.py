@@ -311,7 +311,7 @@ def _leaves(kind: type[Settings], prefix: str = "") -> dict[str, object]:
 @pytest.mark.parametrize(("language", "required"), [("en", "required"), ("zh", "必填")])
 def test_the_guides_table_is_the_settings(language: str, required: str) -> None:
     text = (
-        Path(__file__).parents[2] / "docs" / "guide" / language / "17-word-vectors.md"
+        Path(__file__).parents[3] / "docs" / "guide" / language / "17-word-vectors.md"
     ).read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `([a-z_.]+)` \| (.+?) \| .+ \|$", text, flags=re.MULTILINE))
     expected = _leaves(WordVectorRecipe)
