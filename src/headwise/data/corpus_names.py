@@ -1,12 +1,12 @@
-"""How a recipe names what it reads: short, as a string, or long, as a mapping; one or several.
+"""How a recipe names a corpus: a string or a mapping, one or several.
 
-    known:NAME                  a public corpus that `headwise data fetch` brought
+    known:NAME                  a public corpus that `headwise data fetch` downloaded
     pocket:SPLIT[:COUNT]        sentences of the built-in grammar
-    any other string            a path; what kind of file it is, each kind of data tells for itself
-    {path: …, limit: 10}        the same with options; the kind follows from them unless it is said
+    any other string            a path; each kind of data decides what kind of file it is
+    {path: …, limit: 10}        the same with options; the kind follows from the keys unless given
 
-A language code is the ending of a file's name (corpus/train.en), so it holds what such an ending
-may hold.
+A language code is the suffix of a file name (corpus/train.en), so that only characters of such a
+suffix are allowed.
 
 Tested through the recipes of every task.
 """
@@ -21,7 +21,7 @@ import pydantic
 from headwise.errors import SettingsError
 
 KindOfPath = Callable[[str, Mapping[str, Any]], str]
-"""The kind of a file, from its path and the options given beside it."""
+"""A function that finds the kind of a file from its path and the options given with it."""
 
 
 _CODE = r"^\w[\w.-]*$"
@@ -48,7 +48,7 @@ LanguageCode = Annotated[
 
 
 def expand(value: Any, kind_of_path: KindOfPath) -> Any:
-    """The long form of what is named by a string, or by a mapping without its kind."""
+    """The mapping for a corpus that is given as a string, or as a mapping without a kind."""
     if isinstance(value, str | Path):
         return _expand_name(str(value), {}, kind_of_path)
     if isinstance(value, Mapping) and "kind" not in value:
@@ -61,7 +61,7 @@ def expand(value: Any, kind_of_path: KindOfPath) -> Any:
 
 
 def as_list(value: Any) -> Any:
-    """One stands for a list of one, nothing for an empty one."""
+    """A single value becomes a list of one, None an empty list."""
     return value if isinstance(value, list | tuple) else [] if value is None else [value]
 
 

@@ -1,10 +1,10 @@
-"""Whether the first line of a table names its columns instead of being its first row.
+"""Whether the first line of a table is a header: names of columns instead of a row.
 
     en<TAB>de      source<TAB>target      English<TAB>German      text<TAB>label
 
-Only exact names count (case and spaces aside), in every column that is read: a sentence is never
-taken for a heading, and a heading of other words is not recognised. What is found is told, not
-acted on: the recipe says `header: true`.
+Only exact names count (apart from case and spaces), and only if every column that is read has one.
+A sentence is never taken for a header, and a header with other words is not recognised. A header
+that is found is reported, not skipped: the recipe must say `header: true`.
 
 Tested against: names and sentences by hand.
 """
@@ -41,7 +41,7 @@ def heads_texts(cell: str, *, language: str) -> bool:
 
 
 def pick_cells(line: str | None, columns: Sequence[int]) -> list[str] | None:
-    """The cells of a tab-separated line; None if there are not so many."""
+    """The chosen cells of a tab-separated line; None if the line has too few."""
     cells = [] if line is None else line.split("\t")
     return [cells[column] for column in columns] if max(columns) < len(cells) else None
 

@@ -1,15 +1,15 @@
-"""Rows as arrays, and batches of them: what a training step receives.
+"""Packed rows as arrays, and batches of them: the input of a training step.
 
-A row holds whole pairs one after the other. Segment 0 is padding, segments 1, 2, … are the pairs of
-the row, with the same number on both sides; positions restart at 0 in each segment. For a pair (x,
-y) the row holds
+A row holds several whole sentence pairs. Segment 0 is padding; segments 1, 2, … are the pairs of
+the row, with the same number on both sides. Positions restart at 0 in each segment. A pair (x, y)
+is stored as
 
     source         x₁ … xₙ </s>
     target_input   <s> y₁ … yₘ
     target_output  y₁ … yₘ </s>
 
-Everything is built for thousands of rows at once by array operations; a batch is a slice. Tested
-against: unpacking a batch gives the pairs back.
+Thousands of rows are built at once by array operations; a batch is a slice. `row_packing.py`
+decides which pairs share a row. Tested against: unpacking a batch gives the pairs back.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -54,7 +54,7 @@ class PackedBatch:
 
     @property
     def num_target_tokens(self) -> int:
-        """Tokens the loss counts, ends included."""
+        """Tokens that count in the loss, with the ends of sentences."""
         return int((self.target_segment > 0).sum())
 
     @property
@@ -71,8 +71,8 @@ NAMES = tuple(field.name for field in fields(PackedBatch))
 
 @dataclass(frozen=True)
 class RowTable:
-    """Many rows as numpy arrays, one [row, length] array per field of a batch, and the pairs each
-    row holds.
+    """Many rows as numpy arrays: a [row, length] array per field of a batch, and the pairs of each
+    row.
     """
 
     arrays: dict[str, np.ndarray]
@@ -98,7 +98,7 @@ def join_tables(tables: list[RowTable]) -> RowTable:
 
 
 def empty_rows(count: int, *, source_row: int, target_row: int) -> RowTable:
-    """Rows of padding only: they complete the last batch of an evaluation."""
+    """Rows of padding, which complete the last batch of an evaluation."""
     widths = {name: source_row if name.startswith("source") else target_row for name in NAMES}
     return RowTable(
         {name: np.zeros((count, width), dtype=np.int64) for name, width in widths.items()}
@@ -113,7 +113,7 @@ def build_rows(
     target_row: int,
     shuffle: np.random.Generator | None = None,
 ) -> RowTable:
-    """Pack pairs into rows (shuffled if a generator is given) and lay out all their tokens."""
+    """Pack pairs into rows (shuffled if a generator is given) and fill in all their tokens."""
     row = pack_rows(
         source.lengths + 1, target.lengths + 1, source_row=source_row, target_row=target_row
     )
@@ -142,7 +142,7 @@ def _lay_out(
     arrays: dict[str, np.ndarray],
     name: str,
 ) -> None:
-    """Write the tokens, segments and positions of one side; pairs come sorted by row."""
+    """Write the tokens, segments and positions of one side; pairs are sorted by row."""
     width = arrays[f"{name}_segment"].shape[1]
     lengths = side.lengths[order]
     starts = (np.cumsum(side.lengths) - side.lengths)[order]
@@ -167,9 +167,7 @@ def _lay_out(
 
 
 def unpack_pairs(batch: PackedBatch) -> list[tuple[list[int], list[int]]]:
-    """The pairs of a batch again, row by row, without beginnings and ends: for people and for
-    tests.
-    """
+    """The pairs of a batch, row by row, without <s> and </s>: for tests and for people."""
     assert PAD == 0
     pairs = []
     for row in range(batch.num_rows):

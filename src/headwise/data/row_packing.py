@@ -1,20 +1,19 @@
-"""Packing: whole sentence pairs laid side by side in rows of fixed length, so that almost nothing
-is padding.
+"""Packing: which sentence pairs share a row of fixed length, so that little is padding.
 
-A row has room for S source and T target tokens; the pairs of a row fill both together (bin packing
-in two dimensions). Rows are filled all at once by array operations, in three moves:
+A row has space for S source and T target tokens, and its pairs fill both sides: bin packing in two
+dimensions. All rows are filled together by array operations, in three steps:
 
-1. deal   the largest pairs first, each round giving long pairs to the emptiest rows and, among rows of like
-          emptiness, pairs with much source to rows that lack source;
-2. fill   every row takes the largest pair still in the pool that fits (a table "best pair within s × t" is two
-          running maxima over the pool's counts by length);
-3. swap   every row trades one of its pairs for a larger one of the pool that still fits; then fill again.
+    1. deal   largest pairs first: in each round long pairs go to the emptiest rows, and among
+              rows that are equally empty, pairs with long sources to rows short of source
+    2. fill   every row takes the largest pair of the pool that fits (a table "best pair within
+              s × t" is two running maxima over the counts of the pool by length)
+    3. swap   every row exchanges one pair for a larger one of the pool that fits; then fill
 
-What is left over is packed again together with the pairs of the worst rows, a few times; the last
-leftovers get rows of their own. Pairs are told apart by segment numbers and positions that restart,
-as in Krell et al. 2021 ("Efficient sequence packing without cross-contamination").
+Pairs that are left over are packed again together with the pairs of the worst rows, a few times;
+the last ones get rows of their own. Segment numbers and restarting positions keep the pairs of a
+row apart, as in Krell et al. 2021 ("Efficient sequence packing without cross-contamination").
 
-Tested against: every pair in exactly one row, no row overfull, under 2 % padding on lengths like
+Tested against: every pair in exactly one row, no row overfull, under 2 % padding for lengths like
 those of real text.
 """
 
@@ -23,7 +22,7 @@ import numpy as np
 _DEALT_GROUP = 256
 _HELD_SIZE = 0.5
 _HELD_EVERY = 10
-"""Of pairs up to half a row every tenth is kept for the pool at first, so that the pool holds all
+"""At first every tenth pair of up to half a row stays in the pool, so that the pool has all
 lengths."""
 _NUM_SWAPS = 20
 _WORST_ROWS = 0.15
@@ -54,7 +53,7 @@ def pack_rows(
 
 
 class _Rows:
-    """Rows being filled: what is free in each, which row each pair is in (-1: in the pool)."""
+    """Rows being filled: the free space of each, and the row of each pair (-1: in the pool)."""
 
     def __init__(
         self, source: np.ndarray, target: np.ndarray, source_row: int, target_row: int
@@ -147,13 +146,13 @@ class _Rows:
             self.refill_pool()
 
     def take(self, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of sorted wishes for buckets, those the pool can meet, and the pairs they get."""
+        """Given sorted requests for buckets, those that the pool can meet, and the pairs they get."""
         rank = _rank_in_run(wanted)
         taking = np.flatnonzero(rank < self.count[wanted])
         return taking, self.pool[self.start[wanted[taking]] + rank[taking]]
 
     def swap(self) -> bool:
-        """Each row trades one pair for a larger one of the pool; False when no row can."""
+        """Each row exchanges one pair for a larger one of the pool; False if no row can."""
         if not len(self.pool):
             return False
         placed = np.flatnonzero(self.row >= 0)
@@ -183,7 +182,7 @@ class _Rows:
 
 
 def _rank_in_run(values: np.ndarray) -> np.ndarray:
-    """The place of each element within its run of equal neighbours: [5 5 7 7 7] -> [0 1 0 1 2]."""
+    """The index of each element within its run of equal neighbours: [5 5 7 7 7] -> [0 1 0 1 2]."""
     if not len(values):
         return np.zeros(0, dtype=np.int64)
     begins = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))

@@ -1,13 +1,13 @@
-"""Tokenised pairs on disk, memory-mapped: a corpus of any size without holding it in memory.
+"""Token ids of sentence pairs on disk, memory-mapped: a corpus of any size in little memory.
 
-Each side is one file of token ids (uint16 while the vocabulary fits, else uint32) and one file of
-int64 offsets:
+Each side is one file of token ids (uint16 if the vocabulary is small enough, else uint32) and one
+file of int64 offsets:
 
     source(i) = tokens[offsets[i] : offsets[i + 1]]
 
 The writer streams blocks through buffers of fixed size and publishes the directory at once with
-checksums (`storage.py`); the SHA-256 of the manifest is the store's fingerprint, which a resumed
-run compares. Pairs of several corpora lie one after the other, so that the order (`order.py`) can
+checksums (`storage/`). The SHA-256 of the manifest is the fingerprint of the store, which a resumed
+run compares. Pairs of several corpora are stored one corpus after another, so that `order.py` can
 mix them by weight.
 
 Tested against: the lists that were written, for every block size.
@@ -39,7 +39,7 @@ SIDES: tuple[Side, Side] = ("source", "target")
 
 @dataclass(frozen=True)
 class CorpusRange:
-    """One corpus of a store: its name, its number of pairs and how often each is seen in an epoch."""
+    """One corpus of a store: its name, number of pairs, and how often each is seen in an epoch."""
 
     name: str
     pairs: int
@@ -48,7 +48,7 @@ class CorpusRange:
 
 @dataclass(frozen=True)
 class Ragged:
-    """Sequences of different lengths laid end to end."""
+    """Sequences of different lengths in one array."""
 
     tokens: np.ndarray
     lengths: np.ndarray
@@ -71,7 +71,7 @@ def as_ragged(sequences: Sequence[Sequence[int]]) -> Ragged:
 
 
 class TokenStore:
-    """A published store, read through memory maps; opening checks every file against its checksum."""
+    """A published store, read through memory maps; opening it verifies every checksum."""
 
     def __init__(self, directory: Path, *, verify: bool = True) -> None:
         if verify:
@@ -127,7 +127,7 @@ class TokenStore:
         return np.diff(self._offsets["target"])
 
     def gather(self, pairs: np.ndarray, key: Sequence[int | str] = ()) -> tuple[Ragged, Ragged]:
-        """Both sides of some pairs; `key` is for stores that draw at random, this one ignores it."""
+        """Both sides of some pairs; `key` is for stores that sample, this one ignores it."""
         return self._gather("source", pairs), self._gather("target", pairs)
 
     def _sequence(self, side: Side, index: int) -> np.ndarray:
@@ -158,9 +158,7 @@ def _damaged(directory: Path) -> CheckpointError:
 
 
 class StoreWriter:
-    """Writes a store block by block; use as a context manager, the store appears when the block
-    ends well.
-    """
+    """Writes a store block by block; a context manager that publishes the store on success."""
 
     def __init__(
         self, directory: Path, *, vocabulary_sizes: dict[Side, int], replace: bool = False

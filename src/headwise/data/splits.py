@@ -1,10 +1,11 @@
-"""Splitting a corpus by the sentence itself, so that training, validation and test never share one.
+"""Split a corpus by its sentences, so that training, validation and test never share one.
 
-The part of a pair is decided by a hash of one side's letters and digits: a sentence that occurs
-twice, in two corpora, or with other punctuation, falls into the same part everywhere. No list of
-sentences has to be kept.
+A hash of the letters and digits of one side decides the part of a pair. A sentence that occurs
+twice, in two corpora, or with other punctuation therefore falls into the same part everywhere, and
+no list of sentences has to be stored.
 
-    place = BLAKE2b(letters and digits, lower case) mod `of`:   0 … test-1 test, then valid, then train
+    h = BLAKE2b(letters and digits, lower case) mod `of`
+    h < test: test;   else h < test + valid: validation;   else: training
 """
 
 import hashlib
@@ -21,16 +22,15 @@ Part = Literal["train", "valid", "test"]
 
 
 class SplitSettings(Settings):
-    """Which part of a corpus is taken, by a stable hash of one side's sentence."""
+    """The part of a corpus to take, by a stable hash of the sentence of one side."""
 
     by: str
-    """The language whose sentence decides: source or target."""
+    """The language whose sentence is hashed: source or target."""
     part: Part
     valid: int = pydantic.Field(default=1, ge=0)
     test: int = pydantic.Field(default=1, ge=0)
     of: int = pydantic.Field(default=100, ge=1)
-    """`valid` and `test` of every so many sentences go to validation and test, the rest to
-    training."""
+    """Of this many sentences `valid` go to validation, `test` to test, and the rest to training."""
 
     @pydantic.model_validator(mode="after")
     def _leave_training(self) -> "SplitSettings":
@@ -57,7 +57,7 @@ def part_of(sentence: str, split: SplitSettings) -> Part:
 
 
 def check_splits(splits: Iterable[SplitSettings | None], *, language: str) -> None:
-    """Text of one language can be split by that language only."""
+    """Text of one language can only be split by that language."""
     for split in splits:
         if split is not None and split.by != language:
             raise SettingsError(

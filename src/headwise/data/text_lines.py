@@ -1,12 +1,13 @@
-"""Lines of a text file, read with bounded memory and errors that name the line.
+"""Lines of a text file, read with bounded memory; errors name the line.
 
-Plain, gzip and xz files are read alike. A line ends at "\\n" and nowhere else (U+2028 and its kind
-are characters of a text), a carriage return before it and a byte order mark at the start of the
-file are dropped. No line longer than `MAX_LINE_BYTES` is ever held in memory: it is skipped and
-reported as `None`, so that line counts still agree. Files are read in blocks, and a block without
-defects becomes lines in two calls: 100 million lines are minutes, not an hour.
+Plain, gzip and xz files are supported. A line ends at "\\n" only (U+2028 and similar characters
+belong to the text); a carriage return before it and a byte order mark at the start of the file are
+dropped. A line longer than `MAX_LINE_BYTES` is not held in memory: it is skipped and reported as
+`None`, so that line counts of two files still agree. Files are read in blocks, and a block without
+defects is split in two calls, so that 100 million lines take minutes instead of an hour.
 
-Tested against: files with every defect of docs/guide "bad input", and str.split on generated text.
+Tested against: files with every defect of the guide's page on bad input, and str.split on generated
+text.
 """
 
 import gzip
@@ -25,7 +26,9 @@ _BLOCK_BYTES = 1 << 18
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """The uncompressed bytes of a file; what cannot be opened is a DataError with the reason."""
+    """The uncompressed bytes of a file; a file that cannot be opened is a DataError with the
+    reason.
+    """
     try:
         if path.is_dir():
             raise _explain_directory(path)
@@ -61,7 +64,7 @@ def unreadable(path: Path, error: OSError) -> DataError:
 
 
 def read_lines(path: Path) -> Iterator[str | None]:
-    """Each line without its end; None for a line longer than MAX_LINE_BYTES."""
+    """Each line without its line end; None for a line longer than MAX_LINE_BYTES."""
     number, offset = 0, 0
     with open_bytes(path) as stream:
         while True:
@@ -98,9 +101,7 @@ def read_lines(path: Path) -> Iterator[str | None]:
 
 
 def _plain_lines(block: bytes) -> list[str] | None:
-    """The lines of a block of ordinary text, made all at once; None if one of them needs a closer
-    look.
-    """
+    """All lines of a block without defects; None if a line must be examined by itself."""
     try:
         lines = block.decode("utf-8").split("\n")
     except UnicodeDecodeError:
@@ -149,7 +150,9 @@ def decode_line(raw: bytes, path: Path, number: int, offset: int) -> str:
 
 
 def guess_encoding(raw: bytes) -> str:
-    """A likely encoding of bytes that are not UTF-8: by mark, by zero bytes, by what decodes."""
+    """A likely encoding of bytes that are not UTF-8: by byte order mark, zero bytes, trial
+    decoding.
+    """
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")) or raw.count(0) * 3 > len(raw):
         return "UTF-16"
     try:
@@ -173,7 +176,7 @@ def _explain_directory(path: Path) -> DataError:
 
 
 def find_text_file(path: Path) -> Path:
-    """The file as named, or with .gz or .xz added; a DataError that lists what was looked for."""
+    """The file, or the file with .gz or .xz added; a DataError lists the names that were tried."""
     for suffix in SUFFIXES:
         candidate = Path(f"{path}{suffix}")  # not with_name, which `.` and `/` do not have
         if candidate.exists() and not candidate.is_dir():

@@ -1,11 +1,15 @@
-"""Two averages of the weights along the way; both are usually better than the last weights alone.
+"""Averages of the weights over training; they are usually better than the last weights alone.
 
-    mean of the last n snapshots        w̄ = (w₁ + … + wₙ) / n                       Vaswani et al. 2017, section 6.1
-    exponential moving average          e ← d e + (1 - d) w after every update       Polyak & Juditsky 1992
+    mean of the last n snapshots     w̄ = (w₁ + … + wₙ) / n                 Vaswani et al. 2017, 6.1
+    exponential moving average       e ← d e + (1 - d) w  (every update)    Polyak & Juditsky 1992
 
-The moving average starts at the first weights; so that it forgets them quickly, its decay grows: d
-= min(decay, (1 + t) / (10 + t)). Snapshots are weight-only directories, checksummed and published
-whole like checkpoints. Tested against the sums written out in float64.
+The moving average starts at the initial weights. To forget them quickly, its decay grows with the
+number t of updates:
+
+    d = min(decay, (1 + t) / (10 + t))
+
+Snapshots are directories with weights only, written and checksummed like checkpoints. Tested
+against the sums written out in float64.
 """
 
 import contextlib
@@ -60,8 +64,9 @@ class SnapshotFolder:
 
 
 def average_snapshots(folder: SnapshotFolder, steps: Sequence[int]) -> dict[str, Tensor]:
-    """The mean over steps, summed in float64 one file at a time; integer buffers are those of the
-    last step.
+    """The mean of the weights at these steps, summed in float64 one file at a time.
+
+    Integer buffers are those of the last step.
     """
     total: dict[str, Tensor] = {}
     last: dict[str, Tensor] = {}
@@ -90,7 +95,7 @@ class MovingAverage:
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """After update number `step` (from 1)."""
+        """Include the weights after update number `step` (from 1)."""
         share = 1 - min(self.decay, (1 + step) / (10 + step))
         floating = [name for name, tensor in self.weights.items() if tensor.is_floating_point()]
         ours, theirs = (
@@ -102,7 +107,7 @@ class MovingAverage:
 
     @contextlib.contextmanager
     def applied(self) -> Iterator[None]:
-        """The module with averaged weights inside the block, its own again afterwards."""
+        """Inside the block, the module has the averaged weights; afterwards its own again."""
         own = copy_weights(self.source)
         put_weights(self.source, self.weights)
         try:

@@ -1,10 +1,9 @@
-"""Putting a training back as its checkpoint has it, or starting it: the same for one process and
-for many.
+"""Start a training, or continue it from its checkpoint; the same code for one process and for many.
 
-The first process reads and verifies the checkpoint. The others hear its state, and get the numbers
-tensor by tensor, so that a checkpoint fits any number of processes and any layout, and only the
-first needs to reach the directory. Tested by resuming: the same bits with as many processes, the
-same losses with more or fewer.
+The first process reads and verifies the checkpoint. It sends the state and then the tensors, one by
+one, to the other processes. A checkpoint therefore fits any number of processes and any layout, and
+only the first process needs access to the run directory. Tested by resuming: the same bits with the
+same number of processes, the same losses with another number.
 """
 
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from headwise.weights import Weights, weights_of
 
 @dataclass(frozen=True)
 class Restored:
-    """What a session goes on with; `state` is None at the very beginning."""
+    """What a session continues with; `state` is None at the start of a run."""
 
     state: CheckpointState | None
     updater: Updater
@@ -43,9 +42,7 @@ def restore_training(
     device: torch.device,
     fingerprint: str,
 ) -> Restored:
-    """Build what updates need; if the first process's run has a checkpoint, put everything back as
-    it was there.
-    """
+    """Build the updater; if the run has a checkpoint, restore everything from it."""
     checkpoint = run.load() if run is not None else None
     found = processes.ask_first(
         lambda: None if checkpoint is None else checkpoint.state.model_dump(mode="json")
@@ -88,7 +85,7 @@ def restore_training(
 def _put_back(
     checkpoint: Checkpoint | None, updater: Updater, processes: Processes, *, folder: Path | None
 ) -> None:
-    """Weights, optimiser and moving average; only the first process has the checkpoint."""
+    """Restore weights, optimiser and moving average; only the first process has the checkpoint."""
 
     def file(name: str) -> Path | None:
         return None if folder is None else folder / f"{name}.safetensors"

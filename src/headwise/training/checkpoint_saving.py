@@ -1,8 +1,7 @@
-"""Writing down where a training stands: what a checkpoint is made of, and what is done when the
-disk is full or a process lost.
+"""Collect and save checkpoints; what happens when the disk is full or a process was lost.
 
-A disk without room never ends a training that still learns: the save is skipped and said. Only the
-last checkpoint of a run, and one that a signal asked for, are insisted on.
+A full disk does not end a training: the checkpoint is skipped with a warning. It is an error only
+for the last checkpoint of a run and for one that a signal asked for.
 """
 
 import logging
@@ -26,8 +25,9 @@ logger = logging.getLogger(__name__)
 
 
 def collect_checkpoint(updater: Updater, state: CheckpointState) -> Checkpoint:
-    """All tensors of a checkpoint, whole; of several processes all must ask, and the first gets
-    them.
+    """All tensors of a checkpoint as whole tensors.
+
+    Every process must call this; the first one gets the tensors.
     """
     module, gather = updater.learner.module, updater.layout.gather
     return Checkpoint(
@@ -41,7 +41,7 @@ def collect_checkpoint(updater: Updater, state: CheckpointState) -> Checkpoint:
 def save_checkpoint(
     run: RunDirectory | None, checkpoint: Checkpoint, settings: TrainingSettings, *, insist: bool
 ) -> None:
-    """Publish it; unless `insist`, a full disk is only said."""
+    """Publish a checkpoint; a full disk is an error if `insist`, else a warning."""
     assert run is not None, "only the process that has the directory saves"
     average = 0 if settings.average is None else settings.average.last
     try:
@@ -53,7 +53,7 @@ def save_checkpoint(
 
 
 def store_weights(folder: SnapshotFolder, step: int, weights: Weights) -> None:
-    """Weights alone, for the best validation and for averaging; a full disk is only said."""
+    """Save weights only (best validation, snapshots); a full disk is a warning."""
     folder.path.mkdir(parents=True, exist_ok=True)
     try:
         with refusing_full_disk(folder.path, needed=count_bytes(weights)):
@@ -63,8 +63,9 @@ def store_weights(folder: SnapshotFolder, step: int, weights: Weights) -> None:
 
 
 def explain_lost_process(step: int, *, saved: int | None, known: bool = True) -> LostProcessError:
-    """What to say when another process is gone after `step`; `saved` is the newest checkpoint,
-    `known` if this process can tell.
+    """The error to raise when another process was lost after `step`.
+
+    `saved` is the newest checkpoint; `known` says whether this process can see the checkpoints.
     """
     if saved is None and known:
         return LostProcessError(

@@ -1,16 +1,15 @@
-"""A checkpoint: everything the next update depends on, in files that cannot run code and prove that
-they are whole.
+"""A checkpoint: everything the next update depends on, in files that contain no code.
 
     step-500/   model.safetensors      weights
                 optimizer.safetensors  Adam's moments and step counts, by parameter name
                 ema.safetensors        the moving average, if there is one
-                state.json             step, data cursor, best so far, counters, and what the run depends on
-                recipe.yaml            a copy of the run's
-                MANIFEST.json          size and SHA-256 of each of them
+                state.json             step, data cursor, best validation, counters, environment
+                recipe.yaml            a copy of the run's recipe
+                MANIFEST.json          size and SHA-256 of each file
 
-No random state is saved, because there is none: every step's randomness is made from (seed, step).
-The directory is written beside, flushed and published by one rename (storage.py). Tested by killing
-the process at random moments.
+No random state is saved, because there is none: the randomness of a step is a function of (seed,
+step). The directory is written under a temporary name, flushed and published by one rename
+(`storage/publishing.py`). Tested by killing the process at random moments.
 """
 
 import shutil
@@ -42,15 +41,15 @@ class CheckpointState(Settings):
 
     step: int
     cursor: dict[str, int] | None
-    """Where the data stream goes on."""
+    """The position in the data from which training continues."""
     learning_rate: float
-    """Of the last update; for people, since the schedule is a function of the step."""
+    """Of the last update, for people who read the file; the schedule computes it from the step."""
     seconds: float
-    """Spent on the run so far, all sessions together."""
+    """Time spent on the run so far, in all sessions."""
     window: Annotated[list[float], Field(min_length=len(FIELDS), max_length=len(FIELDS))]
     """The numbers of log_window.LogWindow, in the order of its fields."""
     logged: int
-    """Step of the last line about training in the log; later ones will be written again."""
+    """Step of the last training line in the log; later lines will be written again."""
     selection: Selection
     """Best validation and patience."""
     compiled: bool
@@ -75,8 +74,9 @@ def count_bytes(weights: Weights) -> int:
 
 
 class DiskFullError(CheckpointError):
-    """There is no room for a checkpoint; the earlier ones are untouched. Nothing is damaged, hence
-    not status 3.
+    """There is no space for a checkpoint; earlier checkpoints are untouched.
+
+    Nothing is damaged, so the exit status is 1 and not 3.
     """
 
     exit_status = 1
@@ -99,8 +99,9 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint, *, recipe: str) -> None
 
 
 class refusing_full_disk:  # noqa: N801 - reads as a phrase: `with refusing_full_disk(...)`
-    """Turns "no space left", foreseen or met, into a DiskFullError that says how much to free and
-    where.
+    """Turn "no space left" into a DiskFullError that says how much to free and where.
+
+    The free space is checked on entry, and errors of the system inside the block are translated.
     """
 
     def __init__(self, folder: Path, *, needed: int) -> None:
@@ -128,8 +129,9 @@ class refusing_full_disk:  # noqa: N801 - reads as a phrase: `with refusing_full
 
 
 def verify_checkpoint(path: Path) -> tuple[Mapping[str, Any], CheckpointState]:
-    """Compare every file with the manifest and read the state; a CheckpointError names the first
-    bad file.
+    """Compare every file with the manifest and read the state.
+
+    Raises a CheckpointError that names the first bad file.
     """
     manifest = verify_directory(path, kind=KIND)
     for name in ("model.safetensors", "optimizer.safetensors", "state.json"):
@@ -169,15 +171,13 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, module: nn.Module) -> di
 def prepare_optimizer(
     optimizer: torch.optim.Optimizer, module: nn.Module, names: Container[str]
 ) -> dict[str, Tensor]:
-    """Make room for a flattened state of these names, all zero; the tensors to be filled are
-    returned.
-    """
+    """Create optimiser state (zeros) for these names and return the tensors to be filled."""
     grouped = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     named = {parameter: name for name, parameter in module.named_parameters()}
     expected: dict[str, Tensor] = {}
     for parameter in grouped:
         if f"step/{named[parameter]}" not in names:
-            continue  # it never had a gradient, so Adam has nothing to remember of it
+            continue  # it never had a gradient, so Adam has no state for it
         state = {
             "step": torch.zeros((), dtype=torch.float32, device=parameter.device),
             "exp_avg": torch.zeros_like(parameter),

@@ -1,12 +1,13 @@
 """torch.compile for the loss of one batch: shapes are static, so one graph serves the whole run.
 
-Compiling fuses what lies between matrix products and costs a minute; on a GPU the update, compiled
-or not, is also recorded once and replayed as one CUDA graph (capture.py), which removes the launch
-of every kernel. `auto` compiles on a GPU when a compiler is there and the run is long enough, and
-not on a CPU, where it was no faster (0.87 of the speed of plain code for a small model in bf16,
-after a minute of compiling: docs/experiments.md); whether it did is saved with the run, because
-compiled and plain code round differently and a resumed run must continue with the same one. Tested
-by making the compiler vanish, and by comparing compiled with plain losses.
+Compiling fuses the operations between matrix products and takes about a minute. On a GPU the
+update, compiled or not, is also recorded once and replayed as one CUDA graph (cuda_graph.py), which
+removes the launch cost of every kernel. `auto` compiles on a GPU if a compiler is installed and the
+run is long enough. It does not compile on a CPU, where it was no faster (0.87 of the uncompiled
+speed for a small model in bf16; docs/experiments).
+
+The decision is saved with the run: compiled and uncompiled code round differently, and a resumed
+run must use the same code. Tested by removing the compiler, and by comparing losses.
 """
 
 import importlib.util
@@ -41,7 +42,7 @@ class Compilation:
 
 
 def find_compiler(device: torch.device) -> str | None:
-    """Whatever torch.compile would generate code with on this device, or None."""
+    """The compiler that torch.compile would use on this device, or None."""
     if device.type == "cuda":
         return "triton" if importlib.util.find_spec("triton") is not None else None
     for name in (os.environ.get("CXX", ""), "g++", "clang++", "c++"):
@@ -57,10 +58,9 @@ def decide_compilation(
     recorded: Compilation | None = None,
     elsewhere: bool = False,
 ) -> Compilation:
-    """Decide from settings and machine alone, never from how much is left; a resumed run keeps its
-    decision.
+    """Decide from settings and machine alone; a resumed run keeps its recorded decision.
 
-    `elsewhere`: for a plan of another machine, which is taken to have a compiler.
+    `elsewhere`: plan for another machine, which is assumed to have a compiler.
     """
     if recorded is not None and settings.compile == "auto" and not recorded.enabled:
         return recorded
@@ -96,17 +96,17 @@ def decide_compilation(
 
 
 def pays(settings: TrainingSettings, device: torch.device) -> bool:
-    """Whether compiling is won back: on a GPU, by a run that is long enough."""
+    """Whether compiling saves time: on a GPU, if the run is long enough."""
     enough = device.type == "cuda" and settings.steps >= MIN_CUDA_STEPS
     return enough and (settings.time_limit is None or settings.time_limit >= MIN_SECONDS)
 
 
 def compiler_options() -> dict[str, Any]:
-    """What torch's compiler is told beside its defaults.
+    """Options for torch's compiler.
 
-    By default it joins the two reductions of a norm's backward, over a token's numbers and over all
-    tokens, in one kernel; two kernels are three times as fast at these shapes (measured on an H200,
-    docs/experiments.md).
+    By default it fuses the two reductions in the backward pass of a norm (over the features of a
+    token and over all tokens) into one kernel. Two kernels are three times as fast at these shapes
+    (measured on an H200; docs/experiments).
     """
     import torch._inductor.config as defaults
 
@@ -121,8 +121,10 @@ def compile_loss(
     insist: bool = True,
     failed: Callable[[], None] = lambda: None,
 ) -> LossFunction:
-    """The same function, compiled if so decided; unless `insist`, a compiler that fails is said
-    (`failed`) and done without.
+    """The function compiled, if so decided.
+
+    If the compiler fails: an error if `insist`; else a warning, a call of `failed`, and the
+    function as it is.
     """
     if not decision.enabled:
         return loss

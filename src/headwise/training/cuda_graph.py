@@ -1,17 +1,17 @@
-"""One update recorded as a CUDA graph: the hundreds of kernels of a step are launched by one call.
+"""One update recorded as a CUDA graph: a single call launches the hundreds of kernels of a step.
 
-A GPU needs a few microseconds of its processor's time for every kernel it is sent. At 4,096 tokens
-a step is 600 kernels that take 5 ms, and sending them takes 30. All shapes are static, so the whole
-update (loss, gradients, clipping, AdamW, running sums) is recorded once and then replayed: batches
-are copied into the places that were recorded, and nothing else is done by the host.
+The host needs a few microseconds to launch a kernel. At 4,096 tokens a step has 600 kernels that
+run for 5 ms, and launching them takes 30 ms. All shapes are static, so the whole update (loss,
+gradients, clipping, AdamW, running sums) is recorded once and then replayed: the host only copies
+each batch into the recorded input tensors.
 
-Recording does not run anything. The first updates run plainly, on a stream of their own, so that
-everything is compiled, allocated and chosen when the recording begins; each update is done exactly
-once, either way. Dropout stays right: a replay takes seed and position from torch's generator as
-plain code would.
+Recording does not execute anything. The first updates run normally, on a stream of their own, so
+that everything is compiled and allocated before the recording begins. Every update is applied
+exactly once. Dropout stays correct: a replay takes seed and offset from torch's generator, as
+normal execution does.
 
-Tested on a GPU: the replayed update gives the same weights, bit for bit, as the plain one, and
-one that cannot be recorded goes on plainly (benchmarks/check_gpu.py).
+Tested on a GPU: replayed updates give the same weights, bit for bit, as normal ones; an update that
+cannot be recorded continues without recording (benchmarks/check_gpu.py).
 """
 
 import logging
@@ -30,9 +30,7 @@ NUM_PLAIN_UPDATES = 3
 
 
 class CapturedUpdate:
-    """A function of batches that changes tensors in place and returns nothing, replayed from its
-    fourth call on.
-    """
+    """A function that takes batches and changes tensors in place; replayed from its fourth call on."""
 
     def __init__(
         self, update: Callable[[Sequence[Any]], None], device: torch.device, *, insist: bool = True
@@ -66,8 +64,8 @@ class CapturedUpdate:
         generator = torch.cuda.default_generators[self._stream.device_index]
         before = generator.clone_state()
         try:
-            # What other threads do meanwhile (the next batch goes to pinned memory) is not
-            # recorded, and must not end the recording.
+            # Other threads copy the next batch to pinned memory meanwhile; their calls are not
+            # recorded and must not end the recording.
             with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
                 self._update(recorded)
         except RuntimeError as error:

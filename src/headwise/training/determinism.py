@@ -1,12 +1,12 @@
-"""The same bits twice: kernels that add up in a fixed order, at the price of speed.
+"""Deterministic kernels: two runs give the same bits, at lower speed.
 
-A GPU adds numbers in whatever order its threads finish, and (a + b) + c is not a + (b + c) in
-floating point, so two runs of one recipe drift apart in the last bits. torch has a slower kernel
-with a fixed order for nearly every such operation and refuses the rest; cuBLAS needs a fixed
+A GPU adds numbers in the order in which its threads finish, and (a + b) + c is not a + (b + c) in
+floating point, so two runs of one recipe differ in the last bits. For nearly every such operation
+torch has a slower kernel with a fixed order; the others raise an error. cuBLAS needs a fixed
 workspace, and the compiler must not choose kernels by timing them. A CPU with a fixed number of
 threads gives the same bits without this.
 
-Tested: two runs are bit-equal; what was set before is put back. On a GPU:
+Tested: two runs are bit-equal; previous settings are restored. On a GPU:
 tests/survival/test_determinism.py.
 """
 
@@ -24,7 +24,7 @@ WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 
 @contextlib.contextmanager
 def repeatable(*, enabled: bool) -> Iterator[None]:
-    """Inside, every operation gives the same bits each time, or raises a UsageError that names it."""
+    """Inside the block, operations are deterministic; one that cannot be raises a UsageError."""
     if not enabled:
         yield
         return

@@ -1,11 +1,11 @@
-"""Whether the disk can hold a run, asked before its first step: an hour of training must not end
-for want of room.
+"""Whether the disk can hold a run, checked before its first step.
 
     checkpoint = weights + 2 moments (+ moving average)
-    run        ≤ (kept + 1) checkpoints + best and averaged weights + the finished model, and its successor beside it
+    run        ≤ (kept + 1) checkpoints + best and averaged weights
+                 + the finished model and a new one beside it
 
-What the run has written already is counted as room, since the new takes its place.
-Tested against: the largest size a run ever had on a disk of just that size.
+Files that the run has already written count as available space, because new files replace them.
+Tested against: the largest size a run ever had, on a disk of exactly that size.
 """
 
 import math
@@ -32,7 +32,7 @@ def count_checkpoint_bytes(module: nn.Module, settings: TrainingSettings) -> int
 
 @dataclass(frozen=True)
 class RunRoom:
-    """The most a run takes while it trains, data and log aside."""
+    """The most space a run needs while it trains, without data and log."""
 
     num_checkpoints: int
     checkpoint: int
@@ -44,7 +44,7 @@ class RunRoom:
         return self.num_checkpoints * self.checkpoint + self.num_copies * self.weights + SPARE_BYTES
 
     def describe(self) -> tuple[str, str]:
-        """The sum, in both languages."""
+        """The parts and the sum, in English and Chinese."""
         checkpoints = f"{self.num_checkpoints} × {_tenths(self.checkpoint)}"
         weights, spare = f"{self.num_copies} × {_tenths(self.weights)}", _mebibytes(SPARE_BYTES)
         return (
@@ -75,7 +75,7 @@ def count_run_bytes(module: nn.Module, settings: TrainingSettings) -> int:
 
 
 def check_room(run: Path, module: nn.Module, settings: TrainingSettings) -> None:
-    """Refuse to start what would fill the disk."""
+    """Raise if the run would fill the disk."""
     room = count_run_room(module, settings)
     needed = room.total
     there = sum(

@@ -1,16 +1,16 @@
-"""Where the weights live while they learn: whole in every process, or each process holding a part
-of every tensor.
+"""How several processes hold the weights: a whole copy in each, or a shard of every tensor in each.
 
-    replicated   every process has all weights and learns from its rows; gradients are added up      (Li et al. 2020, DDP)
-    sharded      a process keeps 1/N of weights, gradients and optimiser state; a block's weights are gathered when the block is
-                 computed and let go afterwards                        (Rajbhandari et al. 2020, ZeRO-3; torch's fully_shard)
+    replicated   every process has all weights and trains on its rows; gradients are summed
+                 (Li et al. 2020, DDP)
+    sharded      a process keeps 1/N of weights, gradients and optimiser state; the weights of a
+                 block are gathered for its computation and then released
+                 (Rajbhandari et al. 2020, ZeRO-3; torch's fully_shard)
 
-Both give the gradient of the whole batch, so that a recipe learns the same on any number of
-processes. What is saved is always whole tensors: a checkpoint does not know how many processes
-wrote it. One process alone is the replicated case with nothing to add up.
+Both compute the gradient of the whole batch, so that a recipe trains the same on any number of
+processes. Checkpoints always hold whole tensors and do not depend on the number of processes.
 
-Tested against: one process, losses and weights, on 2 and 4 processes; checkpoints written by one
-layout and read by another.
+Tested against: one process, losses and weights, on 2 and 4 processes; checkpoints written with one
+layout and read with another.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 
 class ReplicatedModel(WholeModel):
-    """All weights in every process; what differs from one process is that gradients are added up."""
+    """All weights in every process; gradients are summed over processes."""
 
     owns_gradients = True
 
@@ -63,8 +63,9 @@ class ReplicatedModel(WholeModel):
 
 
 class ShardedModel:
-    """A part of every weight in every process; the trainable's own module stays whole, for
-    measuring and for the end.
+    """A shard of every weight in every process.
+
+    The trainable's own module stays whole in the first process, for validation and for the end.
     """
 
     is_whole = False
@@ -99,7 +100,8 @@ class ShardedModel:
     def gather(self, weights: Weights) -> Weights:
         whole = {}
         for name, tensor in weights.items():
-            gathered = tensor.full_tensor().cpu() if is_part(tensor) else tensor  # type: ignore[attr-defined]
+            part: Any = tensor
+            gathered = part.full_tensor().cpu() if is_part(tensor) else tensor
             if self._processes.is_first:
                 whole[name] = gathered
         return whole
@@ -142,7 +144,7 @@ def build_layout(
     device: torch.device,
     overlap: bool,
 ) -> WeightLayout:
-    """The layout the recipe asks for; all processes begin with the first one's weights."""
+    """The layout of the recipe; all processes begin with the weights of the first one."""
     if processes.is_alone:
         return WholeModel(trainable)
     for tensor in weights_of(trainable.module).values():
@@ -162,10 +164,10 @@ def decide_parallel_compilation(
     recorded: Compilation | None = None,
     elsewhere: bool = False,
 ) -> Compilation:
-    """Like `decide_compilation`, less what several processes cannot have.
+    """Like `decide_compilation`, without what several processes cannot use.
 
     A recorded update cannot wait for other processes. Sharded weights are gathered block by block,
-    which a graph of the whole loss cannot hold.
+    which one graph of the whole loss cannot contain.
     """
     decide = partial(decide_compilation, settings, device, recorded=recorded, elsewhere=elsewhere)
     if alone:

@@ -1,8 +1,8 @@
-"""Which weights are best and when to stop hoping: one validation metric decides both.
+"""The best validation so far and early stopping: one validation metric decides both.
 
-A name that speaks of loss, likelihood, perplexity or error is better when lower; any other (bleu,
-chrf, accuracy) when higher. Patience counts validations in a row without a better value (early
-stopping, Prechelt 1998).
+A metric whose name contains loss, likelihood, perplexity or error is better when lower; any other
+(bleu, chrf, accuracy) is better when higher. Patience counts validations in a row without a better
+value (early stopping, Prechelt 1998).
 """
 
 import math
@@ -22,11 +22,11 @@ class Best(Settings):
 
 
 class Selection(Settings):
-    """What validations have shown so far; `after` gives the next one."""
+    """The results of validations so far; `after` returns the state after one more."""
 
     metric: str
     step: int = 0
-    """Of the last validation."""
+    """The step of the last validation."""
     best: Best | None = None
     num_without_improvement: int = 0
 

@@ -1,11 +1,10 @@
-"""What a continuation depends on besides the recipe: the data, the number of processes, the machine
-and the build.
+"""What an exact continuation depends on besides the recipe: data, processes, machine and build.
 
-A checkpoint records them. Other data or another vocabulary would make a different training and is
-refused, with what differs and what does not. Another machine or build is allowed and said: PyTorch
-promises no equal bits across releases, devices or thread counts, but steps, data order, schedule
-and dropout's seeds are functions of the recipe and stay what they were. So is another number of
-processes: the batches are the same, only shared differently.
+A checkpoint records these. Other data or another vocabulary would be a different training; this is
+an error that says what differs. Another machine or build is allowed with a warning: PyTorch does
+not promise equal bits across releases, devices or thread counts, but steps, data order, schedule
+and dropout seeds are functions of the recipe and stay the same. Another number of processes is also
+allowed: the global batches are the same, only shared differently.
 
 Tested by changing each entry.
 """
@@ -22,8 +21,7 @@ from headwise.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-# Parts of a fingerprint ("train:3f2a… valid:none …") in words; a part not listed is called by its
-# own name.
+# Names of the parts of a fingerprint ("train:3f2a… valid:none …") in messages.
 DATA_PARTS = {
     "train": ("training pairs", "训练句对"),
     "valid": ("validation pairs", "验证句对"),
@@ -36,21 +34,20 @@ class Environment(Settings):
     """What bit-exact continuation depends on besides the recipe."""
 
     fingerprint: str
-    """Of the training data and its order; if made of words `name:value`, a difference is told by
-    name."""
+    """Of the training data and its order. If it consists of parts `name:value`, an error names the
+    parts that differ."""
     seed: int
     num_processes: int
     layout: str = ""
-    """Where weights lived while they learnt: `whole` in one process, `replicated` or `sharded`."""
+    """How the weights were held: `whole` in one process, `replicated` or `sharded`."""
     device: str
     num_threads: int
     torch_version: str
     machine: str
     precision: str = ""
-    """Of the products, `fp32` or `bf16`: what `training.precision: auto` came to. Empty in
-    checkpoints that are older."""
+    """Number format of matrix products, `fp32` or `bf16`; empty in older checkpoints."""
     headwise_version: str = ""
-    """Empty in checkpoints that are older than this entry."""
+    """Empty in older checkpoints."""
 
     @classmethod
     def here(
@@ -79,7 +76,7 @@ class Environment(Settings):
 
 
 def compare_environments(before: Environment, now: Environment) -> None:
-    """Refuse other data or another seed; say what else may change the last bits."""
+    """Raise for other data or another seed; warn about what may change the last bits."""
     if before.fingerprint != now.fingerprint:
         raise _other_data(before.fingerprint, now.fingerprint)
     if before.seed != now.seed:

@@ -1,12 +1,11 @@
-"""Weights that stay as they are, and weights that learn more slowly the deeper they lie: two ways
-to keep what was learnt before.
+"""Frozen weights, and learning rates that fall with depth: two ways to preserve a pretrained model.
 
-    freeze        encoder.embedding.*   or   layers 0-1         by name, or by the number of a block; frozen = never touched
-    layer_decay   rate of a weight = rate · decay^(top - depth)  embeddings 0, block i: i + 1, what stands on top: top
+    freeze        encoder.embedding.*  or  layers 0-1     by name or number of a block; not trained
+    layer_decay   rate · decay^(top - depth)              depth: embeddings 0, block i: i + 1
 
-A frozen weight is not given to the optimiser at all, so that it stays the same to the last bit.
-Howard & Ruder 2018 (discriminative rates, gradual unfreezing); Yosinski et al. 2014 (how general
-the layers of a network are). Tested: frozen = bit-identical, rates = formula.
+A frozen weight is not given to the optimiser, so that it stays the same to the last bit. Papers:
+Howard & Ruder 2018 (discriminative learning rates, gradual unfreezing); Yosinski et al. 2014
+(transfer of layers). Tested: frozen weights are bit-identical; rates equal the formula.
 """
 
 import fnmatch
@@ -24,8 +23,9 @@ _RANGE = re.compile(r"layers (\d+)(?:-(\d+))?")
 
 
 def freeze(module: nn.Module, patterns: Sequence[str]) -> list[str]:
-    """Take the weights that match out of learning; their names. A pattern that matches nothing, or
-    all, is refused.
+    """Exclude the matching weights from training and return their names.
+
+    A pattern that matches nothing, or patterns that match everything, are an error.
     """
     parameters = dict(module.named_parameters())
     frozen: set[str] = set()
@@ -59,7 +59,7 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def rate_scales(module: nn.Module, decay: float) -> dict[str, float]:
-    """What the learning rate of each weight is multiplied with."""
+    """The factor of the learning rate for each weight."""
     names = [name for name, _ in module.named_parameters()]
     blocks = [int(found[1]) for name in names if (found := _BLOCK.search(name))]
     top = max(blocks, default=-1) + 2

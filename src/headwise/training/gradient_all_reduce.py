@@ -1,14 +1,14 @@
-"""Adding up the gradients of all processes while backward is still busy with the rest.
+"""Sum the gradients of all processes while the backward pass is still running.
 
-    gradient = Σ over processes of their Σ over rows of ∂ loss / ∂ w          (whoever knows all target tokens divides)
+    gradient = Σ over processes of Σ over their rows of ∂ loss / ∂ w
 
-Gradients live in a few flat buffers, last layers first, because that is where backward begins. As
-soon as all gradients of a buffer are there, its sum over the processes starts, and travels while
-earlier layers are worked on: the idea of DDP (Li et al. 2020), which torch offers as a class. Ours
-differs in two points. It takes the sum and not the mean of the processes, since they may hold
-different numbers of target tokens. And its buffers never change: torch's are regrouped after the
-first step, which changes the order of addition, so that three or more processes that are resumed
-would not repeat the bits of those that were not.
+Gradients are views into a few flat buffers, last layers first, because the backward pass begins
+there. As soon as all gradients of a buffer are computed, its all-reduce starts and overlaps with
+the backward pass of earlier layers. This is the idea of DDP (Li et al. 2020), which torch offers as
+a class. Ours differs in two points. It sums instead of averaging, because processes may hold
+different numbers of target tokens; `updates.py` divides by the total. And its buffers never change:
+torch regroups them after the first step, which changes the order of addition, so that a resumed run
+with three or more processes would not repeat the bits of an undisturbed one.
 
 Tested against: one process with all rows, in float64; torch's DistributedDataParallel.
 """
@@ -25,8 +25,9 @@ BUFFER_BYTES = 25 << 20
 
 
 class GradientSum:
-    """Owns the gradients of the parameters: they are views into its buffers, and must be zeroed,
-    not dropped.
+    """Owns the gradients of the parameters as views into its buffers.
+
+    They must be set to zero after an update, not dropped.
     """
 
     def __init__(self, parameters: Sequence[Tensor], *, overlap: bool) -> None:
@@ -56,8 +57,8 @@ class GradientSum:
         parameter.register_post_accumulate_grad_hook(arrived)
 
     def backward(self, loss: Tensor, *, is_last: bool) -> None:
-        """Backward of one piece; after the last piece of an update, gradients are those of all
-        processes.
+        """Backward pass of one batch; after the last batch of an update, the gradients are those of
+        all processes.
         """
         self._is_last, self._missing = is_last, list(self._sizes)
         loss.backward()
@@ -69,13 +70,13 @@ class GradientSum:
             self._work.clear()
 
     def _start_ready(self) -> None:
-        """Sums start in the same order everywhere, or they would wait for each other for ever."""
+        """All processes must start their sums in the same order, or they would deadlock."""
         while len(self._work) < len(self._buffers) and self._missing[len(self._work)] == 0:
             self._work.append(dist.all_reduce(self._buffers[len(self._work)], async_op=True))
 
 
 def group_parameters(parameters: Sequence[Tensor]) -> list[list[Tensor]]:
-    """Neighbours of one type, from the last to the first, up to the size of a buffer."""
+    """Neighbouring parameters of one dtype, from last to first, up to the size of a buffer."""
     groups: list[list[Tensor]] = []
     filled = 0
     for parameter in reversed(parameters):

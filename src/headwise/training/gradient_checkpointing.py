@@ -1,12 +1,10 @@
-"""Gradient checkpointing: a block forgets what it computed and computes it again when backward
-comes to it.
+"""Gradient checkpointing: keep only the inputs of a block, recompute the rest in the backward pass.
 
-Between forward and backward only the blocks' inputs are kept. Memory for activations falls from all
-layers to about one, for a third more arithmetic (Chen et al. 2016, "Training deep nets with
-sublinear memory cost"). Dropout draws the same numbers the second time, so loss and gradients are
-the same to the last bit.
+Memory for activations falls from that of all layers to about that of one, for a third more
+arithmetic (Chen et al. 2016, "Training deep nets with sublinear memory cost"). Dropout draws the
+same numbers the second time, so loss and gradients are the same to the last bit.
 
-Tested against: the gradients without it, bit by bit, and the bytes kept for backward.
+Tested against: the gradients without it, bit by bit, and the bytes kept for the backward pass.
 """
 
 import contextlib
@@ -18,16 +16,14 @@ from torch.utils.checkpoint import checkpoint
 
 
 def blocks_of(module: nn.Module) -> Iterator[nn.Module]:
-    """The layers of a stack: whatever stands in a ModuleList, the outermost where lists stand in
-    lists.
-    """
+    """The blocks of a model: the members of its outermost ModuleLists."""
     for child in module.children():
         yield from child if isinstance(child, nn.ModuleList) else blocks_of(child)
 
 
 @contextlib.contextmanager
 def recomputing_blocks(module: nn.Module) -> Iterator[None]:
-    """Inside, every block of the module keeps nothing but its inputs for backward."""
+    """Inside, every block of the module keeps only its inputs for the backward pass."""
     blocks = list(blocks_of(module))
     for block in blocks:
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)

@@ -1,9 +1,8 @@
-"""`log.jsonl`: one JSON object a line, appended as training goes; after a crash it is cut back to
-the resumed step.
+"""`log.jsonl`: one JSON object a line; after a crash the file is cut back to the resumed step.
 
-Two kinds of line, told apart by `kind`: `train` (loss and speed since the last line) and `valid`
-(metrics). Cutting back drops what the lost steps wrote and a half-written last line, so a run that
-was killed ends with the log of one that was not, apart from timings.
+There are two kinds of lines: `train` (loss and speed since the last line) and `valid` (metrics).
+Cutting back removes the lines of lost steps and a half-written last line, so that a run that was
+killed ends with the same log as an undisturbed one, apart from timings.
 """
 
 import errno
@@ -25,7 +24,7 @@ DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class LogFile:
-    """An open log file; a line is written whole or not at all, `sync` makes lines durable."""
+    """An open log file; a line is written completely or not at all."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -33,7 +32,9 @@ class LogFile:
         self._warned = False
 
     def write(self, line: Mapping[str, Any]) -> None:
-        """Append a line; on a full disk the line is lost, said once, and training goes on."""
+        """Append a line. If the disk is full, the line is lost with one warning, and training
+        continues.
+        """
         content = (json.dumps(finite(line), ensure_ascii=False, allow_nan=False) + "\n").encode()
         if self._file is None:
             self._file = FileIO(self.path, "a")
@@ -56,9 +57,7 @@ class LogFile:
             self._warned = True
 
     def sync(self) -> None:
-        """Called before a checkpoint is published, so that a log is never older than its
-        checkpoint.
-        """
+        """Flush to disk before a checkpoint is published, so that the log is never older than it."""
         if self._file is not None:
             os.fsync(self._file.fileno())
 
@@ -68,8 +67,9 @@ class LogFile:
             self._file = None
 
     def cut_back(self, *, logged: int, validated: int) -> None:
-        """Drop what will be written again: lines about training after `logged`, validations after
-        `validated`, and lines that are not whole."""
+        """Remove what will be written again: training lines after step `logged`, validations after
+        step `validated`, and incomplete lines.
+        """
         self.close()
         if self.path.exists():
             kept = [
@@ -81,14 +81,14 @@ class LogFile:
 
 
 def finite(line: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON has no NaN: what is not finite is written as null."""
+    """JSON has no NaN: numbers that are not finite become null."""
     return {
         k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in line.items()
     }
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """Every whole line, oldest first."""
+    """All complete lines, oldest first."""
     return [line for _, line in _whole_lines(path)]
 
 

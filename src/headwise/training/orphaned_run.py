@@ -1,8 +1,8 @@
-"""What is left of a run whose checkpoints are gone or damaged, and what can be done with it.
+"""What is left of a run whose checkpoints are missing or damaged, and what can be done with it.
 
-Only a checkpoint can be gone on from. The best weights and the finished model are worth keeping all
-the same, so a run that has lost its checkpoints is never begun anew in its own place without being
-asked: that would overwrite them.
+Training can continue only from a checkpoint. The best weights and the finished model are still
+worth keeping, so a run that has lost its checkpoints is not restarted in the same directory unless
+the user asks for it: that would overwrite them.
 """
 
 import re
@@ -15,7 +15,7 @@ from headwise.training.log_file import read_log
 
 LATEST = "LATEST"
 BUNDLE = "bundle"
-"""The kind of a finished model's directory, which a task writes."""
+"""The manifest kind of a finished model, which a task writes."""
 
 
 def newest_named(path: Path) -> int | None:
@@ -28,7 +28,7 @@ def newest_named(path: Path) -> int | None:
 
 
 def damaged_latest(path: Path) -> CheckpointError | None:
-    """What is wrong with LATEST: it is there and names none of the checkpoints that are there."""
+    """Describe what is wrong with LATEST if it exists and names no existing checkpoint."""
     steps = {child.name for child in (path / "checkpoints").glob("step-*")}
     if not steps or not (path / LATEST).exists() or f"step-{newest_named(path)}" in steps:
         return None
@@ -41,7 +41,7 @@ def damaged_latest(path: Path) -> CheckpointError | None:
 
 
 def whole_remains(path: Path) -> list[Path]:
-    """Best weights and model of a run whose every file is as it was written."""
+    """The best weights and the model of a run, if all their files are intact."""
     candidates = [
         (child, SNAPSHOT) for child in sorted((path / "best").glob("step-*")) if child.suffix == ""
     ]
@@ -61,7 +61,7 @@ def _is_whole(path: Path, *, kind: str) -> bool:
 
 
 def describe_remains(path: Path) -> tuple[str, str]:
-    """What is whole and what to do, in both languages."""
+    """What is intact and what to do, in English and Chinese."""
     left = [str(child.relative_to(path)) for child in whole_remains(path)]
     use = (
         f" (headwise translate --model {path / 'model'} uses it)",
@@ -82,7 +82,7 @@ def describe_remains(path: Path) -> tuple[str, str]:
 
 
 def require_checkpoints(path: Path) -> None:
-    """Refuse to go on with a run that saved checkpoints and has none."""
+    """Raise if a run that saved checkpoints has none."""
     if any((path / "checkpoints").glob("step-*")):
         return
     named, trained = newest_named(path), _trained_step(path)
@@ -100,8 +100,9 @@ def require_checkpoints(path: Path) -> None:
 
 
 def _trained_step(path: Path) -> int | None:
-    """The last logged step of a run that has a model; None where there is none, or where it was
-    counted instead of trained.
+    """The last logged step of a run with a finished model.
+
+    None if there is no model, or if it was counted (n-grams) instead of trained.
     """
     if not (path / "model").is_dir() or not (path / "log.jsonl").is_file():
         return None

@@ -1,9 +1,8 @@
-"""The next batches are made while the present one is learnt from: a thread, a short queue, the same
-order as without.
+"""Prepare the next batches in a thread while the present one is trained on.
 
-The cursor travels with its batch, so what is saved is the position of the last batch that was
-*used*, not of the last one that was made. On a GPU batches wait in pinned memory, from which a copy
-runs beside the computation.
+The order is the same as without the thread. The cursor travels with its batch, so that a checkpoint
+stores the position of the last batch that was *used*, not of the last one that was prepared. For a
+GPU batches wait in pinned memory, from which a copy runs beside the computation.
 """
 
 import dataclasses
@@ -22,10 +21,10 @@ Cursor = Mapping[str, int]
 class Batches(Protocol):
     """Training data as one endless, resumable stream.
 
-    A batch is a tensor, or a frozen dataclass, tuple or dict of them. A cursor is a flat mapping of
-    words to integers; the entry `epoch`, if there, goes into the log. `fingerprint` changes when
-    the data or its order does. With several processes, each holds its own slice of every global
-    batch and all see the same cursors.
+    A batch is a tensor, or a frozen dataclass, tuple or dict of tensors. A cursor is a flat mapping
+    of names to integers; its entry `epoch`, if present, is written to the log. `fingerprint`
+    changes when the data or its order does. With several processes, each gets its own share of
+    every global batch, and all see the same cursors.
     """
 
     @property
@@ -39,8 +38,9 @@ class Batches(Protocol):
 
 
 class Prefetcher:
-    """`take()` the next batch and cursor, or None when the stream has ended; errors of the stream
-    appear there too.
+    """`take()` returns the next batch and cursor, or None at the end of the stream.
+
+    Errors of the stream are raised there too.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Prefetcher:
             if pin:
                 torch.cuda.set_device(
                     self._gpu
-                )  # a new thread would begin with the first one, which another process may own
+                )  # a new thread uses the first GPU, which may belong to another process
             for batch, cursor in self._batches.stream(self._cursor):
                 ready = map_tensors(batch, lambda tensor: tensor.pin_memory()) if pin else batch
                 if not self._put((ready, cursor)):

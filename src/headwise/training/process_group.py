@@ -1,23 +1,20 @@
-"""The processes of one run: which one I am, how many we are, and the few things all of us do
-together.
+"""The processes of one training: rank, number of processes, and their collective operations.
 
-    OneProcess        one process: everything below is trivial, and training reads as if there were nothing else
-    SeveralProcesses     N processes that torchrun started on one machine or several, connected by torch.distributed
+    OneProcess         a single process: every operation below is trivial
+    SeveralProcesses   N processes started by torchrun, connected by torch.distributed
 
-    greatest(n)      the largest of everybody's numbers: signals and clocks, so that all stop after the same step
-    add_up(tensor)   the sum of everybody's tensors, in place: losses, token counts, gradients
-    spread(tensor)   the first process's numbers for all
-    ask_first(find)  what the first process finds out, for all, however long it takes (validating, saving)
+    greatest(n)        the maximum over processes: signals and clocks, so that all stop together
+    add_up(tensor)     the sum over processes, in place: losses, token counts, gradients
+    spread(tensor)     broadcast the tensor of the first process
+    ask_first(find)    the first process calls `find` and sends the result to all others
 
-The first process alone talks: it holds the lock, writes the files and shows progress. Nothing here
-is pickled; what is shared is tensors and JSON. Tensors on a GPU go through NCCL, all else through
-gloo.
+Only the first process holds the lock, writes files and shows progress. Nothing is pickled:
+processes exchange tensors and JSON. Tensors on a GPU use NCCL, everything else gloo.
 
-When a process dies, the system closes its connections and the next thing done together fails on all
-others: that is a LostProcessError. A process that leaves with an error of its own writes it down
-first ("last words" in torchrun's store); the others find it there, and leave with the same exit
-status without saying it again. Tested with real processes, killed and interrupted at random
-moments.
+When a process dies, the system closes its connections, and the next collective operation fails in
+all others with a LostProcessError. A process that ends with an error of its own first writes it to
+torchrun's store; the others find it there and end with the same exit status without repeating the
+message. Tested with real processes, killed and interrupted at random moments.
 """
 
 import contextlib
@@ -36,27 +33,26 @@ from torch.distributed.rendezvous import rendezvous
 from headwise.errors import HeadwiseError, SaidElsewhere, UsageError
 from headwise.training.signals import StopRequest
 
-# All processes do the same work at the same time: one that is so late is not coming. Validating and
-# saving, which only the first does, are waited for as long as they take.
+# All processes work in step, so one that is this late has failed. Validation and saving, which only
+# the first process does, have no time limit.
 LONGEST_WAIT = timedelta(minutes=10)
 LONGEST_WORK = timedelta(days=7)
-# How long the others leave it to the first process to say that one was lost: it may have something
-# to save.
+# How long the other processes wait for the first one to report a lost process: it may still save.
 LONGEST_SILENCE = 5.0
 
 WORDS = "headwise/last-words"
 
 
 class LostProcessError(HeadwiseError):
-    """Another process of the run is gone or does not answer."""
+    """Another process of the run has ended or does not answer."""
 
 
 class Processes(Protocol):
-    """What training needs to know of the processes of its run."""
+    """What training needs to know about the processes of its run."""
 
     @property
     def number(self) -> int:
-        """Mine, from 0."""
+        """The rank of this process, from 0."""
         ...
 
     @property
@@ -67,7 +63,7 @@ class Processes(Protocol):
 
     @property
     def is_alone(self) -> bool:
-        """Whether there is nobody to talk to; a group of one process is a group."""
+        """Whether there is no group; a group of one process is a group."""
         ...
 
     def greatest(self, number: int) -> int: ...
@@ -128,7 +124,7 @@ class SeveralProcesses:
             tensor.detach().copy_(staged)
 
     def ask_first(self, find: Callable[[], Any]) -> Any:
-        """If finding out fails, the first process leaves with its error and the others with a
+        """If `find` fails, the first process ends with its error, the others with a
         LostProcessError.
         """
         content = bytearray(json.dumps(find()).encode() if self.is_first else b"")
@@ -143,8 +139,8 @@ class SeveralProcesses:
         return json.loads(given.numpy().tobytes())
 
     def _pass_on(self, tensor: Tensor) -> None:
-        """From the first process to all; waits awake, so that a signal is heard. Only the first may
-        keep the others waiting.
+        """Send from the first process to all. Receivers poll, so that they can react to signals;
+        only the first process may keep the others waiting.
         """
         deadline = time.monotonic() + LONGEST_WAIT.total_seconds()
         with detecting_lost_processes():
@@ -156,8 +152,8 @@ class SeveralProcesses:
             work.wait()
 
     def leave(self, error: BaseException) -> None:
-        """Before leaving with an error: write it down, or find out that another process did and
-        raise SaidElsewhere.
+        """Before ending with an error: write it to the store, or raise SaidElsewhere if another
+        process has already reported one.
         """
         mine: dict[str, Any] = {
             "process": self.number,
@@ -186,8 +182,9 @@ class SeveralProcesses:
 
 @contextlib.contextmanager
 def join_processes() -> Iterator[Processes]:
-    """Meet the other processes torchrun started, or be alone; on leaving, nobody is left waiting
-    and nothing is said twice.
+    """Join the process group of torchrun, or use a single process.
+
+    On exit no process is left waiting, and an error is reported once.
     """
     if not is_launched():
         yield OneProcess()
@@ -214,14 +211,12 @@ def join_processes() -> Iterator[Processes]:
 
 
 def is_launched() -> bool:
-    """Whether a launcher (torchrun, or a scheduler that speaks like it) started this process as one
-    of several.
-    """
+    """Whether torchrun, or a scheduler with the same variables, started this process."""
     return {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
 
 
 def check_devices(device: torch.device) -> None:
-    """On a GPU every process of a machine needs one of its own."""
+    """Raise unless every process of a machine has a GPU of its own."""
     here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if is_launched() and device.type == "cuda" and here > torch.cuda.device_count():
         raise UsageError(
@@ -249,7 +244,7 @@ def detecting_lost_processes() -> Iterator[None]:
 
 
 def exit_status_of(error: BaseException) -> int:
-    """What a shell will see."""
+    """The exit status for this error."""
     match error:
         case HeadwiseError():
             return error.exit_status

@@ -1,15 +1,14 @@
-"""The directory of one training run, and the promise that goes with it: kill it any time, then
-resume bit-exactly.
+"""The directory of one training run; a run can be killed at any time and resumed bit-exactly.
 
-    recipe.yaml           every setting, resolved, sealed    log.jsonl      one line an interval
-    checkpoints/step-N/   the last two                       LATEST         the name of the newest, written last
-    best/step-N/          weights of the best validation     snapshots/     weights to be averaged
-    model/                the finished bundle                .lock          held by the one trainer at work
+    recipe.yaml           all settings, with a checksum      log.jsonl    one line an interval
+    checkpoints/step-N/   the last two                       LATEST       name of the newest
+    best/step-N/          weights of the best validation     snapshots/   weights to be averaged
+    model/                the finished bundle                .lock        held by the trainer
 
-On opening, half-written directories are removed and the lock is taken. On resuming, the checkpoint
-LATEST names is verified; if a file is bad it is named, the directory is put aside and the one
-before is taken. The log and snapshots are cut back to the resumed step. Tested with kills, bit
-flips, full disks and a second trainer.
+Opening a run removes half-written directories and takes the lock. Resuming verifies the checkpoint
+that LATEST names; if a file is damaged, the error names it, the directory is moved aside and the
+checkpoint before it is used. Log and snapshots are cut back to the resumed step. Tested with kills,
+bit flips, full disks and a second trainer.
 """
 
 import logging
@@ -51,7 +50,7 @@ from headwise.training.run_status import saved_steps
 logger = logging.getLogger(__name__)
 
 PREPARED = "prepared.json"
-"""What prepared data describes itself in, under `data/`."""
+"""The file in `data/` that describes prepared data."""
 
 
 class RunDirectory:
@@ -72,11 +71,10 @@ class RunDirectory:
         resume: bool = False,
         complete: Complete | None = None,
     ) -> "RunDirectory":
-        """Start a run in an empty or new directory, or go on with the one that is there if
-        `resume`.
+        """Start a run in an empty or new directory, or continue an existing one if `resume`.
 
-        A run that ended before it saved anything has nothing to go on with: any recipe may begin in
-        its place.
+        A run that ended before it saved anything cannot be continued: any recipe may start in its
+        place.
         """
         path = Path(path)
         path.mkdir(parents=True, exist_ok=True)
@@ -126,7 +124,7 @@ class RunDirectory:
         return saved_steps(self.path / "checkpoints")
 
     def save(self, checkpoint: Checkpoint, *, keep: int, average: int = 0) -> None:
-        """Publish a checkpoint, point to it, then let go of what no kept checkpoint needs."""
+        """Publish a checkpoint, point LATEST to it, then delete what no kept checkpoint needs."""
         step = checkpoint.state.step
         self.log.sync()
         if step not in self.steps():
@@ -145,8 +143,8 @@ class RunDirectory:
         write_text(self.path / LATEST, f"step-{step}\n")
 
     def load(self) -> Checkpoint | None:
-        """The newest checkpoint that is whole, with log and snapshots cut back to it; None if there
-        is none yet.
+        """The newest intact checkpoint, with log and snapshots cut back to it; None if there is
+        none.
         """
         candidates = sorted(self.steps(), reverse=True)
         latest = newest_named(self.path)
@@ -207,9 +205,7 @@ class RunDirectory:
         return self.checkpoint(step).with_suffix(".damaged")
 
     def _cut_back(self, step: int, *, logged: int, validated: int) -> None:
-        """Forget what came after `step`; a checkpoint from there is put aside, not deleted: it may
-        be of use to a person.
-        """
+        """Remove what came after `step`. A later checkpoint is moved aside, not deleted."""
         for later in (late for late in self.steps() if late > step):
             aside = self._aside(later)
             shutil.rmtree(aside, ignore_errors=True)
@@ -222,9 +218,7 @@ class RunDirectory:
 def check_directory(
     path: Path, recipe: Mapping[str, Any], *, resume: bool, complete: Complete | None = None
 ) -> None:
-    """Refuse what cannot be started or gone on with here, say what will be done; nothing is
-    changed.
-    """
+    """Raise if a run cannot be started or continued here; nothing is changed."""
     held, begun = (path / RECIPE).exists(), has_learnt(path)
     if held and begun and not resume:
         raise UsageError(
@@ -260,7 +254,7 @@ def check_directory(
 
 
 def _is_foreign(child: Path) -> bool:
-    """Whether it is nothing of ours; data may have been prepared for a run before it begins."""
+    """Whether the directory contains something else; data may be prepared before a run begins."""
     ours = (
         child.name == ".lock"
         or child.name.endswith(INCOMPLETE)
@@ -270,7 +264,7 @@ def _is_foreign(child: Path) -> bool:
 
 
 def has_learnt(path: Path) -> bool:
-    """Whether a run has left weights, whole or damaged; prepared data and a log can be made again."""
+    """Whether a run has left weights, intact or damaged; prepared data and logs can be made again."""
     folders = ("checkpoints", "best", "snapshots", "model")
     return any(
         not child.name.endswith((INCOMPLETE, RETIRED))
@@ -295,7 +289,7 @@ def _say_begun_anew(
 
 
 def needed_steps(steps: Iterable[int], *, checkpoints: Iterable[int], last: int) -> set[int]:
-    """Of a folder's steps, the `last` ones up to each checkpoint, and all after the newest."""
+    """Of the steps in a folder, the `last` ones up to each checkpoint, and all after the newest."""
     ordered, checkpoints = sorted(steps), sorted(checkpoints)
     needed = {step for step in ordered if not checkpoints or step > checkpoints[-1]}
     for checkpoint in checkpoints:

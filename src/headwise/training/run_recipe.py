@@ -1,10 +1,10 @@
-"""`recipe.yaml` of a run: the settings it began with, sealed against damage, and what a
-continuation may change of them.
+"""`recipe.yaml` of a run: its settings with a checksum, and which of them a continuation may
+change.
 
-The last line of the file is a comment with the SHA-256 of the lines above it. A flipped bit is thus
-known as damage (of our own file: exit status 3) and not taken for a wish of the user's, which is
-also what editing the file by hand would be: changes are given on the command line. Every checkpoint
-holds a copy. A file without a seal (an older run) is read as it is.
+The last line of the file is a comment with the SHA-256 of the lines above it. A flipped bit is
+therefore recognised as damage to our file (exit status 3) and not taken for a change by the user.
+Editing the file by hand is refused in the same way: changes are given on the command line. Every
+checkpoint holds a copy. A file without a checksum (an older run) is read as it is.
 
 Tested with every single flipped bit of a small recipe, and with each kind of change.
 """
@@ -46,7 +46,7 @@ LAYOUT = "training.parallel"
 SCHEDULES_WITH_AN_END = ("cosine", "linear")
 
 Complete = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-"""Fills in the settings an older version did not know yet, so that only real differences are seen."""
+"""Adds the settings that an older version did not have, so that only real differences remain."""
 
 
 def sealed_recipe(recipe: Mapping[str, Any]) -> str:
@@ -56,14 +56,12 @@ def sealed_recipe(recipe: Mapping[str, Any]) -> str:
 
 
 def is_sealed(path: Path) -> bool:
-    """Whether a run wrote this file, damaged since or not; a recipe of the user's may have the same
-    name.
-    """
+    """Whether a run wrote this file, intact or damaged; a recipe of the user has no checksum line."""
     return _SEAL.encode() in path.read_bytes()[-1024:]
 
 
 def read_run_recipe(path: Path, complete: Complete | None = None) -> Mapping[str, Any]:
-    """The recipe a run began with; damage is a CheckpointError that says where a copy is."""
+    """The recipe of a run; damage is a CheckpointError that says where a copy is."""
     try:
         recipe = read_settings_file(path)
         text = path.read_bytes().decode("utf-8")
@@ -109,8 +107,8 @@ def where_a_copy_is(path: Path) -> tuple[str, str]:
 
 
 def check_recipe(old: Mapping[str, Any], new: Mapping[str, Any], *, file: Path) -> None:
-    """Refuse what would make another training of it, with the whole list; say what else was
-    changed.
+    """Raise if the recipe would be a different training, listing all differences; warn about the
+    others.
     """
     before, after = flatten(old), flatten(new)
     refused: list[str] = []
@@ -176,7 +174,7 @@ def _describe_allowed(changes: list[str], after: Mapping[str, Any], *, more_step
 
 
 def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
-    """A tree of settings as dotted keys."""
+    """Nested settings as dotted keys."""
     children: Iterable[tuple[Any, Any]]
     if isinstance(value, Mapping):
         children = value.items()

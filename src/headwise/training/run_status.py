@@ -1,6 +1,4 @@
-"""How far a training has come, read from its run directory while it goes on or after it was
-stopped. Nothing here loads torch.
-"""
+"""How far a training has come, read from its run directory. This module does not import torch."""
 
 import re
 from dataclasses import dataclass
@@ -15,17 +13,17 @@ from headwise.training.run_recipe import FILE as RECIPE
 
 @dataclass(frozen=True)
 class RunStatus:
-    """What a run directory without a finished model tells."""
+    """The state of a run directory without a finished model."""
 
     task: str
     steps: int | None
-    """Of the whole training; None where the recipe does not count in steps."""
+    """Of the whole training; None if the recipe has no number of steps."""
     last: int | None
     """The newest checkpoint's step."""
     best: int | None
     """The step of the best validation so far."""
     is_training: bool
-    """Whether a trainer is at work."""
+    """Whether a trainer is working in the directory."""
 
 
 def read_status(path: Path) -> RunStatus | None:

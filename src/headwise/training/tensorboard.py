@@ -1,5 +1,5 @@
-"""The same numbers as log.jsonl, for TensorBoard; only if asked for, because it is an extra to
-install.
+"""The numbers of log.jsonl as TensorBoard events, if the recipe asks for them (an extra to
+install).
 """
 
 from collections.abc import Mapping

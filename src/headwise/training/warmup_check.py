@@ -1,9 +1,9 @@
-"""A warm-up as long as the training: power norm would learn in one form and be used in another, and
-nothing would show it.
+"""Warn if the warm-up of power norm is as long as the training.
 
-In its first `warmup` batches power norm divides by the batch's own numbers; in use it divides by
-running ones (blocks/power_norm.py). A training that ends before has never tried what is used. This
-is said before it starts, not refused: a run that began so must be able to go on.
+During its first `warmup` batches power norm divides by the statistics of the batch; afterwards, and
+in use, by running statistics (blocks/power_norm.py). A training that ends during the warm-up has
+never used the running statistics. This is a warning and not an error, because a run that has begun
+so must be able to continue.
 
 Tested against: counts of batches by hand, for accumulation and several processes.
 """
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 def warn_of_endless_warmup(
     module: nn.Module, settings: TrainingSettings, *, num_processes: int
 ) -> None:
-    """Once for all norms of a model, which share a setting."""
+    """One warning for all norms of a model, which share the setting."""
     warmup = max(
         (part.warmup for part in module.modules() if isinstance(part, PowerNorm)), default=None
     )

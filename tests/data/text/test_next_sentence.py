@@ -9,7 +9,7 @@ import torch
 
 from headwise.data.batching import Share
 from headwise.data.labels.labelled_rows import LabelledTokens
-from headwise.data.text.next_sentence import NEXT, OTHER, Pair, PairRows, draw_pairs, join_pairs
+from headwise.data.text.next_sentence import NEXT, OTHER, LinePair, PairRows, draw_pairs, join_pairs
 
 LENGTHS = np.random.default_rng(7).integers(2, 6, size=41)
 
@@ -44,7 +44,7 @@ def test_one_half_follows_and_nothing_follows_itself() -> None:
 
 
 def test_a_pair_is_one_sentence_with_its_kind_at_the_first_token() -> None:
-    joined = join_pairs(_lines(), [Pair(3, 4, NEXT), Pair(7, 0, OTHER)])
+    joined = join_pairs(_lines(), [LinePair(3, 4, NEXT), LinePair(7, 0, OTHER)])
     first = joined.tokens[: joined.offsets[1]].tolist()
     assert first == [1, *[7] * (LENGTHS[3] - 1), 1, *[8] * (LENGTHS[4] - 1)]
     assert joined.targets[joined.offsets[:-1]].tolist() == [NEXT, OTHER]

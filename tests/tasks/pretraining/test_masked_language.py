@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from headwise.data.labels.labelled_rows import RowBatch
-from headwise.data.text.masking import MASK, MaskingSettings, mask_rows
+from headwise.data.text.choices import MaskingSettings
+from headwise.data.text.masking import MASK, mask_rows
 from headwise.errors import CheckpointError, DataError, SettingsError, UsageError
 from headwise.randomness import numpy_generator
 from headwise.settings import read_settings_file

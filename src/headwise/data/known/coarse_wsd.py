@@ -1,14 +1,15 @@
-"""CoarseWSD-20 as one table: its publisher has a folder for each of 20 words, with sentences,
-numbers of senses and their names.
+"""CoarseWSD-20 as one table; the publisher has a folder for each of 20 ambiguous words.
 
-    WORD/train.data.txt      3 <tab> garrett is a pitcher …        where the word stands, and the sentence
-    WORD/train.gold.txt      0                                     the sense of the same line
-    WORD/classes_map.txt     {"0": "pitcher_pitcher", …}
+    WORD/train.data.txt      3 <tab> garrett is a pitcher …    index of the word, sentence
+    WORD/train.gold.txt      0                                 sense of the same line
+    WORD/classes_map.txt     {"0": "pitcher_pitcher", …}       names of the senses
+
+The table has the columns
 
     pitcher <tab> pitcher_pitcher <tab> 3 <tab> garrett is a pitcher …
 
 Loureiro et al. (2021), "Analysis and Evaluation of Language Models for Word Sense Disambiguation".
-Tested against: a table taken apart.
+Tested against: a table that was split into such folders.
 """
 
 import json
@@ -39,8 +40,9 @@ WORDS = [
 
 
 def join_senses(read: Callable[[str], bytes], address: str) -> bytes:
-    """The table made of the folders at an address in which * stands for the word; folders that do
-    not fit give no table.
+    """The table made from the folders at an address in which * stands for the word.
+
+    Folders that do not match give no table.
     """
     rows = []
     for word in WORDS:

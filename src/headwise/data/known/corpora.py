@@ -1,13 +1,12 @@
-"""Known public corpora: what they are, under which licence, where they come from, and proof that a
-copy is the right one.
+"""Known public corpora: find them on disk, verify them by checksum, download them.
 
-Files are found under the directory named by `HEADWISE_DATA`, else under the user's cache.
-`fetch_corpus` copies them from a local mirror or downloads them over HTTPS; either way a file is
-checked by SHA-256 and published whole (arrivals.py). Texts that we made ourselves, or that nobody
-serves as they are, have no address: whoever misses one is told what it is made from.
+Files are searched under the directory named by `HEADWISE_DATA`, else under the user's cache.
+`fetch_corpus` copies them from a local mirror or downloads them over HTTPS; in both cases a file is
+verified by SHA-256 and published completely (`download.py`). Corpora that we compiled, or that have
+no public download, have no address: the error then says what they are made from.
 
-Tested against: a mirror on disk, a local server that sends the right bytes, wrong bytes, too many
-bytes.
+Tested against: a mirror on disk, and a local server that sends the right bytes, wrong bytes, too
+many bytes.
 """
 
 import difflib
@@ -31,12 +30,12 @@ CORPORA = TEXT_CORPORA + LABELLED_CORPORA
 VARIABLE = "HEADWISE_DATA"
 _TIMEOUT_SECONDS = 60
 MAX_PIECE = 1 << 24
-"""Bytes of one of several files that make a text."""
+"""Most bytes of one file, where a corpus is joined from several."""
 
 
 @dataclass(frozen=True)
 class KnownPart:
-    """A part of a corpus on disk: a prefix of two files, or one TSV file with its columns and rows."""
+    """A part of a corpus on disk: a prefix of two files, or a TSV file with its columns and rows."""
 
     path: Path
     columns: Mapping[str, int] | None
@@ -89,9 +88,7 @@ def find_corpus(name: str) -> KnownCorpusEntry:
 
 
 def find_known(name: str, *, languages: tuple[str, str]) -> KnownPart:
-    """The part of a corpus a recipe calls known:NAME, on disk; what is not there yet is a
-    DataError.
-    """
+    """The part that a recipe calls known:NAME, on disk; a missing one is a DataError."""
     part = _part_with(name, languages)
     files = [part.file] if part.columns else [f"{part.file}.{code}.gz" for code in languages]
     _check_files(name, files)
@@ -99,7 +96,7 @@ def find_known(name: str, *, languages: tuple[str, str]) -> KnownPart:
 
 
 def find_known_text(name: str, language: str) -> KnownText:
-    """One language of a part, on disk: of a parallel one its own side."""
+    """One language of a part, on disk; of a parallel corpus that side."""
     part = _part_with(name, (language,))
     aligned = part.form == "parallel" and part.columns is None
     file = f"{part.file}.{language}.gz" if aligned else part.file
@@ -127,7 +124,7 @@ def find_known_labelled(name: str, language: str) -> KnownText:
 
 
 def find_known_file(name: str) -> Path:
-    """A file of a corpus that no recipe reads (a list of rated words), on disk."""
+    """A file that no recipe reads (such as a list of rated word pairs), on disk."""
     corpus = find_corpus(name)
     if name not in {file.path for file in corpus.files}:
         files = ", ".join(f"known:{file.path}" for file in corpus.files)
@@ -160,7 +157,7 @@ def _part_with(name: str, languages: Sequence[str]) -> KnownPartEntry:
 
 
 def _check_files(name: str, files: Sequence[str]) -> None:
-    """Each is there and is the published text."""
+    """Raise unless every file exists and has the published content."""
     corpus, root = find_corpus(name), data_directory()
     known = {file.path: file for file in corpus.files}
     for file in files:
@@ -180,7 +177,7 @@ def _check_files(name: str, files: Sequence[str]) -> None:
 
 
 def _explain_missing(corpus: KnownCorpusEntry, file: KnownFile, path: Path) -> DataError:
-    """Whoever can fetch is told how; whoever cannot, what to put where and what it is made from."""
+    """How to fetch the corpus; or, without an address, what to put where and what it is made from."""
     if file.url is not None:
         return DataError(
             f"is not there; bring it with `headwise data fetch {corpus.name}`, or set {VARIABLE} "
@@ -221,10 +218,10 @@ def fetch_corpus(
     mirror: Path | None = None,
     progress: Progress | None = None,
 ) -> list[Path]:
-    """Bring every file of a corpus, or of one part of it, that is not there yet, from a mirror or
-    its publisher; returns their paths.
+    """Fetch the missing files of a corpus, or of one part of it; returns their paths.
 
-    The mirror defaults to HEADWISE_DATA when a directory other than that one is asked for.
+    They come from a mirror or from the publisher. The mirror is HEADWISE_DATA by default if another
+    directory is given.
     """
     corpus = find_corpus(name)
     root = directory or data_directory()
@@ -245,7 +242,7 @@ def fetch_corpus(
 
 
 def _files_of(corpus: KnownCorpusEntry, name: str) -> list[KnownFile]:
-    """All files of a corpus, or those of the part that is named."""
+    """All files of a corpus, or those of one part."""
     if name == corpus.name:
         return list(corpus.files)
     part = _part_with(name, ())
@@ -284,7 +281,7 @@ def _download(
 
 
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows a server to another address only if that is https too."""
+    """Follows redirects only to https addresses."""
 
     def redirect_request(
         self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
@@ -308,7 +305,9 @@ _OPENER = urllib.request.build_opener(_SafeRedirects)
 
 def _open(address: str) -> BinaryIO:
     _require_https(address)
-    request = urllib.request.Request(address.partition("#")[0], headers={"User-Agent": "headwise"})  # noqa: S310
+    request = urllib.request.Request(  # noqa: S310
+        address.partition("#")[0], headers={"User-Agent": "headwise"}
+    )
     stream: BinaryIO = _OPENER.open(request, timeout=_TIMEOUT_SECONDS)
     return stream
 

@@ -1,11 +1,11 @@
-"""From what arrives to a file on disk: written beside, checked by SHA-256, published by rename.
+"""Store a downloaded file: write under a temporary name, verify its SHA-256, publish by rename.
 
-What is checked is the text inside: compressed anew by another program it is still the same corpus.
-A publisher may serve it inside a zip (an address that ends in #MEMBER), in another encoding, or
-with an empty line at its end (`KnownFile.change`); a mirror has it as it is.
+The checksum is that of the uncompressed text, so that a file compressed by another program is still
+the same corpus. A publisher may serve it inside a zip (an address that ends in #MEMBER), in another
+encoding, or with an extra empty line at its end (`KnownFile.change`).
 
-Tested against: right bytes, wrong bytes, too many bytes, a zip without the member, a copy that is
-compressed otherwise.
+Tested against: right bytes, wrong bytes, too many bytes, a zip without the member, a file
+compressed by another program.
 """
 
 import gzip
@@ -29,7 +29,7 @@ Progress = Callable[[str, int, int], None]
 
 
 def digest_of_text(path: Path) -> str | None:
-    """SHA-256 of a file's content, unpacked when it is gzip; None when it cannot be unpacked."""
+    """SHA-256 of the content of a file, uncompressed if it is gzip; None if it cannot be read."""
     digest = hashlib.sha256()
     try:
         with path.open("rb") as raw:
@@ -45,9 +45,7 @@ def digest_of_text(path: Path) -> str | None:
 def receive(
     stream: BinaryIO, path: Path, file: KnownFile, *, progress: Progress | None, is_original: bool
 ) -> None:
-    """Write beside, check, publish; a plain text is stored as gzip where the table's name ends in
-    .gz.
-    """
+    """Write, verify and publish a file; plain text is compressed if the name ends in .gz."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}{INCOMPLETE}")
     unpacked = path.with_name(f"{path.name}.{os.getpid()}.plain{INCOMPLETE}")
@@ -82,8 +80,8 @@ def receive(
 
 
 def _text_of(arrived: Path, file: KnownFile) -> bytes:
-    """What the publisher sent as the text whose checksum is known; what cannot be opened is left to
-    the checksum.
+    """The text inside what the publisher sent; what cannot be unpacked is left for the checksum to
+    reject.
     """
     member = (file.url or "").partition("#")[2]
     content = arrived.read_bytes()
@@ -107,7 +105,7 @@ def _most(file: KnownFile) -> int:
 
 
 def _most_arriving(file: KnownFile) -> int:
-    """A zip has other files too."""
+    """Most bytes to accept; a zip may contain other files."""
     return max(_most(file), _MAX_ZIP) if "#" in (file.url or "") else _most(file)
 
 
@@ -117,7 +115,7 @@ def _is_gzip(path: Path) -> bool:
 
 
 def _bounded(stream: BinaryIO, file: KnownFile, progress: Progress | None) -> Iterator[bytes]:
-    """Blocks of the stream, refused once they exceed what the text can take."""
+    """Blocks of the stream; more bytes than expected are an error."""
     received = 0
     while block := stream.read(_BLOCK):
         received += len(block)

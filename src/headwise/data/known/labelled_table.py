@@ -1,6 +1,4 @@
-"""The part of the table of known corpora whose texts carry labels or tags (known_table.py has the
-others).
-"""
+"""The known corpora whose texts have labels or tags; `table.py` has the others."""
 
 from headwise.data.known.table import GITHUB, KnownCorpusEntry, KnownPartEntry
 
@@ -13,7 +11,9 @@ _REVIEWS = GITHUB + "/SophonPlus/ChineseNlpCorpus"
 LABELLED_CORPORA = (
     KnownCorpusEntry(
         name="sst2",
-        description="Film reviews, whole sentences, positive (1) or negative (0): 6,920, 872 and 1,821",
+        description=(
+            "Film reviews, whole sentences, positive (1) or negative (0): 6,920, 872 and 1,821"
+        ),
         description_zh="影评整句，褒（1）或贬（0）：6,920、872 与 1,821 句",
         licence="none stated",
         source="github clairett/pytorch-sentiment-classification, data/SST2, commit 457ffd8",
@@ -71,7 +71,9 @@ LABELLED_CORPORA = (
     ),
     KnownCorpusEntry(
         name="ud-english-ewt",
-        description="Universal Dependencies, English web text with tags: 12,544, 2,001 and 2,077 sentences",
+        description=(
+            "Universal Dependencies, English web text with tags: 12,544, 2,001 and 2,077 sentences"
+        ),
         description_zh="通用依存树库，英语网络文本及词性：12,544、2,001 与 2,077 句",
         licence="CC BY-SA 4.0",
         source="github UniversalDependencies/UD_English-EWT, commit 15d613d8",
@@ -93,7 +95,9 @@ LABELLED_CORPORA = (
     ),
     KnownCorpusEntry(
         name="coarsewsd-20",
-        description="CoarseWSD-20: 20 nouns of several senses in sentences of Wikipedia, 23,370 and 10,196",
+        description=(
+            "CoarseWSD-20: 20 nouns of several senses in sentences of Wikipedia, 23,370 and 10,196"
+        ),
         description_zh="CoarseWSD-20：维基百科句子中的 20 个多义名词，23,370 与 10,196 句",
         licence="CC BY-NC 4.0",
         source=(

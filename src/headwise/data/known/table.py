@@ -1,10 +1,8 @@
-"""The table of known corpora: names, licences, addresses, checksums, and the parts recipes may
-name.
+"""The table of known corpora: names, licences, addresses, checksums, and their parts.
 
-Data only; what is done with it is in `known.py`. An address is given only where it serves the very
-text that the checksum was taken from. Checksums are of the text inside a compressed file, so that
-packing anew changes nothing. NOT_TRIED lists the corpora whose address was found in their
-publisher's index and was never downloaded from by us.
+This module is data only; `corpora.py` uses it. An address is given only if it serves the text of
+the checksum. Checksums are of the uncompressed text, so that compressing again changes nothing.
+NOT_TRIED lists corpora whose address comes from their publisher's index and was never tried.
 """
 
 from collections.abc import Mapping
@@ -19,8 +17,8 @@ header, label first; questions: the label is the first word; conllu: Universal D
 word, sense, its place, sentence (data/labels/word_senses.py)."""
 LABELLED: tuple[Form, ...] = ("tagged", "classes", "reviews", "questions", "conllu")
 Change = Literal["latin-1", "trim"]
-"""What is done with a publisher's text: latin-1 is written as UTF-8, an empty line at the end is
-dropped."""
+"""What is changed in a publisher's text: latin-1 becomes UTF-8; an empty line at the end is
+removed."""
 GITHUB = "https://raw.githubusercontent.com"
 _GERMAN = GITHUB + "/jhamburg/dats6450_nlp/83156f25185f60cf9da6ff347e4b2c09a4cfab86/deu-eng.zip"
 NOT_TRIED = (
@@ -35,15 +33,13 @@ NOT_TRIED = (
     "ud-english-ewt",
     "word-vectors-eval",
 )
-"""Paths and commits are known (for most the length of the text too), but no byte of these addresses
-has been seen: the checksum decides."""
+"""Paths and commits are known, but nothing was downloaded from these addresses: the checksum
+decides."""
 
 
 @dataclass(frozen=True)
 class KnownFile:
-    """One file of a corpus: its place under the data directory, proof of its content, where it can
-    be had.
-    """
+    """One file of a corpus: its path under the data directory, its checksum, its address."""
 
     path: str
     sha256: str
@@ -54,8 +50,8 @@ class KnownFile:
 
 @dataclass(frozen=True)
 class KnownPartEntry:
-    """Text a recipe may name: a prefix of line-aligned files, a TSV file with columns, or (`form`)
-    a file of one language.
+    """A part that a recipe can name: a prefix of two aligned files, a TSV file with columns, or
+    (`form`) a file of one language.
     """
 
     file: str
@@ -67,9 +63,7 @@ class KnownPartEntry:
 
 @dataclass(frozen=True)
 class KnownCorpusEntry:
-    """A public corpus: what it is (en, zh), its licence, where it comes from, its parts and
-    addresses.
-    """
+    """A public corpus: description (en, zh), licence, origin, parts and addresses."""
 
     name: str
     description: str
@@ -78,8 +72,8 @@ class KnownCorpusEntry:
     source: str
     parts: Mapping[str, KnownPartEntry] = field(default_factory=dict)
     addresses: Mapping[str, str] = field(default_factory=dict)
-    """Beginning of a path -> address; {name} is the file's name, {stem} the name without .gz;
-    #MEMBER is a file inside a zip, * each of several folders."""
+    """Prefix of a path -> address; {name} is the file name, {stem} the name without .gz; #MEMBER is
+    a file inside a zip, * stands for each of several folders."""
     change: Change | None = None
 
     @property
@@ -172,9 +166,13 @@ CORPORA = (
             "Tatoeba Challenge v2023-09-26, English and Chinese in several varieties (43,078 "
             "pairs); simplified Mandarin is kept"
         ),
-        description_zh="Tatoeba Challenge v2023-09-26，英语与多种汉语（43,078 对），默认只取简体普通话",
+        description_zh=(
+            "Tatoeba Challenge v2023-09-26，英语与多种汉语（43,078 对），默认只取简体普通话"
+        ),
         licence="CC BY 2.0 FR",
-        source="github Helsinki-NLP/Tatoeba-Challenge, data/release/dev/v2023-09-26, commit d34a89ac1",
+        source=(
+            "github Helsinki-NLP/Tatoeba-Challenge, data/release/dev/v2023-09-26, commit d34a89ac1"
+        ),
         parts={
             "tatoeba-challenge/dev-v2023-09-26.eng-zho": KnownPartEntry(
                 "tatoeba-challenge/dev-v2023-09-26.eng-zho.txt.gz",
@@ -359,7 +357,9 @@ CORPORA = (
     ),
     KnownCorpusEntry(
         name="sighan15-csc",
-        description="SIGHAN 2015: Chinese sentences as learners wrote them and corrected, 2,338 and 1,100",
+        description=(
+            "SIGHAN 2015: Chinese sentences as learners wrote them and corrected, 2,338 and 1,100"
+        ),
         description_zh="SIGHAN 2015：学习者所写的中文句子及其改正，2,338 与 1,100 句",
         licence="Apache-2.0; the task's data for research",
         source="github shibing624/pycorrector, examples/data/sighan_2015, commit fc8aa56",

@@ -1,10 +1,10 @@
-"""The `data:` section of recipes that learn labels: which files, in which form, with which split.
+"""The `data:` section of recipes for classification and tagging, and how labelled text is opened.
 
-    my/train.tsv                     text and label               classification
-    my/train.conllu                  words and tags               tagging
-    known:sst2/train                 a public corpus, read in its own form
+    my/train.tsv                 text and label               classification
+    my/train.conllu              words and tags               tagging
+    known:sst2/train             a public corpus, read in its own format
 
-Tested against: each form through a recipe; what is of the other shape is refused.
+Tested against: each format through a recipe; labels of the wrong shape are an error.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,9 +31,9 @@ Column = Annotated[int, pydantic.Field(ge=0, le=1000)]
 
 class _Labels(Settings):
     limit: int | None = pydantic.Field(default=None, ge=1)
-    """Take at most so many texts or sentences from the start (after `split`)."""
+    """Take at most this many texts or sentences from the start (after `split`)."""
     split: SplitSettings | None = None
-    """Take only a part, decided by the text."""
+    """Take only a part, chosen by a hash of the text."""
 
 
 class LabelTable(_Labels):
@@ -64,7 +64,7 @@ class LeadingLabels(_Labels):
     kind: Literal["leading"] = "leading"
     path: Path
     coarse: bool = False
-    """Of a label such as DESC:manner take what stands before the colon."""
+    """Of a label such as DESC:manner keep only the part before the colon."""
 
 
 class Conllu(_Labels):
@@ -73,7 +73,7 @@ class Conllu(_Labels):
     kind: Literal["conllu"] = "conllu"
     path: Path
     tags: Literal["upos", "xpos"] = "upos"
-    """The universal tags, or the language's own."""
+    """The universal tags (UPOS) or the tags of the language (XPOS)."""
 
 
 class WordColumns(_Labels):
@@ -105,7 +105,7 @@ class KnownLabels(_Labels):
     kind: Literal["known"] = "known"
     name: str
     coarse: bool = False
-    """Of a label such as DESC:manner take what stands before the colon."""
+    """Of a label such as DESC:manner keep only the part before the colon."""
 
 
 _SUFFIXES = {".tsv": "tsv", ".csv": "csv", ".conllu": "conllu"}
@@ -149,8 +149,8 @@ class LabelDataSettings(Settings):
     valid: LabelCorpora = ()
     test: LabelCorpora = ()
     row_tokens: int = pydantic.Field(default=128, ge=4, le=65536)
-    """Tokens of a row, in which short texts stand together; a longer text is cut, a longer sentence
-    of tags goes on in a new row."""
+    """Tokens of a row, which holds several short texts; a longer text is cut, a longer tagged
+    sentence continues in a new row."""
 
     @pydantic.model_validator(mode="after")
     def _check_split(self) -> "LabelDataSettings":
@@ -164,13 +164,13 @@ class LabelDataSettings(Settings):
 
 
 def parse_labels(value: Any) -> Labels:
-    """One corpus as a recipe or a command line names it."""
+    """A corpus from its name in a recipe or on the command line."""
     adapter: pydantic.TypeAdapter[Labels] = pydantic.TypeAdapter(Labels)
     return adapter.validate_python(value)
 
 
 def read_labelled(corpus: Labels, *, language: str, shape: Shape) -> Iterator[Labelled]:
-    """The texts or sentences of a corpus; one whose labels are of the other shape is refused."""
+    """The texts or sentences of a corpus; labels of the wrong shape are an error."""
     found, own = _read(corpus, language)
     if own != shape:
         name = getattr(corpus, "name", None) or getattr(corpus, "path", "")

@@ -1,17 +1,17 @@
-"""Reading text with labels: one label a text (N → 1) or one tag a word (N → N), with the file and
-line of every mistake.
+"""Read labelled text: one label a text (N → 1) or one tag a word (N → N).
 
-    tsv        a film worth seeing<TAB>1             columns by number
-    csv        label,review                          a header, quotes where needed
-    leading    DESC:manner How does it work ?        the first word is the label
-    conllu     1  From  from  ADP  …                 Universal Dependencies; ranges (1-2) and empty nodes (8.1) are left out
-    columns    From<TAB>ADP                          a word a line, an empty line between sentences
-    slashed    来到/v 北京/ns                         word/TAG; brackets of compounds ([…]nt) are dropped
-    aligned    one file of words, one of tags        line by line, as many tags as words
+    tsv        a film worth seeing<TAB>1         columns by number
+    csv        label,review                      a header, quotes where needed
+    leading    DESC:manner How does it work ?    the first word is the label
+    conllu     1  From  from  ADP  …             Universal Dependencies, without ranges (1-2)
+                                                 and empty nodes (8.1)
+    columns    From<TAB>ADP                      a word a line, an empty line between sentences
+    slashed    来到/v 北京/ns                    word/TAG, without brackets of compounds ([…]nt)
+    aligned    a file of words, a file of tags   line by line, as many tags as words
 
-Nothing is repaired: a line that does not fit is an error, because a tag that slips by one word
-spoils every word after it. Tested against: the lists written to the files, and one file for each
-defect.
+Nothing is repaired: a line that does not match is an error with file and line, because a tag that
+shifts by one word spoils every word after it. Tested against: the lists written to the files, and
+one file for each defect.
 """
 
 import csv
@@ -29,7 +29,7 @@ CONLLU_COLUMNS = 10
 
 
 class Labelled(NamedTuple):
-    """A text with its label, or words with their tags; where it stands."""
+    """A text with its label, or words with their tags; with file and line."""
 
     words: tuple[str, ...]
     labels: tuple[str, ...]
@@ -42,7 +42,7 @@ def _wrong(en: str, zh: str, file: Path, line: int) -> DataError:
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Every line with its number; one that is too long, or no line at all, is an error."""
+    """Every line with its number; a line that is too long, or an empty file, is an error."""
     number = 0
     for number, line in enumerate(read_lines(path), start=1):
         if line is None:
@@ -86,7 +86,7 @@ def _cell(cells: Sequence[str], column: int, path: Path, number: int) -> str:
 def read_table(
     path: Path, *, text_column: int, label_column: int, header: bool = False
 ) -> Iterator[Labelled]:
-    """Tab-separated text and label; lines without anything are left out."""
+    """Tab-separated text and label; empty lines are skipped."""
     for number, line in numbered_lines(path):
         if line.strip() and not (header and number == 1):
             cells = line.split("\t")
@@ -101,8 +101,9 @@ def read_table(
 def read_comma_table(
     path: Path, *, text_column: int, label_column: int, header: bool, skip_empty: bool = False
 ) -> Iterator[Labelled]:
-    """Comma-separated values; a quoted text may go over several lines. `skip_empty`: a published
-    corpus has rows without text.
+    """Comma-separated values; a quoted text may span several lines.
+
+    `skip_empty`: skip rows without text, which a published corpus has.
     """
     reader = csv.reader((line + "\n" for _, line in numbered_lines(path)), strict=True)
     start = 1
@@ -123,7 +124,7 @@ def read_comma_table(
 
 
 def read_leading(path: Path, *, coarse: bool) -> Iterator[Labelled]:
-    """The first word of a line is its label; `coarse` keeps what stands before its colon."""
+    """The first word of a line is its label; `coarse` keeps the part before its colon."""
     for number, line in numbered_lines(path):
         if line.strip():
             label, _, text = line.strip().partition(" ")
@@ -187,7 +188,7 @@ def read_columns(path: Path) -> Iterator[Labelled]:
 
 
 def _sentences(cells: Iterator[tuple[int, str, str] | None], path: Path) -> Iterator[Labelled]:
-    """Words up to an empty line are a sentence."""
+    """Groups of lines between empty lines."""
     words: list[str] = []
     labels: list[str] = []
     first = 0

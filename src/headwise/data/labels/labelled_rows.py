@@ -1,15 +1,15 @@
-"""Labelled sentences as rows of tokens: several sentences share a row, each with its number, and
-each token may have a target.
+"""Labelled sentences in packed rows: several sentences a row, and a target for some tokens.
 
-    tokens     <s> a film worth seeing <s> dull 0 0        filling is 0
+    tokens     <s> a film worth seeing <s> dull 0 0        0 is padding
     segment     1  1  1    1     1      2   2   0 0
     position    0  1  2    3     4      0   1   0 0
-    targets     2  0  0    0     0      1   0   0 0        N → 1: only the first token has one; N → N: every token
+    targets     2  0  0    0     0      1   0   0 0
 
-So a label for a text is a tag for its first token, and one loop learns both. The order of an epoch
-is a pure function of (seed, epoch); rows of epoch after epoch are one stream, and a cursor of two
-integers names a place in it. Tested against: every sentence once an epoch, resumed = uninterrupted,
-several processes put together = one.
+For classification (N → 1) only the first token of a text has a target, for tagging (N → N) every
+token has one, so that one loop trains both. The order of an epoch is a pure function of (seed,
+epoch); the rows of all epochs are one stream, and a cursor of two integers is a position in it.
+Tested against: every sentence once an epoch; resumed = uninterrupted; the shares of several
+processes together = one process.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,18 +28,16 @@ from headwise.randomness import numpy_generator
 
 @dataclass(frozen=True)
 class LabelledTokens:
-    """Sentences one after another: those of number i are tokens[offsets[i] : offsets[i + 1]];
-    targets from 1, 0 for none.
-    """
+    """Sentence i is tokens[offsets[i] : offsets[i + 1]]; targets count from 1, 0 is none."""
 
     tokens: np.ndarray
     targets: np.ndarray
     offsets: np.ndarray
     affixes: np.ndarray | None = None
-    """What the letters of each token's word tell (text/word_affixes.py), or the letters themselves
+    """Features of the letters of each word (text/word_affixes.py), or its letters
     (text/word_characters.py)."""
     uncut: np.ndarray | None = None
-    """Where texts were cut to the row: how long each was before."""
+    """The length of each text before it was cut to a row."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -66,7 +64,7 @@ Rows = Sequence[Sequence[int]]
 
 
 def pack_rows(lengths: np.ndarray, order: np.ndarray, row_tokens: int) -> list[list[int]]:
-    """A row takes sentences in order while they fit."""
+    """Fill rows with sentences in the given order."""
     rows: list[list[int]] = []
     room = 0
     for number, length in zip(order.tolist(), lengths[order].tolist(), strict=True):
@@ -80,7 +78,7 @@ def pack_rows(lengths: np.ndarray, order: np.ndarray, row_tokens: int) -> list[l
 
 
 def fill_rows(store: LabelledTokens, rows: Rows, row_tokens: int) -> RowBatch:
-    """Rows of sentences as tensors; a row without sentences is all filling."""
+    """Rows of sentences as tensors; a row without sentences is padding."""
     shape = (len(rows), row_tokens)
     tokens, segment, position, targets = (np.zeros(shape, dtype=np.int64) for _ in range(4))
     affixes = (
@@ -134,7 +132,7 @@ class LabelledRows:
 def endless_rows(
     cursor: Mapping[str, int] | None, rows_of: Callable[[int], Sequence[Row]]
 ) -> Iterator[tuple[Row, Mapping[str, int]]]:
-    """The rows of epoch after epoch, each with the cursor that follows it."""
+    """The rows of all epochs, each with the cursor that follows it."""
     epoch, first = _read_cursor(cursor)
     while True:
         rows = rows_of(epoch)
@@ -150,9 +148,7 @@ def batch_rows(
     share: Share,
     fill: Callable[[Sequence[Row]], RowBatch],
 ) -> Iterator[tuple[RowBatch, Mapping[str, int]]]:
-    """Of every update the batches that are this process's share, each with the cursor that follows
-    the update.
-    """
+    """The batches of this process in every update, each with the cursor that follows the update."""
     share.check(rows)
     cuts = share.cuts(rows)
     while True:
@@ -179,9 +175,7 @@ def _read_cursor(cursor: Mapping[str, int] | None) -> tuple[int, int]:
 def rows_in_order(
     store: LabelledTokens, *, rows: int, row_tokens: int
 ) -> Iterator[tuple[RowBatch, Rows]]:
-    """Every sentence once, in order, for measuring and answering; the last batch has rows of
-    filling alone.
-    """
+    """Every sentence once, in order, for evaluation; the last batch is completed with padding."""
     packed = pack_rows(store.lengths, np.arange(len(store)), row_tokens)
     for first in range(0, len(packed), rows):
         here = packed[first : first + rows]

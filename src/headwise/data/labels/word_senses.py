@@ -1,11 +1,11 @@
-"""Words of several senses in sentences, each occurrence with its sense: a table of four columns.
+"""Ambiguous words in sentences, each occurrence with its sense: a table of four columns.
 
     bank<TAB>bank_(geography)<TAB>4<TAB>they sat on the bank of the river
 
-The word, its sense, its place among the words of the sentence (from 0), the sentence cut at spaces.
-An occurrence that is written otherwise than its word (a slipped place, or a form such as "banks")
-is left out and counted: what is asked is whether the *sentence* tells the sense, and another
-spelling would tell it without one.
+The columns are the word, its sense, its index among the words of the sentence (from 0), and the
+sentence, which is split at spaces. An occurrence whose spelling differs from the word (a wrong
+index, or a form such as "banks") is left out and counted: the question is whether the *sentence*
+reveals the sense, and another spelling would reveal it by itself.
 
 CoarseWSD-20 (Loureiro et al. 2021) is `known:coarsewsd-20/train` and `/test`. Tested against: the
 rows written to a file, every defect.
@@ -26,7 +26,7 @@ COLUMNS = 4
 
 
 class Occurrence(NamedTuple):
-    """A word in its sentence, and what it means there."""
+    """A word in its sentence, and its sense there."""
 
     word: str
     sense: str
@@ -36,7 +36,7 @@ class Occurrence(NamedTuple):
 
 @dataclass(frozen=True)
 class Occurrences:
-    """What a file holds; `num_left_out` were written otherwise than their word."""
+    """The occurrences of a file; `num_left_out` were spelled differently from their word."""
 
     found: tuple[Occurrence, ...]
     num_left_out: int

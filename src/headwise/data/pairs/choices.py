@@ -1,14 +1,15 @@
-"""What a recipe may say about data, and how each kind of corpus is opened.
+"""The `data:` section of a translation recipe, and how each kind of parallel corpus is opened.
 
-A corpus is written short, as a string, or long, as a mapping:
+A corpus is written as a string or as a mapping:
 
-    corpus/train                     corpus/train.en and corpus/train.de, each plain, .gz or .xz
-    corpus/pairs.tsv.gz              one file, tab-separated; {path: …, columns: {en: 0, zh: 1}}
-    known:multi30k/raw/train         a public corpus that `headwise data fetch` brought
-    pocket:train                     sentences of the built-in grammar; {kind: pocket, split: train, count: 5000}
+    corpus/train                 corpus/train.en and corpus/train.de, each plain, .gz or .xz
+    corpus/pairs.tsv.gz          one tab-separated file; {path: …, columns: {en: 0, zh: 1}}
+    known:multi30k/raw/train     a public corpus that `headwise data fetch` downloaded
+    pocket:train                 sentences of the built-in grammar;
+                                 {kind: pocket, split: train, count: 5000}
 
-`weight` says how often its pairs are seen in an epoch, `split` takes a part of it by sentence
-(`splitting.py`).
+`weight` is how often its pairs are seen in an epoch; `split` takes a part by sentence
+(`data/splits.py`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,7 +36,7 @@ _TSV_ENDINGS = (".tsv", ".tsv.gz", ".tsv.xz")
 
 
 class Keep(Settings):
-    """Rows of a TSV file that are kept: those with one of the values in the column."""
+    """Keep the rows of a TSV file that have one of these values in the column."""
 
     column: int = pydantic.Field(ge=0, le=1000)
     values: tuple[str, ...]
@@ -45,12 +46,12 @@ class _Corpus(Settings):
     weight: float = pydantic.Field(default=1.0, gt=0.0, le=1000.0)
     """How often each pair is seen in an epoch: 2 twice, 0.5 every other epoch."""
     limit: int | None = pydantic.Field(default=None, ge=1)
-    """Take at most so many pairs from the start (after `split`)."""
+    """Take at most this many pairs from the start (after `split`)."""
 
 
 class _SplitCorpus(_Corpus):
     split: SplitSettings | None = None
-    """Take only a part, decided by the sentence."""
+    """Take only a part, chosen by a hash of the sentence."""
 
 
 class FilesCorpus(_SplitCorpus):
@@ -66,10 +67,10 @@ class TsvCorpus(_SplitCorpus):
     kind: Literal["tsv"] = "tsv"
     path: Path
     columns: dict[str, Annotated[int, pydantic.Field(ge=0, le=1000)]] | None = None
-    """The column of each language, from 0; without it source is 0 and target 1."""
+    """The column of each language, from 0; by default the source is 0 and the target 1."""
     keep: tuple[Keep, ...] = ()
     header: bool = False
-    """The first line names the columns and is no pair."""
+    """The first line names the columns and is not a pair."""
 
 
 class KnownCorpus(_SplitCorpus):
@@ -78,7 +79,7 @@ class KnownCorpus(_SplitCorpus):
     kind: Literal["known"] = "known"
     name: str
     keep: tuple[Keep, ...] | None = None
-    """Other rows than the table of known corpora keeps by default."""
+    """Keep other rows than the table of known corpora does by default."""
 
 
 class PocketCorpus(_Corpus):
@@ -87,7 +88,7 @@ class PocketCorpus(_Corpus):
     kind: Literal["pocket"] = "pocket"
     split: Literal["train", "valid", "test", "unseen"] = "train"
     count: int | None = pydantic.Field(default=None, ge=1, le=10_000_000)
-    """How many sentences; none: 100,000 of train, 1,000 of the others."""
+    """Number of sentences; null: 100,000 of train, 1,000 of the other splits."""
     seed: int = 0
 
 
@@ -107,7 +108,7 @@ Corpora = Annotated[tuple[Corpus, ...], pydantic.BeforeValidator(as_list)]
 
 
 class DataSettings(Settings):
-    """Languages, corpora, what is filtered and how long the rows are."""
+    """Languages, corpora, filters and the length of rows."""
 
     source: LanguageCode
     """Language code of the source: en in corpus/train.en, or a name in `columns`."""
@@ -117,8 +118,8 @@ class DataSettings(Settings):
     test: Corpora = ()
     filter: FilterSettings = FilterSettings()
     row_tokens: int = pydantic.Field(default=128, ge=16, le=8192, multiple_of=8)
-    """Target tokens of a row; the source row follows the corpus' proportion. Longer sentences are
-    left out."""
+    """Target tokens of a row; the source row follows the proportion of the corpus. Longer sentences
+    are left out."""
 
     @pydantic.model_validator(mode="after")
     def _check_languages(self) -> "DataSettings":
@@ -157,7 +158,7 @@ def corpus_name(corpus: Corpus) -> str:
 
 
 def read_corpus(corpus: Corpus, *, source: str, target: str) -> Iterator[Pair]:
-    """The pairs of a corpus as they stand in its files, after `split`, `keep` and `limit`."""
+    """The pairs of a corpus in the order of its files, after `split`, `keep` and `limit`."""
     match corpus:
         case FilesCorpus():
             pairs = read_parallel(*find_parallel(corpus.path, source, target))
@@ -176,7 +177,7 @@ def read_corpus(corpus: Corpus, *, source: str, target: str) -> Iterator[Pair]:
 
 
 def corpus_files(corpus: Corpus, *, source: str, target: str) -> list[Path]:
-    """The files a corpus is read from; each exists."""
+    """The files of a corpus; a missing one is an error."""
     match corpus:
         case FilesCorpus():
             return list(find_parallel(corpus.path, source, target))
@@ -225,7 +226,7 @@ def _take_part(pairs: Iterator[Pair], split: SplitSettings, *, by_source: bool) 
 
 
 def read_pocket(corpus: PocketCorpus, *, source: str, target: str) -> Iterator[Pair]:
-    """Sentences of the built-in grammar; the line is the sentence's number."""
+    """Sentences of the built-in grammar; the line number is the index of the sentence."""
     count = corpus.count or (100_000 if corpus.split == "train" else 1_000)
     if count <= MAX_REMEMBERED:
         return iter(_remember_pocket(corpus.split, count, corpus.seed, source, target))
@@ -233,7 +234,7 @@ def read_pocket(corpus: PocketCorpus, *, source: str, target: str) -> Iterator[P
 
 
 def _speak_pocket(split: str, count: int, seed: int, source: str, target: str) -> Iterator[Pair]:
-    from headwise.pocket import texts  # here, because few runs need the grammar
+    from headwise.pocket import texts  # imported here, because few runs need the grammar
 
     for number, (left, right) in enumerate(
         texts(split, count, (source, target), seed=seed), start=1
@@ -245,7 +246,5 @@ def _speak_pocket(split: str, count: int, seed: int, source: str, target: str) -
 def _remember_pocket(
     split: str, count: int, seed: int, source: str, target: str
 ) -> tuple[Pair, ...]:
-    """A corpus is read four times while it is prepared, and the grammar speaks slower than a file
-    is read.
-    """
+    """Keep the sentences: preparation reads a corpus four times, and generating is slow."""
     return tuple(_speak_pocket(split, count, seed, source, target))

@@ -1,9 +1,8 @@
-"""A block of pairs from text to token ids: the rules on text, the tokenizers, the rules on lengths,
-as one pure function.
+"""From text to token ids for a block of pairs: filters, tokenizers, limits on length.
 
-What becomes of a pair depends on nothing but the pair, so blocks may be encoded in any order and in
-other processes (`workers.py`). Only duplicates need to know the blocks before: a pair's hash goes
-with it, and the caller decides.
+It is a pure function: the result for a pair depends on the pair alone, so blocks can be encoded in
+any order and in other processes (`encoding_workers.py`). Only duplicates depend on earlier blocks:
+each pair carries a hash, and the caller decides (`Gate`).
 
 Tested against: the same steps one pair at a time, and the same blocks encoded in other processes.
 """
@@ -30,14 +29,14 @@ from headwise.text.tokenizer_pair import TokenizerPair
 
 KEPT = 0
 CODES = {reason: code for code, reason in enumerate(REASONS, start=1)}
-"""A reason as a small number; 0 is a pair that is kept."""
+"""The reason a pair was dropped, as a small number; 0 is a pair that is kept."""
 NAMES = {code: reason for reason, code in CODES.items()}
 
 
 @dataclass(frozen=True)
 class EncodedBlock:
-    """What became of each pair, its hash (0 if the rules on text dropped it), and the ids of the
-    pairs that are kept.
+    """The result for each pair, its hash (0 if a text filter dropped it), and the ids of the kept
+    pairs.
     """
 
     reasons: np.ndarray
@@ -48,7 +47,7 @@ class EncodedBlock:
 
 @dataclass(frozen=True)
 class BlockEncoder:
-    """Everything the fate of a pair depends on, duplicates aside."""
+    """Everything the result for a pair depends on, apart from duplicates."""
 
     tokenizers: TokenizerPair
     settings: FilterSettings
@@ -92,14 +91,14 @@ class BlockEncoder:
 
 @dataclass
 class Gate:
-    """Takes encoded blocks in their order, drops what was seen before, and keeps the report."""
+    """Takes encoded blocks in order, drops duplicates of earlier pairs, and counts for the report."""
 
     drop_duplicates: bool
     report: FilterReport = field(default_factory=FilterReport)
     _seen: SeenHashes = field(default_factory=SeenHashes)
 
     def admit(self, pairs: Sequence[Pair], block: EncodedBlock) -> tuple[Ragged, Ragged]:
-        """Both sides of the pairs that are kept in the end."""
+        """Both sides of the pairs that are kept."""
         reasons = block.reasons.copy()
         if self.drop_duplicates:
             passed = np.flatnonzero(block.hashes)

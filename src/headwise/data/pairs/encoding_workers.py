@@ -1,13 +1,12 @@
-"""Encoding blocks of pairs on all cores: processes of our own that are asked and answer through
-pipes, in order.
+"""Encode blocks of pairs in several worker processes, in order.
 
-Tokenising takes most of the time of preparing a corpus (16 of 25 µs a pair), holds Python's lock,
-and needs nothing but the text. A worker is this file run as a program: it reads what a
-`BlockEncoder` is made of, then blocks until the pipe is closed. No block of ours is pickled, a
-worker never imports torch or the caller's program, and a small corpus is finished in the caller
-before a worker would have started.
+Tokenisation takes most of the time of preparing a corpus (16 of 25 µs a pair), holds Python's
+global lock, and needs only the text. A worker is this module run as a program: it reads the parts
+of a `BlockEncoder` from a pipe, then blocks until the pipe is closed. Nothing is pickled, and a
+worker imports neither torch nor the caller's program. A small corpus is encoded by the caller, in
+less time than a worker needs to start.
 
-    caller → worker   JSON, hashes of held-out sentences, then blocks:  all sources, all targets, a line each
+    caller → worker   JSON, hashes of held-out sentences, then blocks (all sources, all targets)
     worker → caller   counts, reasons, hashes, lengths and tokens of both sides
 
 Tested against: the same blocks encoded by the caller; a worker that is killed.
@@ -41,7 +40,7 @@ from headwise.text.tokenizer_pair import load_tokenizers
 
 MAX_PROCESSES = 32
 BLOCKS_ALONE = 16
-"""Blocks encoded by the caller before workers are started: a second or two of work."""
+"""Blocks that the caller encodes before workers are started: a second or two of work."""
 _SIZE = struct.Struct("<Q")
 _COUNTS = struct.Struct("<4Q")
 
@@ -54,7 +53,7 @@ def encode_blocks(
     num_processes: int | None = None,
     alone: int = BLOCKS_ALONE,
 ) -> Iterator[tuple[Sequence[Pair], EncodedBlock]]:
-    """Each block with its encoding, in order; `tokenizers` is where the encoder's were saved."""
+    """Each block with its encoding, in order; `tokenizers` is the directory of the tokenizers."""
     remaining = iter(blocks)
     yield from ((block, encoder(block)) for block in islice(remaining, alone))
     count = num_processes or min(
@@ -78,7 +77,7 @@ def encode_blocks(
 
 
 class _Workers:
-    """Processes that encode; a thread of ours waits for each."""
+    """Worker processes; one thread waits for each."""
 
     def __init__(self, encoder: BlockEncoder, tokenizers: Path, count: int) -> None:
         self._encoder, self._tokenizers = encoder, tokenizers
@@ -92,7 +91,7 @@ class _Workers:
         for _ in range(self._count):
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **child_options()
-            )  # Ctrl-C reaches the caller alone, who closes the pipes
+            )  # Ctrl-C reaches only the caller, which closes the pipes
             self._processes.append(process)
             self._free.put(process)
         return self
@@ -139,7 +138,7 @@ class _Workers:
         finally:
             self._free.put(
                 process
-            )  # a dead one too: whoever takes it next is told so instead of waiting for ever
+            )  # a dead worker too: the next caller gets an error instead of waiting for ever
         for number, pair in enumerate(block):
             if pair.problem is not None:
                 encoded.reasons[number] = CODES[pair.problem]
@@ -235,7 +234,7 @@ def _receive_block(stream: IO[bytes]) -> EncodedBlock:
 
 
 def main() -> None:
-    """The worker: an encoder, then blocks until there are no more."""
+    """The worker: read an encoder, then encode blocks until the input ends."""
     asked, answered = sys.stdin.buffer, sys.stdout.buffer
     encoder = _receive_encoder(asked)
     while True:

@@ -1,9 +1,9 @@
-"""Which pairs are kept, and a report of those that were not.
+"""Which pairs are kept for training, and a report of those that are not.
 
-Rules are cheap tests with a name; the report counts each name and keeps a few examples with file
-and line, so that nobody has to wonder where a corpus went. Duplicates are found by 64-bit hashes: 8
-bytes a pair (0.8 GB for 100 million, 0.4 GB more while runs are merged), and a chance of about
-n²/2⁶⁵ (0.03 % for 100 million pairs) that one innocent pair is dropped.
+Each filter has a name; the report counts the dropped pairs of each filter and keeps a few examples
+with file and line. Duplicates are found by 64-bit hashes: 8 bytes a pair (0.8 GB for 100 million,
+0.4 GB more while sorted runs are merged), with a probability of about n²/2⁶⁵ (0.03 % for 100
+million pairs) that a unique pair is dropped.
 
 Tested against: corpora with a known number of each defect, and a Python set for the duplicates.
 """
@@ -27,26 +27,29 @@ _RATIO_ALLOWANCE = 4
 
 
 class FilterSettings(Settings):
-    """What is left out of training. Empty lines and pairs longer than a row always are."""
+    """Pairs to leave out of training.
+
+    Empty lines and pairs longer than a row are always left out.
+    """
 
     max_tokens: int | None = pydantic.Field(default=None, ge=1)
-    """Longest side in tokens; none: what fits a row."""
+    """Longest side in tokens; null: what fits a row."""
     max_ratio: float | None = pydantic.Field(default=4.0, ge=1.0)
-    """Longer side at most so many times the shorter, in tokens, 4 added to both so that short
-    sentences pass."""
+    """The longer side has at most this many times the tokens of the shorter; 4 is added to both so
+    that short sentences pass."""
     max_characters: int = pydantic.Field(default=2000, ge=1, le=60_000)
     """Longest side in characters."""
     drop_duplicates: bool = True
     """Keep the first of equal pairs, over all corpora."""
     drop_identical: bool = True
-    """Leave out pairs whose target is the source: they teach copying."""
+    """Leave out pairs whose target equals the source: they would train copying."""
     drop_leaked: bool = False
-    """Leave out pairs one side of which stands in data.valid or data.test (letters and digits
-    compared)."""
+    """Leave out pairs of which one side occurs in data.valid or data.test (compared by letters and
+    digits)."""
 
 
 KEEP_ALL = FilterSettings(max_ratio=None, drop_duplicates=False, drop_identical=False)
-"""For validation and test: nothing is left out that can be read and fits a row."""
+"""For validation and test: keep everything that can be read and fits a row."""
 
 REASONS = {
     "empty": ("one side is empty", "一侧为空"),
@@ -78,7 +81,7 @@ class Example:
 
 @dataclass
 class FilterReport:
-    """How many pairs were read and kept, and how many fell to each rule, with examples."""
+    """How many pairs were read and kept, and how many each filter dropped, with examples."""
 
     read: int = 0
     kept: int = 0
@@ -109,7 +112,7 @@ class FilterReport:
         return cls(data["read"], data["kept"], data["dropped"], examples)
 
     def describe(self) -> str:
-        """The report for people, in the language of the moment."""
+        """The report as text in the current language."""
         lines = [
             say(
                 f"read {self.read:,} pairs, kept {self.kept:,}",
@@ -130,9 +133,7 @@ class FilterReport:
 
 
 def check_text(pair: Pair, settings: FilterSettings) -> tuple[str | None, Pair]:
-    """The rules that need no tokens: the name of the first that the pair breaks, and the cleaned
-    pair.
-    """
+    """Apply the filters on text: the name of the first that drops the pair, and the cleaned pair."""
     if pair.problem is not None:
         return pair.problem, pair
     if has_control_characters(pair.source) or has_control_characters(pair.target):
@@ -140,7 +141,7 @@ def check_text(pair: Pair, settings: FilterSettings) -> tuple[str | None, Pair]:
     source, target = clean_line(pair.source), clean_line(pair.target)
     if (
         source is not pair.source or target is not pair.target
-    ):  # most lines are clean, and a new pair takes its time
+    ):  # most lines are clean, and creating a new pair costs time
         pair = pair._replace(source=source, target=target)
     if not source or not target:
         return "empty", pair
@@ -153,7 +154,7 @@ def check_text(pair: Pair, settings: FilterSettings) -> tuple[str | None, Pair]:
 
 @dataclass(frozen=True)
 class LengthLimits:
-    """Most tokens of each side, without the end."""
+    """Most tokens of each side, without the end of sentence."""
 
     source: int
     target: int
@@ -162,7 +163,7 @@ class LengthLimits:
 def check_lengths(
     source: int, target: int, *, limits: LengthLimits, max_ratio: float | None
 ) -> str | None:
-    """The rules on token counts."""
+    """Apply the filters on token counts."""
     if source > limits.source or target > limits.target:
         return "max_tokens"
     if source == 0 or target == 0:
@@ -182,17 +183,17 @@ def hash_pair(pair: Pair) -> int:
 
 
 MAX_RUN = 1 << 24
-"""Longer runs are not merged: a merge needs a copy and a half, which must not grow with the corpus."""
+"""Longer runs are not merged: merging needs memory for 1.5 copies, which must stay bounded."""
 
 
 class SeenHashes:
-    """A set of 64-bit numbers in sorted runs of doubling size: 8 bytes each, block-wise lookups."""
+    """A set of 64-bit numbers in sorted runs of doubling size: 8 bytes each, looked up in blocks."""
 
     def __init__(self) -> None:
         self._runs: list[np.ndarray] = []
 
     def add(self, hashes: Sequence[int] | np.ndarray) -> np.ndarray:
-        """True for each number that is new, in this block too; all are members from now on."""
+        """Add the numbers; returns True for each that is new, also within this block."""
         values = np.asarray(hashes, dtype=np.uint64)
         unique, first = np.unique(values, return_index=True)
         known = np.zeros(len(unique), dtype=bool)

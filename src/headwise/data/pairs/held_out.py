@@ -1,9 +1,9 @@
-"""Sentences that are kept for validation and test, so that none of them is learnt from.
+"""Sentences of validation and test, so that training pairs that contain one can be dropped.
 
-A split by one language keeps that language's sentences apart; the other side may still occur on
-both sides (two English sentences with one Chinese translation). A training pair leaks if either of
-its sides stands on the same side of a validation or test pair, letters and digits compared.
-Validation and test are small, so their hashes are held in memory.
+A split by one language separates the sentences of that language; the other side may still occur in
+both parts (two English sentences with the same Chinese translation). A training pair leaks if one
+of its sides equals the same side of a validation or test pair, compared by letters and digits.
+Validation and test are small, so their hashes are kept in memory.
 
 Tested against: pairs that share a source, a target, both or neither with the held-out ones.
 """
@@ -36,7 +36,7 @@ class HeldOut:
         )
 
     def holds(self, pair: Pair) -> bool:
-        """Whether learning from this pair would show a sentence that the model is measured on."""
+        """Whether a side of this pair occurs in validation or test."""
         if not self.sources:
             return False
         return (

@@ -1,8 +1,7 @@
-"""Reading parallel text: pairs with the place they came from.
+"""Read parallel text: pairs of sentences with their file and line.
 
-A corpus is two line-aligned files, one TSV file, a known public corpus, or sentences of the
-built-in grammar. All are read as a stream; a pair that cannot be read whole carries the reason
-(`problem`) and is counted by the filter.
+A corpus is two line-aligned files or one TSV file; both are read as a stream. A pair that cannot be
+read completely has a `problem`, and the filter counts it.
 
 Tested against: the lists written to the files; one test for every defect named below.
 """
@@ -19,9 +18,7 @@ from headwise.errors import DataError
 
 
 class Pair(NamedTuple):
-    """A source and a target sentence, their file and line; `problem` says why a pair cannot be
-    used.
-    """
+    """A source and a target sentence with file and line; `problem` says why a pair is unusable."""
 
     source: str
     target: str
@@ -38,12 +35,13 @@ class Columns:
     target: int
     keep: Mapping[int, frozenset[str]]
     header: bool = False
-    """The first line names the columns and is no pair."""
+    """The first line names the columns and is not a pair."""
 
 
 def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
-    """Pairs of two line-aligned files; unequal line counts are an error with both counts and a
-    place to look.
+    """Pairs of two line-aligned files.
+
+    Different line counts are an error with both counts and the line to look at.
     """
     source_lines, target_lines = read_lines(source), read_lines(target)
     name, number = str(source), 0
@@ -69,7 +67,7 @@ def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
 
 
 _END = "\0end"
-"""Marks the end of a file; compared by identity, so no line is mistaken for it."""
+"""Marks the end of a file; compared by identity, so that no line equals it."""
 
 
 def _line_lengths(path: Path) -> Iterator[int]:
@@ -97,8 +95,9 @@ def empty_file(path: Path) -> DataError:
 
 
 def read_tsv(path: Path, columns: Columns) -> Iterator[Pair]:
-    """Pairs of one tab-separated file; a first line with too few columns is an error, a later one
-    is counted.
+    """Pairs of one tab-separated file.
+
+    Too few columns in the first line are an error; later lines are counted.
     """
     needed = max(columns.source, columns.target, *columns.keep, 0) + 1
     name, number, kept = str(path), 0, 0
@@ -152,7 +151,7 @@ def find_parallel(prefix: Path, source: str, target: str) -> tuple[Path, Path]:
 
 
 def _explain_prefix(prefix: Path, source: str, target: str) -> DataError | None:
-    """What was given in place of a prefix, if it is one of the usual mistakes."""
+    """What was given instead of a prefix, if it is one of the usual mistakes."""
     endings = [f".{code}{suffix}" for code in (source, target) for suffix in SUFFIXES]
     ending = next(
         (one for one in endings if prefix.name.endswith(one) and prefix.name != one), None

@@ -1,12 +1,13 @@
-"""From corpora to stores: read, filter, learn the tokenizers, plan the rows, write.
+"""Prepare parallel text for training: read, filter, learn tokenizers, plan rows, write token ids.
 
-Everything streams in blocks, so memory does not grow with the corpus (8 bytes a pair for finding
-duplicates aside), and each store appears whole or not at all. What was prepared from the same
-settings and files is opened, not made again. The corpora are read twice: for a sample to learn
-from, and to be encoded, which all cores share.
+Data are streamed in blocks, so that memory does not grow with the corpus (apart from 8 bytes a pair
+for finding duplicates), and each store is published completely or not at all. Data prepared from
+the same settings and files are reused. The corpora are read twice: for a sample, and for encoding,
+which uses all cores.
 
     corpora -> sample -> tokenizers, row lengths
-    corpora -> blocks -> BlockEncoder (rules on text, leaks, ids, rules on lengths) -> Gate (duplicates) -> store
+    corpora -> blocks -> BlockEncoder (filters, held-out sentences, token ids)
+                      -> Gate (duplicates) -> store
 
 Tested against: the same steps written as plain list comprehensions over small corpora.
 """
@@ -59,16 +60,13 @@ TOKENIZERS_KIND = "tokenizers"
 DESCRIPTION = "prepared.json"
 PREPARE_AGAIN = ("prepare the data again", "请重新准备数据")
 SEED = 1
-"""Of the samples that are drawn from large corpora.
-
-Not that of training: runs that differ in their seed learn from the same data."""
+"""Of the samples that are drawn from large corpora. It is not the seed of training, so that runs
+with different seeds learn from the same data."""
 
 
 @dataclass(frozen=True)
 class Description:
-    """`prepared.json`, written last: from which inputs (`describe_inputs`) the data was made, and
-    its row lengths.
-    """
+    """`prepared.json`, written last: a hash of the inputs (`describe_inputs`) and the row lengths."""
 
     inputs: str
     source_row: int
@@ -78,15 +76,13 @@ class Description:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The directories beside it."""
+        """The directories next to it."""
         return ("tokenizers", "train", "valid") if self.valid else ("tokenizers", "train")
 
 
 @dataclass(frozen=True)
 class PreparedData:
-    """Tokenizers, stores and the lengths of rows that training needs; `valid` is None without
-    validation corpora.
-    """
+    """Tokenizers, stores and row lengths for training; `valid` is None without validation corpora."""
 
     tokenizers: TokenizerPair
     train: TokenStore
@@ -94,16 +90,18 @@ class PreparedData:
     source_row: int
     target_row: int
     vocabulary: str
-    """Of both tokenizers: the SHA-256 of their manifest."""
+    """The SHA-256 of the manifest of both tokenizers."""
 
     @property
     def fingerprint(self) -> str:
-        """Changes when anything a resumed run depends on does; made of named parts, so that it can
-        say which.
+        """Changes when anything changes that a resumed run depends on.
+
+        It consists of named parts, so that a message can say which one changed.
         """
         valid = "none" if self.valid is None else self.valid.fingerprint[:16]
         rows = f"{self.source_row}x{self.target_row}"
-        return f"train:{self.train.fingerprint[:16]} valid:{valid} vocabulary:{self.vocabulary[:16]} rows:{rows}"
+        train, vocabulary = self.train.fingerprint[:16], self.vocabulary[:16]
+        return f"train:{train} valid:{valid} vocabulary:{vocabulary} rows:{rows}"
 
 
 def prepare_data(
@@ -116,11 +114,9 @@ def prepare_data(
     progress: Progress | None = None,
     vocabulary_progress: Watch | None = None,
 ) -> PreparedData:
-    """Make tokenizers and stores under `directory`, or open what is there from the same settings
-    and files.
+    """Make tokenizers and stores in `directory`, or open what was made from the same inputs.
 
-    `earlier_seed`: what is there may have been drawn with this one, that of training, as it was
-    before there was `SEED`.
+    `earlier_seed`: older runs sampled with the seed of training; data made so are reused too.
     """
     wanted = describe_inputs(data, text, seed)
     usable = (
@@ -158,11 +154,11 @@ def prepare_data(
 
 
 def open_prepared(directory: Path) -> PreparedData:
-    """What `prepare_data` made, every file checked."""
+    """Open what `prepare_data` made; every checksum is verified."""
     description = read_description(directory)
     verify_directory(directory / "tokenizers", kind=TOKENIZERS_KIND)
     valid = TokenStore(directory / "valid") if description.valid else None
-    # What warns of foreign input is no part of what a run learns from: runs begun without it go on.
+    # Word counts only warn of foreign input; runs that were prepared without them can continue.
     vocabulary = manifest_digest(directory / "tokenizers", without=[KNOWN_WORDS])
     tokenizers = load_tokenizers(directory / "tokenizers")
     rows = description.source_row, description.target_row
@@ -170,7 +166,7 @@ def open_prepared(directory: Path) -> PreparedData:
 
 
 def read_description(directory: Path) -> Description:
-    """`prepared.json`, unchanged since it was written."""
+    """Read `prepared.json` and verify its checksum."""
     path = directory / DESCRIPTION
     found = read_sealed_json(path, Description.__annotations__, remedy=PREPARE_AGAIN)
     try:
@@ -191,7 +187,7 @@ def read_description(directory: Path) -> Description:
 def describe_inputs(data: DataSettings, text: TextSettings, seed: int = SEED) -> str:
     """A hash of everything the result depends on: settings, and size and time of the files."""
     files = []
-    # The test set decides about training pairs only where those that leak are left out.
+    # The test set affects training pairs only if leaked pairs are dropped.
     parts: tuple[Part, ...] = (
         ("train", "valid", "test") if data.filter.drop_leaked else ("train", "valid")
     )
@@ -219,9 +215,7 @@ def describe_inputs(data: DataSettings, text: TextSettings, seed: int = SEED) ->
 def read_part(
     data: DataSettings, part: Part, settings: FilterSettings | None = None
 ) -> Iterator[Pair]:
-    """The usable pairs of a part, as text: what tokenizers learn from, and what a test set is
-    translated from.
-    """
+    """The usable pairs of a part as text, for learning tokenizers and for translating a test set."""
     for corpus in data.corpora(part):
         for pair in read_corpus(corpus, source=data.source, target=data.target):
             reason, cleaned = check_text(pair, settings or KEEP_ALL)
@@ -237,8 +231,8 @@ def learn_from_corpora(
     seed: int = 0,
     watch: Watch | None = None,
 ) -> TokenizerPair:
-    """Tokenizers learnt from the sample; those that count words or characters read the corpora once
-    for each side.
+    """Learn tokenizers from the sample; word and character vocabularies read the corpora once a
+    side.
     """
     if isinstance(text, SentencePieceSettings):
         return learn_tokenizers(
@@ -272,7 +266,7 @@ def plan_from_sample(
 
 
 def _lengths(tokenizer: Tokenizer, texts: list[str]) -> list[int]:
-    """Tokens of each text with its end."""
+    """Tokens of each text, with the end of sentence."""
     return [len(ids) + 1 for ids in tokenizer.encode_batch(texts)]
 
 
@@ -284,9 +278,7 @@ def write_part(
     limits: LengthLimits,
     progress: Progress | None = None,
 ) -> None:
-    """Filter and tokenise one part into a store beside its tokenizers; the report is kept in the
-    store's details.
-    """
+    """Filter and tokenise one part into a store; the report is kept in the details of the store."""
     settings = data.filter if part == "train" else KEEP_ALL
     tokenizers = load_tokenizers(directory / "tokenizers")
     held_out = HeldOut.of(
@@ -322,7 +314,7 @@ def _nothing_left(part: Part, report: FilterReport) -> DataError:
 
 
 def require_pairs(data: DataSettings) -> None:
-    """If the rules on text leave nothing to learn from, say what happened to every pair."""
+    """Raise if the text filters leave no pair, with the report of all filters."""
     if next(read_part(data, "train", data.filter), None) is not None:
         return
     report = FilterReport()

@@ -1,7 +1,7 @@
-"""Even samples of the training pairs, drawn in one pass: enough to learn a vocabulary, to plan rows
-and to count words.
+"""Uniform samples of the training pairs, drawn in one pass over the corpora.
 
-Tested through the preparation, whose tokenizers and rows are made of them.
+They are used to learn a vocabulary, to plan row lengths and to count words. Tested through
+`preparation.py`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,15 +20,13 @@ _PLANNED_PAIRS = 20_000
 _SURVEY_REPORT = 1 << 20
 
 _Seen = tuple[str, str, str | None]
-"""A pair without its place: Python's garbage collector stops looking at plain tuples of text,
-millions of which are kept."""
+"""A pair without file and line: Python does not garbage-collect plain tuples of text, and there are
+millions."""
 
 
 @dataclass(frozen=True)
 class Survey:
-    """Even samples of the training pairs: what sub-words are learnt from; what rows are planned and
-    words counted by.
-    """
+    """The samples: one for learning sub-words, one for planning rows and counting words."""
 
     learnt: list[tuple[str, str]]
     planned: list[tuple[str, str]]
@@ -37,9 +35,7 @@ class Survey:
 def survey_corpora(
     data: DataSettings, text: TextSettings, *, seed: int, progress: Progress | None = None
 ) -> Survey:
-    """One pass over the training corpora; what is held is bounded by `text.sample`, and only that
-    is looked at closely.
-    """
+    """One pass over the training corpora; memory is bounded by `text.sample`."""
     learnt = Reservoir[_Seen](
         text.sample if isinstance(text, SentencePieceSettings) else 0, seed=seed
     )

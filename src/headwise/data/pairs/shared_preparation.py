@@ -1,16 +1,15 @@
-"""Prepared data that several runs share: made once, verified, and linked into each run's own
-directory.
+"""Prepared data that several runs share: made once, verified, and hard-linked into each run.
 
-A hard link is a second name of a file: it takes no room, and a run that is copied, moved or left
-alone when the others are deleted has its whole data with it. Nothing that is prepared is ever
-written to in place (a change is a new file under the old name), so no run can change what another
-reads; where the disk knows no links, files are copied.
+A hard link is a second name of a file: it needs no space, and each run keeps complete data when it
+is copied or moved, or when the other runs are deleted. Prepared files are never changed in place (a
+change is a new file under the old name), so no run can change the data of another. On file systems
+without hard links, files are copied.
 
-    DIR/prepared/INPUTS/  tokenizers/  train/  valid/  prepared.json        one for each different `describe_inputs`
+    DIR/prepared/INPUTS/  tokenizers/  train/  valid/  prepared.json    one per `describe_inputs`
     DIR/runs/…/data/      the same files
 
-Tested: linked data opens as what was prepared, a copy stands alone, damage is made good, and two
-that prepare at once do it once.
+Tested: linked data equal the prepared data; a copy is independent; damage is repaired; two
+processes that prepare at once do it once.
 """
 
 import contextlib
@@ -23,7 +22,7 @@ from headwise.storage import INCOMPLETE
 
 
 def link_prepared(prepared: Path, target: Path) -> None:
-    """Give a run the data that was prepared for it; what it has already is left alone."""
+    """Link prepared data into a run; data that the run already has are left alone."""
     if target.exists():
         return
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -46,8 +45,9 @@ def _link(source: str, target: str) -> None:
 
 @contextlib.contextmanager
 def preparing_alone(directory: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """One process at a time prepares in a directory; `waiting` is called if another one is at it,
-    whose work is then found done.
+    """One process at a time prepares in a directory.
+
+    `waiting` is called if another process is preparing; its result is then used.
     """
     directory.mkdir(parents=True, exist_ok=True)
     try:

@@ -1,14 +1,12 @@
-"""Text of one language, for models that learn from text alone: files, columns, known corpora, the
-built-in grammar.
+"""Text of one language: the `data:` section of language models, and how it is read.
 
-    my/text.txt                      one sentence (or paragraph) a line; plain, .gz or .xz
-    my/pairs.tsv                     {path: my/pairs.tsv, column: 1}
-    known:ptb/train                  a public corpus; of a parallel one the side of `data.language`
-    pocket:train                     sentences of the built-in grammar
+    my/text.txt                  one sentence (or paragraph) a line; plain, .gz or .xz
+    my/pairs.tsv                 {path: my/pairs.tsv, column: 1}
+    known:ptb/train              a public corpus; of a parallel one the side of `data.language`
+    pocket:train                 sentences of the built-in grammar
 
-Unlike pairs, lines are not filtered: only empty ones are left out (unless kept), and one that is
-too long to be a line of text is an error with its place. Tested against: the lists written to the
-files; every defect named here.
+Lines are not filtered: only empty ones are left out (unless kept), and a line that is too long is
+an error with its number. Tested against: the lists written to the files; every defect named here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import pydantic
+from pydantic import BeforeValidator, Field, model_validator
 
 from headwise.data.corpus_names import LanguageCode, as_list, expand
 from headwise.data.known.corpora import KnownText, find_known_text
@@ -30,15 +28,15 @@ from headwise.settings import Settings
 
 
 class _Text(Settings):
-    skip: int = pydantic.Field(default=0, ge=0)
-    """Leave out so many lines at the start (after `split`)."""
-    limit: int | None = pydantic.Field(default=None, ge=1)
-    """Take at most so many lines, after those left out."""
+    skip: int = Field(default=0, ge=0)
+    """Leave out this many lines at the start (after `split`)."""
+    limit: int | None = Field(default=None, ge=1)
+    """Take at most this many lines, after the skipped ones."""
 
 
 class _SplitText(_Text):
     split: SplitSettings | None = None
-    """Take only a part, decided by the line."""
+    """Take only a part, chosen by a hash of the line."""
 
 
 class TextFile(_SplitText):
@@ -53,7 +51,7 @@ class TextColumn(_SplitText):
 
     kind: Literal["tsv"] = "tsv"
     path: Path
-    column: int = pydantic.Field(default=0, ge=0, le=1000)
+    column: int = Field(default=0, ge=0, le=1000)
     header: bool = False
     """The first line names the columns."""
 
@@ -64,8 +62,8 @@ class KnownTextCorpus(_SplitText):
     kind: Literal["known"] = "known"
     name: str
     spaced: bool | None = None
-    """Of text that is cut into tagged words (people-daily-199801): put spaces between the words;
-    none = where the reader cuts at spaces."""
+    """For text with tagged words (people-daily-199801): put spaces between the words; null: if the
+    tokenizer splits at spaces."""
 
 
 class PocketText(_Text):
@@ -73,7 +71,7 @@ class PocketText(_Text):
 
     kind: Literal["pocket"] = "pocket"
     split: Literal["train", "valid", "test", "unseen"] = "train"
-    count: int | None = pydantic.Field(default=None, ge=1, le=10_000_000)
+    count: int | None = Field(default=None, ge=1, le=10_000_000)
     seed: int = 0
 
 
@@ -82,12 +80,10 @@ def _kind_of_path(path: str, options: Mapping[str, Any]) -> str:
 
 
 Text = Annotated[
-    Annotated[
-        TextFile | TextColumn | KnownTextCorpus | PocketText, pydantic.Field(discriminator="kind")
-    ],
-    pydantic.BeforeValidator(partial(expand, kind_of_path=_kind_of_path)),
+    Annotated[TextFile | TextColumn | KnownTextCorpus | PocketText, Field(discriminator="kind")],
+    BeforeValidator(partial(expand, kind_of_path=_kind_of_path)),
 ]
-Texts = Annotated[tuple[Text, ...], pydantic.BeforeValidator(as_list)]
+Texts = Annotated[tuple[Text, ...], BeforeValidator(as_list)]
 
 
 class TextDataSettings(Settings):
@@ -95,13 +91,13 @@ class TextDataSettings(Settings):
 
     language: LanguageCode
     """Language code: which side of a parallel corpus is read."""
-    train: Texts = pydantic.Field(min_length=1)
+    train: Texts = Field(min_length=1)
     valid: Texts = ()
     test: Texts = ()
     keep_empty: bool = False
-    """An empty line is a sentence of no words (WikiText counts its end), instead of nothing."""
+    """Keep an empty line as a sentence without words (WikiText counts its end)."""
 
-    @pydantic.model_validator(mode="after")
+    @model_validator(mode="after")
     def _check_split(self) -> "TextDataSettings":
         named = (*self.train, *self.valid, *self.test)
         check_splits(
@@ -114,9 +110,23 @@ class TextDataSettings(Settings):
         return named
 
 
+class MaskingSettings(Settings):
+    """Which tokens are masked (masking.py)."""
+
+    rate: float = Field(default=0.15, gt=0, lt=1)
+    """Share of the tokens that are predicted."""
+    hidden: float = Field(default=0.8, ge=0, le=1)
+    """Of these, the share that is replaced by the mask."""
+    random: float = Field(default=0.1, ge=0, le=1)
+    """Of these, the share that is replaced by a random word; the rest stays as it is."""
+    whole_words: bool = False
+    """Mask all pieces of a word or none."""
+
+
 def read_texts(data: TextDataSettings, part: Part, *, in_words: bool = False) -> Iterator[str]:
-    """The lines of a part, text after text; spaces at both ends are dropped. `in_words`: they will
-    be cut at spaces.
+    """The lines of a part, stripped of spaces at both ends.
+
+    `in_words`: they will be split at spaces.
     """
     return read_each(data.texts(part), data.language, keep_empty=data.keep_empty, in_words=in_words)
 
@@ -124,7 +134,7 @@ def read_texts(data: TextDataSettings, part: Part, *, in_words: bool = False) ->
 def read_each(
     texts: Iterable[Text], language: str, *, keep_empty: bool = False, in_words: bool = False
 ) -> Iterator[str]:
-    """The lines of these texts, one text after another."""
+    """The lines of several texts, one text after another."""
     for text in texts:
         lines = (line.strip() for line in _read(text, language, in_words=in_words))
         kept: Iterator[str] = lines if keep_empty else filter(None, lines)
@@ -155,7 +165,7 @@ def _read(text: Text, language: str, *, in_words: bool) -> Iterator[str]:
 
 
 def read_whole_lines(path: Path) -> Iterator[str]:
-    """Every line of a file; one that is too long, or no line at all, is an error."""
+    """Every line of a file; a line that is too long, or an empty file, is an error."""
     number = 0
     for number, line in enumerate(read_lines(path), start=1):
         if line is None:
@@ -193,7 +203,7 @@ def _untagged(line: str, *, spaced: bool) -> str:
 
 
 def _read_known(known: KnownText, *, spaced: bool) -> Iterator[str]:
-    """The text alone, whatever labels or tags it carries."""
+    """The text alone, without labels or tags."""
     match known.form:
         case "tagged":
             return (_untagged(line, spaced=spaced) for line in read_whole_lines(known.path))
@@ -215,7 +225,7 @@ def _read_known(known: KnownText, *, spaced: bool) -> Iterator[str]:
 
 
 def _speak(text: PocketText, language: str) -> Iterator[str]:
-    from headwise.pocket import sentences  # here, because few runs need the grammar
+    from headwise.pocket import sentences  # imported here, because few runs need the grammar
 
     count = text.count or (100_000 if text.split == "train" else 1_000)
     return (sentence.text(language) for sentence in sentences(text.split, count, seed=text.seed))

@@ -1,21 +1,20 @@
-"""What each word of a text looks at, as bags: the words around a centre, and the centres around a
-place, with weights.
+"""The contexts of word vectors (CBOW) as bags: weighted sums of embedding rows.
 
-A centre with l words in sight on its left and r on its right has one bag of 2·window + 1 words,
-each of weight 1/(l + r) if it is in sight and 0 if not: their sum is the mean of its context. Seen
-from the other end, a place in the text has a bag of 2·window + 1 centres, of weight 1 if they look
-at it: the sum of what those centres want changed is the change of the word that stands there.
+A centre with l context words on its left and r on its right has a bag of 2·window + 1 words: each
+has weight 1/(l + r) if it is in the context, else 0, so that the sum is the mean of the context. In
+the backward direction each position in the text has a bag of 2·window + 1 centres, with weight 1 if
+the position is in the context of that centre: the sum of the gradients of these centres is the
+gradient of the word at the position.
 
     text     … a b [c d e f] g h …        batch = 4, window = 2
-    centre d   a? b? c d e f  ->  words b c d e f, weights 0 ½ 0 ½ 0   (radius 1)
-    place b    centres before the batch do not count:  c 1 if its radius is 2 or more …
+    centre d     words b c d e f, weights 0 ½ 0 ½ 0   (radius 1)
+    position b   centre c has weight 1 if its radius is at least 1, …
 
-`embedding_bag` reads and sums such rows in one pass without laying them out: three times faster
-here than fetching them and multiplying by a matrix that is mostly 0. Which of the 2·window + 1 are
-in sight follows from (l, r), so weights are rows of a table; weights seen from a place are the same
-numbers read along diagonals.
+`embedding_bag` reads and sums the rows in one pass: three times faster here than gathering them and
+multiplying by a matrix that is mostly 0. Which of the 2·window + 1 words are in the context follows
+from (l, r), so the weights are rows of a table.
 
-Tested against: the pairs of `word_windows.py` for the same draws, in both directions.
+Tested against: the pairs of `context_windows.py` for the same draws, in both directions.
 """
 
 from dataclasses import dataclass
@@ -29,29 +28,24 @@ from torch.nn import functional as F
 
 @dataclass(frozen=True)
 class Bags:
-    """Batches of neighbouring centres.
-
-    Bags lie one after another, `near` = 2·window + 1 entries each.
-    """
+    """Batches of neighbouring centres; each bag has `near` = 2·window + 1 entries."""
 
     centres: Int[Tensor, "batch centre"]
     words: Int[Tensor, "batch centre_near"]
-    """For each centre the words around it, filling included."""
+    """For each centre the words around it, with padding."""
     averaging: Float[Tensor, "batch centre_near"]
-    """Their weights: the sum is the mean of the context, 0 where there is none."""
+    """Their weights: the sum is the mean of the context, 0 for an empty one."""
     places: Int[Tensor, "batch place"]
-    """The words of the batch and of `window` places before and after it."""
+    """The words of the batch and of `window` positions before and after it."""
     watchers: Int[Tensor, "place_near"]
-    """For each place the centres around it, the same in every batch."""
+    """For each position the centres around it; the same in every batch."""
     spreading: Float[Tensor, "batch place_near"]
-    """1 where that centre looks at the place, else 0."""
+    """1 if the position is in the context of that centre, else 0."""
     near: int
 
 
 class BagCutter:
-    """Cuts thinned text into batches of at most `batch` centres, a whole number of blocks of
-    `share`.
-    """
+    """Cuts subsampled text into batches of at most `batch` centres, in whole blocks of `share`."""
 
     def __init__(self, *, window: int, share: int, batch: int) -> None:
         self.window, self.share, self.blocks = window, share, max(1, batch // share)
@@ -65,19 +59,19 @@ class BagCutter:
     def cut(
         self, ids: np.ndarray, sentences: np.ndarray, *, generator: np.random.Generator
     ) -> Bags:
-        """All centres of a piece of text, each with its own radius; batches are of equal size."""
+        """All centres of a piece of text, each with its own radius; batches have equal size."""
         num_blocks = -(-len(ids) // self.share)
         num_batches = -(-num_blocks // self.blocks)
         size = -(-num_blocks // num_batches) * self.share
         window, near, filling = self.window, self.near, num_batches * size - len(ids)
         text = F.pad(torch.from_numpy(ids), (window, window + filling))
-        # Filling looks at nothing: (0, 0) is the first row of the tables.
+        # Padding has an empty context: (0, 0) is the first row of the tables.
         rows = F.pad(torch.from_numpy(self._sight(sentences, generator)), (0, filling))
         looks = F.pad(
             self.in_sight.index_select(0, rows).view(num_batches, size, near),
             (0, 0, 2 * window, 2 * window),
         )
-        # Place p is offset 2·window - t of centre p - 2·window + t.
+        # Position p is offset 2·window - t of centre p - 2·window + t.
         seen = looks.as_strided(
             (num_batches, size + 2 * window, near), (looks.stride(0), near, near - 1), 2 * window
         )
@@ -95,9 +89,7 @@ class BagCutter:
         )
 
     def _sight(self, sentences: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        """How far each centre looks, as a row of the tables: its radius, but not beyond its
-        sentence.
-        """
+        """The context of each centre as a row of the tables: its radius, within its sentence."""
         radius = generator.integers(1, self.window + 1, len(sentences), dtype=np.int16)
         place = np.arange(len(sentences))
         first = np.flatnonzero(np.diff(sentences, prepend=-1))

@@ -1,21 +1,21 @@
-"""Windows of words, many at once: blocks of neighbouring centres with the contexts they look at and
-negatives they share.
+"""Context windows of word vectors in blocks: neighbouring centres share contexts and negative
+samples.
 
-word2vec slides over the text one centre at a time, draws a radius r from 1..window for it and pairs
-it with the r words on either side. Here `share` neighbouring centres form a block; their contexts
-are the block itself and `window` words around it, and a mask [centre, context] says which pairs
-exist. Negatives are drawn once for the block. One pair is as in word2vec; what changes is that a
-block's pairs are products of small matrices instead of a loop over vectors.
+word2vec moves over the text one centre at a time, draws a radius r from 1..window and pairs the
+centre with the r words on either side. Here `share` neighbouring centres form a block; their
+contexts are the block itself and `window` words around it, and a mask [centre, context] says which
+pairs exist. Negative samples are drawn once for a block. Each pair is as in word2vec, but the pairs
+of a block are products of small matrices instead of a loop over vectors.
 
     text     … a b [c d e f] g h …        share = 4, window = 2
     mask     row c: b d  or  a b d e      (radius 1 or 2), never across the end of a sentence
 
-Very frequent words are thinned out first: a word of frequency f stays with probability (√(f/t) +
-1)·t/f (Mikolov et al. 2013; the C code's formula), and each chunk of text is thinned, cut and given
-its negatives from its own key (seed, epoch, chunk).
+Very frequent words are subsampled first: a word of frequency f is kept with probability (√(f/t) +
+1)·t/f (Mikolov et al. 2013; the formula of the C code). Each chunk of text is subsampled, cut and
+given its negative samples from its own key (seed, epoch, chunk).
 
-Tested against: word2vec's double loop written out, binomial and chi-squared bounds on what is
-drawn.
+Tested against: the double loop of word2vec written out; binomial and chi-squared bounds on the
+draws.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from torch.nn import functional as F
 
 
 def keep_probabilities(counts: np.ndarray, threshold: float) -> np.ndarray:
-    """How likely each word stays in the text; a threshold of 0 keeps everything."""
+    """The probability that each word is kept; a threshold of 0 keeps everything."""
     if threshold == 0:
         return np.ones(len(counts))
     excess = counts / counts.sum() / threshold
@@ -36,12 +36,11 @@ def keep_probabilities(counts: np.ndarray, threshold: float) -> np.ndarray:
 
 
 class NegativeSampler:
-    """Draws words in proportion to count^power (0.75): rarer words oftener than in the text,
-    frequent ones less.
+    """Draws negative samples in proportion to count^power (0.75).
 
-    Walker's alias method (1977): V columns of equal width, each shared by at most two words; a draw
-    is one column and one comparison whatever V is, three times faster here than searching in
-    cumulative sums.
+    Walker's alias method (1977): V columns of equal width, each shared by at most two words. A draw
+    is one column and one comparison for any V, three times faster here than a search in cumulative
+    sums.
     """
 
     def __init__(self, counts: np.ndarray, power: float) -> None:
@@ -70,11 +69,11 @@ class Windows:
     centres: Int[Tensor, "block centre"]
     contexts: Int[Tensor, "block context"]
     pairs: Float[Tensor, "block centre context"]
-    """1 where centre and context are a pair, else 0."""
+    """1 where centre and context form a pair, else 0."""
 
 
 class WindowCutter:
-    """Cuts thinned text into blocks."""
+    """Cuts subsampled text into blocks."""
 
     def __init__(self, *, window: int, share: int) -> None:
         self.window, self.share = window, share
@@ -91,8 +90,7 @@ class WindowCutter:
         window, share = self.window, self.share
         num_blocks = -(-len(ids) // share)
         inner = F.pad(torch.from_numpy(ids.astype(np.int64)), (0, num_blocks * share - len(ids)))
-        # Filling belongs to no sentence: -1 as a centre, -2 as a context, so that it is never a
-        # pair.
+        # Padding has sentence -1 as a centre and -2 as a context, so that it is never a pair.
         inside = F.pad(torch.from_numpy(sentences), (0, num_blocks * share - len(ids)), value=-1)
         around = F.pad(inside, (window, window), value=-2)
         around[around == -1] = -2

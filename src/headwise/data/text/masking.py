@@ -1,25 +1,24 @@
-"""Hiding words for a model to guess: which tokens, and what stands in their place (Devlin et al.
-2019).
+"""Masked tokens for BERT-style training: which tokens are predicted, and what replaces them.
 
-    of every 100 tokens 15 are asked for:   12 show the mask   1.5 another word   1.5 the word itself
+Of the tokens, 15 % are chosen for prediction (Devlin et al. 2019). Of these
 
-The last two keep the model from trusting what it sees only where there is no mask, for later there
-will be none. The mask's sign is </s>, which never stands inside these rows. `whole_words` asks for
-all pieces of a word or none, so that none gives away the others (text/word_boundaries.py says what
-a word is). Where the draw asks for nothing, one word is asked for: a batch without a question
-teaches and measures nothing. What is hidden is drawn anew each time a row is seen, from its key
-alone. Tested against: the shares, whole words, equal keys, rows of one word.
+    80 % are replaced by the mask   10 % by a random word   10 % stay as they are
+
+The last two are needed because there is no mask later, when the model is used. The id of the mask
+is that of </s>, which does not occur inside these rows. `whole_words` chooses all pieces of a word
+or none, so that no piece reveals the others (text/word_boundaries.py defines words). If no token
+was drawn, one is chosen, so that every batch has something to predict. The draw depends on the key
+of the batch alone. Tested against: the shares, whole words, equal keys, rows of one word.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from headwise.data.labels.labelled_rows import RowBatch
-from headwise.settings import Settings
+from headwise.data.text.choices import MaskingSettings
 from headwise.text.tokenizer import EOS, NUM_SPECIAL
 from headwise.text.word_boundaries import WordBounds
 
@@ -27,26 +26,15 @@ MASK = EOS
 """The id of the mask: sequences of these models have no end of sentence, so that its id is free."""
 FIRST_WORD = NUM_SPECIAL
 SPARE = 1.5
-"""Room for this many times the expected number of asked tokens, so that shapes stay the same."""
-
-
-class MaskingSettings(Settings):
-    """What is hidden."""
-
-    rate: float = Field(default=0.15, gt=0, lt=1)
-    """Share of the tokens that are asked for."""
-    hidden: float = Field(default=0.8, ge=0, le=1)
-    """Of these, the share that shows the mask."""
-    random: float = Field(default=0.1, ge=0, le=1)
-    """Of these, the share that shows another word; the rest shows itself."""
-    whole_words: bool = False
-    """Ask for all pieces of a word or none."""
+"""Space for this many times the expected number of chosen tokens, so that shapes are static."""
 
 
 @dataclass(frozen=True)
 class MaskedBatch:
-    """Rows with words hidden; `places` are the asked tokens in the rows read line by line,
-    `targets` what stood there (0: none).
+    """Rows with masked tokens.
+
+    `places` are the indices of the chosen tokens in the flattened rows, `targets` the original
+    tokens (0: none).
     """
 
     rows: RowBatch
@@ -61,8 +49,8 @@ def mask_rows(
     bounds: WordBounds,
     generator: np.random.Generator,
 ) -> MaskedBatch:
-    """Hide words of a batch, at least one where there is one; `bounds` says where words begin and
-    end.
+    """Mask tokens of a batch, at least one if there is a word; `bounds` gives the boundaries of
+    words.
     """
     tokens = batch.tokens.numpy().ravel().copy()
     is_word = tokens >= FIRST_WORD
@@ -96,9 +84,7 @@ def _ask(
     *,
     generator: np.random.Generator,
 ) -> np.ndarray:
-    """Which tokens are asked for: words drawn at the rate, whole ones while there is room, one at
-    least.
-    """
+    """Choose the tokens: words drawn at the rate, whole ones while there is space, at least one."""
     sizes = np.bincount(group, weights=is_word).astype(np.int64)
     asked = (generator.random(len(sizes)) < rate) & (sizes > 0)
     if not asked.any() and is_word.any():

@@ -1,13 +1,13 @@
-"""Two sentences in one: does the second follow the first in the text, or was it taken from
-anywhere? (BERT, Devlin et al. 2019)
+"""Next sentence prediction (BERT, Devlin et al. 2019): does the second line follow the first?
 
-    tokens    <s> A A A <s> B B        the second begins at the inner <s>
-    targets    2  0 0 0  0  0 0        2: the next line of the text   1: any other   (at the first token, as a text's label is)
+    tokens    <s> A A A <s> B B        the second line begins at the inner <s>
+    targets    2  0 0 0  0  0 0        2: the next line of the text; 1: any other line
 
-An epoch takes lines two by two, with the first or the second line of the text as the beginning in
-turn; for one half of them the second is drawn from all other lines. Pairs are a pure function of
-(seed, epoch), so the stream has the cursor of labelled rows. Tested against: the share and truth of
-each kind, no line follows itself, equal streams from every cursor.
+The target is at the first token, like the label of a text. An epoch takes lines two by two,
+starting in turn at the first or second line of the text; for half of the pairs the second line is
+drawn from all other lines. Pairs are a pure function of (seed, epoch), so that the stream has the
+cursor of labelled rows. Tested against: the share and truth of each kind; no line follows itself;
+equal streams from every cursor.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ OTHER, NEXT = 1, 2
 TRUE_SHARE = 0.5
 
 
-class Pair(NamedTuple):
+class LinePair(NamedTuple):
     """Numbers of two lines, and whether the second follows the first."""
 
     first: int
@@ -39,25 +39,23 @@ class Pair(NamedTuple):
     kind: int
 
 
-def draw_pairs(num_lines: int, *, seed: int, epoch: int) -> list[Pair]:
-    """The pairs of an epoch in the order of their first lines; at least three lines are needed."""
+def draw_pairs(num_lines: int, *, seed: int, epoch: int) -> list[LinePair]:
+    """The pairs of an epoch in the order of their first lines; needs at least three lines."""
     generator = numpy_generator(seed, "pairs", epoch)
     first = np.arange(epoch % 2, num_lines - 1, 2)
     is_next = generator.random(len(first)) < TRUE_SHARE
-    # Numbers from 0 to n - 3, moved past the pair itself: every other line is as likely.
+    # Numbers from 0 to n - 3, moved past the pair itself: every other line is equally likely.
     other = generator.integers(0, num_lines - 2, size=len(first))
     other += 2 * (other >= first)
     second = np.where(is_next, first + 1, other)
     return [
-        Pair(*one)
+        LinePair(*one)
         for one in zip(first.tolist(), second.tolist(), (OTHER + is_next).tolist(), strict=True)
     ]
 
 
-def join_pairs(lines: LabelledTokens, pairs: Sequence[Pair]) -> LabelledTokens:
-    """Each pair as one sentence whose label says of what kind it is; every line begins with <s>
-    already.
-    """
+def join_pairs(lines: LabelledTokens, pairs: Sequence[LinePair]) -> LabelledTokens:
+    """Each pair as one sentence with its label; every line already begins with <s>."""
     cuts = lines.offsets
     parts = [
         lines.tokens[cuts[line] : cuts[line + 1]]
@@ -88,7 +86,7 @@ class PairRows:
     ) -> Iterator[tuple[RowBatch, Mapping[str, int]]]:
         return batch_rows(endless_rows(cursor, self._rows_of), self.rows, self.share, self._fill)
 
-    def _rows_of(self, epoch: int) -> list[list[Pair]]:
+    def _rows_of(self, epoch: int) -> list[list[LinePair]]:
         pairs = draw_pairs(len(self.store), seed=self.seed, epoch=epoch)
         sizes = self.store.lengths
         lengths = np.fromiter(
@@ -99,7 +97,7 @@ class PairRows:
             [pairs[number] for number in row] for row in pack_rows(lengths, order, self.row_tokens)
         ]
 
-    def _fill(self, rows: Sequence[Sequence[Pair]]) -> RowBatch:
+    def _fill(self, rows: Sequence[Sequence[LinePair]]) -> RowBatch:
         joined = join_pairs(self.store, [pair for row in rows for pair in row])
         numbers = iter(range(len(joined)))
         return fill_rows(joined, [[next(numbers) for _ in row] for row in rows], self.row_tokens)

@@ -1,16 +1,17 @@
-"""Text of one language as batches: how a language model reads it.
+"""Batches for language models from text of one language.
 
-    sentences   every line by itself, from <s> to </s>; packed into rows (packing.py), or padded for models that cannot be told
-                where a sentence of a row begins
-    stream      the lines one after the other, </s> between them, as one text; cut into windows of `length` words.
-                Carried: `rows` readers begin at equal distances and read window after window, keeping what they remember.
-                Not carried: the windows are shuffled.
+    sentences   each line from <s> to </s>; packed into rows (packing.py), or padded for models
+                that do not know where a sentence of a row begins
+    stream      all lines as one text with </s> between them, cut into windows of `length` words
+                carried over:  `rows` readers start at equal distances and read window after
+                               window, keeping their hidden state
+                otherwise:     the windows are shuffled
 
-Each is an endless stream of batches, a pure function of (seed, epoch, place), so that a run resumes
-exactly. Windows of a stream begin at another place in every epoch, so that no word is always the
-first of its window.
+Each is an endless stream of batches and a pure function of (seed, epoch, position), so that a run
+resumes exactly. In every epoch the windows of a stream start at another offset, so that no word is
+always the first of its window.
 
-Tested against: every line once an epoch, windows laid end to end give the text back, resumed =
+Tested against: every line once an epoch; consecutive windows give the text back; resumed =
 uninterrupted.
 """
 
@@ -35,17 +36,17 @@ Places = Mapping[str, int]
 
 @dataclass(frozen=True)
 class TextBatch:
-    """Rows of a text; where a target is padding nothing is asked."""
+    """Rows of a text; a target that is padding does not count."""
 
     tokens: Int[Tensor, "row time"]
     targets: Int[Tensor, "row time"]
     fresh: Bool[Tensor, " row"]
-    """Rows that do not go on where they stopped in the batch before."""
+    """Rows that do not continue the same row of the batch before."""
 
 
 @dataclass(frozen=True)
 class LineStore:
-    """The lines of a text in memory, as the packed stream wants them: pairs without a source."""
+    """The lines of a text in memory, in the form of a pair store without sources."""
 
     lines: Ragged
 
@@ -64,7 +65,7 @@ class LineStore:
 
 
 def cut_lines(lines: Ragged, longest: int) -> Ragged:
-    """Lines of at most `longest` tokens: what is longer is read in pieces."""
+    """Lines of at most `longest` tokens; longer ones are cut into pieces."""
     pieces = np.maximum(1, -(-lines.lengths // longest))
     lengths = np.full(int(pieces.sum()), longest, dtype=np.int64)
     lengths[np.cumsum(pieces) - 1] = lines.lengths - (pieces - 1) * longest
@@ -72,9 +73,7 @@ def cut_lines(lines: Ragged, longest: int) -> Ragged:
 
 
 def join_lines(lines: Ragged) -> np.ndarray:
-    """One text: an end of sentence first (as if something had stood before), and one after each
-    line.
-    """
+    """One text: </s> at the start and after each line."""
     text = np.full(len(lines.tokens) + len(lines.lengths) + 1, EOS, dtype=np.int64)
     ends = np.cumsum(lines.lengths + 1)
     inside = np.ones(len(text), dtype=bool)
@@ -84,7 +83,7 @@ def join_lines(lines: Ragged) -> np.ndarray:
 
 
 def fingerprint(lines: Ragged, form: str) -> str:
-    """Of the text and of how it is read: a resumed run compares it."""
+    """Of the text and of how it is read; a resumed run compares it."""
     digest = hashlib.sha256(form.encode())
     for array in (lines.tokens, lines.lengths):
         digest.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
@@ -119,9 +118,7 @@ class PackedLines:
 
 @dataclass(frozen=True)
 class PaddedLines:
-    """Lines of like length together, one a row; batches of at most `batch_tokens`, padding
-    included.
-    """
+    """Lines of similar length, one a row; batches of at most `batch_tokens`, padding included."""
 
     lines: Ragged
     batch_tokens: int
@@ -142,8 +139,8 @@ class PaddedLines:
             epoch, first = epoch + 1, 0
 
     def _groups(self, epoch: int) -> list[np.ndarray]:
-        """Lines shuffled, sorted by length a hundred batches at a time, cut; then the batches are
-        shuffled.
+        """Shuffle the lines, sort by length within 100 batches, cut into batches, shuffle the
+        batches.
         """
         size = len(self.lines.lengths)
         order = permute(np.arange(size), size, key=(self.seed, "epoch", epoch))
@@ -165,7 +162,7 @@ class PaddedLines:
 
 
 def pad_lines(lines: Sequence[np.ndarray | Sequence[int]], *, first: int) -> TextBatch:
-    """One line a row: `first` and its tokens, asked for its tokens and their end."""
+    """One line a row: input `first` and its tokens; targets its tokens and </s>."""
     width = max(map(len, lines)) + 1
     tokens = np.full((len(lines), width), PAD, dtype=np.int64)
     targets = np.full((len(lines), width), PAD, dtype=np.int64)
@@ -181,7 +178,7 @@ def pad_lines(lines: Sequence[np.ndarray | Sequence[int]], *, first: int) -> Tex
 
 @dataclass(frozen=True)
 class StreamWindows:
-    """Windows of one text, carried on from batch to batch or shuffled."""
+    """Windows of one text, carried over from batch to batch or shuffled."""
 
     text: np.ndarray
     rows: int
@@ -200,7 +197,7 @@ class StreamWindows:
         seed: int,
         fingerprint: str,
     ) -> "StreamWindows":
-        """As many rows as fill a batch, fewer where the text is short."""
+        """As many rows as fill a batch, fewer if the text is short."""
         length = min(length, len(text) - 1)
         rows = max(1, min(round(batch_tokens / length), (len(text) - 1) // length))
         return StreamWindows(text, rows, length, carried, seed, fingerprint)
@@ -220,7 +217,7 @@ class StreamWindows:
         """Where the windows of each batch of an epoch begin, [batch, row]."""
         num_tokens = len(self.text) - 1
         needed = self.rows * self.length
-        # Every epoch begins elsewhere, as far as the text can spare it.
+        # Every epoch starts at another offset, as far as the text is long enough.
         shift = int(
             numpy_generator(self.seed, "shift", epoch).integers(
                 min(self.length, num_tokens - needed + 1)

@@ -1,9 +1,9 @@
-"""Running text as numbers of words: one pass that counts, orders and encodes at once.
+"""Text as word ids: one pass that counts words, builds the vocabulary and encodes.
 
-Each new word gets the next number, so a line becomes numbers inside C (`map` over a dictionary that
-grows by itself). Afterwards the words seen often enough are numbered anew by falling count and the
-others leave the text, as if they had never stood there (so windows close over the gap, as in
-word2vec's own code). Four bytes a word, whatever the text.
+Each new word gets the next id, so that a line is encoded inside C (`map` over a dictionary that
+grows by itself). Afterwards frequent words are renumbered by falling count, and the others are
+removed from the text, so that windows close over the gap as in word2vec's C code. The text takes
+four bytes a word.
 
 Tested against: collections.Counter and a list comprehension.
 """
@@ -23,24 +23,24 @@ LATEST_WORDS = 2**31 - 1
 
 @dataclass(frozen=True)
 class WordStream:
-    """Words by falling count, the text as their numbers, and where its sentences end."""
+    """Words by falling count, the text as their ids, and the ends of its sentences."""
 
     words: tuple[str, ...]
     counts: np.ndarray
-    """How often each word stands in the text."""
+    """How often each word occurs in the text."""
     ids: np.ndarray
-    """The text: int32, words that are not kept left out."""
+    """The text as int32, without the words that are not kept."""
     ends: np.ndarray
-    """One past the last word of each sentence."""
+    """The index after the last word of each sentence."""
     lone: float = 0.0
-    """The share of sentences that were a single word: text that nobody has cut into words, if it is
-    most of them."""
+    """The share of sentences with a single word; near 1 for text that is not segmented into words.
+    """
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def sentences(self, start: int, stop: int) -> np.ndarray:
-        """The number of the sentence each of these words stands in."""
+        """The sentence number of each of these words."""
         first, last = np.searchsorted(self.ends, (start, max(start, stop - 1)), side="right")
         edges = np.concatenate(([start], self.ends[first:last], [stop]))
         return np.repeat(np.arange(first, last + 1, dtype=np.int32), np.diff(edges))
@@ -49,7 +49,7 @@ class WordStream:
 def read_words(
     sentences: Iterable[Sequence[str]], *, min_count: int, max_words: int | None = None
 ) -> WordStream:
-    """The stream of a text; a text in which no two words are kept is refused."""
+    """The stream of a text; an error if fewer than two words are kept."""
     numbers: defaultdict[str, int] = defaultdict(count().__next__)
     ids, lengths = array("i"), array("i")
     for sentence in sentences:
@@ -83,14 +83,12 @@ def read_words(
 
 
 def in_words(lines: Iterable[str], *, lowercase: bool) -> Iterator[list[str]]:
-    """Each line cut at whitespace."""
+    """Each line split at whitespace."""
     return (
         (line.lower().split() for line in lines) if lowercase else (line.split() for line in lines)
     )
 
 
 def in_characters(lines: Iterable[str], *, lowercase: bool) -> Iterator[list[str]]:
-    """Each line as its characters, spaces left out: words enough for Chinese text that nobody has
-    segmented.
-    """
+    """Each line as characters without spaces, for Chinese text that is not segmented."""
     return (list("".join((line.lower() if lowercase else line).split())) for line in lines)

@@ -20,8 +20,8 @@ from torch import Tensor
 from headwise.data.batching import Share
 from headwise.data.labels.labelled_rows import LabelledRows, LabelledTokens, rows_in_order
 from headwise.data.splits import Part
-from headwise.data.text.choices import read_texts
-from headwise.data.text.masking import FIRST_WORD, MaskedBatch, MaskingSettings, mask_rows
+from headwise.data.text.choices import MaskingSettings, read_texts
+from headwise.data.text.masking import FIRST_WORD, MaskedBatch, mask_rows
 from headwise.data.text.next_sentence import PairRows, draw_pairs, join_pairs
 from headwise.errors import DataError
 from headwise.language import say

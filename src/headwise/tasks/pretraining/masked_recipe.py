@@ -4,8 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from headwise.data.text.choices import TextDataSettings
-from headwise.data.text.masking import MaskingSettings
+from headwise.data.text.choices import MaskingSettings, TextDataSettings
 from headwise.errors import SettingsError
 from headwise.models.sentence_encoder import TransformerEncoderSettings
 from headwise.settings import Settings
