@@ -1,12 +1,11 @@
-"""A word as the runs of letters in it, each a number a model can look up: *unwatchable* is known by
-*watch* and *able>*.
+"""Character n-grams of a word, hashed to ids: *unwatchable* shares *watch* and *able>* with others.
 
     "where"  ->  <wh whe her ere re>   <whe wher here ere>   <wher where here>   <where where>
 
-fastText's subwords (Bojanowski et al. 2017): runs of 3 to 6 letters of the word between < and >,
-which tell a beginning and an end from the middle; the whole word is looked up by itself and is not
-among them. Runs are hashed as endings are (affixes.py); a word keeps its first 24, shortest first,
-which is all of them up to seven letters. Tested against: the list above written out.
+These are the subwords of fastText (Bojanowski et al. 2017): 3 to 6 letters of the word between <
+and >, which mark its beginning and end. The whole word has an id of its own and is not among them.
+N-grams are hashed like affixes (word_affixes.py); a word keeps its first 24, shortest first, which
+is all of them up to seven letters. Tested against: the list above.
 """
 
 from functools import lru_cache
@@ -18,7 +17,7 @@ NUM_RUNS = 24
 
 
 def runs(word: str) -> tuple[str, ...]:
-    """The runs of a word, shortest first; case is folded."""
+    """The n-grams of a word, shortest first, in lower case."""
     whole = f"<{word.lower()}>"
     found = [
         whole[start : start + size]
@@ -31,6 +30,6 @@ def runs(word: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1 << 18)
 def run_ids(word: str, buckets: int) -> tuple[int, ...]:
-    """Rows of the runs, 1 … buckets, filled up with 0. The same on every machine."""
+    """Ids of the n-grams, 1 … buckets, padded with 0. They are the same on every machine."""
     rows = [row_of(f"~{run}", buckets) for run in runs(word)]
     return (*rows, *(0,) * (NUM_RUNS - len(rows)))

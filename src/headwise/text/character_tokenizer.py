@@ -1,8 +1,8 @@
-"""Characters: every Unicode character is one token, the space among them.
+"""Character tokenizer: every Unicode character is one token, the space too.
 
-The smallest vocabulary and the longest sequences (Lee et al. 2017, "Fully character-level neural
-machine translation"); for Chinese it is close to a vocabulary of words. Reversible while every
-character is known.
+It has the smallest vocabulary and the longest sequences (Lee et al. 2017, "Fully character-level
+neural machine translation"); for Chinese it is close to a word vocabulary. It is reversible if
+every character is known.
 
 Tested against: decode(encode(x)) == x for texts over the learnt characters.
 """

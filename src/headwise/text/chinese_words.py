@@ -1,15 +1,15 @@
-"""Where a Chinese word ends, told to sentencepiece while it learns: pieces that never reach over a
-word show a pronoun alone.
+"""Boundaries of Chinese words for training sentencepiece, so that no piece crosses a word.
 
-Chinese writes no spaces, so pieces grow across words (因为它太), and no picture of attention can
-show what 它 stands for. Before learning, a mark that no piece may hold is put between the units a
-piece must stay within:
+Chinese is written without spaces, so pieces grow across words (因为它太), and a picture of
+attention cannot show what 它 refers to. Before training, a character that no piece may contain is
+inserted between the units that a piece must stay within:
 
-    characters   那·只·动·物·没·有·过·马·路     each Han character is a piece, as in BERT's Chinese vocabularies
-    words        那·只·动物·没有·过·马路        the longest word of a list, from the left; between known words the text stays as it is
+    characters   那·只·动·物·没·有·过·马·路    every Han character is a piece, as in Chinese BERT
+    words        那·只·动物·没有·过·马路       the longest word of a list, from the left; text
+                                               between known words stays together
 
-Nothing changes after learning: a text is cut by the pieces alone, needs no list and comes back
-exactly. Tested against: hand-worked cuts, the grammar's own words in the pocket corpus, the law
+Nothing changes after training: text is segmented by the pieces alone, without a list, and decodes
+exactly. Tested against: hand-made segmentations, the words of the pocket corpus, and
 decode(encode(x)) == x.
 """
 
@@ -24,7 +24,8 @@ from headwise.errors import DataError
 
 HanUnits = Literal["characters", "words"]
 BOUNDARY = "\uf8fd"
-"""Of the private area, where pieces.py has its escapes; it is met while learning only."""
+"""A private-use character, like the escapes of sentencepiece_tokenizer.py; used only in training.
+"""
 HAN = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 MAX_LIST_BYTES = 64 << 20
 MAX_WORD_LENGTH = 12
@@ -32,8 +33,9 @@ _RUN = re.compile(f"[{HAN}]+")
 
 
 def marker_of(units: HanUnits | None, words: str | None) -> Callable[[str], str] | None:
-    """What puts the marks into a line, None where nothing is marked; `words` names a file, None the
-    built-in list.
+    """The function that inserts boundaries into a line, or None.
+
+    `words` names a file with a word list; None is the built-in list.
     """
     match units:
         case None:
@@ -55,7 +57,7 @@ def _mark(line: str, cut: Callable[[str], Iterable[str]]) -> str:
 
 
 def cut_run(run: str, words: frozenset[str], *, longest: int) -> list[str]:
-    """From the left the longest known word each time; characters in no known word stay together."""
+    """From the left the longest known word each time; characters of no known word stay together."""
     parts: list[str] = []
     place, unknown = 0, 0
     while place < len(run):
@@ -78,7 +80,7 @@ def built_in_words() -> frozenset[str]:
 
 
 def read_words(path: Path) -> frozenset[str]:
-    """The Han words of a file, white space between them: a list, jieba's dictionary, a segmented
+    """The Han words of a file, separated by white space: a list, a jieba dictionary, a segmented
     corpus.
     """
     try:

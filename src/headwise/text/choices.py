@@ -1,4 +1,4 @@
-"""Which tokenizer a recipe may ask for, and how it is learnt from the two sides of a corpus."""
+"""The `text:` section of a recipe: which tokenizer, and how it is learnt from the corpus."""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, islice
@@ -40,31 +40,31 @@ _TOKENIZERS = {
 
 
 class SentencePieceSettings(Settings):
-    """Pieces of words by sentencepiece: the usual choice."""
+    """Subword pieces by sentencepiece: the usual choice."""
 
     kind: Literal["sentencepiece"] = "sentencepiece"
     algorithm: Literal["bpe", "unigram"] = "bpe"
-    """Byte pair encoding, or the unigram language model."""
+    """Byte pair encoding (bpe) or the unigram language model."""
     size: int = pydantic.Field(default=8000, ge=8, le=1_000_000)
-    """Entries of the vocabulary, special ones and the 256 bytes included."""
+    """Entries of the vocabulary, with special tokens and the 256 bytes."""
     shared: bool = True
-    """One vocabulary learnt from both languages (embeddings may then be tied), or one for each."""
+    """One vocabulary for both languages (embeddings can then be tied), or one for each."""
     byte_fallback: bool = True
     """Characters outside the vocabulary become their UTF-8 bytes, so that no text is unknown."""
     coverage: float = pydantic.Field(default=0.9995, ge=0.98, le=1.0)
-    """Share of the text whose characters get entries of their own; the rest falls to bytes (0.9995
+    """Share of the text whose characters get entries of their own; the rest become bytes (0.9995
     suits Chinese)."""
     normalization: Literal["identity", "nfkc", "nfkc_cf", "nmt_nfkc", "nmt_nfkc_cf"] = "identity"
-    """identity keeps the text exactly; the others change it for good (nfkc: full-width forms; _cf:
-    lower case)."""
+    """identity keeps the text exactly; the others change it (nfkc: full-width forms; _cf: lower
+    case)."""
     sample: int = pydantic.Field(default=2_000_000, ge=1, le=20_000_000)
-    """At most so many lines of each side are held in memory for learning, drawn at random."""
+    """At most this many lines of each side are used for learning, drawn at random."""
     han: HanUnits | None = None
-    """What a piece of Chinese stays within: characters, or words of a list; null: it may reach over
-    words."""
+    """Chinese pieces stay within characters, or within words of a list; null: they may cross words.
+    """
     words: str | None = None
-    """With han: words, the file that lists them, white space between; null: the words of the pocket
-    corpus."""
+    """With han: words, the file that lists them, separated by white space; null: the words of the
+    pocket corpus."""
 
     @pydantic.model_validator(mode="after")
     def _check_words(self) -> "SentencePieceSettings":
@@ -79,11 +79,11 @@ class SentencePieceSettings(Settings):
 
 
 class WordSettings(Settings):
-    """Whole words cut at whitespace."""
+    """Whole words, split at whitespace."""
 
     kind: Literal["words"] = "words"
     size: int = pydantic.Field(default=30_000, ge=8, le=10_000_000)
-    """At most so many entries, the most frequent first."""
+    """At most this many entries, the most frequent first."""
     shared: bool = False
     min_count: int = pydantic.Field(default=1, ge=1)
     """Rarer words become unknown."""
@@ -95,7 +95,7 @@ class CharacterSettings(Settings):
 
     kind: Literal["characters"] = "characters"
     size: int = pydantic.Field(default=10_000, ge=8, le=1_200_000)
-    """At most so many entries, the most frequent first."""
+    """At most this many entries, the most frequent first."""
     shared: bool = True
     min_count: int = pydantic.Field(default=1, ge=1)
 
@@ -106,7 +106,7 @@ TextSettings = Annotated[
 
 
 def load_fitting_tokenizers(directory: Path, settings: TextSettings) -> TokenizerPair:
-    """Saved tokenizers of the kind that the recipe beside them asks for."""
+    """Saved tokenizers; an error if they are not of the kind in the recipe."""
     pair = load_tokenizers(directory)
     for tokenizer in (pair.source, pair.target):
         if not isinstance(tokenizer, _TOKENIZERS[settings.kind]):
@@ -127,9 +127,9 @@ def learn_tokenizers(
     seed: int = 0,
     watch: Watch | None = None,
 ) -> TokenizerPair:
-    """Learn both sides' tokenizers; the same lines, settings and seed give the same result.
+    """Learn the tokenizers of both sides; the same lines, settings and seed give the same result.
 
-    `watch` is told the share that is done of learning sub-words, which may take long.
+    `watch` is called with the share of subword training that is done.
     """
     if settings.shared:
         tokenizer = learn_tokenizer(
@@ -144,7 +144,7 @@ def learn_tokenizers(
 
 
 def _halves(watch: Watch) -> tuple[Watch, Watch]:
-    """Two works, one after the other, told as one."""
+    """Progress callbacks for two tasks that are reported as one."""
     return lambda share: watch(share / 2), lambda share: watch(0.5 + share / 2)
 
 
@@ -176,7 +176,7 @@ def learn_tokenizer(
 
 
 def sample_evenly(items: Iterable[Item], limit: int, *, seed: int) -> list[Item]:
-    """At most `limit` items, each equally likely: bounded memory, one pass."""
+    """At most `limit` items of a stream, each equally likely, with bounded memory."""
     reservoir = Reservoir[Item](limit, seed=seed)
     remaining = iter(items)
     while block := list(islice(remaining, _BLOCK)):
@@ -185,11 +185,10 @@ def sample_evenly(items: Iterable[Item], limit: int, *, seed: int) -> list[Item]
 
 
 class Reservoir(Generic[Item]):
-    """An even sample of a stream of unknown length (Vitter 1985): item n takes a random place of n,
-    if that is kept.
+    """A uniform sample of a stream of unknown length (reservoir sampling, Vitter 1985).
 
-    Random places are drawn a block at a time; how the stream is cut into blocks does not change the
-    sample.
+    Item n replaces a random one of the first n positions, if that position is kept. Random
+    positions are drawn in blocks; the sample does not depend on how the stream is cut into blocks.
     """
 
     def __init__(self, limit: int, *, seed: int) -> None:

@@ -1,15 +1,16 @@
 """Does a text look like what a model learned to read? The words of its training text answer.
 
-A model is kept with how often each word occurred in a sample of its training pairs, on either side. A text is unlike
-the source side in two cases:
+A model is kept with how often each word occurred in a sample of its training pairs, on either side.
+A text is unlike the source side in two cases:
 
     target_language   Σ log p_target(w) - Σ log p_source(w) > log 100, and the target side knows most of the words
     unknown_words     the source side knows fewer than half of the words
 
-with p(w) = (count(w) + 1/2) / (words + vocabulary/2), the naive Bayes classifier of two languages. A word is a run of
-letters, case folded; in scripts without spaces it is one character (`word_bounds.py`). Digits and punctuation are
-copied in any language and do not count. One half is where languages part: in 20,000 sentences of a language most words
-of another sentence of it have occurred, and of a sentence in another language few have (docs/experiments.md).
+with p(w) = (count(w) + 1/2) / (words + vocabulary/2), the naive Bayes classifier of two languages.
+A word is a run of letters, case folded; in scripts without spaces it is one character
+(`word_bounds.py`). Digits and punctuation are copied in any language and do not count. One half is
+where languages part: in 20,000 sentences of a language most words of another sentence of it have
+occurred, and of a sentence in another language few have (docs/experiments.md).
 
 Tested against: hand-counted sentences, English and German sentences of the pocket corpus, damage.
 """

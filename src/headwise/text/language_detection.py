@@ -1,15 +1,17 @@
-"""Which language is a text in? First by its script, then, among languages of one script, by its words and their letters.
+"""Which language is a text in? First by its script, then, among languages of one script, by its
+words and their letters.
 
     script   kana: Japanese · hangul: Korean · Han without kana: Chinese · Latin: by its words · others: no answer
     words    p(word | language) = ½ · 1/V if the word is among the V words of the samples
                                 + ½ · Π p(letter | two letters before), interpolated as Witten & Bell (1991) do
              p(word | other)    = Π p(letter | one letter before), over all samples: any language without samples
 
-The confidence is the posterior probability with equal priors. The sum over words counts at `TEMPER` of its value, because
-letters are not independent of each other. A text without letters, and one that fits "other" best, has no language here:
-the detector says so and does not name the nearest. Short texts of a language that shares words with a sampled one
-(Dutch "het station is") are still taken for it. The caller hands in the samples.
-Tested with sentences on other subjects than the samples', with other languages, and against hand-worked probabilities.
+The confidence is the posterior probability with equal priors. The sum over words counts at `TEMPER`
+of its value, because letters are not independent of each other. A text without letters, and one
+that fits "other" best, has no language here: the detector says so and does not name the nearest.
+Short texts of a language that shares words with a sampled one (Dutch "het station is") are still
+taken for it. The caller hands in the samples. Tested with sentences on other subjects than the
+samples', with other languages, and against hand-worked probabilities.
 """
 
 import math
@@ -49,7 +51,8 @@ class WordModel:
         self, texts: Iterable[str], *, order: int = ORDER, knows_words: bool = True
     ) -> None:
         self.order = order
-        # Each word once: how words are spelt distinguishes languages; how often a corpus says "dog" does not.
+        # Each word once: how words are spelt distinguishes languages; how often a corpus says "dog"
+        # does not.
         seen = {word for text in texts for word in _words(text)}
         self.words = seen if knows_words else set()
         self._counts: Counter[str] = Counter()
@@ -98,7 +101,9 @@ class LanguageDetector:
         self._other = WordModel(every, order=OTHER_ORDER, knows_words=False)
 
     def detect(self, text: str) -> list[Detected]:
-        """Languages from the most to the least probable; empty where the text tells nothing, or none of them fits."""
+        """Languages from the most to the least probable; empty where the text tells nothing, or
+        none of them fits.
+        """
         text = text[:MAX_CHARACTERS]
         scripts = count_scripts(text)
         if not scripts:
@@ -118,10 +123,11 @@ class LanguageDetector:
         return sorted(found, key=lambda one: -one.confidence)
 
     def probability_of(self, text: str, language: str) -> float | None:
-        """The probability that a text is in this language, and not in any other; None where that cannot be told.
+        """The probability that a text is in this language, and not in any other; None where that
+        cannot be told.
 
-        Of a language with a script of its own it is the share of the letters in that script: a Chinese text may name
-        many things in Latin letters. Han characters alone may be Japanese.
+        Of a language with a script of its own it is the share of the letters in that script: a
+        Chinese text may name many things in Latin letters. Han characters alone may be Japanese.
         """
         text = text[:MAX_CHARACTERS]
         scripts = count_scripts(text)

@@ -1,15 +1,14 @@
-"""What it means that a phrase occurs in a text, so that a rule about words is a rule about what
-people read.
+"""When a phrase occurs in a text: the definition behind rules about required or forbidden phrases.
 
-    the cat sleeps      holds "cat"
+    the cat sleeps      contains "cat"
     the catalogue       does not: "cat" is not a whole word there
-    我想喝茶。            holds "喝" and "茶": scripts without spaces have no whole words, so every occurrence counts
+    我想喝茶。          contains "喝" and "茶": without spaces, every occurrence counts
 
-A phrase occurs where its characters stand, exactly as typed, in a text whose white space (of any
-kind and length) is written as single spaces. If the phrase begins with a word character, none may
-stand before it; if it ends with one, none may stand after it. Letters, digits, marks and "_" are
-word characters, except those of scripts without spaces. `decoding/rules/phrase_automaton.py` finds
-the same occurrences while a text is being written. Tested against hand-worked lines.
+A phrase occurs where its characters occur, exactly as typed, in a text whose white space (of any
+kind and length) is replaced by single spaces. If the phrase begins with a word character, no word
+character may precede it; if it ends with one, none may follow it. Letters, digits, marks and "_"
+are word characters, except those of scripts without spaces. `decoding/rules/phrase_automaton.py`
+finds the same occurrences while a text is being generated. Tested against hand-made examples.
 """
 
 import unicodedata
@@ -22,7 +21,7 @@ NOT_WATCHED = {
     ESCAPE: ("which pieces write before other characters", "词元用它作转义"),
     "\ufffd": ("which is shown for bytes that are no character", "它用来显示不成字符的字节"),
 }
-"""Characters whose place in a text is not known from the tokens alone, and why."""
+"""Characters whose position in a text does not follow from the tokens alone, and why."""
 
 # A model with byte pieces may write any byte; a translation is one line that a terminal can be
 # trusted with.
@@ -30,7 +29,7 @@ _CONTROL_TO_SPACE = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2
 
 
 def on_one_line(text: str) -> str:
-    """The text with spaces in place of control characters and line ends."""
+    """The text with spaces instead of control characters and line ends."""
     return text.translate(_CONTROL_TO_SPACE)
 
 
@@ -39,12 +38,12 @@ def is_space(character: str) -> bool:
 
 
 def single_spaced(text: str) -> str:
-    """The text with single spaces in place of all white space, none at its ends."""
+    """The text with single spaces instead of all white space, none at its ends."""
     return " ".join(on_one_line(text).split())
 
 
 def is_word_character(character: str) -> bool:
-    """Whether a character may be part of a word in a script that writes spaces between words."""
+    """Whether a character can be part of a word in a script that writes spaces between words."""
     is_written = character == "_" or unicodedata.category(character)[0] in "LNM"
     return is_written and not is_unspaced(character)
 
@@ -62,5 +61,5 @@ def occurs(phrase: str, text: str, *, exactly: bool = False) -> bool:
 
 
 def _joins(left: str, right: str) -> bool:
-    """Whether no word ends between two characters that stand side by side."""
+    """Whether two neighbouring characters belong to the same word."""
     return bool(left and right) and is_word_character(left) and is_word_character(right)

@@ -1,15 +1,13 @@
-"""A text as sentences and what stands between them, so that a translator of sentences can translate
-a page.
+"""Split a text into sentences and gaps, so that a sentence translator can translate a page.
 
-    "Hi. It rains.\n\n再见。好。"  →  Hi. | It rains. | 再见。 | 好。   with gaps  "" " " "\n\n" "" ""
+    "Hi. It rains.\\n\\n再见。好。"  →  Hi. | It rains. | 再见。 | 好。
 
-A sentence ends at a line's end; at 。！？ and their kin, closing quotes included; and at . ! ? …
-followed by a space, unless the next word begins in lower case or what stands before is an
-abbreviation, an initial (J. Smith) or, in German, an ordinal (3. Mai). A sentence that is too long
-for a model is halved: at a clause, between words, or where neither is near the middle. One walk
-from left to right, no regular expression: time grows with the length and nothing else. Tested:
-hand-worked cases in three languages, the law that sentences and gaps are the text, and time on
-hostile texts.
+A sentence ends at the end of a line; at 。！？ and similar characters, closing quotes included; and
+at . ! ? … followed by a space, unless the next word begins in lower case or the stop belongs to an
+abbreviation, an initial (J. Smith) or a German ordinal (3. Mai). A sentence that is too long for a
+model is halved: at a clause, between words, or in the middle. One pass from left to right without
+regular expressions: time is linear. Tested: hand-made examples in three languages, the law that
+sentences and gaps together are the text, and time on hostile texts.
 """
 
 from collections.abc import Sequence
@@ -19,7 +17,7 @@ _FULL_STOPS = frozenset("。！？｡‼⁇⁈⁉")
 _STOPS = frozenset(".!?…")
 _CLOSERS = frozenset("\"'”’»«)]}）」』】〉》›‹“‘")
 _FULL_CLOSERS = frozenset("”’)）」』】〉》")
-"""Where sentences follow each other without a space, “ opens the next one; in German it closes."""
+"""In scripts without spaces between sentences “ opens the next one; in German it closes."""
 _AFTER_STOP = _STOPS | _FULL_STOPS | _CLOSERS
 _AFTER_FULL_STOP = _STOPS | _FULL_STOPS | _FULL_CLOSERS
 _CLAUSES = frozenset(",;:)–—")
@@ -36,15 +34,13 @@ ABBREVIATIONS = frozenset(f"{_ENGLISH} {_GERMAN}".split())
 
 @dataclass(frozen=True)
 class SplitText:
-    """`gaps[i]` stands before `sentences[i]`, the last gap after all of them; gaps are white space."""
+    """`gaps[i]` precedes `sentences[i]`, the last gap follows all of them; gaps are white space."""
 
     sentences: tuple[str, ...]
     gaps: tuple[str, ...]
 
     def join(self, translated: Sequence[str], *, target: str) -> str:
-        """Other sentences in the same places; between them a space, or none, as the target language
-        has it.
-        """
+        """Put other sentences in the same positions, separated as the target language requires."""
         assert len(translated) == len(self.sentences)
         parts = [self.gaps[0]]
         for number, sentence in enumerate(translated):
@@ -75,11 +71,10 @@ def split_text(text: str, *, language: str) -> SplitText:
 
 
 def halve(sentence: str) -> tuple[str, str, str]:
-    """Two pieces and the white space between them: cut after a comma or its kin in the middle half,
-    else at a space, else in the middle.
+    """Two parts and the white space between them: cut after a comma or a similar character in the
+    middle half, else at a space, else in the middle.
 
-    A sentence has at least two characters and none of them stands apart: white space at its ends is
-    no part of it.
+    The sentence has at least two characters and no white space at its ends.
     """
     middle, reach = len(sentence) // 2, len(sentence) // 4
     nearby = sorted(
@@ -93,16 +88,14 @@ def halve(sentence: str) -> tuple[str, str, str]:
 
 
 def _ends_clause(text: str, place: int) -> bool:
-    """Whether a clause ends right before this place."""
+    """Whether a clause ends right before this index."""
     return text[place - 1] in _FULL_CLAUSES or (
         text[place - 1] in _CLAUSES and text[place].isspace()
     )
 
 
 def _sentence_end(text: str, begin: int, *, is_german: bool) -> int:
-    """The first place after a sentence that begins at `begin`; the white space that follows is not
-    part of it.
-    """
+    """The index after a sentence that begins at `begin`, without the white space that follows."""
     place, word = begin, begin
     while place < len(text):
         letter = text[place]
@@ -124,9 +117,7 @@ def _sentence_end(text: str, begin: int, *, is_german: bool) -> int:
 
 
 def _ends_here(text: str, word: int, stop: int, after: int, *, is_german: bool) -> bool:
-    """Whether a full stop at `stop`, last letter of the word that begins at `word`, ends the
-    sentence.
-    """
+    """Whether a full stop at `stop`, the last character of the word at `word`, ends the sentence."""
     if after < len(text) and not text[after].isspace():
         return False
     following = after

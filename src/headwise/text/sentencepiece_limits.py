@@ -1,26 +1,21 @@
-"""Whether a sentencepiece model takes bounded memory to parse: its pieces are counted before
-sentencepiece makes objects of them.
+"""Bound the memory that parsing a sentencepiece model takes, before sentencepiece reads it.
 
-A model is a protobuf message; field 1, repeated, is a piece. Two bytes of the file, an empty piece,
-become a hundred in memory, so a small hostile file would take gigabytes. The fields of the
-outermost message are walked over here and nothing is made of them. Tested with the hostile
-tokenizers of tests/attacks, and by models of our own.
+A model is a protobuf message in which field 1, repeated, is a piece. An empty piece takes two bytes
+of the file and a hundred in memory, so that a small hostile file could take gigabytes. This module
+walks over the fields of the outermost message and counts pieces without creating objects. Tested
+with the hostile tokenizers of tests/attacks and with models of our own.
 """
 
 MAX_PIECES = 1_000_000
-"""As many as a recipe may ask for (text.size): sentencepiece takes 240 bytes of memory for each,
-240 MB in all."""
+"""The largest text.size of a recipe; sentencepiece takes 240 bytes of memory for each, 240 MB in
+all."""
 MAX_OTHER_BYTES = 1 << 20
-"""Of what is no piece: how it was trained and the table of normalisation (a quarter of a megabyte)."""
+"""Of everything that is not a piece: training options and the normalisation table (about 250 kB).
+"""
 
 
 def is_bounded(model: bytes) -> bool:
-    """Whether a model takes bounded memory to parse: two bytes of an empty message become a
-    hundred.
-
-    The fields of the outermost message are counted without making objects of them: field 1 is a
-    piece.
-    """
+    """Whether parsing the model takes bounded memory."""
     place, num_pieces, other_bytes = 0, 0, 0
     try:
         while place < len(model):
@@ -48,9 +43,7 @@ def is_bounded(model: bytes) -> bool:
 
 
 def _read_varint(model: bytes, place: int) -> tuple[int, int]:
-    """A number of the format (seven bits a byte, the lowest first), and where the next thing
-    begins.
-    """
+    """A varint of protobuf (seven bits a byte, lowest first), and the index after it."""
     value, shift = 0, 0
     while model[place] & 0x80 and shift < 63:
         value |= (model[place] & 0x7F) << shift

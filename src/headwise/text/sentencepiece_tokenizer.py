@@ -1,16 +1,16 @@
-"""Pieces of words: frequent words stay whole, rare ones fall into parts, and no text is unknown.
+"""Subword tokenizer: frequent words stay whole, rare words are split into pieces.
 
-Byte pair encoding starts from characters and joins the most frequent neighbours again and again
-(Sennrich et al. 2016); the unigram model keeps the pieces under which the text is likeliest (Kudo
-2018). Both are sentencepiece's (Kudo and Richardson 2018), trained in a process of its own
-(piece_training.py), with bytes as the last resort: a character outside the vocabulary becomes its
-UTF-8 bytes. With identity normalisation the text comes back exactly:
+Byte pair encoding starts from characters and repeatedly merges the most frequent pair of neighbours
+(Sennrich et al. 2016); the unigram model keeps the pieces that make the text most likely (Kudo
+2018). Both are trained by sentencepiece (Kudo and Richardson 2018) in a process of its own
+(sentencepiece_training.py). A character outside the vocabulary becomes its UTF-8 bytes, so that no
+text is unknown. With identity normalisation the text is restored exactly:
 
-    decode(encode(x)) == x      for every clean line, spaces at the ends and runs of spaces included
+    decode(encode(x)) == x      for every clean line, including runs of spaces
 
-The sentencepiece format writes a space as "▁", so a "▁" in the text itself is escaped here by two
-characters of a private area, which escape themselves. Tested against: that law on generated text,
-sentencepiece's own ids.
+sentencepiece writes a space as "▁", so a "▁" in the text itself is escaped by two private-use
+characters, which are escaped themselves. Tested against: that law on generated text, and the ids of
+sentencepiece.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ DESCRIPTION_FILE = "pieces.json"
 MAX_MODEL_BYTES = 32 << 20
 _SMALL_BATCH = 32
 _MAX_WORDS, _MAX_WORD_LENGTH = 1 << 17, 64
-"""Words whose ids are remembered: at most some 30 MB."""
+"""Words whose ids are cached: at most about 30 MB."""
 _ENCODING_ERRORS = (
     RuntimeError,
     TypeError,
@@ -66,7 +66,7 @@ def _unescape(text: str) -> str:
 
 
 class PieceTokenizer:
-    """A sentencepiece model and whether its normalisation keeps the text."""
+    """A sentencepiece model, and whether its normalisation preserves the text."""
 
     def __init__(self, model: bytes, *, reversible: bool) -> None:
         self.model, self.reversible = model, reversible
@@ -100,18 +100,14 @@ class PieceTokenizer:
 
     @functools.cached_property
     def _words_are_apart(self) -> bool:
-        """Whether a sentence's ids are its words' ids end to end: no piece reaches over a space, no
-        text is rewritten.
-        """
+        """Whether the ids of a sentence are those of its words: no piece crosses a space."""
         pieces = (self._processor.id_to_piece(number) for number in range(NUM_SPECIAL, self.size))
         return self.reversible and not any(
             WORD_START in piece.lstrip(WORD_START) for piece in pieces
         )
 
     def _encode_words(self, text: str) -> list[int]:
-        """Word by word, each cut once: words follow Zipf's law, so most of a corpus has been seen
-        before.
-        """
+        """Encode word by word with a cache: most words of a corpus have been seen before (Zipf)."""
         if "  " in text or not text or text[0] == " " or text[-1] == " ":
             return list(
                 self._processor.encode(text)
@@ -183,11 +179,10 @@ def learn_pieces(
     mark: Callable[[str], str] | None = None,
     watch: Watch | None = None,
 ) -> PieceTokenizer:
-    """Train sentencepiece on lines (already sampled by the caller); the same lines give the same
-    model.
+    """Train sentencepiece on lines (sampled by the caller); the same lines give the same model.
 
-    `mark` puts boundaries that no piece may reach over into a line (han.py). Fewer pieces than
-    `size` may then be possible. `watch` is told the share that is done.
+    `mark` inserts boundaries that no piece may cross (chinese_words.py); fewer pieces than `size`
+    may then be possible. `watch` is called with the share that is done.
     """
     identity = normalization == "identity"
     bounded: dict[str, Any] = (
@@ -221,11 +216,11 @@ def learn_pieces(
 
 
 def weigh_lines(lines: list[str]) -> list[str]:
-    """Lines as often as they occur, because frequent words shall be whole; each once where most of
-    them are repetitions.
+    """Lines as often as they occur, because frequent words should be whole; but each once if most
+    lines are repetitions.
 
-    A file that was joined with itself, or a short one that was repeated a million times in a small
-    archive, says nothing about how frequent its words are.
+    A file that was joined with itself, or a line repeated a million times, says nothing about how
+    frequent its words are.
     """
     hashes = np.fromiter(map(hash, lines), dtype=np.int64, count=len(lines))
     if 2 * len(np.unique(hashes)) > len(lines):
@@ -234,7 +229,7 @@ def weigh_lines(lines: list[str]) -> list[str]:
 
 
 def _explain_failure(message: str, size: int) -> DataError | SettingsError:
-    """sentencepiece's reasons in our words; it names the possible size at the end of its message."""
+    """sentencepiece's error as our message; its message ends with the possible size."""
     if "too high" in message and "<= " in message:
         largest = message.rpartition("<= ")[2].rstrip(". ")
         return SettingsError(
@@ -263,8 +258,8 @@ def _explain_failure(message: str, size: int) -> DataError | SettingsError:
 
 
 def load_pieces(directory: Path, *, reversible: bool) -> PieceTokenizer:
-    """A saved model; the caller has checked the manifest, because sentencepiece loads flipped bits
-    unnoticed.
+    """A saved model. The caller has verified the manifest, because sentencepiece does not notice
+    flipped bits.
     """
     path = directory / MODEL_FILE
     with contextlib.suppress(OSError, RuntimeError):

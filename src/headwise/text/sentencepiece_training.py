@@ -1,15 +1,14 @@
-"""Learning pieces in a process of its own: C++ hears no signal and does not say how far it is, a
-process can be ended and watched.
+"""Train sentencepiece in a child process, which can be interrupted and reports progress.
 
-sentencepiece learns for seconds from a small text and for an hour from a large one, and Python's
-signals wait until it returns. So the lines go through a pipe to a child (this file run as a
-program), which sends the model back. Whoever waits here is woken by Ctrl-C or SIGTERM and ends the
-child. How far it is stands in what sentencepiece logs: byte pair encoding counts its pieces up, the
-unigram model starts from too many and drops a quarter of them in each round. A text so small that
-starting a process would take longer is learnt from here.
+sentencepiece trains for seconds on a small text and for an hour on a large one, and Python cannot
+handle signals until its C++ code returns. The lines are therefore sent through a pipe to a child
+(this module run as a program), which sends the model back. On Ctrl-C or SIGTERM the parent ends the
+child. Progress is read from the log of sentencepiece: byte pair encoding counts its pieces up; the
+unigram model starts with too many and drops a quarter of them in each round. A small text is
+trained on in this process, because starting another would take longer.
 
     parent → child   the options as JSON, then the lines, each with its length
-    child → parent   "M" and the model, or "E" and sentencepiece's reason
+    child → parent   "M" and the model, or "E" and the error of sentencepiece
 
 Tested: the same model as in this process, to the last byte; a signal; a child that is killed.
 """
@@ -31,21 +30,21 @@ from headwise.child_processes import child_command, child_options
 from headwise.errors import HeadwiseError
 
 SMALL_CHARACTERS = 50_000
-"""Up to so many characters a text is learnt from in this process: well below a second."""
+"""A text of up to this many characters is trained on in this process, in less than a second."""
 POLL_SECONDS = 0.25
 QUIET, TALKING = 2, 0
 _SIZE = struct.Struct("<I")
 _BPE_SIZE = re.compile(rb"Added: .* size=(\d+)")
 _UNIGRAM_SIZE = re.compile(rb"EM sub_iter=\d+ size=(\d+)")
 _PRUNED_UNTIL = 1.1
-"""The unigram model drops pieces until there are so many times those it was asked for."""
+"""The unigram model drops pieces until it has this many times the requested number."""
 
 Watch = Callable[[float], None]
 """Called with the share that is done, from 0 to 1."""
 
 
 class PieceTrainingError(Exception):
-    """sentencepiece refuses; the message is its own."""
+    """sentencepiece raised an error; the message is its own."""
 
 
 def train_pieces(
@@ -69,7 +68,7 @@ def _train(lines: Iterable[str], options: Mapping[str, Any], *, log_level: int) 
 
 
 class _Child:
-    """The process that learns, and what it has said so far."""
+    """The child process and its messages so far."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = options
@@ -128,7 +127,7 @@ class _Child:
                 self._sizes = [*self._sizes[:1], int(found[1])]
 
     def _share(self) -> float:
-        """What is done, as far as the log tells."""
+        """The share that is done, according to the log."""
         if not self._sizes:
             return 0.0
         wanted, first, last = self._options["vocab_size"], self._sizes[0], self._sizes[-1]

@@ -1,11 +1,13 @@
-"""The vocabulary as symbols: what each token adds to a text, in a form that an automaton can read for all tokens at once.
+"""The vocabulary as symbols: what each token adds to a text, in a form that an automaton can read
+for all tokens at once.
 
 A symbol is a byte of UTF-8 together with what its character is to words:
 
     byte + 256 · kind        kind 0: not a word character · 1: a word character · 2: not known
 
-A byte piece above 127 is a part of a character that is complete only with the pieces beside it, so its kind is not known.
-All white space but the space itself is one symbol, OTHER_SPACE. Tested through the automata and against `decode` of every tokenizer.
+A byte piece above 127 is a part of a character that is complete only with the pieces beside it, so
+its kind is not known. All white space but the space itself is one symbol, OTHER_SPACE. Tested
+through the automata and against `decode` of every tokenizer.
 """
 
 from collections.abc import Sequence

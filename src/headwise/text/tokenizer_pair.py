@@ -1,9 +1,8 @@
-"""The tokenizers of the two sides of a translator, saved with sentences whose ids are known.
+"""The source and target tokenizers of a translator, saved with probe sentences and their ids.
 
-A damaged tokenizer often loads and gives wrong ids in silence, so a pair is stored with probe
-sentences and the ids they had; loading encodes them again and compares. Half of the probes are
-ordinary sentences, the other half is cut from the vocabulary itself so that many entries are
-touched.
+A damaged tokenizer often loads and silently gives wrong ids. A pair is therefore stored with probe
+sentences and their ids; loading encodes them again and compares. Half of the probes are ordinary
+sentences; the other half is made from the vocabulary, so that many entries are used.
 """
 
 from collections.abc import Sequence
@@ -37,13 +36,13 @@ _VOCABULARY_PROBE_LENGTH = 48
 
 @dataclass(frozen=True)
 class TokenizerPair:
-    """Tokenizers of source and target; `shared` means both are one, so embeddings may be tied."""
+    """Tokenizers of source and target; `shared` means that both are the same."""
 
     source: Tokenizer
     target: Tokenizer
     shared: bool
     known_words: KnownWords | None = None
-    """Of the training text; models written before there were any have none."""
+    """Word counts of the training text; older models have none."""
 
     def save(self, directory: Path) -> None:
         """Write both tokenizers and their probes into an existing directory."""
@@ -68,9 +67,7 @@ class TokenizerPair:
 
 
 def vocabulary_probes(tokenizer: Tokenizer) -> list[str]:
-    """Texts made of slices of the vocabulary, evenly spread, so that damage to an entry is likely
-    to show.
-    """
+    """Texts made of evenly spread slices of the vocabulary, so that damage is likely to show."""
     step = max(_VOCABULARY_PROBE_LENGTH, (tokenizer.size - NUM_SPECIAL) // _NUM_VOCABULARY_PROBES)
     starts = range(NUM_SPECIAL, tokenizer.size, step)
     return [
@@ -80,7 +77,7 @@ def vocabulary_probes(tokenizer: Tokenizer) -> list[str]:
 
 
 def load_tokenizers(directory: Path) -> TokenizerPair:
-    """A saved pair whose probes still give the ids they had; anything else is a CheckpointError."""
+    """A saved pair; a CheckpointError if a probe has other ids now."""
     description = read_json(directory / PAIR_FILE)
     shared = description.get("shared") if isinstance(description, dict) else None
     if not isinstance(shared, bool):
@@ -101,7 +98,7 @@ def load_tokenizers(directory: Path) -> TokenizerPair:
 
 
 def load_tokenizer(directory: Path) -> Tokenizer:
-    """One tokenizer of any kind, told apart by the file it left."""
+    """One tokenizer of any kind; the kind follows from its file."""
     if (directory / DESCRIPTION_FILE).exists():
         description = read_json(directory / DESCRIPTION_FILE)
         if not isinstance(description, dict) or not isinstance(description.get("reversible"), bool):

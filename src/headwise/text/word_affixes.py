@@ -1,15 +1,14 @@
-"""What a word's letters tell: its endings, its beginnings and its shape, each a number a model can
-look up.
+"""Suffixes, prefixes and shape of a word, hashed to ids that a model can look up.
 
-A word that was never seen still ends in -ing, begins with un- or is written with a capital. Instead
-of a list of endings, each is hashed into one of `buckets` rows (Weinberger et al. 2009, the hashing
-trick; fastText does so with n-grams): no ending is ever unknown, and two that share a row are told
-apart by the others.
+An unknown word still ends in -ing, begins with un- or has a capital letter. Instead of a list of
+affixes, each one is hashed into one of `buckets` rows (the hashing trick, Weinberger et al. 2009;
+fastText does so with n-grams). No affix is ever unknown, and two words that share a row usually
+differ in others.
 
-    "Walking"  ->  endings g ng ing king   beginnings w wa wal   shape Xx
+    "Walking"  ->  suffixes g ng ing king   prefixes w wa wal   shape Xx
 
-Case is folded in all but the shape. 0 stands for what a short word has not got. Tested against: the
-list above written out.
+Everything but the shape is in lower case. 0 is an affix that a short word does not have. Tested
+against: the list above.
 """
 
 import hashlib
@@ -21,7 +20,7 @@ NUM_AFFIXES = len(ENDINGS) + len(BEGINNINGS) + 1
 
 
 def affixes(word: str) -> tuple[str, ...]:
-    """The features by name; "" where a word is too short for one."""
+    """The features by name; "" if a word is too short for one."""
     small = word.lower()
     endings = [f"-{small[-size:]}" if len(small) >= size else "" for size in ENDINGS]
     beginnings = [f"{small[:size]}-" if len(small) >= size else "" for size in BEGINNINGS]
@@ -29,9 +28,7 @@ def affixes(word: str) -> tuple[str, ...]:
 
 
 def shape(word: str) -> str:
-    """Capitals X, small letters x, digits 0, other letters c, the rest as it is; runs are written
-    once.
-    """
+    """Capitals as X, small letters x, digits 0, other letters c, the rest as it is; runs once."""
     marks = (
         "X"
         if one.isupper()
@@ -53,7 +50,7 @@ def shape(word: str) -> str:
 
 @lru_cache(maxsize=1 << 18)
 def affix_ids(word: str, buckets: int) -> tuple[int, ...]:
-    """Rows of the features, 1 … buckets; 0 for none. The same on every machine."""
+    """Rows of the features, 1 … buckets; 0 for none. They are the same on every machine."""
     return tuple(row_of(name, buckets) if name else 0 for name in affixes(word))
 
 

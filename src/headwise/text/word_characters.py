@@ -1,14 +1,13 @@
-"""The letters of a word as numbers, for models that read words letter by letter: no word is unknown
-to them.
+"""The letters of a word as ids, for models that read words letter by letter: no word is unknown.
 
-A letter is a byte of UTF-8, so that 256 numbers spell every word of every language (Peters et al.
-2018 do the same). A word stands between two marks, which tell a filter that looks at three letters
-where -ing is an ending; words longer than the row lose their end.
+A letter is a byte of UTF-8, so that 256 ids spell every word of every language (as in Peters et al.
+2018). A word is enclosed by two marks, from which a convolution over three letters sees where -ing
+is an ending; words longer than the row are cut.
 
-    "cat"  ->  begin c a t end 0 0 0 …          0: filling
+    "cat"  ->  begin c a t end 0 0 0 …          0: padding
 
-The beginning and the end of a sentence are words of one sign of their own. Tested against: the list
-above written out.
+The beginning and the end of a sentence are words of one id of their own. Tested against: the list
+above.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,14 +16,14 @@ from functools import lru_cache
 import numpy as np
 
 NUM_LETTERS = 24
-"""Numbers of a word, both marks included."""
+"""Ids of a word, with both marks."""
 BEGIN, END, FIRST_BYTE = 1, 2, 3
 SENTENCE_BEGIN, SENTENCE_END = FIRST_BYTE + 256, FIRST_BYTE + 257
 NUM_SIGNS = FIRST_BYTE + 258
 
 
 def spell(signs: Sequence[int]) -> tuple[int, ...]:
-    """Signs between the marks of a word, filled up with 0."""
+    """Ids between the marks of a word, padded with 0."""
     row = (BEGIN, *signs[: NUM_LETTERS - 2], END)
     return row + (0,) * (NUM_LETTERS - len(row))
 

@@ -1,16 +1,15 @@
-"""The numbers of all words of many lines at once: words as 64-bit numbers, found in a hash table by
-whole arrays.
+"""Look up the ids of all words of many lines at once, with words as 64-bit numbers.
 
-Splitting a line and asking a dictionary costs 150 ns a word, nearly all of it for making a string
-that is thrown away. But a word of at most 16 bytes is two 64-bit numbers, and those lie in the text
-already:
+Splitting a line and looking up each word in a dictionary takes 150 ns a word, nearly all of it for
+creating a string. A word of at most 16 bytes is two 64-bit numbers, which can be read from the text
+directly:
 
-    low, high = the 16 bytes from the word's first on, what follows the word blanked out
-    slot₀ = ((low ⊕ high·c₁) · c₂ mod 2⁶⁴) >> (64 - bits),   slotᵢ = slot₀ + i         until low and high are the entry's, or the slot is empty
+    low, high = the 16 bytes from the first of the word, with the bytes after the word cleared
+    slot₀     = ((low ⊕ high·c₁) · c₂ mod 2⁶⁴) >> (64 - bits),   slotᵢ = slot₀ + i
 
-The answer is exact, never a matter of hashes that happen to agree. Longer words, and lines with
-other than ASCII letters (what is a space there, what is lower case, is Unicode's affair), go to the
-dictionary. Tested against: that dictionary, on words and lines of all kinds.
+The slots of a hash table are tried until low and high match or the slot is empty, so that the
+result is exact. Longer words, and lines with other than ASCII letters, use the dictionary. Tested
+against: that dictionary, on words and lines of all kinds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,11 +31,11 @@ _HIGH_MASKS = np.array(
 )
 _SPACE = 32
 _LINES = 256
-"""Lines split at once: their words are still in the processor's cache when they are asked for."""
+"""Lines processed at once: their words stay in the cache of the processor."""
 
 
 class WordFinder:
-    """Answers for a vocabulary's words; what is not there is unknown."""
+    """Ids for the words of a vocabulary; other words are unknown."""
 
     def __init__(self, ids: Mapping[str, int], *, lowercase: bool) -> None:
         self._ids, self._lowercase = ids, lowercase
@@ -51,13 +50,13 @@ class WordFinder:
         self._slots = self._fill()
 
     def find(self, lines: Sequence[str]) -> tuple[Ids, Integers]:
-        """The ids of the words of all lines in a row, and how many each line has."""
+        """The ids of the words of all lines in one array, and the number of words of each line."""
         text = " ".join(lines)
         found = self._find_bytes(text, lines) if text.isascii() else None
         return self._ask(lines) if found is None else found
 
     def _find_bytes(self, text: str, lines: Sequence[str]) -> tuple[Ids, Integers] | None:
-        """By 64-bit numbers; None where there are control characters that are no space."""
+        """Use 64-bit numbers; None if there are control characters that are not space."""
         data = np.frombuffer(f" {text}{' ' * _BYTES}".encode("ascii"), dtype=np.uint8)
         is_space = data <= _SPACE
         # Of the control characters `str.split` takes 9 to 13 and 28 to 31 for space.
@@ -93,9 +92,7 @@ class WordFinder:
         return self._numbers.take(place)
 
     def _differs(self, place: Ids, low: Numbers, high: Numbers) -> NDArray[np.bool_]:
-        """Where a slot holds another word; an empty one (its place is behind the last word) ends
-        the search.
-        """
+        """Where a slot holds another word; an empty slot ends the search."""
         first = 2 * place.astype(np.int64)
         other = self._words.take(first) != low
         other |= self._words.take(first + 1) != high
@@ -108,7 +105,7 @@ class WordFinder:
         return hashed.view(np.int64)
 
     def _fill(self) -> Ids:
-        """Those that meet an empty slot take it, the others go on to the next."""
+        """Words at an empty slot take it, the others go on to the next."""
         empty = len(self._numbers) - 1
         slots = np.full(1 << self._bits, empty, dtype=np.int32)
         places = np.arange(empty, dtype=np.int32)
@@ -121,7 +118,7 @@ class WordFinder:
         return slots
 
     def _ask(self, lines: Sequence[str]) -> tuple[Ids, Integers]:
-        """By the dictionary."""
+        """Use the dictionary."""
         ids, lengths = [], []
         for first in range(0, len(lines), _LINES):
             block = lines[first : first + _LINES]

@@ -1,12 +1,12 @@
-"""Words: a text is cut at whitespace and every word is one token.
+"""Word tokenizer: a text is split at whitespace, and every word is one token.
 
-The oldest vocabulary and the easiest to look at; its price is the unknown word, which is why
-Sennrich et al. (2016) moved to pieces of words (`pieces.py`). Not reversible: runs of spaces become
-one, unseen words become "⁇".
+It is the oldest vocabulary and the easiest to inspect. Words outside of it are unknown, which is
+why Sennrich et al. (2016) introduced subwords (`sentencepiece_tokenizer.py`). It is not reversible:
+runs of spaces become one, unknown words become "⁇".
 
     "the  cat sat"  ->  [the, cat, sat]  ->  "the cat sat"
 
-Tested against: decode(encode(x)) == " ".join(x.split()) when all words are known.
+Tested against: decode(encode(x)) == " ".join(x.split()) if all words are known.
 """
 
 from collections import Counter
@@ -43,9 +43,7 @@ class WordTokenizer:
         return [[find(word, UNKNOWN) for word in line] for line in lines]
 
     def encode_flat(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The ids of all lines in one array, and how many each line has: several times faster than
-        lists.
-        """
+        """The ids of all lines in one array, and the number of ids of each line."""
         return self._finder.find(texts)
 
     @cached_property

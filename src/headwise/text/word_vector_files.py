@@ -1,11 +1,12 @@
 """Word vectors in the two formats of word2vec, which gensim and most tools read and write.
 
     text      "2 3\\n" then a line a word: "the 0.1 -0.2 0.3"
-    binary    "2 3\\n" then for each word: its UTF-8 bytes, a space, 3 little-endian float32 (and, in some writers, a newline)
+    binary    "2 3\\n" then for each word: its UTF-8 bytes, a space, 3 little-endian float32
+              (and, in some writers, a newline)
 
-Everything is checked before it is believed: the header against the size of the file before memory
-is asked for, every line's width, every number finite, no word empty or twice, exactly as many words
-as announced. Nothing is ever unpickled.
+Everything is checked: the header against the size of the file before memory is allocated, the width
+of every line, every number finite, no word empty or twice, exactly as many words as announced.
+Nothing is unpickled.
 
 Tested against: gensim's save_word2vec_format and load_word2vec_format, both ways; damaged files by
 file and line.
@@ -29,7 +30,7 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def write_vectors(path: Path, words: Sequence[str], vectors: np.ndarray, *, binary: bool) -> None:
-    """Write a file, whole or not at all."""
+    """Write a file completely or not at all."""
     content = io.BytesIO()
     content.write(f"{len(words)} {vectors.shape[1]}\n".encode())
     for word, vector in zip(words, vectors.astype("<f4"), strict=True):
@@ -42,7 +43,7 @@ def write_vectors(path: Path, words: Sequence[str], vectors: np.ndarray, *, bina
 
 
 def read_vectors(path: Path) -> tuple[list[str], np.ndarray]:
-    """Words and vectors of a text or binary file; which of the two it is shows in its first word."""
+    """Words and vectors of a text or binary file; the first entry decides which it is."""
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
@@ -92,7 +93,7 @@ def _read_header(file: BinaryIO, path: Path, size: int) -> tuple[int, int]:
 
 
 def _is_text(first: bytes, dim: int) -> bool:
-    """Whether the first entry reads as a word and `dim` numbers, whatever their number in fact is."""
+    """Whether the first entry can be read as a word and `dim` numbers."""
     fields = first.partition(b"\n")[0].split()
     try:
         return len(fields) >= 2 and all(isinstance(float(field), float) for field in fields[1:])
