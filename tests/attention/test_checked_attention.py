@@ -13,8 +13,9 @@ from headwise.attention.kernels.reformer import HashedAttention
 from headwise.attention.masks import Mask, causal, explicit, padding, segments
 from headwise.attention.multi_head import Fitted
 from headwise.errors import MaskError, UsageError
+from headwise.laws.case import HEAD_DIM, LawCase
 from headwise.randomness import torch_generator
-from tests.laws.kernels import HEAD_DIM, KERNELS, Row
+from tests.laws.kernels import KERNELS
 
 VALUE_DIM = 13
 ONES = torch.ones(1, 7, dtype=torch.bool)
@@ -36,7 +37,7 @@ def test_good_ones_are_let_through() -> None:
 
 @pytest.mark.parametrize("row", KERNELS, ids=lambda row: row.name)
 @pytest.mark.parametrize("number", [torch.nan, torch.inf, -torch.inf])
-def test_what_is_no_number_is_named_with_its_place(row: Row, number: float) -> None:
+def test_what_is_no_number_is_named_with_its_place(row: LawCase, number: float) -> None:
     for name, tensors in zip("qkv", (draw(7, 7, 7) for _ in range(3)), strict=True):
         tensors["qkv".index(name)][1, 2, 6, 4] = number
         with pytest.raises(
@@ -75,7 +76,7 @@ def test_mixed_kinds_are_refused() -> None:
 
 
 @pytest.mark.parametrize("row", KERNELS, ids=lambda row: row.name)
-def test_nothing_gives_nothing(row: Row) -> None:
+def test_nothing_gives_nothing(row: LawCase) -> None:
     for num_batch, num_queries, num_keys in ((0, 5, 5), (2, 0, 0), (2, 0, 5), (2, 5, 0)):
         q, k, v = (
             torch.zeros(num_batch, 3, *shape, requires_grad=True)
@@ -89,7 +90,7 @@ def test_nothing_gives_nothing(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", KERNELS, ids=lambda row: row.name)
-def test_masks_that_do_not_fit_are_refused(row: Row) -> None:
+def test_masks_that_do_not_fit_are_refused(row: LawCase) -> None:
     q, k, v = draw(7, 7, 7)
     ones, numbers = torch.ones(2, 5, dtype=torch.bool), torch.ones(2, 5, dtype=torch.long)
     for mask, needed in (
@@ -129,7 +130,7 @@ def test_a_table_is_no_mask() -> None:
 
 
 @pytest.mark.parametrize("row", KERNELS, ids=lambda row: row.name)
-def test_heads_of_another_width_are_refused_or_computed(row: Row) -> None:
+def test_heads_of_another_width_are_refused_or_computed(row: LawCase) -> None:
     q, k, v = draw(7, 7, 7)
     with pytest.raises(UsageError, match="queries have 0 numbers a head"):
         attend(q[..., :0], k[..., :0], v, kernel=row.build(0.0))
@@ -147,7 +148,7 @@ def test_heads_of_another_width_are_refused_or_computed(row: Row) -> None:
 @pytest.mark.parametrize(
     "row", [row for row in KERNELS if not row.shared], ids=lambda row: row.name
 )
-def test_a_batch_of_one_is_for_all(row: Row) -> None:
+def test_a_batch_of_one_is_for_all(row: LawCase) -> None:
     q, k, v = (x.double() for x in draw(7, 7, 7))
     one, kernel = q[:1, :1], row.build(0.0)
     whole = attend(one.expand_as(q).contiguous(), k, v, kernel=kernel)

@@ -1,34 +1,15 @@
-"""The table of attention kernels that must obey the laws. A new kernel is ONE ROW here.
+"""The kernels that must obey the laws: every kind as it declares itself, and harder variants of them.
 
-To add a kernel, append a `Row` to `KERNELS`:
-
-    Row("window", lambda rate: WindowAttention(3, rate), exact=lambda length: WindowAttention(length), refuses=(...))
-
-- `build` takes a dropout rate and gives the kernel with ordinary settings (a small window, a low rank, few buckets).
-- `exact` takes a length and gives the kernel set so that it must equal full attention on sequences of that length:
-  a window at least that long, the full rank, one bucket. None if there is no such setting.
-- `reference` is what `exact` must equal: full attention, unless the kernel's weights are of another kind (linear attention
-  equals its own table of products).
-- `refuses` lists the masks of `scenes.PARTS` the kernel cannot honour. It must raise MaskError for them, in a message that
-  names a kernel of this table that can; all other laws then leave those masks out.
-- `takes_bias`, `order_free` (does the order of the keys not matter when the mask follows it?) and `continuous` (does a small change of
-  the input change the output a little? not where a best key is chosen or a window's edge moves) are True for most.
-- A kernel of parts may have several rows, named `kind/part`.
-- `square_only`: it knows only self-attention, as many queries as keys.
-- `unbroken`: a sentence must stand in one stretch of its row; scenes then number them so.
-- `shared`: keys are the queries (Reformer); scenes then give the same vectors for both.
-- `more_terms`: how many numbers it adds up beyond the scores and the means of full attention (features, say), each with its rounding.
-
-Then `pytest tests/laws -k <name>` runs every law of `laws.py` over it.
+A new kernel needs no line here: its case is made from its own example settings. A row is written by hand
+for sizes that no recipe has, and for the settings in which a kernel must equal another one (`exact`).
+`pytest tests/laws -k <name>` runs every law over one of them.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 import torch
 
-from headwise.attention.choices import Full
+from headwise.attention.choices import BUILT_IN, Full
 from headwise.attention.kernels.bigbird import BigBirdAttention
 from headwise.attention.kernels.full import FullAttention
 from headwise.attention.kernels.fused import FusedAttention
@@ -43,6 +24,7 @@ from headwise.attention.local_position import LocalWindow, MonotonicWindow, Pred
 from headwise.attention.multi_head import Kernel
 from headwise.attention.score_choices import build_normalizer, build_score
 from headwise.initialization import initialize
+from headwise.laws.case import HEAD_DIM, LawCase, case_of
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings, read_yaml
 from tests.laws.references import (
@@ -51,29 +33,6 @@ from tests.laws.references import (
     QuadraticPerformer,
     SharedQueryKey,
 )
-
-HEAD_DIM = 11
-"""Of the scenes; kernels with weights are built for it."""
-
-
-@dataclass(frozen=True)
-class Row:
-    name: str
-    build: Callable[[float], Kernel]
-    exact: Callable[[int], Kernel] | None
-    refuses: tuple[str, ...] = ()
-    takes_bias: bool = True
-    order_free: bool = True
-    square_only: bool = False
-    reference: Callable[[], Any] = FullAttention
-    continuous: bool = True
-    shared: bool = False
-    unbroken: bool = False
-    more_terms: int = 0
-
-    @property
-    def kind(self) -> str:
-        return self.name.partition("/")[0]
 
 
 def scored(
@@ -113,10 +72,11 @@ def _linformer_of_full_rank(length: int) -> Kernel:
     return kernel
 
 
-KERNELS: tuple[Row, ...] = (
-    Row("full", FullAttention, exact=lambda length: FullAttention()),
-    Row("fused", FusedAttention, exact=lambda length: FusedAttention()),
-    Row(
+KERNELS: tuple[LawCase, ...] = (
+    *(case_of(kind.example(), name=f"{kind.word()}/as declared") for kind in BUILT_IN),
+    LawCase("full", FullAttention, exact=lambda length: FullAttention(), takes_vectors=True),
+    LawCase("fused", FusedAttention, exact=lambda length: FusedAttention()),
+    LawCase(
         "window",
         lambda rate: WindowAttention(2, 1, rate, block=2),
         exact=lambda length: WindowAttention(
@@ -124,7 +84,7 @@ KERNELS: tuple[Row, ...] = (
         ),  # a causal offset moves queries on
         order_free=False,
     ),
-    Row(
+    LawCase(
         "longformer",
         lambda rate: LongformerAttention(2, num_global=1, dropout_rate=rate, block=2),
         exact=lambda length: LongformerAttention(2 * length, num_global=2, block=3),
@@ -133,7 +93,7 @@ KERNELS: tuple[Row, ...] = (
         square_only=True,
         unbroken=True,
     ),
-    Row(
+    LawCase(
         "longformer/dilated",  # without global tokens: in a decoder too
         lambda rate: LongformerAttention(4, num_global=0, dilation=2, dropout_rate=rate, block=2),
         exact=lambda length: LongformerAttention(2 * length, num_global=0, block=3),
@@ -142,7 +102,7 @@ KERNELS: tuple[Row, ...] = (
         square_only=True,
         unbroken=True,
     ),
-    Row(
+    LawCase(
         "bigbird",
         lambda rate: BigBirdAttention(1, num_random_blocks=1, dropout_rate=rate),
         exact=lambda length: BigBirdAttention(length),
@@ -151,7 +111,7 @@ KERNELS: tuple[Row, ...] = (
         square_only=True,
         unbroken=True,
     ),
-    Row(
+    LawCase(
         "linear",
         lambda rate: LinearAttention(rate, chunk=2),
         exact=lambda length: LinearAttention(chunk=3),
@@ -160,7 +120,7 @@ KERNELS: tuple[Row, ...] = (
         reference=QuadraticLinear,
         more_terms=HEAD_DIM,  # its features
     ),
-    Row(
+    LawCase(
         "performer",
         lambda rate: PerformerAttention(11, 17, dropout_rate=rate, chunk=2),
         exact=lambda length: PerformerAttention(11, 17, chunk=3),
@@ -169,7 +129,7 @@ KERNELS: tuple[Row, ...] = (
         more_terms=17,  # features; an exponent of size e is off by e roundings, and e is mostly below 8 here, on either side
         reference=lambda: QuadraticPerformer(draw_features(17, 11, torch_generator("performer"))),
     ),
-    Row(
+    LawCase(
         "performer/bounded",
         lambda rate: PerformerAttention(11, 17, estimate="bounded", dropout_rate=rate, chunk=2),
         exact=lambda length: PerformerAttention(11, 17, estimate="bounded", chunk=3),
@@ -179,47 +139,53 @@ KERNELS: tuple[Row, ...] = (
         reference=lambda: QuadraticBounded(draw_features(17, 11, torch_generator("performer"))),
     ),
     # The parts of full attention, two at a time: each is tested by itself in tests/attention.
-    Row(
+    LawCase(
         "full/additive+entmax",
         scored("{score: {kind: additive, hidden: 5}, weights: {kind: entmax}}"),
+        takes_vectors=True,
         exact=None,
     ),
-    Row(
+    LawCase(
         "full/location+sparsemax",
         scored("{score: {kind: location, max_length: 11}, weights: {kind: sparsemax}}"),
+        takes_vectors=True,
         exact=None,
         order_free=False,
     ),
-    Row(
+    LawCase(
         "full/gaussian+hard",
         scored("{score: {kind: gaussian}, weights: {kind: hard}}"),
+        takes_vectors=True,
         exact=None,
         continuous=False,
     ),
-    Row(
+    LawCase(
         "full/bilinear+local_m",
         scored("{score: {kind: bilinear}}", window=lambda: MonotonicWindow(1)),
+        takes_vectors=True,
         exact=lambda length: scored(
             "{score: {kind: bilinear}}", window=lambda: MonotonicWindow(length)
         )(0.0),
         order_free=False,
     ),
-    Row(
+    LawCase(
         "full/local_p",
         local_p(2),
+        takes_vectors=True,
         exact=lambda length: local_p(length, deviation=1e9)(0.0),
         order_free=False,
         continuous=False,
     ),
-    Row(
+    LawCase(
         "linformer",
         _linformer_of_low_rank,
         exact=_linformer_of_full_rank,
         refuses=("causal", "causal_offset", "window", "explicit"),
         takes_bias=False,
         order_free=False,
+        sums_to_one=False,
     ),
-    Row(
+    LawCase(
         "reformer",
         lambda rate: HashedAttention(
             HEAD_DIM, num_buckets=4, num_rounds=3, window=2, dropout_rate=rate

@@ -12,8 +12,10 @@ from torch.autograd.gradcheck import GradcheckError
 from headwise.attention.kernels.full import FullAttention
 from headwise.attention.masks import Causal, Explicit, Mask, Padding, Segments
 from headwise.errors import MaskError
-from tests.laws import company_laws, laws, number_laws
-from tests.laws.kernels import Row
+from headwise.laws import kernel_laws as laws
+from headwise.laws import packing_laws as company_laws
+from headwise.laws import precision_laws as number_laws
+from headwise.laws.case import LawCase
 
 Attend = Callable[[Tensor, Tensor, Tensor, Mask, Tensor | None, bool], Tensor]
 
@@ -119,7 +121,7 @@ def _silent_refusal(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any)
     return _plain(q, k, v, mask, bias)
 
 
-MUTANTS: tuple[tuple[Attend, Callable[[Row], None]], ...] = (
+MUTANTS: tuple[tuple[Attend, Callable[[LawCase], None]], ...] = (
     (_deaf_to_masks, laws.hidden_keys_cannot_leak),
     (_slightly_leaky, laws.hidden_keys_cannot_leak),
     (_nan_on_empty, laws.empty_row_gives_zeros),
@@ -140,21 +142,21 @@ MUTANTS: tuple[tuple[Attend, Callable[[Row], None]], ...] = (
 
 
 @pytest.mark.parametrize(("attend", "law"), MUTANTS, ids=lambda value: value.__name__)
-def test_a_faulty_kernel_is_caught(attend: Attend, law: Callable[[Row], None]) -> None:
-    row = Row("mutant", lambda rate: Mutant(attend, rate), exact=lambda length: Mutant(attend))
+def test_a_faulty_kernel_is_caught(attend: Attend, law: Callable[[LawCase], None]) -> None:
+    row = LawCase("mutant", lambda rate: Mutant(attend, rate), exact=lambda length: Mutant(attend))
     with pytest.raises(AssertionError):
         law(row)
 
 
 def test_a_cut_gradient_is_caught_by_finite_differences() -> None:
     with pytest.raises(GradcheckError):
-        laws.gradients_hold(Row("mutant", lambda rate: Mutant(_cut_gradient, rate), exact=None))
+        laws.gradients_hold(LawCase("mutant", lambda rate: Mutant(_cut_gradient, rate), exact=None))
 
 
 def test_a_refusal_without_a_way_out_is_caught() -> None:
-    with pytest.raises(AssertionError, match="did not match"):
+    with pytest.raises(AssertionError, match="no way out in"):
         laws.refusals_name_a_way_out(
-            Row(
+            LawCase(
                 "mutant",
                 lambda rate: Mutant(_silent_refusal, rate),
                 exact=None,
@@ -171,7 +173,7 @@ def test_a_kernel_that_refuses_and_names_a_way_out_passes() -> None:
             )
         return _plain(q, k, v, mask, bias)
 
-    row = Row(
+    row = LawCase(
         "choosy",
         lambda rate: Mutant(refuse, rate),
         exact=lambda length: Mutant(refuse),

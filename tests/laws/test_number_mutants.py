@@ -8,8 +8,9 @@ from torch import Tensor
 
 from headwise.attention.kernels.full import FullAttention
 from headwise.attention.masks import Mask
-from tests.laws import laws, number_laws
-from tests.laws.kernels import Row
+from headwise.laws import kernel_laws as laws
+from headwise.laws import precision_laws as number_laws
+from headwise.laws.case import LawCase
 from tests.laws.test_input_mutants import Faulty
 
 
@@ -34,7 +35,7 @@ class ForgetfulMap(Faulty):
 
 
 def test_a_kernel_that_rounds_too_often_is_caught_in_low_precision_only() -> None:
-    row = Row(
+    row = LawCase(
         "mutant",
         lambda rate: Faulty(_exponents_in_half, rate),
         exact=lambda length: Faulty(_exponents_in_half),
@@ -49,8 +50,8 @@ def test_a_kernel_that_rounds_too_often_is_caught_in_low_precision_only() -> Non
 def test_a_map_that_is_not_what_was_computed_is_caught(dtype: torch.dtype) -> None:
     with pytest.raises(AssertionError):
         number_laws.weights_give_the_output(
-            Row("mutant", lambda rate: ForgetfulMap(_plain, rate), exact=None), dtype
+            LawCase("mutant", lambda rate: ForgetfulMap(_plain, rate), exact=None), dtype
         )
     number_laws.weights_give_the_output(
-        Row("sound", lambda rate: Faulty(_plain, rate), exact=None), dtype
+        LawCase("sound", lambda rate: Faulty(_plain, rate), exact=None), dtype
     )

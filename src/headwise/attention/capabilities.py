@@ -97,6 +97,8 @@ class AttentionKind(Kind):
     """Whether the order of the keys matters although the mask follows it."""
     is_continuous: ClassVar[bool] = True
     """Whether a small change of the input changes the output a little."""
+    sums_to_one: ClassVar[bool] = True
+    """Whether the weights of a query are shares; mixtures of tokens may be negative."""
     num_extra_terms: ClassVar[int] = 0
     """Numbers that are added up beyond the scores and means of full attention, each with its rounding."""
 

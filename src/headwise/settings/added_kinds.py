@@ -16,8 +16,11 @@ imported; nothing else is. To open a choice to a group, write
     AnySettings = Annotated[First | Second, OpenChoice("headwise.…", Base)]
 
 Whoever looks for a class without a union (tasks) calls `load_word(group, name, Base)`, which gives the
-class or None. `words_in(settings)` lists the added words that settings use, with their packages, for a
-saved model; `check_words` refuses a saved model whose packages are not installed, by their names.
+class or None.
+
+A saved recipe that uses such words also has a part `packages`, which says which package gave each word
+(`describe_words`). It is read for one purpose: where a package is not installed, the error names it
+(`check_packages`). Nothing is ever imported because a recipe says so.
 
 Tested against: an example package (examples/plugin) that is installed, used and taken away again.
 """
@@ -25,6 +28,7 @@ Tested against: an example package (examples/plugin) that is installed, used and
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import pydantic
@@ -33,6 +37,8 @@ from pydantic_core import core_schema
 from headwise.errors import SettingsError
 from headwise.settings.kind import Kind
 
+PACKAGES = "packages"
+"""The part of a saved recipe that says which packages gave its words."""
 Base = TypeVar("Base")
 AnyKind = TypeVar("AnyKind", bound=Kind)
 
@@ -171,22 +177,28 @@ def words_in(settings: pydantic.BaseModel) -> list[AddedWord]:
     return list(found.values())
 
 
-def describe_words(words: Iterable[AddedWord]) -> list[dict[str, str]]:
-    """As plain data, for a file beside a saved model."""
-    return [asdict(word) for word in words]
+def describe_words(settings: pydantic.BaseModel) -> dict[str, list[dict[str, str]]]:
+    """The packages that settings depend on, as the part `packages` of a saved recipe; empty if none."""
+    words = words_in(settings)
+    return {PACKAGES: [asdict(word) for word in words]} if words else {}
 
 
-def check_words(data: Any, *, name: str) -> None:
-    """Refuse what was saved with packages that are not installed here; `data` by `describe_words`."""
-    known = (AddedWord(**{key: str(one[key]) for key in AddedWord.__annotations__}) for one in data)
-    missing = [word for word in known if word.word not in added_words(word.group)]
+def check_packages(data: dict[str, Any], *, file: Path) -> None:
+    """Take the part `packages` out of a saved recipe; refuse it if one of them is not installed here."""
+    saved = data.pop(PACKAGES, None)
+    if not isinstance(saved, list):
+        return
+    missing = [
+        one
+        for one in saved
+        if isinstance(one, Mapping) and one.get("word") not in added_words(str(one.get("group")))
+    ]
     if missing:
-        words = ", ".join(f"{one.word!r} ({one.group})" for one in missing)
-        packages = sorted({one.package for one in missing})
-        install = " ".join(f"{one.package}=={one.version}" for one in missing)
+        words = ", ".join(f"{one.get('word')!r} ({one.get('group')})" for one in missing)
+        packages = ", ".join(dict.fromkeys(str(one.get("package")) for one in missing))
         raise SettingsError(
-            f"{name} uses the word {words} of the package {', '.join(packages)}, which is not "
-            f"installed; install it: pip install {install}",
-            f"{name} 使用了软件包 {'、'.join(packages)} 提供的词 {words}，而该软件包没有安装；"
-            f"请安装：pip install {install}",
+            f"uses the word {words} of the package {packages}, which is not installed; install that "
+            "package, then try again",
+            f"使用了软件包 {packages} 提供的词 {words}，而该软件包没有安装；请先安装它，再重试",
+            file=file,
         )

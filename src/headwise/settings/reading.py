@@ -15,6 +15,7 @@ import yaml
 
 from headwise.errors import SettingsError
 from headwise.language import say
+from headwise.settings.added_kinds import check_packages
 
 MAX_RECIPE_BYTES = 1 << 20
 MAX_ENTRIES = 10_000
@@ -141,4 +142,5 @@ def read_settings_file(path: Path) -> dict[str, Any]:
             f"{zh}；配方应以 `task: translation` 之类开头：可用 `headwise recipes base` 打印一个",
             file=path,
         )
+    check_packages(data, file=path)
     return data

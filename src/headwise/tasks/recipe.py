@@ -26,6 +26,7 @@ from headwise.settings import (
     overrides_name,
     read_settings_file,
 )
+from headwise.settings.added_kinds import describe_words
 from headwise.tasks.arguments import require_texts
 from headwise.tasks.labels.recipe import LabelRecipe
 from headwise.tasks.language.recipe import LanguageRecipe
@@ -216,7 +217,9 @@ def complete_recipe(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_recipe(recipe: AnyRecipe) -> str:
-    """The resolved recipe as YAML; `load_recipe` of it gives an equal recipe."""
-    return yaml.safe_dump(
-        recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=100
-    )
+    """The resolved recipe as YAML; `load_recipe` of it gives an equal recipe.
+
+    Where it uses words of other packages, the packages are written down too.
+    """
+    data = {**recipe.model_dump(mode="json"), **describe_words(recipe)}
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)

@@ -211,6 +211,7 @@ class Linformer(AttentionKind):
     cost: ClassVar[str] = "8 · n · h · rank · d"
     masks: ClassVar[frozenset[MaskPart]] = frozenset(("padding", "segments"))
     knows_order: ClassVar[bool] = True
+    sums_to_one: ClassVar[bool] = False
 
     @model_validator(mode="before")
     @classmethod

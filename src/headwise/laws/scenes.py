@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from headwise.attention.masks import Mask, causal, everything, explicit, padding, segments, window
+from headwise.laws.case import HEAD_DIM, LawCase
 from headwise.randomness import torch_generator
-from tests.laws.kernels import HEAD_DIM, Row
 
 BATCH, HEADS, QUERIES, KEYS, VALUE_DIM = 2, 3, 5, 7, 13
 PARTS = ("everything", "causal", "causal_offset", "window", "padding", "segments", "explicit")
@@ -129,7 +129,7 @@ def make_scene(
 
 
 def scene_for(
-    row: Row,
+    row: LawCase,
     key: str,
     *,
     num_queries: int = QUERIES,
@@ -155,7 +155,7 @@ def scene_for(
 
 
 def cases(
-    row: Row, key: str, dtype: torch.dtype = torch.float64
+    row: LawCase, key: str, dtype: torch.dtype = torch.float64
 ) -> Iterator[tuple[str, Scene, Tensor | None]]:
     """(mask name, scene, bias or None) for every mask the kernel does not refuse; in low precision fewer, and with a bias where it takes one."""
     is_low = dtype != torch.float64

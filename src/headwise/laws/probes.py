@@ -1,11 +1,15 @@
 """How laws put their questions to kernels that differ in what they read and need to be told, and judge the answers."""
 
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor
 
 from headwise.attention.multi_head import Kernel, Standing
-from tests.laws.kernels import HEAD_DIM, Row
-from tests.laws.scenes import VALUE_DIM
+from headwise.laws.case import HEAD_DIM, LawCase
+from headwise.laws.scenes import VALUE_DIM
 
 STATIONS = 4
 """A half-precision number is rounded where it is stored: a score (which counts twice), a weight, the result. Sums are taken in float32."""
@@ -35,7 +39,7 @@ def assert_same(given: Tensor, expected: Tensor, note: str = "", *, more_terms: 
     )
 
 
-def honoured(row: Row, *names: str) -> list[str]:
+def honoured(row: LawCase, *names: str) -> list[str]:
     """Of the masks, those the kernel does not refuse."""
     return [name for name in names if not set(row.refuses) & set(name.split("&"))]
 
@@ -51,3 +55,17 @@ def stand_at(kernel: Kernel, start: int, num_queries: int) -> Kernel:
     """The kernel told where its queries stand, if that matters to it: a step alone does not show it."""
     position = torch.arange(start, start + num_queries)[None]
     return kernel.stand_at(position) if isinstance(kernel, Standing) else kernel
+
+
+@contextmanager
+def refused(error: type[Exception], able: Iterable[str]) -> Iterator[None]:
+    """The block must raise this error, in words that name one of these kinds."""
+    try:
+        yield
+    except error as found:
+        words = str(found)
+        assert re.search("|".join(rf"\b{word}\b" for word in able), words), (
+            f"no way out in: {words}"
+        )
+        return
+    raise AssertionError(f"{error.__name__} was not raised")

@@ -6,15 +6,15 @@ import torch
 from torch import Tensor
 
 from headwise.attention.masks import Mask, causal, explicit, padding, segments
-from tests.laws.kernels import Row
-from tests.laws.probes import assert_same, honoured, stand_at
-from tests.laws.scenes import BATCH, scene_for
+from headwise.laws.case import LawCase
+from headwise.laws.probes import assert_same, honoured, stand_at
+from headwise.laws.scenes import BATCH, scene_for
 
 DTYPES = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 """What sentences may be numbered in."""
 
 
-def packed_is_one_by_one(row: Row, dtype: torch.dtype = torch.float64) -> None:
+def packed_is_one_by_one(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
     """Sentences that share a row under segment numbers give what each gives by itself, causal or not."""
     if "segments" in row.refuses:
         return
@@ -35,7 +35,7 @@ def packed_is_one_by_one(row: Row, dtype: torch.dtype = torch.float64) -> None:
         assert whole[:, :, start:].eq(0).all()
 
 
-def padded_is_one_by_one(row: Row, dtype: torch.dtype = torch.float64) -> None:
+def padded_is_one_by_one(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
     """A sentence with filling before and behind it gives what it gives by itself, causal or not: no answer depends on its company in a batch."""
     if "padding" in row.refuses:
         return
@@ -52,7 +52,7 @@ def padded_is_one_by_one(row: Row, dtype: torch.dtype = torch.float64) -> None:
             assert_same(given, alone, f"{before} before it", more_terms=row.more_terms)
 
 
-def numbers_are_names(row: Row) -> None:
+def numbers_are_names(row: LawCase) -> None:
     """What sentences are numbered with, in which type and how far apart, changes nothing, alone or joined with another numbering."""
     if "segments" in row.refuses:
         return
@@ -80,7 +80,7 @@ def numbers_are_names(row: Row) -> None:
                 assert_same(given, expected, f"{names} {dtype}", more_terms=row.more_terms)
 
 
-def one_row_is_for_all(row: Row) -> None:
+def one_row_is_for_all(row: LawCase) -> None:
     """A part of a mask that speaks of one row speaks of all, whatever it is joined with: written out for each, it gives the same."""
     scene, kernel = scene_for(row, "rows", square=True), row.build(0.0)
 
@@ -117,5 +117,5 @@ def one_row_is_for_all(row: Row) -> None:
         compare(segments(number[:1], number), segments(number[repeated], number), "queries[1]")
 
 
-COMPANY_LAWS: tuple[Callable[[Row], None], ...] = (numbers_are_names, one_row_is_for_all)
+PACKING_LAWS: tuple[Callable[[LawCase], None], ...] = (numbers_are_names, one_row_is_for_all)
 """Those that do not depend on the kind of number; the others stand in laws.py."""

@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import torch
 
-from tests.laws.kernels import Row
-from tests.laws.laws import run
-from tests.laws.probes import assert_same
-from tests.laws.scenes import Scene, cases
+from headwise.laws.case import LawCase
+from headwise.laws.kernel_laws import run
+from headwise.laws.probes import assert_same
+from headwise.laws.scenes import Scene, cases
 
 
-def keeps_dtype_and_device(row: Row) -> None:
+def keeps_dtype_and_device(row: LawCase) -> None:
     """The output is of the input's kind, and off by no more than the rounding of that kind from double precision over the same numbers."""
     devices = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
     kernels = {device: row.build(0.0) for device in devices}
@@ -32,7 +32,7 @@ def keeps_dtype_and_device(row: Row) -> None:
                 assert_same(output.cpu(), precise, f"{name} {dtype}", more_terms=row.more_terms)
 
 
-def weights_give_the_output(row: Row, dtype: torch.dtype = torch.float64) -> None:
+def weights_give_the_output(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
     """The map that people look at is the one that is computed: weights times values is the output, whatever the mask."""
     kernel = row.build(0.0)
     for name, scene, bias in cases(row, "weights", dtype):
@@ -44,4 +44,7 @@ def weights_give_the_output(row: Row, dtype: torch.dtype = torch.float64) -> Non
         )
 
 
-NUMBER_LAWS: tuple[Callable[[Row], None], ...] = (keeps_dtype_and_device, weights_give_the_output)
+PRECISION_LAWS: tuple[Callable[[LawCase], None], ...] = (
+    keeps_dtype_and_device,
+    weights_give_the_output,
+)

@@ -5,22 +5,22 @@ test_input_mutants.py proves that they bite.
 
 from collections.abc import Callable
 
-import pytest
 import torch
 
 from headwise.attention.biases import VectorBias
+from headwise.attention.choices import BUILT_IN
 from headwise.attention.masks import Mask, causal, padding, segments
 from headwise.errors import UsageError
-from tests.laws.kernels import HEAD_DIM, Row
-from tests.laws.probes import assert_same
-from tests.laws.scenes import scene_for
+from headwise.laws.case import HEAD_DIM, LawCase
+from headwise.laws.probes import assert_same, refused
+from headwise.laws.scenes import scene_for
 
 
-def low_stays_alive(row: Row) -> None:
+def low_stays_alive(row: LawCase) -> None:
     """Equal queries and keys, however low, give the mean of the values."""
     scene = scene_for(row, "low", square=True).to(torch.float32)
     q = torch.full_like(scene.q, -60.0)
-    if row.exact is None or row.kind == "linformer":
+    if row.exact is None or not row.sums_to_one:
         return  # a mixture of tokens has no equal weights
     kernel = row.exact(scene.num_keys)
     output, expected = (
@@ -33,7 +33,7 @@ def low_stays_alive(row: Row) -> None:
     assert_same(output, expected)
 
 
-def half_stays_alive(row: Row) -> None:
+def half_stays_alive(row: LawCase) -> None:
     """In float16 vectors of zeros give what they give in double precision, and those whose squares it does not hold give numbers."""
     scene, kernel = scene_for(row, "half", square=True).to(torch.float16), row.build(0.0)
     zeros, long = torch.zeros_like(scene.q), (scene.q / scene.q.abs().max() * 3e4)
@@ -44,12 +44,13 @@ def half_stays_alive(row: Row) -> None:
         assert x.isfinite().all(), "long vectors"
 
 
-def vectors_are_added_or_refused(row: Row) -> None:
+def vectors_are_added_or_refused(row: LawCase) -> None:
     """A bias with vectors for the values is honoured, or refused: its second half is never forgotten."""
     scene, kernel = scene_for(row, "vectors", value_dim=HEAD_DIM), row.build(0.0)
     bias = VectorBias(scene.bias, torch.ones(3, HEAD_DIM, dtype=torch.float64), first=-1)
-    if row.kind != "full":
-        with pytest.raises(UsageError, match=r"attention\.kind=full"):
+    if not row.takes_vectors:
+        able = [kind.word() for kind in BUILT_IN if "weights" in kind.model_validate({}).takes]
+        with refused(UsageError, able):
             kernel(scene.q, scene.k, scene.v, Mask(), bias=bias)
         return
     output = kernel(scene.q, scene.k, scene.v, Mask(), bias=bias)
@@ -57,7 +58,7 @@ def vectors_are_added_or_refused(row: Row) -> None:
     assert_same(output, kernel(scene.q, scene.k, scene.v, Mask(), bias=scene.bias) + total)
 
 
-def nothing_gives_nothing(row: Row) -> None:
+def nothing_gives_nothing(row: LawCase) -> None:
     """No batch, no queries or no keys: an output of the right shape, zeros where queries have no key, and a gradient of zero."""
     kernel = row.build(0.0)
     for batch, queries, keys in ((0, 5, 5), (2, 0, 5), (2, 5, 0), (2, 0, 0)):
@@ -88,7 +89,7 @@ def nothing_gives_nothing(row: Row) -> None:
                 )
 
 
-INPUT_LAWS: tuple[Callable[[Row], None], ...] = (
+INPUT_LAWS: tuple[Callable[[LawCase], None], ...] = (
     low_stays_alive,
     half_stays_alive,
     vectors_are_added_or_refused,

@@ -1,23 +1,23 @@
-"""The laws of attention: what holds for every kernel, whatever it does inside. Each is a function of a row of the table.
+"""The laws of attention: what holds for every kernel, whatever it does inside. Each is a function of a case.
 
-A law raises AssertionError when a kernel breaks it; test_kernels.py runs all of them over all rows, and test_mutants.py
-proves that they bite by handing them kernels with a known fault.
+A law raises AssertionError when a kernel breaks it. tests/laws runs all of them over all kernels, and proves
+that they find faults by handing them kernels with a known one.
 """
 
 from collections.abc import Callable
 
-import pytest
 import torch
 from torch import Tensor
 
 from headwise.attention.cache import KeyValueCache
+from headwise.attention.choices import BUILT_IN
 from headwise.attention.masks import Mask, causal, explicit
 from headwise.attention.multi_head import Kernel, Stepping
 from headwise.errors import MaskError, UsageError
-from tests.laws.company_laws import packed_is_one_by_one, padded_is_one_by_one
-from tests.laws.kernels import HEAD_DIM, KERNELS, Row
-from tests.laws.probes import assert_same, find_gradients, honoured, stand_at
-from tests.laws.scenes import BATCH, HEADS, PARTS, Scene, cases, make_scene, scene_for
+from headwise.laws.case import HEAD_DIM, LawCase
+from headwise.laws.packing_laws import packed_is_one_by_one, padded_is_one_by_one
+from headwise.laws.probes import assert_same, find_gradients, honoured, refused, stand_at
+from headwise.laws.scenes import BATCH, HEADS, PARTS, Scene, cases, make_scene, scene_for
 
 HUGE = 1e9
 
@@ -26,7 +26,7 @@ def run(kernel: Kernel, scene: Scene, name: str, bias: Tensor | None) -> Tensor:
     return kernel(scene.q, scene.k, scene.v, scene.mask(name), bias=bias)
 
 
-def hidden_keys_cannot_leak(row: Row, dtype: torch.dtype = torch.float64) -> None:
+def hidden_keys_cannot_leak(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
     """A query's output does not change when a key it may not look at becomes enormous, nor does it send gradients there."""
     kernel = row.build(0.0)
     for name, scene, bias in cases(row, "leak", dtype):
@@ -53,7 +53,7 @@ def hidden_keys_cannot_leak(row: Row, dtype: torch.dtype = torch.float64) -> Non
                 )
 
 
-def empty_row_gives_zeros(row: Row, dtype: torch.dtype = torch.float64) -> None:
+def empty_row_gives_zeros(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
     """A query that may look at nothing gives zeros, and passes back a zero gradient: never NaN."""
     scene = scene_for(row, "empty", dtype=dtype)
     scene.table[1, :, 2] = False
@@ -62,7 +62,8 @@ def empty_row_gives_zeros(row: Row, dtype: torch.dtype = torch.float64) -> None:
     for name in honoured(row, "explicit", "padding", "segments", "explicit&padding"):
         for bias in (None, scene.bias) if row.takes_bias else (None,):
             leaves = [value.clone().requires_grad_() for value in (scene.q, scene.k, scene.v)]
-            output = row.build(0.0)(*leaves, scene.mask(name), bias=bias)
+            q, k, v = leaves
+            output = row.build(0.0)(q, k, v, scene.mask(name), bias=bias)
             empty = ~scene.dense(name).any(-1)
             assert empty.any(), name
             assert output[empty].eq(0).all(), name
@@ -73,7 +74,7 @@ def empty_row_gives_zeros(row: Row, dtype: torch.dtype = torch.float64) -> None:
             assert all(gradient[seen_by_nobody].eq(0).all() for gradient in gradients[1:]), name
 
 
-def minus_infinity_hides(row: Row, dtype: torch.dtype = torch.float64) -> None:
+def minus_infinity_hides(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
     """A bias of minus infinity is a mask; where it leaves a query nothing to look at, there are zeros and no NaN."""
     if not row.takes_bias:
         return
@@ -83,13 +84,14 @@ def minus_infinity_hides(row: Row, dtype: torch.dtype = torch.float64) -> None:
         ~scene.dense("explicit"), -torch.inf
     )
     leaves = [value.clone().requires_grad_() for value in (scene.q, scene.k, scene.v)]
-    output = row.build(0.0)(*leaves, Mask(), bias=hiding)
-    assert_same(output, row.build(0.0)(*leaves, scene.mask("explicit")))
+    q, k, v = leaves
+    output = row.build(0.0)(q, k, v, Mask(), bias=hiding)
+    assert_same(output, row.build(0.0)(q, k, v, scene.mask("explicit")))
     gradients = find_gradients(output.square().sum(), leaves)
     assert all(gradient.isfinite().all() for gradient in gradients)
 
 
-def batched_is_one_by_one(row: Row, dtype: torch.dtype = torch.float64) -> None:
+def batched_is_one_by_one(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
     """An element of a batch does not know the others."""
     kernel = row.build(0.0)
     for name, scene, bias in cases(row, "batch", dtype):
@@ -101,7 +103,7 @@ def batched_is_one_by_one(row: Row, dtype: torch.dtype = torch.float64) -> None:
             assert_same(alone[0], whole[batch], name)
 
 
-def gradients_hold(row: Row) -> None:
+def gradients_hold(row: LawCase) -> None:
     """Derivatives equal finite differences in double precision, of the bias too."""
     if not row.continuous:
         return
@@ -123,7 +125,7 @@ def gradients_hold(row: Row) -> None:
             assert torch.autograd.gradcheck(check, [*leaves, bias]), name
 
 
-def stepping_is_the_whole(row: Row, dtype: torch.dtype = torch.float64) -> None:
+def stepping_is_the_whole(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
     """Causal attention token by token with a cache gives what the whole sequence gives at once; a prefix may be read in one go."""
     if "causal" in row.refuses:
         return
@@ -172,7 +174,7 @@ def _step_through(kernel: Stepping, scene: Scene) -> Tensor:
     return torch.cat(outputs, dim=2)
 
 
-def degenerate_case_is_exact(row: Row, dtype: torch.dtype = torch.float64) -> None:
+def degenerate_case_is_exact(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
     """Set so that nothing is approximated, the kernel is full attention (or its own reference): outputs and gradients."""
     if row.exact is None:
         return
@@ -180,7 +182,9 @@ def degenerate_case_is_exact(row: Row, dtype: torch.dtype = torch.float64) -> No
         results, precise = [], scene.to(torch.float64)
         for kernel, given in ((row.exact(scene.num_keys), scene), (row.reference(), precise)):
             leaves = [value.clone().requires_grad_() for value in (given.q, given.k, given.v)]
-            output = kernel(*leaves, given.mask(name), bias=None if bias is None else given.bias)
+            q, k, v = leaves
+            added = None if bias is None else given.bias
+            output = kernel(q, k, v, given.mask(name), bias=added)
             push = (
                 torch.linspace(-1, 1, output.numel(), dtype=dtype).view_as(output).to(output.dtype)
             )
@@ -190,7 +194,7 @@ def degenerate_case_is_exact(row: Row, dtype: torch.dtype = torch.float64) -> No
             assert_same(value, expected, name, more_terms=row.more_terms)
 
 
-def order_of_keys_is_free(row: Row, dtype: torch.dtype = torch.float64) -> None:
+def order_of_keys_is_free(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
     """Attention is a set operation: permuting keys, values, and with them mask and bias, changes nothing."""
     if not row.order_free:
         return
@@ -215,7 +219,7 @@ def order_of_keys_is_free(row: Row, dtype: torch.dtype = torch.float64) -> None:
             )
 
 
-def prepared_masks_say_the_same(row: Row, dtype: torch.dtype = torch.float64) -> None:
+def prepared_masks_say_the_same(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
     """Working a mask out once for a stack of layers changes nothing, and a prepared mask can still be joined with others."""
     kernel = row.build(0.0)
     for name, scene, bias in cases(row, "prepare", dtype):
@@ -234,7 +238,7 @@ def prepared_masks_say_the_same(row: Row, dtype: torch.dtype = torch.float64) ->
             )
 
 
-def bias_may_be_shared(row: Row, dtype: torch.dtype = torch.float64) -> None:
+def bias_may_be_shared(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
     """A bias of one row or one head stands for all of them."""
     if not row.takes_bias:
         return
@@ -248,7 +252,7 @@ def bias_may_be_shared(row: Row, dtype: torch.dtype = torch.float64) -> None:
                 )
 
 
-def dropout_keeps_the_mean(row: Row) -> None:
+def dropout_keeps_the_mean(row: LawCase) -> None:
     """Forgetting happens while training only, and on average changes nothing."""
     scene = scene_for(row, "dropout").to(torch.float32)
     copies = 4096 // BATCH
@@ -262,20 +266,20 @@ def dropout_keeps_the_mean(row: Row) -> None:
     assert ((noisy.mean(0) - calm[0]).abs() < 6 * error + 1e-6).all()
 
 
-def refusals_name_a_way_out(row: Row) -> None:
+def refusals_name_a_way_out(row: LawCase) -> None:
     """A mask or bias that cannot be honoured raises, and the message names a kernel of the table that can."""
     scene = make_scene("refusal", square=row.square_only)
     if not row.takes_bias:
-        able = [other.name for other in KERNELS if other.takes_bias]
-        with pytest.raises(UsageError, match="|".join(f"\\b{other}\\b" for other in able)):
+        able = [kind.word() for kind in BUILT_IN if "distances" in kind.model_validate({}).takes]
+        with refused(UsageError, able):
             run(row.build(0.0), scene, "everything", scene.bias)
     for name in row.refuses:
-        able = [other.name for other in KERNELS if name not in other.refuses]
-        with pytest.raises(MaskError, match="|".join(f"\\b{other}\\b" for other in able)):
+        able = [kind.word() for kind in BUILT_IN if name in kind.masks]
+        with refused(MaskError, able):
             run(row.build(0.0), scene, name, None)
 
 
-LAWS: tuple[Callable[[Row], None], ...] = (
+LAWS: tuple[Callable[[LawCase], None], ...] = (
     hidden_keys_cannot_leak,
     empty_row_gives_zeros,
     minus_infinity_hides,
@@ -292,7 +296,7 @@ LAWS: tuple[Callable[[Row], None], ...] = (
     refusals_name_a_way_out,
 )
 
-LAWS_OF_EVERY_TYPE: tuple[Callable[[Row, torch.dtype], None], ...] = (
+LAWS_OF_EVERY_TYPE: tuple[Callable[[LawCase, torch.dtype], None], ...] = (
     hidden_keys_cannot_leak,
     empty_row_gives_zeros,
     minus_infinity_hides,
