@@ -197,7 +197,7 @@ def announce(line: str) -> None:
 
 KEPT_KERNELS = "256"
 """oneDNN keeps a compiled product for each shape it meets, a thousand by default. Batches of a server have all shapes: its memory
-grew from 330 to 740 MB in 18,000 requests. With 64 it is a third slower, with 256 no slower (docs/experiments.md)."""
+grew from 330 to 740 MB in 18,000 requests. With 64 it is a third slower, with 256 no slower (docs/experiments/serving.md)."""
 
 
 def require_server() -> None:

@@ -4,7 +4,7 @@
 
     {"machine": …, "conditions": …, "slopes": {kernel: …}, "points": [{kernel, length, forward_seconds, both_seconds, memory_mib, …}]}
 
-Tested against: the table of docs/experiments.md; a file made by the command.
+Tested against: the table of docs/experiments/attention-kernels.md; a file made by the command.
 """
 
 import json
@@ -27,7 +27,7 @@ NUMBERS = ("forward_seconds", "both_seconds", "memory_mib", "distance")
 
 
 def shipped_costs() -> dict[str, Any]:
-    """Measured by us; docs/experiments.md says how."""
+    """Measured by us; docs/experiments/attention-kernels.md says how."""
     place = resources.files("headwise.explorer").joinpath("measurements", "attention-h200.json")
     return {
         "name": "h200",

@@ -2,8 +2,8 @@
 maker.
 
 A published peak is not reached: products of this size reach a part of it, copies too. `EFFICIENCY`
-and `COPY` are what we measured on one H200 (docs/experiments.md) and assume of its relatives; a
-prediction for a card nobody measured says so.
+and `COPY` are what we measured on one H200 (docs/experiments/planning-and-data.md) and assume of
+its relatives; a prediction for a card nobody measured says so.
 """
 
 from dataclasses import dataclass, replace
@@ -79,7 +79,7 @@ def _card(
 
 GLIBC_HEAP = 1.25
 """A CPU's allocator keeps freed blocks that are too small for the next tensor: 1.15 to 1.30
-measured (docs/experiments.md)."""
+measured (docs/experiments/planning-and-data.md)."""
 
 
 # Dense peaks in TFLOP/s (fp32 without tensor cores, torch's default), GB/s, GiB, and GB/s per GPU

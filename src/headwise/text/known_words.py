@@ -10,7 +10,7 @@ with p(w) = (count(w) + 1/2) / (words + vocabulary/2), the naive Bayes classifie
 A word is a run of letters, case folded; in scripts without spaces it is one character
 (`word_bounds.py`). Digits and punctuation are copied in any language and do not count. One half is
 where languages part: in 20,000 sentences of a language most words of another sentence of it have
-occurred, and of a sentence in another language few have (docs/experiments.md).
+occurred, and of a sentence in another language few have (docs/experiments/translation.md).
 
 Tested against: hand-counted sentences, English and German sentences of the pocket corpus, damage.
 """

@@ -30,7 +30,7 @@ Nothing can overflow, and a token still knows no other.
 W is drawn anew every `redraw_every` updates while training if one wishes (0: never). The training loop
 calls `before_step`, which fills a buffer outside of any graph from (key, number of the draw): a resumed run draws the same. Outside
 training a first W serves for ever; it is stored with the weights. A model that has had few draws has learnt their errors and loses more by
-another W than by the estimate itself (docs/experiments.md), so it is never, or every few updates.
+another W than by the estimate itself (docs/experiments/attention-kernels.md), so it is never, or every few updates.
 
 Cost per head, n tokens, m features, d = head_dim, C = 128: 8 n m d operations (4 n m d of them the features), causal n (8 m d + 2 C (m + d));
 bytes: n (2 m) features written and read. With m = 4 d full attention is overtaken in operations at n ≈ 8 d … 10 d.
@@ -107,7 +107,7 @@ def bounded_features(
 
 
 def squared_radius(num_features: int, head_dim: int) -> float:
-    """What |x|² stays below: the best of nine sizes and five scales of random inputs, within a few hundredths (docs/experiments.md).
+    """What |x|² stays below: the best of nine sizes and five scales of random inputs, within a few hundredths (docs/experiments/attention-kernels.md).
     It grows with the features, so that in the end it is the softmax that is estimated."""
     return (2 * num_features / head_dim) ** (1 / 3)
 

@@ -22,7 +22,7 @@ from headwise.text.tokenizer_pair import TokenizerPair
 from headwise.text.word_boundaries import is_unspaced
 
 DOUBT = 0.01
-"""A source language of less probability is called another: at most 0.5 % of ordinary lines (docs/experiments.md)."""
+"""A source language of less probability is called another: at most 0.5 % of ordinary lines (docs/experiments/translation.md)."""
 SURE = 0.9
 """A language of at least this probability is named."""
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
