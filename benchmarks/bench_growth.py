@@ -39,7 +39,7 @@ from headwise.data.packing import PackedBatch
 from headwise.decoding.choices import GreedySettings, decode
 from headwise.models.transformer_stepper import TransformerStepper
 from headwise.randomness import numpy_generator, torch_generator
-from headwise.tasks.translation.objective import TranslationTask
+from headwise.tasks.translation.objective import TranslationLoss
 from headwise.training.choices import TrainingSettings
 from headwise.training.compilation import Compilation
 from headwise.training.precision import choose_dtype
@@ -172,7 +172,7 @@ def powers(first: int, last: int, *, factor: int = 2) -> tuple[int, ...]:
 def build_training(point: Point, *, bench: Bench) -> Run:
     """An update as `headwise train` makes it, uncompiled, so that launches are seen."""
     settings = TrainingSettings.model_validate({"precision": "auto"})
-    task = TranslationTask(
+    task = TranslationLoss(
         build_ours(point.size).to(bench.device).train(), settings.objective.label_smoothing
     )
     updater = Updater(task, settings, device=bench.device, compilation=Compilation(enabled=False))

@@ -25,8 +25,8 @@ from headwise.planning.plan import MARGIN_OF_MEMORY, MARGIN_OF_SPEED, Plan
 from headwise.settings import check_settings
 from headwise.tasks.planned_step import Subject
 from headwise.tasks.planner import plan_subject
-from headwise.tasks.recipe import Recipe
-from headwise.tasks.translation.objective import TranslationTask
+from headwise.tasks.translation.objective import TranslationLoss
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.training.compilation import decide_compilation
 from headwise.training.updates import Updater
 
@@ -53,11 +53,11 @@ CASES = {
 ALL_SIZES = SIZES | {"multi30k": Size(dim=128, heads=4, hidden=256, layers=4)}
 
 
-def make_recipe(case: Case, precision: str, *, compiled: bool, device: str) -> Recipe:
+def make_recipe(case: Case, precision: str, *, compiled: bool, device: str) -> TranslationRecipe:
     size = ALL_SIZES[case.size]
     stack = {"layers": size.layers, "heads": size.heads}
     return check_settings(
-        Recipe,
+        TranslationRecipe,
         {
             "data": {
                 "source": "en",
@@ -102,7 +102,7 @@ def train(subject: Subject, case: Case, bench: Bench) -> Measured:
     gc.collect()  # a recorded update and its tensors refer to each other: what the last case held goes only now
     meter = MemoryMeter(bench.device)
     meter.start_building()
-    task = TranslationTask(
+    task = TranslationLoss(
         subject.module().to(bench.device).train(), training.objective.label_smoothing
     )
     compilation = decide_compilation(training, bench.device)

@@ -39,8 +39,8 @@ def make_random_bundle(directory: Path, size: str) -> Path:
     from headwise.models.choices import build_model
     from headwise.pocket import sentences
     from headwise.randomness import torch_generator
-    from headwise.tasks.bundle import save_bundle
     from headwise.tasks.recipe import load_translation_recipe
+    from headwise.tasks.translation.bundle import save_translator_bundle
     from headwise.text.choices import learn_tokenizers
 
     lines = list(sentences("train", 2_000))
@@ -58,7 +58,7 @@ def make_random_bundle(directory: Path, size: str) -> Path:
     model = build_model(
         recipe.model, generator=torch_generator("benchmark", "weights"), **sizes
     ).eval()
-    save_bundle(directory, recipe=recipe, tokenizers=pair, model=model, results={})
+    save_translator_bundle(directory, recipe=recipe, tokenizers=pair, model=model, results={})
     return directory
 
 

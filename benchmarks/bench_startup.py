@@ -26,8 +26,8 @@ from headwise.models.choices import build_model
 from headwise.pocket import sentences
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
-from headwise.tasks.bundle import save_bundle
-from headwise.tasks.recipe import Recipe
+from headwise.tasks.translation.bundle import save_translator_bundle
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.choices import learn_tokenizers
 
 SENTENCE = "The old teacher bought a red apple in the park.\n"
@@ -38,7 +38,7 @@ def make_bundle(directory: Path, size: Size) -> Path:
     """A translator with random weights: it knows nothing, in the time of one that does."""
     stack = {"layers": size.layers, "heads": size.heads}
     recipe = check_settings(
-        Recipe,
+        TranslationRecipe,
         {
             "data": {"source": "en", "target": "de", "train": "pocket:train"},
             "text": {"kind": "sentencepiece", "algorithm": "unigram", "size": size.vocab},
@@ -56,7 +56,7 @@ def make_bundle(directory: Path, size: Size) -> Path:
         target_size=tokenizers.target.size,
         generator=torch_generator("benchmark", "bundle"),
     )
-    save_bundle(directory, recipe=recipe, tokenizers=tokenizers, model=model, results={})
+    save_translator_bundle(directory, recipe=recipe, tokenizers=tokenizers, model=model, results={})
     return directory
 
 

@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from headwise.data.batching import batches, plan_row_lengths
 from headwise.data.packing import PackedBatch
 from headwise.data.shards import write_store
-from headwise.tasks.translation.objective import TranslationTask
+from headwise.tasks.translation.objective import TranslationLoss
 from headwise.text.tokenizer import PAD
 from headwise.training.choices import TrainingSettings
 from headwise.training.compilation import decide_compilation
@@ -128,7 +128,7 @@ def build_our_run(
             "objective": {"label_smoothing": SMOOTHING},
         }
     )
-    task = TranslationTask(build_ours(size).to(bench.device).train(), SMOOTHING)
+    task = TranslationLoss(build_ours(size).to(bench.device).train(), SMOOTHING)
     compilation = decide_compilation(settings, bench.device)
     updater = Updater(task, settings, device=bench.device, compilation=compilation)
     endless = itertools.cycle(

@@ -43,7 +43,7 @@ from headwise.decoding.choices import BeamSettings, DecodingSettings, GreedySett
 from headwise.initialization import initialize
 from headwise.models.transformer_stepper import TransformerStepper
 from headwise.randomness import torch_generator
-from headwise.tasks.translation.objective import TranslationTask
+from headwise.tasks.translation.objective import TranslationLoss
 from headwise.training.choices import TrainingSettings
 from headwise.training.compilation import Compilation
 from headwise.training.cuda_graph import CapturedUpdate
@@ -61,7 +61,7 @@ def train(
     settings = TrainingSettings.model_validate(
         {"batch_tokens": TOKENS, "precision": "bf16", "compile": "on"}
     )
-    task = TranslationTask(build_ours(SIZE).to(GPU).train(accumulation == 1), 0.1)
+    task = TranslationLoss(build_ours(SIZE).to(GPU).train(accumulation == 1), 0.1)
     updater = Updater(task, settings, device=GPU, compilation=compilation)
     for step in range(1, 9):
         batches = [supply[(step + i) % len(supply)] for i in range(accumulation)]
@@ -181,7 +181,7 @@ def gradients_of(
 
 
 def check_compiled(supply: list[PackedBatch]) -> tuple[bool, str]:
-    task = TranslationTask(build_ours(SIZE).to(GPU).eval(), 0.1)
+    task = TranslationLoss(build_ours(SIZE).to(GPU).eval(), 0.1)
     compiled = torch.compile(task.loss, dynamic=False)
     differences = {}
     for name, dtype in (("bf16", torch.bfloat16), ("fp32", torch.float32)):

@@ -8,7 +8,7 @@ import pytest
 
 from headwise import demo
 from headwise.cli.main import main
-from headwise.tasks.recipe import Recipe
+from headwise.tasks.translation.recipe import TranslationRecipe
 from tests.explorer.examples import ENGLISH, make_trace
 from tests.tasks.tiny import tiny_recipe
 
@@ -23,7 +23,7 @@ SMALL = (
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(name: str, overrides: list[str]) -> Recipe:
+    def load(name: str, overrides: list[str]) -> TranslationRecipe:
         assert name == "pocket"
         return tiny_recipe(*overrides, *SMALL)
 

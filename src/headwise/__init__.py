@@ -27,19 +27,20 @@ __all__ = [
 if TYPE_CHECKING:
     from headwise.tasks.labels.labeller import Labeller
     from headwise.tasks.language.language_model import LanguageModel
-    from headwise.tasks.recipe import Recipe, load_recipe
+    from headwise.tasks.recipe import load_recipe
     from headwise.tasks.run import train
+    from headwise.tasks.translation.recipe import TranslationRecipe as Recipe
     from headwise.tasks.translation.translator import Translation, Translator
 
 
 _HOMES = {
-    "Labeller": "labels.labeller",
-    "LanguageModel": "language.language_model",
-    "Recipe": "recipe",
-    "load_recipe": "recipe",
-    "train": "run",
-    "Translation": "translation.translator",
-    "Translator": "translation.translator",
+    "Labeller": "labels.labeller:Labeller",
+    "LanguageModel": "language.language_model:LanguageModel",
+    "Recipe": "translation.recipe:TranslationRecipe",
+    "load_recipe": "recipe:load_recipe",
+    "train": "run:train",
+    "Translation": "translation.translator:Translation",
+    "Translator": "translation.translator:Translator",
 }
 
 
@@ -48,4 +49,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(
             f"module 'headwise' has no attribute {name!r}; it offers {', '.join(__all__)}"
         )
-    return getattr(import_module(f"headwise.tasks.{_HOMES[name]}"), name)
+    module, _, found = _HOMES[name].partition(":")
+    return getattr(import_module(f"headwise.tasks.{module}"), found)

@@ -24,6 +24,7 @@ from headwise.settings import read_settings_file
 from headwise.storage import MANIFEST
 from headwise.tasks.events import Events
 from headwise.tasks.recipe import load_translation_recipe
+from headwise.tasks.run import train
 from headwise.tasks.translation.pocket_test import (
     AlignmentScale,
     HeadAlignment,
@@ -32,7 +33,6 @@ from headwise.tasks.translation.pocket_test import (
     measure_pocket,
     scale_alignment,
 )
-from headwise.tasks.translation.training import train
 from headwise.tasks.translation.translator import Translator
 from headwise.training.run_lock import lock_is_held
 

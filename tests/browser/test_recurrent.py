@@ -11,8 +11,8 @@ from headwise.randomness import torch_generator
 from headwise.serving.app import create_app
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
-from headwise.tasks.bundle import Bundle
 from headwise.tasks.recipe import load_translation_recipe
+from headwise.tasks.translation.bundle import TranslatorBundle
 from headwise.tasks.translation.translator import Translator
 from tests.browser.conftest import BUNDLE, RunningServer, Visit
 
@@ -33,7 +33,9 @@ def recurrent(attention: str) -> Translator:
         target_size=sizes[1],
         generator=torch_generator("recurrent on a page"),
     )
-    return Translator(Bundle(Path("nowhere"), recipe, own.tokenizers, model, {}), device="cpu")
+    return Translator(
+        TranslatorBundle(Path("nowhere"), recipe, own.tokenizers, model, {}), device="cpu"
+    )
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from headwise.tasks.bundle import save_bundle
+from headwise.tasks.translation.bundle import save_translator_bundle
 from tests.cli.conftest import Headwise
 from tests.exporting.test_ctranslate2_export import BRIEF, ENGLISH, make_bundle
 
@@ -12,7 +12,7 @@ def test_export(headwise: Headwise, tmp_path: Path) -> None:
     made = make_bundle(
         tmp_path / "model", (BRIEF.replace("size: 2", "size: 2, length_penalty: {kind: wu}"),)
     )
-    save_bundle(
+    save_translator_bundle(
         tmp_path / "model",
         recipe=made.recipe,
         tokenizers=made.tokenizers,

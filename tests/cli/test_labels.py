@@ -7,7 +7,7 @@ import pytest
 
 from headwise.tasks.run import train
 from tests.cli.conftest import Headwise
-from tests.tasks.labels.test_training import review_recipe, tag_recipe
+from tests.tasks.labels.test_task import review_recipe, tag_recipe
 
 
 @pytest.fixture(scope="module")

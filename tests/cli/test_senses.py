@@ -9,7 +9,7 @@ import pytest
 
 from headwise.data.labels.word_senses import Occurrence
 from headwise.models.vector_space import VectorSpace
-from headwise.tasks.word_vectors.run import save_word_vectors
+from headwise.tasks.word_vectors.bundle import save_word_vectors
 from tests.cli.conftest import Headwise
 from tests.tasks.pretraining.test_senses import occurrences
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
-from headwise.tasks.bundle import load_bundle
+from headwise.tasks.translation.bundle import load_translator_bundle
 from headwise.tasks.translation.translator import Translator
 from headwise.training.run_lock import release_lock, take_lock
 from headwise.weights import put_weights, weights_of
@@ -154,7 +154,7 @@ def test_a_checkpoint_translates_as_its_weights_do(
         "--json",
     )
     for step, said in ((4, last), (6, finished)):
-        bundle = load_bundle(tiny_run)
+        bundle = load_translator_bundle(tiny_run)
         put_weights(
             weights_of(bundle.model),
             load_file(tiny_run / "checkpoints" / f"step-{step}" / "model.safetensors"),

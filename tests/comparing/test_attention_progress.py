@@ -9,7 +9,7 @@ from headwise.comparing import attention as attention_comparison
 from headwise.comparing.attention import compare_attention
 from headwise.comparing.attention_points import Conditions, Point, repeated_seconds
 from headwise.comparing.attention_progress import TimeLeft, foretell
-from tests.tasks.translation.test_training import Watcher
+from tests.tasks.translation.test_task import Watcher
 
 
 def test_two_points_make_a_line_and_one_a_square() -> None:

@@ -24,7 +24,7 @@ from headwise.storage import write_text
 from headwise.tasks.recipe import write_recipe
 from headwise.training.run_lock import release_lock, take_lock
 from tests.tasks.tiny import OVERRIDES
-from tests.tasks.translation.test_training import Watcher
+from tests.tasks.translation.test_task import Watcher
 
 GOOD = "{kind: pocket, split: train, count: 300}"
 

@@ -13,10 +13,10 @@ from headwise.comparing.variants import Run, plan_comparison
 from headwise.data.pairs.preparation import open_prepared
 from headwise.data.pairs.shared_preparation import link_prepared, preparing_alone
 from headwise.errors import DataError, UsageError
-from headwise.tasks.translation.training import prepare
+from headwise.tasks.table import find_task
 from headwise.training.run_lock import release_lock, take_lock
 from tests.tasks.tiny import OVERRIDES
-from tests.tasks.translation.test_training import Watcher
+from tests.tasks.translation.test_task import Watcher
 
 NORMS = ("model.norm.kind=layer,rms",)
 
@@ -86,7 +86,7 @@ def test_runs_that_read_the_same_share_files_and_each_stands_alone(tmp_path: Pat
 def test_shared_data_is_what_each_run_would_prepare_for_itself(tmp_path: Path) -> None:
     runs = plan(tmp_path, *NORMS, "training.seed=7")
     home = prepare_runs(runs, directory=tmp_path, events=Watcher())[runs[1].label]
-    alone = prepare(runs[1].recipe, tmp_path / "alone", Watcher())
+    alone = find_task(runs[1].recipe).prepare(runs[1].recipe, tmp_path / "alone", Watcher())
     assert open_prepared(home).fingerprint == alone.fingerprint
 
 

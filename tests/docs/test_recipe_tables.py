@@ -11,13 +11,13 @@ import pytest
 from headwise.settings import Settings, read_yaml
 from headwise.tasks.labels.recipe import LabelRecipe
 from headwise.tasks.language.recipe import LanguageRecipe
-from headwise.tasks.pretraining.elmo_recipe import BidirectionalRecipe
+from headwise.tasks.pretraining.elmo_recipe import ElmoRecipe
 from headwise.tasks.pretraining.masked_recipe import MaskedRecipe
-from headwise.tasks.recipe import Recipe
+from headwise.tasks.translation.recipe import TranslationRecipe
 from tests.docs.pages import GUIDE, read_page
 
 ATTENTIONS = ("attention", "cross_attention")
-RECIPES = (Recipe, LanguageRecipe, LabelRecipe, MaskedRecipe, BidirectionalRecipe)
+RECIPES = (TranslationRecipe, LanguageRecipe, LabelRecipe, MaskedRecipe, ElmoRecipe)
 REQUIRED = {"en": "required", "zh": "必填"}
 
 
@@ -86,7 +86,7 @@ def test_every_key_stands_in_a_table_with_its_default(language: str) -> None:
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_default_kinds_are_right(language: str) -> None:
     rows = _rows(language)
-    recipe = Recipe.model_validate(
+    recipe = TranslationRecipe.model_validate(
         {"data": {"source": "en", "target": "de", "train": "corpus/train"}}
     )
     for path in (

@@ -11,7 +11,7 @@ from headwise.explorer.opened_row import count_layers, open_row
 from headwise.explorer.traces import AttentionKind
 from headwise.explorer.tracing import trace_translation
 from headwise.models.choices import build_model
-from headwise.tasks.bundle import Bundle
+from headwise.tasks.translation.bundle import TranslatorBundle
 from headwise.tasks.translation.translator import Translator
 from headwise.text.choices import learn_tokenizers
 from tests.tasks.tiny import tiny_recipe
@@ -27,7 +27,7 @@ def make_translator(*overrides: str) -> Translator:
     size = tokenizers.source.size
     generator = torch.Generator().manual_seed(5)
     model = build_model(recipe.model, source_size=size, target_size=size, generator=generator)
-    return Translator(Bundle(Path("tiny"), recipe, tokenizers, model, {}), device="cpu")
+    return Translator(TranslatorBundle(Path("tiny"), recipe, tokenizers, model, {}), device="cpu")
 
 
 @pytest.fixture(scope="module")

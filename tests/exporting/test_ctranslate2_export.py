@@ -27,7 +27,8 @@ from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.steppers import make_stepper
 from headwise.randomness import torch_generator
 from headwise.storage import verify_directory, write_manifest
-from headwise.tasks.bundle import CTRANSLATE2, Bundle, save_bundle
+from headwise.tasks.bundle_form import CTRANSLATE2
+from headwise.tasks.translation.bundle import TranslatorBundle, save_translator_bundle
 from headwise.tasks.translation.translator import Translator
 from headwise.text.choices import SentencePieceSettings, learn_tokenizers
 from tests.tasks.tiny import tiny_recipe
@@ -63,7 +64,7 @@ COMBINATIONS = {
 }
 
 
-def make_bundle(directory: Path, overrides: Sequence[str] = ()) -> Bundle:
+def make_bundle(directory: Path, overrides: Sequence[str] = ()) -> TranslatorBundle:
     """A translator with random weights that are far from those it would start with; only padding and the beginning are unlikely."""
     recipe = tiny_recipe(
         "model.dim=12",
@@ -84,7 +85,7 @@ def make_bundle(directory: Path, overrides: Sequence[str] = ()) -> Bundle:
             noise = torch.randn(parameter.shape, generator=generator)
             parameter.copy_(1 + 0.2 * noise if name.endswith("gain") else 0.5 * noise)
         model.output.bias[:2] = -40.0
-    return Bundle(directory, recipe, tokenizers, model, {})
+    return TranslatorBundle(directory, recipe, tokenizers, model, {})
 
 
 @pytest.fixture(name="probes")
@@ -133,7 +134,7 @@ def test_without_a_bias_of_the_output(tmp_path: Path) -> None:
     assert max(float(part.max()) for part in found) < 1e-4
 
 
-def write_network(bundle: Bundle, directory: Path) -> None:
+def write_network(bundle: TranslatorBundle, directory: Path) -> None:
     source, target = bundle.tokenizers.source, bundle.tokenizers.target
     settings = require_expressible(bundle.recipe.model, tokenizer="sentencepiece")
     assert isinstance(bundle.model, EncoderDecoder)
@@ -149,7 +150,7 @@ def write_network(bundle: Bundle, directory: Path) -> None:
 def _bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("export") / "model"
     made = make_bundle(directory, (*COMBINATIONS["own vocabularies"], BRIEF))
-    save_bundle(
+    save_translator_bundle(
         directory, recipe=made.recipe, tokenizers=made.tokenizers, model=made.model, results={}
     )
     return directory

@@ -6,7 +6,7 @@ import pytest
 from headwise.errors import CheckpointError
 from headwise.inspecting.bundle_summary import summarize_bundle
 from headwise.storage import write_manifest
-from headwise.tasks.bundle import KIND
+from headwise.tasks.bundle_form import KIND
 
 
 def test_a_task_of_another_version(tiny_run: Path, tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from headwise.storage import MANIFEST
 from headwise.tasks.labels.labeller import Labeller
 from headwise.tasks.pretraining.contextual_vectors import load_word_reader
 from headwise.tasks.pretraining.gap_filling import load_predictor
-from headwise.tasks.recipe import TASKS
 from headwise.tasks.run import train
+from headwise.tasks.table import task_words
 from headwise.tasks.translation.translator import Translator
-from headwise.tasks.word_vectors.run import load_word_vectors
+from headwise.tasks.word_vectors.bundle import load_word_vectors
 from headwise.training.run_lock import release_lock, take_lock
 from tests.survival.damage import flip_bit
 from tests.tasks.every_task import recipe_of, train_every_task
@@ -146,7 +146,7 @@ def _every_run(tiny_run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict
     return train_every_task(tmp_path_factory.mktemp("tasks"), translation=tiny_run)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", task_words())
 def test_a_healthy_run_of_every_task(task: str, every_run: dict[str, Path]) -> None:
     run = every_run[task]
     for place in (run, run / "model"):
@@ -235,7 +235,7 @@ def test_a_flipped_bit_in_a_file_under_no_manifest(
     assert mattered == {"recipe.yaml", "LATEST", "data/prepared.json"}, "not the log"
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", task_words())
 def test_a_flipped_bit_in_any_file_of_a_model(
     task: str, every_run: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -255,7 +255,7 @@ def test_a_flipped_bit_in_any_file_of_a_model(
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", task_words())
 def test_flipped_bits_in_every_file_of_a_run(
     task: str, every_run: dict[str, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

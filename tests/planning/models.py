@@ -7,13 +7,13 @@ from torch import Tensor
 
 from headwise.settings import check_settings
 from headwise.tasks.planned_step import Subject
-from headwise.tasks.recipe import Recipe
+from headwise.tasks.translation.recipe import TranslationRecipe
 
 
-def made_recipe(**training: object) -> Recipe:
+def made_recipe(**training: object) -> TranslationRecipe:
     stack = {"layers": 2, "heads": 2}
     return check_settings(
-        Recipe,
+        TranslationRecipe,
         {
             "data": {"source": "en", "target": "de", "train": "pocket:train", "row_tokens": 24},
             "text": {"size": 211},

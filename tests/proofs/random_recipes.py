@@ -21,7 +21,8 @@ import numpy as np
 from headwise.cli.main import main
 from headwise.errors import SettingsError
 from headwise.randomness import numpy_generator
-from headwise.tasks.recipe import TASKS, check_recipe
+from headwise.tasks.recipe import check_recipe
+from headwise.tasks.table import task_words
 
 Schema = Mapping[str, Any]
 LARGE = 16
@@ -130,8 +131,8 @@ def known_values(files: Files, task: str) -> dict[str, tuple[Any, ...]]:
 def draw_recipe(number: int, files: Files) -> dict[str, Any]:
     """Section by section; of some draws of each the first that goes with the sections before it, so that many can be trained."""
     generator = numpy_generator("random recipes", number)
-    shares = np.array([WEIGHTS.get(task, 1) for task in TASKS], dtype=float)
-    task = TASKS[int(generator.choice(len(TASKS), p=shares / shares.sum()))]
+    shares = np.array([WEIGHTS.get(task, 1) for task in task_words()], dtype=float)
+    task = task_words()[int(generator.choice(len(task_words()), p=shares / shares.sum()))]
     schema = schema_of(task)
     drawing = Drawing(generator, schema.get("$defs", {}), known_values(files, task))
     recipe: dict[str, Any] = {}

@@ -8,7 +8,7 @@ import pytest
 
 from headwise.exporting.ctranslate2_export import export_translator
 from headwise.pocket import sentences
-from headwise.tasks.bundle import load_bundle
+from headwise.tasks.translation.bundle import load_translator_bundle
 from headwise.tasks.translation.translator import Translator
 from tests.exporting.test_ctranslate2_export import read_code
 from tests.tasks.tiny import train_tiny
@@ -51,7 +51,7 @@ def test_a_thousand_lines(
     translator = Translator.load(run, precision="fp32")
     decoding = translator.settings([*search, LIMIT])
     recipe = translator.recipe.model_copy(update={"decoding": decoding})
-    export_translator(replace(load_bundle(run), recipe=recipe), tmp_path / "there")
+    export_translator(replace(load_translator_bundle(run), recipe=recipe), tmp_path / "there")
     lines = read_lines()
     here = translator(lines, decoding)
     monkeypatch.chdir(tmp_path / "there")

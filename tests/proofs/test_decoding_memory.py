@@ -14,8 +14,8 @@ import pytest
 from headwise.models.choices import build_model
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
-from headwise.tasks.bundle import save_bundle
-from headwise.tasks.recipe import Recipe
+from headwise.tasks.translation.bundle import save_translator_bundle
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.choices import learn_tokenizers
 from tests.proofs.streaming import WORDS, sentences
 
@@ -29,7 +29,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A translator of five words with random weights: what it says is of no interest."""
     stack = {"layers": 1, "heads": 1}
     recipe = check_settings(
-        Recipe,
+        TranslationRecipe,
         {
             "data": {"source": "en", "target": "de", "train": "pocket:train"},
             "text": {"kind": "words", "shared": True},
@@ -42,7 +42,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         recipe.model, source_size=size, target_size=size, generator=torch_generator("memory")
     )
     directory = tmp_path_factory.mktemp("memory") / "model"
-    save_bundle(directory, recipe=recipe, tokenizers=tokenizers, model=model, results={})
+    save_translator_bundle(directory, recipe=recipe, tokenizers=tokenizers, model=model, results={})
     return directory
 
 

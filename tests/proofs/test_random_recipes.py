@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from headwise.tasks.recipe import TASKS
+from headwise.tasks.table import task_words
 from tests.proofs.random_recipes import draw_recipe, schema_of
 from tests.proofs.recipe_use import use_recipe, write_files
 
@@ -55,7 +55,7 @@ def test_every_kind_of_every_choice_is_drawn(tmp_path: Path) -> None:
     files = write_files(tmp_path)
     expected = {
         definition["properties"]["kind"]["const"]
-        for task in TASKS
+        for task in task_words()
         for definition in schema_of(task)["$defs"].values()
         if "const" in definition["properties"].get("kind", {})
         and not set(CORPUS) & definition["properties"].keys()

@@ -8,7 +8,7 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 
 from headwise.serving.keys import add_key
-from headwise.tasks.bundle import load_bundle, save_bundle
+from headwise.tasks.translation.bundle import load_translator_bundle, save_translator_bundle
 from tests.serving.conftest import BUNDLE
 from tests.serving.process import ServerProcess
 
@@ -56,12 +56,12 @@ def test_a_language_that_is_not_there_is_refused(address: tuple[str, str]) -> No
 
 def test_simplified_chinese_is_asked_for_by_the_clients_own_name(tmp_path: Path) -> None:
     """A model whose recipe writes `zh`: the client finds `zh-Hans` among the languages and asks for it."""
-    bundle = load_bundle(BUNDLE)
+    bundle = load_translator_bundle(BUNDLE)
     recipe = bundle.recipe.model_copy(
         update={"data": bundle.recipe.data.model_copy(update={"target": "zh"})}
     )
     parts = {"tokenizers": bundle.tokenizers, "model": bundle.model, "results": bundle.results}
-    save_bundle(tmp_path / "chinese", recipe=recipe, **parts)
+    save_translator_bundle(tmp_path / "chinese", recipe=recipe, **parts)
     with ServerProcess(model=f"chinese={tmp_path / 'chinese'}", log=tmp_path / "log") as server:
         client = LibreTranslateAPI(f"http://127.0.0.1:{server.port}")
         languages = {one["code"]: one["targets"] for one in client.languages()}

@@ -5,12 +5,13 @@ import pytest
 from headwise.errors import SettingsError
 from headwise.settings.problems import has_path
 from headwise.settings.usual_names import USUAL_NAMES, UsualName
-from headwise.tasks.recipe import TASKS, _type_of, load_recipe
+from headwise.tasks.recipe import _type_of, load_recipe
+from headwise.tasks.table import task_words
 
 
 @pytest.mark.parametrize("usual", USUAL_NAMES, ids=lambda one: one.words[0])
 def test_every_task_has_the_keys_that_are_named_for_it(usual: UsualName) -> None:
-    for task in TASKS:
+    for task in task_words():
         recipe = _type_of({"task": task})
         assert recipe is not None
         found = [path for path in usual.paths if has_path(recipe, path.split("."))]

@@ -20,8 +20,9 @@ from headwise.data.pairs.choices import DataSettings
 from headwise.data.pairs.preparation import prepare_data
 from headwise.errors import HeadwiseError
 from headwise.storage import MANIFEST, write_manifest
-from headwise.tasks.bundle import KIND, load_bundle
+from headwise.tasks.bundle_form import KIND
 from headwise.tasks.recipe import load_recipe
+from headwise.tasks.translation.bundle import load_translator_bundle
 from headwise.text.choices import CharacterSettings
 from tests.attacks.corpora import CORPORA, Corpus
 from tests.attacks.texts import MANIFESTS, YAML
@@ -79,16 +80,16 @@ def attacks(directory: Path, model: Path, size: int) -> Iterator[Case]:
         write_manifest(
             bundle, kind=KIND
         )  # every checksum is right: the attacker can compute them too
-        yield f"weights: {name}", lambda bundle=bundle: load_bundle(bundle)
+        yield f"weights: {name}", lambda bundle=bundle: load_translator_bundle(bundle)
     for name, attack in TOKENIZERS.items():
         bundle = copied(model, directory / f"tokenizer {name}")
         attack(bundle / "tokenizer" / "shared")
         write_manifest(bundle, kind=KIND)
-        yield f"tokenizer: {name}", lambda bundle=bundle: load_bundle(bundle)
+        yield f"tokenizer: {name}", lambda bundle=bundle: load_translator_bundle(bundle)
     for name, text in MANIFESTS.items():
         bundle = copied(model, directory / f"manifest {name}")
         (bundle / MANIFEST).write_text(text(), encoding="utf-8")
-        yield f"manifest: {name}", lambda bundle=bundle: load_bundle(bundle)
+        yield f"manifest: {name}", lambda bundle=bundle: load_translator_bundle(bundle)
     for name, text in YAML.items():
         recipe = directory / f"{name}.yaml"
         recipe.write_text(text(), encoding="utf-8")
@@ -116,7 +117,7 @@ if __name__ == "__main__":
     place, model = map(Path, sys.argv[1:3])
     os.chdir(place)
     torch.set_num_threads(1)  # threads do not survive a fork
-    load_bundle(model)  # what the first load imports, no attack is to be charged with
+    load_translator_bundle(model)  # what the first load imports, no attack is to be charged with
     print(
         json.dumps({name: measure(work) for name, work in attacks(place, model, int(sys.argv[3]))})
     )

@@ -83,7 +83,7 @@ def train_once(
 def train_translator(path: Path) -> int:
     """The whole way: data prepared, model trained, validated, bundled."""
     from headwise.tasks.events import Silence
-    from headwise.tasks.translation.training import train as train_by_recipe
+    from headwise.tasks.run import train as train_by_recipe
     from tests.tasks.tiny import tiny_recipe
 
     class Watcher(Silence):
@@ -225,7 +225,7 @@ if __name__ == "__main__":
     directory = Path(sys.argv[1])
     num_kills, in_a_series, rounds = map(int, sys.argv[2:])
     if num_kills >= MANY:
-        import headwise.tasks.translation.training  # noqa: F401 - once here, not in every child
+        import headwise.tasks.run  # noqa: F401 - once here, not in every child
     for variant in series_variants(num_kills, in_a_series):
         child = fork(
             lambda variant=variant: train_once(directory / f"whole-{variant}", variant, pause=0)

@@ -13,7 +13,7 @@ from headwise.cli.main import main
 from headwise.errors import CheckpointError
 from headwise.randomness import numpy_generator
 from headwise.storage import MANIFEST, sha256_of
-from headwise.tasks.translation.training import train
+from headwise.tasks.run import train
 from headwise.training.run_directory import RunDirectory
 from headwise.training.run_recipe import read_run_recipe
 from tests.survival.conftest import LENGTH

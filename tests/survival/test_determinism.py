@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from headwise.storage import sha256_of
-from headwise.tasks.translation.training import train
+from headwise.tasks.run import train
 from tests.survival.test_resuming import untimed_log
 from tests.tasks.tiny import tiny_recipe
 

@@ -24,8 +24,8 @@ from headwise.errors import CheckpointError, DataError, HeadwiseError, SettingsE
 from headwise.randomness import numpy_generator
 from headwise.settings import apply_overrides, check_settings, read_yaml
 from headwise.storage import MANIFEST, verify_directory, write_manifest
-from headwise.tasks.recipe import Recipe
 from headwise.tasks.recipe_files import recipes_directory
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.tokenizer_pair import TokenizerPair, load_tokenizers
 from headwise.training.checkpoints import KIND, read_checkpoint
 from headwise.weights import read_tensors
@@ -90,7 +90,7 @@ def test_recipes(count: int, record: Callable[..., None]) -> None:
 
     def check(content: bytes) -> None:
         try:
-            check_settings(Recipe, read_yaml(content.decode("utf-8", errors="replace")))
+            check_settings(TranslationRecipe, read_yaml(content.decode("utf-8", errors="replace")))
         except SettingsError as error:
             longest[0] = max(longest[0], len(str(error)))
 
@@ -114,7 +114,9 @@ def test_overrides(count: int) -> None:
 
     def check(drawn: tuple[str, str, str]) -> None:
         with contextlib.suppress(SettingsError):
-            check_settings(Recipe, apply_overrides(base, [f"{drawn[0]}{drawn[1]}{drawn[2]}"]))
+            check_settings(
+                TranslationRecipe, apply_overrides(base, [f"{drawn[0]}{drawn[1]}{drawn[2]}"])
+            )
 
     fuzz(
         st.tuples(

@@ -15,8 +15,8 @@ from headwise.data.pairs.preparation import prepare_data
 from headwise.models.choices import build_model
 from headwise.storage import sha256_of
 from headwise.tasks.recipe import complete_recipe, recipe_from
-from headwise.tasks.translation.objective import PackedPairs, TranslationTask
-from headwise.tasks.translation.training import row_shape
+from headwise.tasks.translation.objective import PackedPairs, TranslationLoss
+from headwise.tasks.translation.task import row_shape
 from headwise.tasks.translation.translator import Translator
 from headwise.training.loop import train
 from headwise.training.run_directory import RunDirectory
@@ -68,7 +68,7 @@ def test_a_run_of_format_1_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "source_size": prepared.tokenizers.source.size,
         "target_size": prepared.tokenizers.target.size,
     }
-    task = TranslationTask(build_model(recipe.model, generator=None, **sizes), label_smoothing=0.1)
+    task = TranslationLoss(build_model(recipe.model, generator=None, **sizes), label_smoothing=0.1)
     opened = RunDirectory.open(
         directory, recipe=recipe.model_dump(mode="json"), resume=True, complete=complete_recipe
     )

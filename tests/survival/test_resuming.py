@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from headwise.storage import sha256_of
+from headwise.tasks.run import train
 from headwise.tasks.translation import objective as translation
 from headwise.tasks.translation import validation
-from headwise.tasks.translation.training import train
 from headwise.training.session import TIMINGS
 from tests.tasks.tiny import tiny_recipe
 
@@ -47,7 +47,7 @@ class Place:
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         loss, evaluate, stream = (
-            translation.TranslationTask.loss,
+            translation.TranslationLoss.loss,
             validation.validation_loss,
             translation.PackedPairs.stream,
         )
@@ -70,7 +70,7 @@ class Place:
                 self.made += 1
                 yield item
 
-        monkeypatch.setattr(translation.TranslationTask, "loss", counted_loss)
+        monkeypatch.setattr(translation.TranslationLoss, "loss", counted_loss)
         monkeypatch.setattr(validation, "validation_loss", counted_validation)
         monkeypatch.setattr(translation.PackedPairs, "stream", counted_stream)
 

@@ -23,8 +23,9 @@ from headwise.tasks.preflight import (
     parts_of_process,
     warn_of_lost_dropout,
 )
-from headwise.tasks.recipe import Recipe, recipe_from
-from headwise.tasks.translation.training import check_run, train
+from headwise.tasks.recipe import recipe_from
+from headwise.tasks.run import check_run, train
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.training.choices import ReplicatedLayout, ShardedLayout
 from tests.planning.models import made_recipe, made_subject
 from tests.tasks.tiny import tiny_recipe
@@ -45,7 +46,7 @@ def needed(recipe: object) -> int:
     return Planner(Subject.of(recipe), execution, cuda=False).memory(GLIBC_HEAP).total  # type: ignore[arg-type]
 
 
-def prepare_long(tmp_path: Path, part: str) -> Recipe:
+def prepare_long(tmp_path: Path, part: str) -> TranslationRecipe:
     """The source is twice as long as the target, and one source of `part` longer than all others."""
     for name in ("train", "valid", "test"):
         sources = ["ja nein " * 8] * 20 + ["ja " * 40] * (name == part)
@@ -133,7 +134,7 @@ def test_a_search_that_the_tokenizer_cannot_do_is_refused_before_training(
 ) -> None:
     """By --check, and by a training, which has then made no checkpoint."""
     recipe = recipe_from(prepare_long(tmp_path, "none").model_dump(mode="json"), changes)
-    assert isinstance(recipe, Recipe)
+    assert isinstance(recipe, TranslationRecipe)
     with pytest.raises(UsageError, match=message):
         check_run(recipe, directory=tmp_path / "data")
     with pytest.raises(UsageError, match=message):
@@ -232,7 +233,7 @@ def test_other_errors_pass(tmp_path: Path) -> None:
 PROGRAM = """
 import resource, sys
 from headwise.cli.main import main
-import torch, headwise.tasks.translation.training
+import torch, headwise.tasks.run
 torch.set_num_threads(1)
 pages = int(open("/proc/self/statm").read().split()[0])
 limit = pages * resource.getpagesize() + (900 << 20)

@@ -10,7 +10,7 @@ from headwise.tasks.labels.labeller import Labeller
 from headwise.tasks.pretraining.contextual_vectors import Occurrence, load_word_reader
 from headwise.tasks.run import train
 from headwise.weights import read_tensors
-from tests.tasks.labels.test_training import tag_recipe
+from tests.tasks.labels.test_task import tag_recipe
 
 
 def test_a_recurrent_tagger_is_trained_loaded_and_started_from(tmp_path: Path) -> None:

@@ -270,10 +270,9 @@ def print_summary(summary: "RunSummary") -> None:
         sys.stdout.write(f"{say('note', '注意')}{say(': ', '：')}{note}\n")
     if summary.model is not None:
         sys.stdout.write(say(f"the model: {summary.model}\n", f"模型：{summary.model}\n"))
-        from headwise.tasks.bundle import COMMANDS
-
-        task = summary.recipe.task
-        use = f"headwise {'nearest WORD' if task == 'word_vectors' else COMMANDS[task]} --model {summary.model}"
+        task, command = summary.recipe.task, summary.recipe.bundle_form.command
+        word = " WORD" if command == "nearest" else ""
+        use = f"headwise {command}{word} --model {summary.model}"
         if task in ("masked_language", "bidirectional_language"):
             use += say(", or ", "，或 ") + f"model.start_from={summary.model}"
         sys.stdout.write(say("try it: ", "试用：") + use + "\n")

@@ -95,7 +95,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from headwise.cli.display import print_table
-    from headwise.tasks.word_vectors.run import load_word_vectors
+    from headwise.tasks.word_vectors.bundle import load_word_vectors
 
     space = load_word_vectors(arguments.model).space
     found = {query: space.nearest(query, num_words=arguments.count) for query in arguments.words}

@@ -43,19 +43,19 @@ def run(arguments: argparse.Namespace) -> int:
     from headwise.settings import Settings
     from headwise.tasks.labels.recipe import LabelRecipe
     from headwise.tasks.language.recipe import LanguageRecipe
-    from headwise.tasks.pretraining.elmo_recipe import BidirectionalRecipe
+    from headwise.tasks.pretraining.elmo_recipe import ElmoRecipe
     from headwise.tasks.pretraining.masked_recipe import MaskedRecipe
-    from headwise.tasks.recipe import Recipe
+    from headwise.tasks.translation.recipe import TranslationRecipe
     from headwise.tasks.word_vectors.recipe import WordVectorRecipe
 
     recipes: dict[str, type[Settings]] = {
-        "translation": Recipe,
+        "translation": TranslationRecipe,
         "language_modeling": LanguageRecipe,
         "word_vectors": WordVectorRecipe,
         "classification": LabelRecipe,
         "tagging": LabelRecipe,
         "masked_language": MaskedRecipe,
-        "bidirectional_language": BidirectionalRecipe,
+        "bidirectional_language": ElmoRecipe,
     }
     recipe = recipes[arguments.task]
     sys.stdout.write(json.dumps(recipe.model_json_schema(), ensure_ascii=False, indent=2) + "\n")

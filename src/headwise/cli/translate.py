@@ -90,12 +90,12 @@ def _write(
 
 
 def _load(arguments: argparse.Namespace) -> "Translator":
-    from headwise.tasks.bundle import load_bundle
+    from headwise.tasks.translation.bundle import load_translator_bundle
     from headwise.tasks.translation.checkpoint_bundle import load_checkpoint_bundle
     from headwise.tasks.translation.translator import Translator
 
     if arguments.checkpoint is None:
-        bundle = load_bundle(arguments.model)
+        bundle = load_translator_bundle(arguments.model)
     else:
         bundle = load_checkpoint_bundle(Path(arguments.model), arguments.checkpoint)
         step = bundle.results["steps"]

@@ -88,12 +88,12 @@ def _find(file: str) -> "Path":
 def run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
+    from headwise.tasks.word_vectors.bundle import load_word_vectors
     from headwise.tasks.word_vectors.files import (
         export_word_vectors,
         import_word_vectors,
         score_word_vectors,
     )
-    from headwise.tasks.word_vectors.run import load_word_vectors
 
     match arguments.action:
         case "score":

@@ -35,9 +35,9 @@ from headwise.tasks.events import Events, Silence
 from headwise.tasks.labels import measured_part
 from headwise.tasks.labels.measured_part import read_label_statistics
 from headwise.tasks.machine import describe_machine
-from headwise.tasks.recipe import Recipe
 from headwise.tasks.text_input import read_text_lines
 from headwise.tasks.translation import translated_part
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.training.log_file import read_log
 
 METRICS = ("bleu", "chrf")
@@ -73,9 +73,11 @@ def _notes(runs: Sequence[Run]) -> tuple[str, ...]:
 def summarize(outcomes: Sequence[Outcome], *, directory: Path, jobs: int) -> ComparisonResult:
     """The table of finished and failed runs."""
     recipe = outcomes[0].run.recipe
-    yardstick = TRANSLATION if isinstance(recipe, Recipe) else LABELS
+    yardstick = TRANSLATION if isinstance(recipe, TranslationRecipe) else LABELS
     signature, measure = (
-        _translation_scores(recipe) if isinstance(recipe, Recipe) else (str, _label_scores)
+        _translation_scores(recipe)
+        if isinstance(recipe, TranslationRecipe)
+        else (str, _label_scores)
     )
     names = list(dict.fromkeys(outcome.run.variant for outcome in outcomes))
     scores: dict[str, dict[str, SeedScores]] = {}
@@ -110,7 +112,7 @@ Measure = Callable[[Sequence[Path]], dict[str, SeedScores]]
 """From the run directories of a variant's seeds to its scores by metric."""
 
 
-def _translation_scores(recipe: Recipe) -> tuple[Callable[[], str], Measure]:
+def _translation_scores(recipe: TranslationRecipe) -> tuple[Callable[[], str], Measure]:
     """The signature of BLEU, known once something is scored, and what reads and scores the translations of the test set."""
     language = recipe.data.target
     metrics = build_metrics(

@@ -16,14 +16,12 @@ from headwise.data.pairs.shared_preparation import preparing_alone
 from headwise.errors import DataError, HeadwiseError, UsageError
 from headwise.language import say
 from headwise.tasks.events import Events, Silence
-from headwise.tasks.frozen_weights import check_frozen
 from headwise.tasks.labels.recipe import LabelRecipe
-from headwise.tasks.labels.training import check_label_run
 from headwise.tasks.named_files import check_named_files
-from headwise.tasks.preflight import check_lengths, check_start
-from headwise.tasks.recipe import Recipe
-from headwise.tasks.translation.training import prepare
-from headwise.training.precision import choose_device
+from headwise.tasks.preflight import check_lengths
+from headwise.tasks.run import check_before_start
+from headwise.tasks.table import find_task
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.training.run_lock import lock_is_held
 
 FOLDER = "prepared"
@@ -35,7 +33,9 @@ def prepare_runs(runs: Sequence[Run], *, directory: Path, events: Events) -> dic
     _check_all(variants, _check_settings)
     _check_all(_first_of_each(variants, _inputs_of), _check_data)
     return _share(
-        [run for run in runs if isinstance(run.recipe, Recipe)], directory / FOLDER, events
+        [run for run in runs if isinstance(run.recipe, TranslationRecipe)],
+        directory / FOLDER,
+        events,
     )
 
 
@@ -74,16 +74,16 @@ def _prepare(sharing: Sequence[Run], home: Path, events: Events) -> None:
     prepared: list[PreparedData] = []
 
     def check(run: Run) -> None:
-        assert isinstance(run.recipe, Recipe)
+        assert isinstance(run.recipe, TranslationRecipe)
         if not prepared:
-            prepared.append(prepare(run.recipe, home, events))
+            prepared.append(find_task(run.recipe).prepare(run.recipe, home, events))
         check_lengths(run.recipe, prepared[0])
 
     _check_all(_first_of_each(sharing, lambda run: run.variant), check)
 
 
 def _name_of(run: Run) -> str:
-    assert isinstance(run.recipe, Recipe)
+    assert isinstance(run.recipe, TranslationRecipe)
     return describe_inputs(run.recipe.data, run.recipe.text)[:16]
 
 
@@ -96,16 +96,13 @@ def _inputs_of(run: Run) -> str:
 
 def _check_settings(run: Run) -> None:
     """What the machine at hand says to a recipe."""
-    choose_device(run.recipe.training.device)
-    check_frozen(run.recipe)
-    if isinstance(run.recipe, Recipe):
-        check_start(run.recipe, num_processes=1, anyway=False)
+    check_before_start(find_task(run.recipe), run.recipe, 1, anyway=False)
 
 
 def _check_data(run: Run) -> None:
     """Whether the files of all parts are there; labelled ones are read too, since each run reads all of them anyway."""
     if isinstance(run.recipe, LabelRecipe):
-        check_label_run(run.recipe, events=Silence())
+        find_task(run.recipe).prepare(run.recipe, Path(), Silence())
     else:
         check_named_files(run.recipe)
 

@@ -24,8 +24,9 @@ from headwise.tasks.labels.bundle import new_labeller
 from headwise.tasks.labels.recipe import LabelRecipe
 from headwise.tasks.measured_corpora import note_on_measuring
 from headwise.tasks.planned_step import Subject
-from headwise.tasks.recipe import Recipe, load_recipe
+from headwise.tasks.recipe import load_recipe
 from headwise.tasks.recipe_files import find_recipe
+from headwise.tasks.translation.recipe import TranslationRecipe
 
 MAX_RUNS = 1000
 
@@ -36,7 +37,7 @@ class Run:
 
     variant: str
     seed: int
-    recipe: Recipe | LabelRecipe
+    recipe: TranslationRecipe | LabelRecipe
     directory: Path
     """The run directory; its recipe and what the run says lie beside it (.yaml, .log)."""
     note: str | None = None
@@ -99,9 +100,9 @@ def plan_comparison(
     return runs
 
 
-def _load(name: str, overrides: Sequence[str]) -> Recipe | LabelRecipe:
+def _load(name: str, overrides: Sequence[str]) -> TranslationRecipe | LabelRecipe:
     recipe = load_recipe(name, overrides)
-    if not isinstance(recipe, Recipe | LabelRecipe):
+    if not isinstance(recipe, TranslationRecipe | LabelRecipe):
         raise SettingsError(
             f"{name}: the recipe's task is {recipe.task}; recipes of translation, tagging or classification can be compared here, "
             "language models with `headwise compare lineage`",
@@ -111,12 +112,12 @@ def _load(name: str, overrides: Sequence[str]) -> Recipe | LabelRecipe:
     return recipe
 
 
-def _check_models(variants: Mapping[str, Recipe | LabelRecipe]) -> None:
+def _check_models(variants: Mapping[str, TranslationRecipe | LabelRecipe]) -> None:
     """Models that cannot be are refused before the first is trained: each is built, without memory for its weights."""
     for name, recipe in variants.items():
         try:
             with torch.device("meta"):
-                if isinstance(recipe, Recipe):
+                if isinstance(recipe, TranslationRecipe):
                     Subject.of(recipe).module()
                 else:  # how many classes there are only the data knows
                     new_labeller(recipe, size=recipe.text.size, num_classes=2, generator=None)
@@ -143,7 +144,7 @@ def _check_same_question(runs: Sequence[Run]) -> None:
                 )
 
 
-def _question(recipe: Recipe | LabelRecipe) -> dict[str, Any]:
+def _question(recipe: TranslationRecipe | LabelRecipe) -> dict[str, Any]:
     """What a score is an answer to, by the keys that say it."""
     if isinstance(recipe, LabelRecipe):
         return {"data.test": recipe.data.test, "data.language": recipe.data.language}

@@ -25,7 +25,7 @@ from headwise.errors import HeadwiseError
 from headwise.exporting.ctranslate2_search import exact_searches, translate_search
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.models.steppers import ModelSteppers
-from headwise.tasks.bundle import Bundle
+from headwise.tasks.translation.bundle import TranslatorBundle
 from headwise.tasks.translation.length_limits import within_positions
 from headwise.text.tokenizer import BOS, EOS
 
@@ -49,7 +49,7 @@ class Agreement:
 class Comparison:
     """A bundle and its probes, with what Headwise answers."""
 
-    def __init__(self, bundle: Bundle, probes: Sequence[str]) -> None:
+    def __init__(self, bundle: TranslatorBundle, probes: Sequence[str]) -> None:
         assert isinstance(bundle.model, EncoderDecoder)
         self.bundle, self.model = bundle, bundle.model
         self.steppers = ModelSteppers(bundle.model)

@@ -22,8 +22,9 @@ from headwise.exporting.ctranslate2_search import ForeignSearch, translate_searc
 from headwise.models.encoder_decoder import EncoderDecoder
 from headwise.pocket import LANGUAGES, sentences
 from headwise.storage import publish_directory
-from headwise.tasks.bundle import CTRANSLATE2, Bundle
+from headwise.tasks.bundle_form import CTRANSLATE2
 from headwise.tasks.text_input import read_sentences
+from headwise.tasks.translation.bundle import TranslatorBundle
 from headwise.tasks.translation.length_limits import (
     MAX_SOURCE_TOKENS,
     longest_source,
@@ -64,7 +65,11 @@ class Exported:
 
 
 def export_translator(
-    bundle: Bundle, output: Path, *, quantization: str = "none", probes: Path | None = None
+    bundle: TranslatorBundle,
+    output: Path,
+    *,
+    quantization: str = "none",
+    probes: Path | None = None,
 ) -> Exported:
     """Write a translator for CTranslate2; `probes`: a file of sentences to compare with, one a line."""
     _require_package()
@@ -123,7 +128,7 @@ def _save(network: Any, directory: Path, *, quantization: str | None) -> None:
     network.save(str(directory))
 
 
-def _choose_probes(bundle: Bundle, path: Path | None) -> Sequence[str]:
+def _choose_probes(bundle: TranslatorBundle, path: Path | None) -> Sequence[str]:
     """Sentences that the model can read whole: those given, or ordinary ones of several languages and its own."""
     language = bundle.recipe.data.source
     if path is not None:
@@ -181,7 +186,7 @@ def translate(lines):
 
 
 def write_readme(
-    bundle: Bundle, exported: Exported, search: ForeignSearch, names: tuple[str, str]
+    bundle: TranslatorBundle, exported: Exported, search: ForeignSearch, names: tuple[str, str]
 ) -> str:
     """For whoever finds the directory: what it is, the code that translates, how it was proven."""
     source, target = bundle.recipe.data.source, bundle.recipe.data.target

@@ -8,9 +8,12 @@ from headwise.models.ngram import NgramModel
 from headwise.models.ngram.arpa import is_arpa, require_arpa
 from headwise.models.ngram.arpa_writing import save_arpa
 from headwise.tasks.arguments import require_path
-from headwise.tasks.bundle import COMMANDS, explain_task, load_bundle, task_of
+from headwise.tasks.bundle import explain_task, task_of_bundle
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.language.bundle import load_language_bundle
+from headwise.tasks.table import task_words
+from headwise.tasks.translation.bundle import load_translator_bundle
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.character_tokenizer import CharacterTokenizer
 from headwise.text.tokenizer import NUM_SPECIAL, WORD_START
 from headwise.text.word_tokenizer import WordTokenizer
@@ -33,15 +36,18 @@ def export_model(
             )
         return export_arpa(model, path)
     found = find_bundle(require_path(model, "model", "runs/demo/model"))
-    task = task_of(found)
-    if task in COMMANDS and task != "translation":
+    task = task_of_bundle(found)
+    if task in task_words() and task != "translation":
         why = (
             "a directory is for CTranslate2; n-grams go to model.arpa",
             "目录用于 CTranslate2；n 元语法请写成 model.arpa",
         )
-        raise explain_task(task, "a translator", "翻译模型", "pocket", found, why=why)
+        form = TranslationRecipe.bundle_form
+        raise explain_task(task, form.noun, found, example=form.example, why=why)
     given = None if probes is None else require_path(probes, "probes", "sentences.txt")
-    return export_translator(load_bundle(found), path, quantization=quantization, probes=given)
+    return export_translator(
+        load_translator_bundle(found), path, quantization=quantization, probes=given
+    )
 
 
 def export_arpa(model: Path | str, output: Path | str) -> Path:

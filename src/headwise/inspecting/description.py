@@ -9,8 +9,8 @@ from headwise.errors import UsageError
 from headwise.models.choices import build_model
 from headwise.models.describe import ModelDescription, describe
 from headwise.storage import MANIFEST
-from headwise.tasks.bundle import load_bundle
 from headwise.tasks.recipe import load_translation_recipe
+from headwise.tasks.translation.bundle import load_translator_bundle
 
 
 def describe_model(
@@ -24,7 +24,9 @@ def describe_model(
                 f"{path} is a trained model, its parts cannot be changed ({overrides[0]}); give a recipe instead",
                 f"{path} 是训练好的模型，不能修改（{overrides[0]}）；请改为给出配方",
             )
-        return describe(load_bundle(path).model, source_length=length, target_length=length)
+        return describe(
+            load_translator_bundle(path).model, source_length=length, target_length=length
+        )
     recipe = load_translation_recipe(name, overrides)
     with torch.device("meta"):
         model = build_model(

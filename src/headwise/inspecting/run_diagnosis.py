@@ -22,9 +22,9 @@ from headwise.inspecting.bundle_summary import summarize_bundle
 from headwise.inspecting.findings import Finding
 from headwise.language import say
 from headwise.storage import MANIFEST, REPLACED, find_leftovers, read_manifest, verify_directory
-from headwise.tasks.bundle import CTRANSLATE2, WORD_VECTORS
-from headwise.tasks.bundle import KIND as BUNDLE
 from headwise.tasks.bundle_directory import require_run
+from headwise.tasks.bundle_form import CTRANSLATE2, WORD_VECTORS
+from headwise.tasks.bundle_form import KIND as BUNDLE
 from headwise.tasks.recipe import complete_recipe
 from headwise.training.averaging import KIND as SNAPSHOT
 from headwise.training.checkpoints import KIND as CHECKPOINT

@@ -14,12 +14,12 @@ from headwise.models.ngram.arpa import is_arpa
 from headwise.serving.held_files import HeldFiles
 from headwise.serving.model_names import split_name
 from headwise.settings import read_settings_file
-from headwise.tasks.bundle import explain_task, task_of
+from headwise.tasks.bundle import explain_task, task_of_bundle
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.labels.labeller import Labeller
 from headwise.tasks.language.language_model import LanguageModel
 from headwise.tasks.translation.translator import Translator
-from headwise.tasks.word_vectors.run import load_word_vectors
+from headwise.tasks.word_vectors.bundle import load_word_vectors
 from headwise.training.precision import Device
 
 Kind = Literal["translator", "language_model", "word_vectors", "classifier", "tagger"]
@@ -71,7 +71,7 @@ def load_model(
     if is_arpa(directory):
         return LoadedModel(name, "language_model", LanguageModel.load(directory), directory)
     path = find_bundle(directory)
-    task = task_of(path)
+    task = task_of_bundle(path)
     match task:
         case "translation":
             held = HeldFiles(path)
@@ -88,6 +88,5 @@ def load_model(
             kind: Kind = "classifier" if task == "classification" else "tagger"
             return LoadedModel(name, kind, Labeller.load(path, device=device), path)
         case _:
-            raise explain_task(
-                task, "a model that can be served", "可用于 serve 的模型", "pocket", path
-            )
+            noun = "a model that can be served", "可用于 serve 的模型"
+            raise explain_task(task, noun, path, example="pocket")

@@ -14,7 +14,7 @@ from typing import Any
 from headwise.language import say
 from headwise.settings import read_settings_file
 from headwise.settings.overrides import apply_overrides
-from headwise.tasks.recipe import AnyRecipe
+from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.recipe_files import find_recipe
 
 PARTS = ("valid", "test")

@@ -25,7 +25,7 @@ from headwise.data.text.choices import KnownTextCorpus, PocketText, TextColumn
 from headwise.data.text_lines import find_text_file, read_lines
 from headwise.errors import DataError
 from headwise.language import say
-from headwise.tasks.recipe import AnyRecipe
+from headwise.tasks.any_recipe import AnyRecipe
 
 logger = logging.getLogger(__name__)
 
@@ -36,13 +36,13 @@ def check_named_files(recipe: AnyRecipe) -> None:
     """Refuse a recipe whose files are not there, and warn of headings that would be learnt."""
     missing: list[DataError] = []
     for part in PARTS:
-        for corpus in getattr(recipe.data, part, ()):
+        for corpus in getattr(recipe.corpora_settings, part, ()):
             try:
-                files = _find(corpus, recipe.data)
+                files = _find(corpus, recipe.corpora_settings)
             except DataError as error:
                 missing.append(_name_key(part, error))
                 continue
-            if files and _has_heading(corpus, files[0], recipe.data):
+            if files and _has_heading(corpus, files[0], recipe.corpora_settings):
                 _warn_of_heading(part, files[0])
     if len(missing) == 1:
         raise missing[0]

@@ -22,8 +22,8 @@ from headwise.models.translation_model import TranslationModel
 from headwise.planning.cost_prediction import Execution
 from headwise.planning.hardware import DEVICES
 from headwise.planning.step_tracing import Step
-from headwise.tasks.recipe import Recipe
-from headwise.tasks.translation.objective import RowShape, TranslationTask
+from headwise.tasks.translation.objective import RowShape, TranslationLoss
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.training.distributed_model import decide_parallel_compilation
 from headwise.training.gradient_checkpointing import recomputing_blocks
 from headwise.training.losses import choose_chunk_size
@@ -48,14 +48,14 @@ def _write_out(module: nn.Module) -> None:
 class Subject:
     """What is planned: a recipe with the sizes its data gave or will give."""
 
-    recipe: Recipe
+    recipe: TranslationRecipe
     source_size: int
     target_size: int
     source_row: int
     target_row: int
 
     @staticmethod
-    def of(recipe: Recipe) -> "Subject":
+    def of(recipe: TranslationRecipe) -> "Subject":
         row = recipe.data.row_tokens
         return Subject(recipe, recipe.text.size, recipe.text.size, row, row)
 
@@ -98,7 +98,7 @@ class Subject:
                 )
                 _write_out(module)
             chunk_size = self.chunk_size(rows, cuda=cuda)
-            task = TranslationTask(module, training.objective.label_smoothing, chunk_size)
+            task = TranslationLoss(module, training.objective.label_smoothing, chunk_size)
             source, target = (
                 torch.ones(rows, length, dtype=torch.int64)
                 for length in (self.source_row, self.target_row)
@@ -121,7 +121,7 @@ class Subject:
 
 
 def choose_execution(
-    recipe: Recipe, device: str | None, *, num_devices: int = 1
+    recipe: TranslationRecipe, device: str | None, *, num_devices: int = 1
 ) -> tuple[Execution, torch.device | None]:
     """How the run would be executed, by training's own rules, and the device at hand it is measured on (None: on paper)."""
     training = recipe.training_as_run

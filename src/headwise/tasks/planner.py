@@ -40,7 +40,8 @@ from headwise.planning.plan import Plan, PlannedRun
 from headwise.planning.smaller_batches import Proposal, propose
 from headwise.planning.step_tracing import StepTrace, trace_step
 from headwise.tasks.planned_step import Subject, choose_execution
-from headwise.tasks.recipe import Recipe, load_translation_recipe
+from headwise.tasks.recipe import load_translation_recipe
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.training.choices import ShardedLayout
 from headwise.training.disk_space import count_run_bytes
 from headwise.training.gradient_checkpointing import blocks_of
@@ -57,7 +58,7 @@ MOST_CHUNKS = 32
 
 
 def plan_recipe(
-    recipe: Recipe | str | Path,
+    recipe: TranslationRecipe | str | Path,
     overrides: Sequence[str] = (),
     *,
     device: str | None = None,
@@ -66,7 +67,7 @@ def plan_recipe(
     bandwidth: float | None = None,
 ) -> Plan:
     """Predict a run by a recipe: here, or on a named device; memory in GiB, bandwidth between devices in GB/s."""
-    if not isinstance(recipe, Recipe):
+    if not isinstance(recipe, TranslationRecipe):
         recipe = load_translation_recipe(recipe, overrides)
     return plan_subject(
         Subject.of(recipe), device=device, gpus=gpus, memory=memory, bandwidth=bandwidth

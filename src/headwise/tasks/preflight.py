@@ -36,9 +36,9 @@ from headwise.planning.hardware import GIB, GLIBC_HEAP
 from headwise.planning.smaller_batches import MARGIN_OF_MEMORY
 from headwise.tasks.planned_step import Subject, choose_execution
 from headwise.tasks.planner import Planner
-from headwise.tasks.recipe import Recipe
 from headwise.tasks.translation.length_limits import longest_source
 from headwise.tasks.translation.objective import RowShape
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.training.choices import TrainingSettings
 from headwise.training.precision import choose_device
 
@@ -49,14 +49,16 @@ class TooLargeError(UsageError):
     """A training does not fit into memory; the message says which setting to halve."""
 
 
-def check_start(recipe: Recipe, *, num_processes: int, anyway: bool) -> None:
+def check_start(recipe: TranslationRecipe, *, num_processes: int, anyway: bool) -> None:
     """All that is asked before anything is made."""
     warn_of_lost_dropout(recipe)
     check_share(recipe, num_processes=num_processes)
     check_memory(recipe, num_processes=num_processes, anyway=anyway)
 
 
-def check_memory(recipe: Recipe, *, num_processes: int = 1, anyway: bool = False) -> None:
+def check_memory(
+    recipe: TranslationRecipe, *, num_processes: int = 1, anyway: bool = False
+) -> None:
     """Refuse what cannot fit, warn of what may not, before anything is made; says nothing where there is room."""
     subject = Subject.of(recipe)
     device = choose_device(recipe.training.device)
@@ -134,7 +136,7 @@ def _say_need(fixed: int, batch: int, room: float) -> tuple[str, str]:
     )
 
 
-def warn_of_lost_dropout(recipe: Recipe) -> None:
+def warn_of_lost_dropout(recipe: TranslationRecipe) -> None:
     """A rate that rounds to nothing is said, not refused: a run that began with one must be able to go on."""
     for name, rate in recipe.model.dropout:
         if name != "attention" and rate > 0 and count_levels(rate) == 0:
@@ -166,13 +168,13 @@ def warn_of_small_corpus(training: TrainingSettings, shape: RowShape, store: Tok
     )
 
 
-def check_share(recipe: Recipe, *, num_processes: int) -> None:
+def check_share(recipe: TranslationRecipe, *, num_processes: int) -> None:
     """Every process needs a row of each update; target rows have the recipe's length, so this is known before data is prepared."""
     rows = Subject.of(recipe).shape(recipe.training.batch_tokens).rows
     Share(0, num_processes, recipe.training.accumulation).check(rows)
 
 
-def check_test(recipe: Recipe) -> None:
+def check_test(recipe: TranslationRecipe) -> None:
     """The test set is needed only in the end; a mistake in it must not show after hours of training."""
     if recipe.data.test and not any(True for _ in read_part(recipe.data, "test")):
         names = ", ".join(corpus_name(corpus) for corpus in recipe.data.test)
@@ -182,7 +184,7 @@ def check_test(recipe: Recipe) -> None:
         )
 
 
-def check_lengths(recipe: Recipe, prepared: PreparedData) -> None:
+def check_lengths(recipe: TranslationRecipe, prepared: PreparedData) -> None:
     """Rows and sentences that a model of limited length could not read: source rows are known only now, and a test set is read last."""
     check_rows(
         source_limits(recipe.model),
@@ -210,7 +212,7 @@ def check_lengths(recipe: Recipe, prepared: PreparedData) -> None:
                 )
 
 
-def check_decoding(recipe: Recipe, prepared: PreparedData) -> None:
+def check_decoding(recipe: TranslationRecipe, prepared: PreparedData) -> None:
     """Refuse a search that the recipe's own tokenizer or model makes impossible: it is the last thing a run does."""
     check_shortest(recipe.decoding, prepared.tokenizers.target)
     if recipe.decoding.needs_attention and not attends(recipe.model):

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from headwise.tasks.recipe import AnyRecipe, complete_recipe
+from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.recipe import complete_recipe
 from headwise.training.run_directory import RunDirectory
 
 Prepared = TypeVar("Prepared")

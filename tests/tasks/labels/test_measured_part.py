@@ -9,9 +9,10 @@ from headwise.comparing.recipes import compare
 from headwise.comparing.table import as_markdown
 from headwise.comparing.variants import plan_comparison
 from headwise.errors import DataError, SettingsError, UsageError
+from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.labels.measured_part import LabelledPart, read_label_statistics
-from headwise.tasks.recipe import AnyRecipe, write_recipe
-from tests.tasks.labels.test_training import review_recipe, tag_recipe
+from headwise.tasks.recipe import write_recipe
+from tests.tasks.labels.test_task import review_recipe, tag_recipe
 
 
 def test_what_is_kept_is_read_again(tmp_path: Path) -> None:

@@ -12,11 +12,12 @@ import headwise
 from headwise.errors import CheckpointError, DataError, SettingsError, UsageError
 from headwise.exporting.export import export_arpa
 from headwise.storage import write_manifest
-from headwise.tasks.bundle import load_bundle
+from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.language.language_model import LanguageModel, check_sentences, cut_gap
 from headwise.tasks.language.minimal_pairs import score_pairs
-from headwise.tasks.recipe import AnyRecipe, load_translation_recipe, recipe_from
+from headwise.tasks.recipe import load_translation_recipe, recipe_from
 from headwise.tasks.run import check_run, train
+from headwise.tasks.translation.bundle import load_translator_bundle
 from headwise.weights import read_tensors, write_tensors
 
 TEXT = [
@@ -227,7 +228,7 @@ def test_a_word_twice_is_enough(tmp_path: Path) -> None:
 
 def test_models_of_another_task_are_refused(run: Path) -> None:
     with pytest.raises(CheckpointError, match="is a language model, a translator is needed"):
-        load_bundle(run)
+        load_translator_bundle(run)
     with pytest.raises(SettingsError, match="the recipe's task is language_modeling"):
         load_translation_recipe("ptb-ngram")
 

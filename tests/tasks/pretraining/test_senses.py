@@ -13,10 +13,10 @@ from headwise.tasks.pretraining.contextual_vectors import StaticReader, WordRead
 from headwise.tasks.pretraining.senses import MIN_TEST, MIN_TRAIN, hard_pairs, measure_senses
 from headwise.tasks.recipe import recipe_from
 from headwise.tasks.run import train
-from headwise.tasks.word_vectors.run import save_word_vectors
-from tests.tasks.labels.test_training import MODEL as ENCODER
-from tests.tasks.labels.test_training import TRAINING
-from tests.tasks.pretraining.test_elmo import MODEL, TEXT
+from headwise.tasks.word_vectors.bundle import save_word_vectors
+from tests.tasks.labels.test_task import MODEL as ENCODER
+from tests.tasks.labels.test_task import TRAINING
+from tests.tasks.pretraining.test_elmo_objective import MODEL, TEXT
 
 NEAR = {"river": ("water", "boat", "fish"), "money": ("loan", "coin", "cash")}
 

@@ -10,9 +10,9 @@ from headwise.errors import CheckpointError
 from headwise.models.vector_space import VectorSpace
 from headwise.tasks.labels.labeller import Labeller
 from headwise.tasks.run import train
-from headwise.tasks.word_vectors.run import save_word_vectors
+from headwise.tasks.word_vectors.bundle import save_word_vectors
 from headwise.weights import read_tensors
-from tests.tasks.labels.test_training import review_recipe
+from tests.tasks.labels.test_task import review_recipe
 
 WORDS = ("film", "good", "<unk>", "bad", "dull")
 

@@ -8,7 +8,7 @@ from headwise.data.shards import TokenStore
 from headwise.tasks.translation.objective import (
     PackedPairs,
     RowShape,
-    TranslationTask,
+    TranslationLoss,
     validation_loss,
 )
 from headwise.tasks.translation.translator import Translator
@@ -17,7 +17,7 @@ from headwise.tasks.translation.translator import Translator
 def test_packing_does_not_change_the_loss(translator: Translator, tiny_run: Path) -> None:
     """Many pairs in a row, or one pair in each: the sum over tokens is the same."""
     store = TokenStore(tiny_run / "data" / "valid")
-    task = TranslationTask(translator.model, 0.1)
+    task = TranslationLoss(translator.model, 0.1)
     losses = [
         validation_loss(task, store, RowShape(rows, source, target))
         for rows, source, target in ((1, 64, 64), (7, 96, 128), (16, 58, 64))

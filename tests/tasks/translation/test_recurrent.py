@@ -14,10 +14,12 @@ from headwise.models.choices import build_model
 from headwise.models.recurrent.translator import RecurrentTranslator
 from headwise.pocket import sentences
 from headwise.tasks.planner import plan_recipe
-from headwise.tasks.recipe import Recipe, load_translation_recipe, write_recipe
-from headwise.tasks.translation.objective import TranslationTask
+from headwise.tasks.recipe import load_translation_recipe, write_recipe
+from headwise.tasks.run import train
+from headwise.tasks.run_start import RunSummary
+from headwise.tasks.translation.objective import TranslationLoss
 from headwise.tasks.translation.pocket_test import measure_alignment
-from headwise.tasks.translation.training import RunSummary, train
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.tasks.translation.translator import Translator
 from tests.tasks.tiny import OVERRIDES
 
@@ -25,7 +27,7 @@ TEXTS = [sentence.text("en") for sentence in sentences("test", 5)]
 KEPT = tuple(change for change in OVERRIDES if not change.startswith("model."))
 
 
-def recurrent_recipe(*overrides: str, attention: str = "luong") -> Recipe:
+def recurrent_recipe(*overrides: str, attention: str = "luong") -> TranslationRecipe:
     model = (
         "model={kind: recurrent, cell: lstm, dim: 16, layers: 1, attention: {kind: "
         + attention
@@ -126,7 +128,7 @@ def test_the_loss_of_packed_rows_has_gradients_everywhere() -> None:
     tokens, segment = torch.tensor([[5, 6, 2, 7, 2, 0]]), torch.tensor([[1, 1, 1, 2, 2, 0]])
     position = torch.tensor([[0, 1, 2, 0, 1, 0]])
     batch = PackedBatch(tokens, segment, position, tokens, tokens, segment, position)
-    sums = TranslationTask(model, 0.1).loss(batch)
+    sums = TranslationLoss(model, 0.1).loss(batch)
     sums.loss.backward()
     assert all(weight.grad is not None for weight in model.parameters())
 

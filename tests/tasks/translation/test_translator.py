@@ -8,7 +8,7 @@ import pytest
 from headwise.errors import CheckpointError, DataError, SettingsError, UsageError
 from headwise.models.inference import Precision
 from headwise.pocket import sentences
-from headwise.tasks.bundle import load_bundle
+from headwise.tasks.translation.bundle import load_translator_bundle
 from headwise.tasks.translation.translator import AttentionTrace, Translator, align_pieces
 from tests.tasks.tiny import train_tiny
 
@@ -40,7 +40,7 @@ def test_what_else_is_in_the_batch_changes_nothing(
 
 @pytest.mark.parametrize("precision", ["auto", "fp32"])
 def test_fp32_forms_translate_as_the_plain_modules_do(tiny_run: Path, precision: Precision) -> None:
-    bundle = load_bundle(tiny_run)
+    bundle = load_translator_bundle(tiny_run)
     forms = Translator(bundle, device="cpu", precision=precision)
     plain = Translator(bundle, device="cpu")
     plain.model = bundle.model

@@ -8,13 +8,14 @@ import pytest
 
 from headwise.data.pairs.preparation import read_part
 from headwise.evaluation.translation import score_translations
-from headwise.tasks.recipe import Recipe, load_translation_recipe, translation_recipe_from
+from headwise.tasks.recipe import load_translation_recipe, translation_recipe_from
+from headwise.tasks.run import train
 from headwise.tasks.translation.length_limits import MAX_SOURCE_TOKENS
-from headwise.tasks.translation.training import train
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.tasks.translation.translator import Translator
 from headwise.training.progress import Progress
 from tests.tasks.tiny import tiny_recipe
-from tests.tasks.translation.test_training import digest
+from tests.tasks.translation.test_task import digest
 
 CHANGES = (
     "training.validate_every=2",
@@ -52,7 +53,7 @@ def validations(run: Path) -> list[dict[str, Any]]:
     return [line for line in lines if line["kind"] == "valid"]
 
 
-def check_watched(recipe: Recipe, directory: Path) -> None:
+def check_watched(recipe: TranslationRecipe, directory: Path) -> None:
     """Train without translations; and with them, killed and resumed."""
     watched = translation_recipe_from(
         recipe.model_dump(mode="json"), [f"evaluation.validation_sentences={NUM_SENTENCES}"]

@@ -13,9 +13,12 @@ from headwise.errors import CheckpointError, DataError, SettingsError, UsageErro
 from headwise.models.vector_space import VectorSpace
 from headwise.settings import Settings, check_settings, read_yaml
 from headwise.storage import publish_directory
+from headwise.tasks import bundle as bundle_writing
 from headwise.tasks.language.language_model import LanguageModel
 from headwise.tasks.recipe import load_recipe
-from headwise.tasks.word_vectors import run as word_vector_run
+from headwise.tasks.run import train
+from headwise.tasks.word_vectors import task as word_vector_task
+from headwise.tasks.word_vectors.bundle import load_word_vectors
 from headwise.tasks.word_vectors.files import export_word_vectors
 from headwise.tasks.word_vectors.learning import (
     batch_words,
@@ -29,7 +32,6 @@ from headwise.tasks.word_vectors.recipe import (
     WordVectorModel,
     WordVectorRecipe,
 )
-from headwise.tasks.word_vectors.run import load_word_vectors, train_word_vectors
 
 ANIMALS, TOOLS = (
     [f"animal{number}" for number in range(7)],
@@ -98,10 +100,10 @@ def test_from_a_recipe_to_the_commands(
         file, ["training.threads=1", "training.subsample=0", "training.rate=0.05"]
     )
     assert isinstance(settings, WordVectorRecipe)
-    made = train_word_vectors(settings, run=tmp_path / "run")
+    made = train(settings, run=tmp_path / "run")
     assert made.results["text_words"] == 15_000
     loaded = load_word_vectors(tmp_path / "run")
-    assert np.array_equal(loaded.space.vectors, made.space.vectors)
+    assert len(loaded.space.words) == made.results["words"]
     assert loaded.recipe == settings
     assert loaded.counts is not None
     with pytest.raises(
@@ -109,8 +111,8 @@ def test_from_a_recipe_to_the_commands(
         match=r"have no probabilities.*a language model is needed; use `headwise nearest`",
     ):
         LanguageModel.load(tmp_path / "run")
-    with pytest.raises(UsageError, match="exists already; word vectors are trained in one go"):
-        train_word_vectors(settings, run=tmp_path / "run")
+    with pytest.raises(UsageError, match="holds a run already"):
+        train(settings, run=tmp_path / "run")
 
     model = str(tmp_path / "run")
     assert (
@@ -166,7 +168,7 @@ def test_from_a_recipe_to_the_commands(
         exported, copy = tmp_path / f"vectors{len(flag)}", tmp_path / f"copy{len(flag)}"
         assert main(["vectors", "export", "--model", model, str(exported), *flag]) == 0
         assert main(["vectors", "import", str(exported), "--to", str(copy)]) == 0
-        assert np.array_equal(load_word_vectors(copy).space.vectors, made.space.vectors)
+        assert np.array_equal(load_word_vectors(copy).space.vectors, loaded.space.vectors)
     capsys.readouterr()
     for taken in (exported, tmp_path):
         before = exported.read_bytes()
@@ -192,7 +194,7 @@ def test_the_train_command(
     assert (
         main(["train", "word-vectors", "--run", str(tmp_path / "run"), "--resume", *changes]) == 2
     )
-    assert "no checkpoint to go on from" in capsys.readouterr().err
+    assert "has no checkpoint to go on from" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -206,7 +208,7 @@ def test_the_train_command(
 def test_text_that_cannot_be_learnt_from(tmp_path: Path, content: str, reason: str) -> None:
     (tmp_path / "two.txt").write_text(content, encoding="utf-8")
     with pytest.raises(DataError, match=reason):
-        train_word_vectors(recipe(tmp_path / "two.txt"), run=tmp_path / "run")
+        train(recipe(tmp_path / "two.txt"), run=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -241,41 +243,28 @@ def test_a_place_that_cannot_be_written_to_is_found_before_the_training(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        word_vector_run, "read_text", lambda recipe: pytest.fail("the text was read")
+        word_vector_task, "read_text", lambda recipe: pytest.fail("the text was read")
     )
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(NotADirectoryError):
-        train_word_vectors(recipe(corpus), run=tmp_path / "file" / "run")
-
-    def refuse(path: Path, text: str) -> None:
-        raise PermissionError(13, "Permission denied", str(path))
-
-    monkeypatch.setattr(word_vector_run, "write_text", refuse)
-    with pytest.raises(PermissionError):
-        train_word_vectors(recipe(corpus), run=tmp_path / "a" / "run")
-    assert not (tmp_path / "a").exists()
+        train(recipe(corpus), run=tmp_path / "file" / "run")
 
 
-def test_a_full_disk_leaves_nothing_and_a_killed_run_is_no_obstacle(
+def test_a_full_disk_while_saving_is_no_obstacle_to_the_next_run(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = recipe(corpus, epochs=1)
 
     def fill(path: Path, tensors: object) -> None:
-        assert (tmp_path / "a" / "run" / "recipe.yaml.incomplete").is_file()
         raise OSError(28, "No space left on device", str(path))
 
     with monkeypatch.context() as patched:
-        patched.setattr(word_vector_run, "write_tensors", fill)
+        patched.setattr(bundle_writing, "write_tensors", fill)
         with pytest.raises(OSError, match="No space left"):
-            train_word_vectors(settings, run=tmp_path / "a" / "run")
-    assert not (tmp_path / "a").exists()
-    (tmp_path / "run" / "model.incomplete").mkdir(parents=True)
-    (tmp_path / "run" / "recipe.yaml.incomplete").write_text(
-        "task: word_vectors\n", encoding="utf-8"
-    )
-    train_word_vectors(settings, run=tmp_path / "run")
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["model", "recipe.yaml"]
+            train(settings, run=tmp_path / "run")
+    assert not (tmp_path / "run" / "model").exists()
+    train(settings, run=tmp_path / "run")
+    assert (tmp_path / "run" / "model" / "MANIFEST.json").is_file()
 
 
 def test_models_that_are_none(tmp_path: Path) -> None:
@@ -283,7 +272,7 @@ def test_models_that_are_none(tmp_path: Path) -> None:
         load_word_vectors(tmp_path)
     with publish_directory(tmp_path / "other", kind="bundle"):
         pass
-    with pytest.raises(CheckpointError, match="a 'word vectors' is needed"):
+    with pytest.raises(CheckpointError, match=r"does not list recipe\.yaml"):
         load_word_vectors(tmp_path / "other")
 
 

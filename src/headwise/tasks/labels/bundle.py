@@ -3,27 +3,20 @@
 model/  weights.safetensors   recipe.yaml   tokenizer/   labels.json   results.json   README.md   MANIFEST.json
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
-import headwise
 from headwise.errors import CheckpointError
 from headwise.models.labeller import LabelModel, Pooling, build_labeller
-from headwise.settings import check_settings, read_settings_file
-from headwise.storage import publish_directory, read_json, verify_directory
-from headwise.tasks.bundle import KIND, check_listed, explain_task
-from headwise.tasks.bundle_directory import find_bundle
+from headwise.storage import read_json
+from headwise.tasks.bundle import open_bundle
 from headwise.tasks.labels.recipe import LabelRecipe
-from headwise.tasks.recipe import AnyRecipe, write_recipe
-from headwise.text.choices import TokenizerPair, load_fitting_tokenizers
+from headwise.text.choices import load_fitting_tokenizers
 from headwise.text.tokenizer import Tokenizer
-from headwise.weights import check_shapes, load_weights, save_weights
 
 WEIGHTS, LABELS = "weights.safetensors", "labels.json"
 LABEL_TASKS = ("classification", "tagging")
@@ -55,86 +48,20 @@ def new_labeller(
     )
 
 
-def save_encoder_bundle(
-    directory: Path,
-    *,
-    recipe: AnyRecipe,
-    tokenizer: Tokenizer,
-    labels: tuple[str, ...],
-    model: nn.Module,
-    results: Mapping[str, Any],
-) -> None:
-    """Write a bundle; an older one of the same name makes way at the last moment."""
-    with publish_directory(directory, kind=KIND, replace=True) as temporary:
-        save_weights(model, temporary / WEIGHTS)
-        (temporary / "recipe.yaml").write_text(write_recipe(recipe), encoding="utf-8")
-        (temporary / "tokenizer").mkdir()
-        TokenizerPair(tokenizer, tokenizer, shared=True).save(temporary / "tokenizer")
-        (temporary / LABELS).write_text(
-            json.dumps(list(labels), ensure_ascii=False), encoding="utf-8"
-        )
-        (temporary / "results.json").write_text(
-            json.dumps(results, ensure_ascii=False, indent=2), encoding="utf-8"
-        )
-        (temporary / "README.md").write_text(_model_card(recipe, labels, results), encoding="utf-8")
-
-
 def load_label_bundle(directory: Path) -> LabelBundle:
     """A verified labeller, on the CPU and ready to answer."""
-    path = find_bundle(directory, recipe="sst2")
-    manifest = verify_directory(path, kind=KIND)
-    check_listed(manifest, path)
-    data = read_settings_file(path / "recipe.yaml")
-    if data.get("task") not in LABEL_TASKS:
-        raise explain_task(
-            data.get("task"), "a classifier or tagger", "分类或标注模型", "sst2", path
-        )
-    recipe = check_settings(LabelRecipe, data, file=path / "recipe.yaml")
+    opened = open_bundle(directory, LabelRecipe)
+    recipe, path = opened.recipe, opened.directory
     tokenizer = load_fitting_tokenizers(path / "tokenizer", recipe.text).source
-    labels = read_json(path / LABELS) if LABELS in manifest["files"] else None
-    if (
-        not isinstance(labels, list)
-        or len(labels) < 2
-        or not all(isinstance(label, str) for label in labels)
-    ):
+    labels = read_json(path / LABELS)
+    is_list = isinstance(labels, list) and all(isinstance(label, str) for label in labels)
+    if not is_list or len(labels) < 2:
         raise CheckpointError(
             "is not a list of classes; use another copy of the bundle",
             "不是类别列表；请换用其他副本",
             file=path / LABELS,
         )
-    with torch.device("meta"):
-        check_shapes(
-            new_labeller(recipe, size=tokenizer.size, num_classes=len(labels), generator=None),
-            path / WEIGHTS,
-        )
-    model = new_labeller(recipe, size=tokenizer.size, num_classes=len(labels), generator=None)
-    load_weights(model, path / WEIGHTS)
-    return LabelBundle(
-        path, recipe, tokenizer, tuple(labels), model.eval(), read_json(path / "results.json")
+    model = opened.load_weights(
+        lambda: new_labeller(recipe, size=tokenizer.size, num_classes=len(labels), generator=None)
     )
-
-
-def _model_card(recipe: AnyRecipe, labels: tuple[str, ...], results: Mapping[str, Any]) -> str:
-    scores = "\n".join(
-        f"- {name.replace('_', ' ')}: {_plain(value)}" for name, value in results.items()
-    )
-    classes = f" Classes: {', '.join(labels)}." if labels else ""
-    return f"""# {recipe.task.replace("_", " ").capitalize()}
-
-Made by headwise {headwise.__version__}. Model: {recipe.model.kind}, width {getattr(recipe.model, "dim", 0)}.{classes} The whole recipe \
-is in `recipe.yaml`.
-
-## Results
-{scores or "- none recorded"}
-
-## Limits
-It knows what its training text taught it, and was measured only on the data named above.
-"""
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(
-            f"{name} {_plain(one)}" for name, one in value.items() if not isinstance(one, list)
-        )
-    return f"{value:,}" if isinstance(value, int | float) else str(value)
+    return LabelBundle(path, recipe, tokenizer, tuple(labels), model, opened.results)

@@ -1,6 +1,6 @@
 """The recipe of models that name labels: one for a text (classification, N → 1) or one for each word (tagging, N → N)."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
 
@@ -14,7 +14,8 @@ from headwise.models.sentence_encoder import (
     SentenceEncoderSettings,
     TransformerEncoderSettings,
 )
-from headwise.settings import Settings
+from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.bundle_form import TOKENIZER, BundleForm
 from headwise.tasks.recurrent_training import check_word_by_word, train_word_by_word
 from headwise.text.choices import TextSettings, WordSettings
 from headwise.training.choices import TrainingSettings
@@ -23,8 +24,15 @@ METRICS = ("loss", "accuracy")
 """What a validation measures."""
 
 
-class LabelRecipe(Settings):
+class LabelRecipe(AnyRecipe):
     """A classifier or tagger, from its labelled text to its weights."""
+
+    bundle_form: ClassVar = BundleForm(
+        ("a classifier or tagger", "分类或标注模型"),
+        "classify",
+        "sst2",
+        parts=(TOKENIZER, "labels.json"),
+    )
 
     task: Literal["classification", "tagging"] = "classification"
     """What the model is for."""
@@ -65,11 +73,7 @@ class LabelRecipe(Settings):
                 f"model.kind=elmo reads whole words, but text.kind={self.text.kind} cuts them; set text.kind=words",
                 f"model.kind=elmo 读取整词，而 text.kind={self.text.kind} 会把词切开；请设 text.kind=words",
             )
-        if self.training.keep.best not in METRICS:
-            raise SettingsError(
-                f"training.keep.best is {self.training.keep.best!r}; validation measures {', '.join(METRICS)}: choose one",
-                f"training.keep.best 为 {self.training.keep.best!r}；验证只度量 {'、'.join(METRICS)}：请选其一",
-            )
+        self.training.keep.check_metric(METRICS)
         check_rung(self.model, self.training, row_tokens=self.data.row_tokens)
         return self
 

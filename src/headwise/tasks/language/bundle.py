@@ -7,29 +7,23 @@ weights of each kind of model is the `match` in `_restore`; tables of n-grams ar
 that points outside would be read from somewhere else.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import headwise
 from headwise.errors import CheckpointError
 from headwise.models.choices import LanguageNetwork, build_language_model
 from headwise.models.ngram import NgramModel, NgramSettings
 from headwise.models.ngram.tables import NgramTables
-from headwise.settings import check_settings, read_settings_file
-from headwise.storage import publish_directory, read_json, verify_directory
-from headwise.tasks.bundle import KIND, check_listed, explain_task, task_of
-from headwise.tasks.bundle_directory import find_bundle
+from headwise.tasks.bundle import open_bundle
 from headwise.tasks.language.neural_token_model import NeuralTokenModel
 from headwise.tasks.language.recipe import LanguageRecipe, SentenceReading, StreamReading
-from headwise.tasks.recipe import write_recipe
-from headwise.text.choices import TokenizerPair, load_fitting_tokenizers
+from headwise.text.choices import load_fitting_tokenizers
 from headwise.text.tokenizer import BOS, EOS, Tokenizer
 from headwise.training.precision import choose_device
-from headwise.weights import Weights, load_weights, read_tensors, write_tensors
+from headwise.weights import Weights, load_weights, read_tensors
 
 WEIGHTS = "weights.safetensors"
 
@@ -45,58 +39,27 @@ class LanguageBundle:
     results: Mapping[str, Any]
 
 
-def save_language_bundle(
-    directory: Path,
-    *,
-    recipe: LanguageRecipe,
-    tokenizer: Tokenizer,
-    weights: Weights,
-    results: Mapping[str, Any],
-) -> None:
-    """Write a bundle; an older one of the same name makes way at the last moment."""
-    with publish_directory(directory, kind=KIND, replace=True) as temporary:
-        write_tensors(temporary / WEIGHTS, weights)
-        (temporary / "recipe.yaml").write_text(write_recipe(recipe), encoding="utf-8")
-        (temporary / "tokenizer").mkdir()
-        TokenizerPair(tokenizer, tokenizer, shared=True).save(temporary / "tokenizer")
-        (temporary / "results.json").write_text(
-            json.dumps(results, ensure_ascii=False, indent=2), encoding="utf-8"
-        )
-        (temporary / "README.md").write_text(_model_card(recipe, results), encoding="utf-8")
+WHY_NOT = {
+    "masked_language": (
+        "it guesses a masked token from both sides and gives no sentence a probability",
+        "它从两侧猜被遮住的词，不给句子概率",
+    ),
+    "bidirectional_language": (
+        "it reads from both ends, and two half sentences do not make the probability of a whole one",
+        "它从两端各读一半，两个半句合不成整句的概率",
+    ),
+    "word_vectors": ("vectors of single words have no probabilities", "单个词的向量没有概率"),
+}
+"""Why a model of another task cannot say how likely a text is."""
 
 
 def load_language_bundle(directory: Path) -> LanguageBundle:
     """A verified language model."""
-    path = find_bundle(directory, recipe="ptb-ngram")
-    task = task_of(path)
-    if task != "language_modeling":
-        raise _explain(task, path)
-    check_listed(verify_directory(path, kind=KIND), path)
-    data = read_settings_file(path / "recipe.yaml")
-    recipe = check_settings(LanguageRecipe, data, file=path / "recipe.yaml")
+    opened = open_bundle(directory, LanguageRecipe, why=WHY_NOT)
+    recipe, path = opened.recipe, opened.directory
     tokenizer = load_fitting_tokenizers(path / "tokenizer", recipe.text).source
     model = _restore(recipe, tokenizer.size, path / WEIGHTS)
-    return LanguageBundle(path, recipe, tokenizer, model, read_json(path / "results.json"))
-
-
-def _explain(task: Any, path: Path) -> CheckpointError:
-    """Why a model of another kind answers neither question, and what it is for."""
-    match task:
-        case "masked_language":
-            why = (
-                "it guesses a hidden word from both sides and gives no sentence a probability",
-                "它从两侧猜被遮住的词，不给句子概率",
-            )
-        case "bidirectional_language":
-            why = (
-                "it reads from both ends, and two half sentences do not make the probability of a whole one",
-                "它从两端各读一半，两个半句合不成整句的概率",
-            )
-        case "word_vectors":
-            why = ("vectors of single words have no probabilities", "单个词的向量没有概率")
-        case _:
-            why = ("", "")
-    return explain_task(task, "a language model", "语言模型", "ptb-ngram", path, why=why)
+    return LanguageBundle(path, recipe, tokenizer, model, opened.results)
 
 
 def _restore(recipe: LanguageRecipe, size: int, file: Path) -> NgramModel | NeuralTokenModel:
@@ -130,32 +93,3 @@ def _restore_tables(
             file=file,
         )
     return tables
-
-
-def _model_card(recipe: LanguageRecipe, results: Mapping[str, Any]) -> str:
-    scores = "\n".join(
-        f"- {name.replace('_', ' ')}: {_plain(value)}" for name, value in results.items()
-    )
-    return f"""# Language model, {recipe.data.language}
-
-Made by headwise {headwise.__version__}. Model: {recipe.model.kind}. The whole recipe is in `recipe.yaml`.
-
-## Results
-{scores or "- none recorded"}
-
-## Use
-```python
-import headwise
-model = headwise.LanguageModel.load("DIR OF THIS FILE")
-print(model.score(["…"])[0].perplexity, model.predict("…"))
-```
-
-## Limits
-It knows what its training text taught it, and was measured only on the data named above.
-"""
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_plain(one)}" for name, one in value.items())
-    return f"{value:,}" if isinstance(value, int | float) else str(value)

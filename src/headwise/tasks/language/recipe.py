@@ -1,6 +1,6 @@
 """The recipe of a language model: text of one language, how it is cut, what is built, how it learns."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -12,6 +12,8 @@ from headwise.models.limits import check_buckets, check_rows, row_limits
 from headwise.models.neural_ngram import NeuralNgramSettings
 from headwise.models.ngram import NgramSettings
 from headwise.settings import Settings
+from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.bundle_form import BundleForm
 from headwise.text.choices import TextSettings, WordSettings
 from headwise.training.choices import TrainingSettings
 
@@ -35,8 +37,10 @@ class StreamReading(Settings):
 ReadingSettings = Annotated[SentenceReading | StreamReading, Field(discriminator="kind")]
 
 
-class LanguageRecipe(Settings):
+class LanguageRecipe(AnyRecipe):
     """A language model, from its text to its weights."""
+
+    bundle_form: ClassVar = BundleForm(("a language model", "语言模型"), "predict", "ptb-ngram")
 
     task: Literal["language_modeling"] = "language_modeling"
     """What the model is for."""
@@ -93,11 +97,7 @@ class LanguageRecipe(Settings):
             check_buckets(self.model, window)
             check_recomputing(self.model.norm, self.training.recompute)
             check_rows(row_limits(self.model), window, rows=(key, key))
-        if self.training.keep.best not in METRICS:
-            raise SettingsError(
-                f"training.keep.best={self.training.keep.best} is not measured; a language model has {', '.join(METRICS)}",
-                f"training.keep.best={self.training.keep.best} 没有被度量；语言模型有 {'、'.join(METRICS)}",
-            )
+        self.training.keep.check_metric(METRICS)
         return self
 
 

@@ -27,15 +27,16 @@ from headwise.randomness import torch_generator
 from headwise.settings import read_settings_file
 from headwise.storage import verify_directory
 from headwise.tasks.arguments import require_path
-from headwise.tasks.bundle import KIND, check_listed, explain_task, task_of
+from headwise.tasks.bundle import check_listed, explain_task, task_of_bundle
 from headwise.tasks.bundle_directory import find_bundle
+from headwise.tasks.bundle_form import KIND
 from headwise.tasks.labels.recipe import LabelRecipe
-from headwise.tasks.pretraining.elmo_recipe import BidirectionalRecipe
-from headwise.tasks.pretraining.encoder_start import PREFIX
+from headwise.tasks.pretraining.elmo_recipe import ElmoRecipe
+from headwise.tasks.pretraining.encoder_start import PREFIX, REQUIRED
 from headwise.tasks.pretraining.encoder_start import TASKS as ENCODER_TASKS
 from headwise.tasks.pretraining.masked_recipe import MaskedRecipe
 from headwise.tasks.recipe import check_recipe
-from headwise.tasks.word_vectors.run import load_word_vectors
+from headwise.tasks.word_vectors.bundle import load_word_vectors
 from headwise.text.choices import load_fitting_tokenizers
 from headwise.text.tokenizer import BOS, Tokenizer
 from headwise.text.word_characters import BEGIN_WORD, END_WORD, letters_of
@@ -176,17 +177,16 @@ def load_word_reader(directory: Path | str, *, untrained: bool = False) -> WordR
     path = find_bundle(
         require_path(directory, "directory", "runs/english-elmo"), recipe="english-elmo"
     )
-    task = task_of(path)
+    task = task_of_bundle(path)
     if task == "word_vectors":
         return StaticReader(load_word_vectors(path).space)
     if task not in ENCODER_TASKS:
-        raise explain_task(
-            task, "a model with vectors of words", "带词向量的模型", "english-elmo", path
-        )
-    check_listed(verify_directory(path, kind=KIND), path)
+        noun = "a model with vectors of words", "带词向量的模型"
+        raise explain_task(task, noun, path, example="english-elmo")
+    check_listed(verify_directory(path, kind=KIND), path, REQUIRED)
     recipe_file = path / "recipe.yaml"
     recipe = check_recipe(read_settings_file(recipe_file), file=recipe_file)
-    assert isinstance(recipe, BidirectionalRecipe | MaskedRecipe | LabelRecipe), "by its task"
+    assert isinstance(recipe, ElmoRecipe | MaskedRecipe | LabelRecipe), "by its task"
     tokenizer = load_fitting_tokenizers(path / "tokenizer", recipe.text).source
     encoder = build_encoder(recipe.model, vocabulary_size=tokenizer.size)
     file = path / "weights.safetensors"

@@ -1,12 +1,12 @@
 """The recipe of ELMo's pre-training: text without labels, and the two language models that read it from either end."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from headwise.errors import SettingsError
 from headwise.models.sentence_encoder import ElmoSettings
-from headwise.settings import Settings
+from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.bundle_form import BundleForm
 from headwise.tasks.pretraining.masked_recipe import MaskedDataSettings
 from headwise.text.choices import WordSettings
 from headwise.training.choices import TrainingSettings
@@ -15,8 +15,10 @@ METRICS = ("loss", "perplexity")
 """What a validation measures: the mean over both directions."""
 
 
-class BidirectionalRecipe(Settings):
+class ElmoRecipe(AnyRecipe):
     """Two language models over words, for others to start from."""
+
+    bundle_form: ClassVar = BundleForm(("an ELMo model", "ELMo 模型"), "senses", "english-elmo")
 
     task: Literal["bidirectional_language"] = "bidirectional_language"
     """What the model is for."""
@@ -31,9 +33,5 @@ class BidirectionalRecipe(Settings):
 
     @model_validator(mode="after")
     def _check_metric(self) -> Self:
-        if self.training.keep.best not in METRICS:
-            raise SettingsError(
-                f"training.keep.best is {self.training.keep.best!r}; validation measures {', '.join(METRICS)}: choose one",
-                f"training.keep.best 为 {self.training.keep.best!r}；验证只度量 {'、'.join(METRICS)}：请选其一",
-            )
+        self.training.keep.check_metric(METRICS)
         return self

@@ -16,12 +16,14 @@ from headwise.errors import CheckpointError
 from headwise.models.sentence_encoder import ElmoSettings, SentenceEncoderSettings
 from headwise.settings import Settings, read_settings_file
 from headwise.storage import verify_directory
-from headwise.tasks.bundle import KIND, check_listed, explain_task
+from headwise.tasks.bundle import check_listed, explain_task, task_of_bundle
 from headwise.tasks.bundle_directory import find_bundle
+from headwise.tasks.bundle_form import KIND
+from headwise.tasks.pretraining.masked_recipe import MaskedRecipe
 from headwise.tasks.pretraining.vector_start import VectorStart, start_from_vectors
 from headwise.tasks.recipe import complete_recipe
 from headwise.tasks.recipe_files import shipped_recipes
-from headwise.tasks.word_vectors.run import VECTORS
+from headwise.tasks.word_vectors.bundle import VECTORS
 from headwise.text.choices import TextSettings, load_fitting_tokenizers
 from headwise.text.tokenizer import Tokenizer
 from headwise.weights import Weights, put_weights, read_tensors, weights_of
@@ -39,6 +41,8 @@ FREE = (
 )
 """Settings of a model that may differ: they shape no weight of the encoder, or none that is taken over."""
 PREFIX = "encoder."
+REQUIRED = MaskedRecipe.bundle_form.required_files
+"""Files of a bundle that an encoder is taken from."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +84,12 @@ def find_start(model: SentenceEncoderSettings, text: TextSettings) -> Start | Ve
     path = find_bundle(model.start_from, recipe="english-masked")
     if (path / VECTORS).is_file() and not isinstance(model, ElmoSettings):
         return start_from_vectors(path, model, text)
-    check_listed(verify_directory(path, kind=KIND), path)
+    word = task_of_bundle(path)
+    if word not in TASKS:
+        noun = "a pre-trained encoder", "预训练的编码器"
+        raise explain_task(word, noun, path, example="english-masked")
+    check_listed(verify_directory(path, kind=KIND), path, REQUIRED)
     data = read_settings_file(path / "recipe.yaml")
-    if data.get("task") not in TASKS:
-        raise explain_task(
-            data.get("task"), "a pre-trained encoder", "预训练的编码器", "english-masked", path
-        )
     data = complete_recipe(data)
     _compare("text", data["text"], text, (), path)
     _compare("model", data["model"], model, FREE, path)

@@ -14,17 +14,14 @@ import torch
 from headwise.data.text.masking import FIRST_WORD, MASK
 from headwise.errors import UsageError
 from headwise.models.masked_language_model import MaskedLanguageModel, build_masked_language_model
-from headwise.settings import check_settings, read_settings_file
-from headwise.storage import verify_directory
 from headwise.tasks.arguments import require_path, require_text
-from headwise.tasks.bundle import KIND, check_listed, task_of
+from headwise.tasks.bundle import open_bundle, task_of_bundle
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.language.answers import Prediction
 from headwise.tasks.language.language_model import GAP, LanguageModel
 from headwise.tasks.pretraining.masked_recipe import MaskedRecipe
 from headwise.text.choices import load_fitting_tokenizers
 from headwise.text.tokenizer import BOS, Tokenizer
-from headwise.weights import load_weights
 
 
 class GapFiller:
@@ -37,18 +34,15 @@ class GapFiller:
 
     @staticmethod
     def load(path: Path | str) -> "GapFiller":
-        directory = find_bundle(
-            require_path(path, "path", "runs/english-masked"), recipe="english-masked"
-        )
-        check_listed(verify_directory(directory, kind=KIND), directory)
-        file = directory / "recipe.yaml"
-        recipe = check_settings(MaskedRecipe, read_settings_file(file), file=file)
-        tokenizer = load_fitting_tokenizers(directory / "tokenizer", recipe.text).source
+        opened = open_bundle(require_path(path, "path", "runs/english-masked"), MaskedRecipe)
+        recipe = opened.recipe
+        tokenizer = load_fitting_tokenizers(opened.directory / "tokenizer", recipe.text).source
         has_pairs = recipe.second_task == "next_sentence"
-        model = build_masked_language_model(
-            recipe.model, vocabulary_size=tokenizer.size, has_pairs=has_pairs, generator=None
+        model = opened.load_weights(
+            lambda: build_masked_language_model(
+                recipe.model, vocabulary_size=tokenizer.size, has_pairs=has_pairs, generator=None
+            )
         )
-        load_weights(model, directory / "weights.safetensors")
         return GapFiller(
             tokenizer, model, longest=recipe.data.row_tokens // (2 if has_pairs else 1)
         )
@@ -95,6 +89,9 @@ class GapFiller:
 def load_predictor(path: Path | str) -> LanguageModel | GapFiller:
     """What answers `headwise predict`: a language model, or a masked one."""
     found = require_path(path, "path", "runs/ptb/model")
-    if found.is_dir() and task_of(find_bundle(found, recipe="ptb-ngram")) == "masked_language":
+    if (
+        found.is_dir()
+        and task_of_bundle(find_bundle(found, recipe="ptb-ngram")) == "masked_language"
+    ):
         return GapFiller.load(found)
     return LanguageModel.load(found)

@@ -1,13 +1,14 @@
 """The recipe of pre-training: text without labels, what is hidden of it, the encoder that learns to fill it in."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from headwise.data.text.choices import MaskingSettings, TextDataSettings
 from headwise.errors import SettingsError
 from headwise.models.sentence_encoder import TransformerEncoderSettings
-from headwise.settings import Settings
+from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.bundle_form import BundleForm
 from headwise.tasks.labels.recipe import METRICS, check_rung
 from headwise.text.choices import TextSettings, WordSettings
 from headwise.training.choices import TrainingSettings
@@ -20,8 +21,12 @@ class MaskedDataSettings(TextDataSettings):
     """Tokens of a row, in which short lines stand together; a longer line goes on in a new row."""
 
 
-class MaskedRecipe(Settings):
+class MaskedRecipe(AnyRecipe):
     """An encoder that learns from text alone, for others to start from."""
+
+    bundle_form: ClassVar = BundleForm(
+        ("a masked language model", "掩码语言模型"), "senses", "english-masked"
+    )
 
     task: Literal["masked_language"] = "masked_language"
     """What the model is for."""
@@ -57,10 +62,6 @@ class MaskedRecipe(Settings):
                 f"second_task={self.second_task} 而 model.halves={str(self.model.halves).lower()}；句对需要区分前后两句的向量，"
                 "而这些向量只能从句对学得：请两者都设（next_sentence、true）或都不设（none、false）",
             )
-        if self.training.keep.best not in METRICS:
-            raise SettingsError(
-                f"training.keep.best is {self.training.keep.best!r}; validation measures {', '.join(METRICS)}: choose one",
-                f"training.keep.best 为 {self.training.keep.best!r}；验证只度量 {'、'.join(METRICS)}：请选其一",
-            )
+        self.training.keep.check_metric(METRICS)
         check_rung(self.model, self.training, row_tokens=self.data.row_tokens)
         return self

@@ -19,7 +19,7 @@ from torch import nn
 
 from headwise.errors import CheckpointError
 from headwise.models.sentence_encoder import SentenceEncoder, SentenceEncoderSettings
-from headwise.tasks.word_vectors.run import load_word_vectors
+from headwise.tasks.word_vectors.bundle import load_word_vectors
 from headwise.text.choices import TextSettings, WordSettings
 from headwise.text.tokenizer import NUM_SPECIAL, SPECIAL_PIECES, UNKNOWN, Tokenizer
 from headwise.text.vocabulary import Vocabulary

@@ -14,9 +14,10 @@ from headwise.errors import CheckpointError, UsageError
 from headwise.models.choices import build_model
 from headwise.settings import check_settings
 from headwise.storage import verify_directory
-from headwise.tasks.bundle import Bundle, explain_task
+from headwise.tasks.bundle import explain_task
 from headwise.tasks.bundle_directory import require_run
-from headwise.tasks.recipe import Recipe
+from headwise.tasks.translation.bundle import TranslatorBundle
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.text.tokenizer_pair import load_tokenizers
 from headwise.training.averaging import FILE
 from headwise.training.averaging import KIND as SNAPSHOT
@@ -29,7 +30,7 @@ from headwise.weights import load_weights
 Which = Literal["best", "last"]
 
 
-def load_checkpoint_bundle(directory: Path, which: Which) -> Bundle:
+def load_checkpoint_bundle(directory: Path, which: Which) -> TranslatorBundle:
     """A translator with the weights that training has reached; its results are the step."""
     path = require_run(directory)
     if not (path / RECIPE).is_file() or not (path / "data").is_dir():
@@ -41,15 +42,16 @@ def load_checkpoint_bundle(directory: Path, which: Which) -> Bundle:
         )
     data = dict(read_run_recipe(path / RECIPE))
     if data.get("task", "translation") != "translation":
-        raise explain_task(data["task"], "a translator", "翻译模型", "pocket", path)
-    recipe = check_settings(Recipe, data, file=path / RECIPE)
+        form = TranslationRecipe.bundle_form
+        raise explain_task(data["task"], form.noun, path, example=form.example)
+    recipe = check_settings(TranslationRecipe, data, file=path / RECIPE)
     verify_directory(path / "data" / "tokenizers", kind=TOKENIZERS_KIND)
     tokenizers = load_tokenizers(path / "data" / "tokenizers")
     step, file = _find_weights(path, which)
     sizes = {"source_size": tokenizers.source.size, "target_size": tokenizers.target.size}
     model = build_model(recipe.model, generator=None, **sizes)
     load_weights(model, file)
-    return Bundle(path, recipe, tokenizers, model.eval(), {"steps": step})
+    return TranslatorBundle(path, recipe, tokenizers, model.eval(), {"steps": step})
 
 
 def _find_weights(path: Path, which: Which) -> tuple[int, Path]:

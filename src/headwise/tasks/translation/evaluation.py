@@ -10,8 +10,8 @@ from headwise.evaluation.significance import Comparison, compare_systems
 from headwise.evaluation.translation import TranslationScores, build_metrics, score_translations
 from headwise.language import say
 from headwise.storage import write_text
-from headwise.tasks.bundle import load_bundle
 from headwise.tasks.text_input import read_text_lines
+from headwise.tasks.translation.bundle import load_translator_bundle
 from headwise.tasks.translation.checkpoint_bundle import load_checkpoint_bundle
 from headwise.tasks.translation.evaluation_request import Measurement
 from headwise.tasks.translation.line_translation import read_places, translate_lines
@@ -132,7 +132,9 @@ def _translations(wanted: Measurement, system: Path) -> _Translations:
         return _Translations(hypotheses, wanted.target_language or guess_language(hypotheses))
     assert wanted.source is not None, "checked"
     which = wanted.checkpoint if system == wanted.model else None
-    bundle = load_bundle(system) if which is None else load_checkpoint_bundle(system, which)
+    bundle = (
+        load_translator_bundle(system) if which is None else load_checkpoint_bundle(system, which)
+    )
     translator = Translator(bundle, device=wanted.device, precision=wanted.precision)
     decoding = translator.settings(wanted.overrides)
     lines = read_places(wanted.source)

@@ -20,7 +20,7 @@ from headwise.training.losses import LossSums, cross_entropy
 
 
 @dataclass(frozen=True)
-class TranslationTask:
+class TranslationLoss:
     """A model and its objective, as the training loop wants them."""
 
     module: TranslationModel
@@ -83,7 +83,7 @@ class PackedPairs:
 
 
 @torch.inference_mode()
-def validation_loss(task: TranslationTask, store: PairSource, shape: RowShape) -> dict[str, float]:
+def validation_loss(task: TranslationLoss, store: PairSource, shape: RowShape) -> dict[str, float]:
     """Mean loss and perplexity per target token over all pairs of a store, each counted once."""
     device = task.module.output.weight.device
     totals = torch.zeros(3, dtype=torch.float64, device=device)

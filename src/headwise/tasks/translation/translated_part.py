@@ -19,8 +19,8 @@ from headwise.data.splits import Part
 from headwise.decoding.choices import DecodingSettings
 from headwise.evaluation.translation import TranslationScores, score_translations
 from headwise.storage import write_text
-from headwise.tasks.recipe import Recipe
 from headwise.tasks.translation.line_translation import Line, translate_lines
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.tasks.translation.translator import Translator
 
 FOLDER = "translations"
@@ -50,14 +50,14 @@ class TranslatedPart:
         )
 
 
-def translate_part(translator: Translator, recipe: Recipe, part: Part) -> TranslatedPart:
+def translate_part(translator: Translator, recipe: TranslationRecipe, part: Part) -> TranslatedPart:
     """Translate a part of the recipe's data as the recipe says, and score it with intervals."""
     return translate_pairs(translator, recipe, list(read_part(recipe.data, part)))
 
 
 def translate_pairs(
     translator: Translator,
-    recipe: Recipe,
+    recipe: TranslationRecipe,
     pairs: Sequence[Pair],
     *,
     decoding: DecodingSettings | None = None,

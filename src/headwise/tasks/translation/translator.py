@@ -31,7 +31,7 @@ from headwise.models.inference import InferenceForm, Precision, choose_form, exc
 from headwise.models.recurrent.choices import attends
 from headwise.models.steppers import ModelSteppers
 from headwise.settings import Settings, apply_overrides, check_settings
-from headwise.tasks.bundle import Bundle, load_bundle
+from headwise.tasks.translation.bundle import TranslatorBundle, load_translator_bundle
 from headwise.tasks.translation.input_warning import InputCheck, InputWarning
 from headwise.tasks.translation.length_limits import longest_source, within_positions
 from headwise.tasks.translation.source_sentences import Candidate, SourceSentence, explain_length
@@ -114,7 +114,7 @@ class Translator:
     """How products are computed: what `precision` led to on this machine."""
 
     def __init__(
-        self, bundle: Bundle, *, device: Device = "auto", precision: Precision = "auto"
+        self, bundle: TranslatorBundle, *, device: Device = "auto", precision: Precision = "auto"
     ) -> None:
         """`precision`: auto and fp32 give the results of the plain modules up to rounding; bf16 and int8 are faster."""
         place = choose_device(device)
@@ -137,7 +137,7 @@ class Translator:
         cls, directory: Path | str, *, device: Device = "auto", precision: Precision = "auto"
     ) -> Self:
         """A translator from a bundle (or the run directory that holds one)."""
-        return cls(load_bundle(directory), device=device, precision=precision)
+        return cls(load_translator_bundle(directory), device=device, precision=precision)
 
     @property
     def source_language(self) -> str:

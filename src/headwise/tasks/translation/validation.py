@@ -19,8 +19,8 @@ from headwise.data.batching import PairSource
 from headwise.data.pairs.parallel_files import Pair
 from headwise.data.pairs.preparation import read_part
 from headwise.decoding.search.greedy import GreedySettings
-from headwise.tasks.recipe import Recipe
-from headwise.tasks.translation.objective import RowShape, TranslationTask, validation_loss
+from headwise.tasks.translation.objective import RowShape, TranslationLoss, validation_loss
+from headwise.tasks.translation.recipe import TranslationRecipe
 from headwise.tasks.translation.translated_part import translate_pairs
 from headwise.tasks.translation.translator import Translator
 
@@ -29,8 +29,8 @@ from headwise.tasks.translation.translator import Translator
 class Validation:
     """Measures the module of a task; the training loop calls it, in evaluation mode, without gradients."""
 
-    recipe: Recipe
-    task: TranslationTask
+    recipe: TranslationRecipe
+    task: TranslationLoss
     store: PairSource
     shape: RowShape
     make_translator: Callable[[], Translator]

@@ -14,7 +14,7 @@ from headwise.evaluation.word_similarity import (
 from headwise.models.vector_space import VectorSpace
 from headwise.storage import refuse_existing
 from headwise.tasks.text_input import read_text_lines
-from headwise.tasks.word_vectors.run import save_word_vectors
+from headwise.tasks.word_vectors.bundle import save_word_vectors
 from headwise.text.word_vector_files import read_vectors, write_vectors
 
 

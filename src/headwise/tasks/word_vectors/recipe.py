@@ -1,12 +1,14 @@
 """The recipe of word vectors: what is read, which of the two models, how the softmax is avoided, how it learns."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from headwise.data.corpus_names import LanguageCode
 from headwise.data.text.choices import Texts
 from headwise.settings import Settings
+from headwise.tasks.any_recipe import AnyRecipe
+from headwise.tasks.bundle_form import WORD_VECTORS, BundleForm
 
 
 class WordVectorData(Settings):
@@ -81,8 +83,17 @@ class WordVectorTraining(Settings):
     """The start and all draws follow from it."""
 
 
-class WordVectorRecipe(Settings):
+class WordVectorRecipe(AnyRecipe):
     """What `headwise train` takes for `task: word_vectors`."""
+
+    bundle_form: ClassVar = BundleForm(
+        ("a bundle of word vectors", "词向量模型"),
+        "nearest",
+        "word-vectors",
+        kind=WORD_VECTORS,
+        weights_file="vectors.safetensors",
+        parts=("words.json",),
+    )
 
     task: Literal["word_vectors"]
     """What is made."""

@@ -15,7 +15,7 @@ from headwise.errors import CheckpointError, DataError, SettingsError, UsageErro
 from headwise.randomness import numpy_generator
 from headwise.settings import read_settings_file
 from headwise.storage import read_json, write_manifest
-from headwise.tasks.bundle import KIND
+from headwise.tasks.bundle_form import KIND
 from headwise.tasks.labels.labeller import Labeller
 from headwise.tasks.language.language_model import LanguageModel
 from headwise.tasks.pretraining.gap_filling import GapFiller, load_predictor
@@ -23,7 +23,7 @@ from headwise.tasks.recipe import recipe_from
 from headwise.tasks.run import check_run, train
 from headwise.text.word_boundaries import WordBounds
 from headwise.weights import read_tensors
-from tests.tasks.labels.test_training import BAD, GOOD, MODEL, TRAINING, review_recipe
+from tests.tasks.labels.test_task import BAD, GOOD, MODEL, TRAINING, review_recipe
 
 COUNTING = ["one two three four five six seven"] * 30
 
@@ -151,7 +151,7 @@ def test_a_classifier_starts_from_it(pretrained: Path, tmp_path: Path) -> None:
 def test_it_gives_no_sentence_a_probability(pretrained: Path) -> None:
     with pytest.raises(
         CheckpointError,
-        match=r"guesses a hidden word from both sides.*a language model is needed; use `headwise senses`",
+        match=r"guesses a masked token from both sides.*a language model is needed; use `headwise senses`",
     ):
         LanguageModel.load(pretrained)
 

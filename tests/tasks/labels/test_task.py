@@ -11,13 +11,14 @@ import torch
 import headwise
 from headwise.errors import CheckpointError, DataError, SettingsError, UsageError
 from headwise.storage import write_manifest
-from headwise.tasks.bundle import KIND, load_bundle
+from headwise.tasks.bundle_form import KIND
 from headwise.tasks.events import Silence
 from headwise.tasks.labels.data import prepare_labels
 from headwise.tasks.labels.labeller import Labeller
 from headwise.tasks.labels.recipe import LabelRecipe
 from headwise.tasks.recipe import recipe_from
 from headwise.tasks.run import check_run, train
+from headwise.tasks.translation.bundle import load_translator_bundle
 from headwise.training.progress import Progress
 from headwise.weights import read_tensors
 
@@ -233,7 +234,7 @@ def test_a_bundle_of_another_task(reviews: Path, tmp_path: Path) -> None:
     with pytest.raises(
         CheckpointError, match="a translator is needed; use `headwise classify` with this one"
     ):
-        load_bundle(reviews)
+        load_translator_bundle(reviews)
     with pytest.raises(
         CheckpointError, match="a language model is needed; use `headwise classify`"
     ):

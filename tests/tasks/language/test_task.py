@@ -18,10 +18,11 @@ from headwise.models.recurrent.language_model import (
     RecurrentSettings,
 )
 from headwise.randomness import numpy_generator
+from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.language.continuation import write_on
 from headwise.tasks.language.language_model import LanguageModel
-from headwise.tasks.language.neural_training import LanguageTask
-from headwise.tasks.recipe import AnyRecipe, recipe_from
+from headwise.tasks.language.objective import LanguageLoss
+from headwise.tasks.recipe import recipe_from
 from headwise.tasks.run import check_run, train
 from headwise.text.tokenizer import BOS, PAD
 from headwise.weights import read_tensors
@@ -179,7 +180,7 @@ def _words(model: LanguageModel, text: str) -> list[tuple[int, str]]:
 def test_settings_that_do_not_go_together(text: Path, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="neural_ngram sees 2 words and reads sentences"):
         _recipe(text, "neural_ngram", STREAM)
-    with pytest.raises(SettingsError, match=r"training\.keep\.best=bleu is not measured"):
+    with pytest.raises(SettingsError, match=r"training.keep.best is 'bleu'"):
         _recipe(text, "gpt", keep={"best": "bleu"})
     with pytest.raises(
         SettingsError, match=r"model\.position\.max_length is 8, but rows have 16 tokens"
@@ -205,14 +206,16 @@ def test_check_tells_parameters_time_and_memory(
     assert results["expected_memory_mib"] >= 1
 
 
-def test_several_processes_are_refused(
+def test_counting_by_several_processes_is_refused(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
+    data = {"language": "en", "train": str(text)}
+    recipe = recipe_from({"task": "language_modeling", "data": data})
     with pytest.raises(
-        UsageError, match="2 processes were started, a language model learns in one"
+        UsageError, match="2 processes were started, but this model is counted in one process"
     ):
-        train(_recipe(text, "gpt"), run=tmp_path / "run")
+        train(recipe, run=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -257,7 +260,7 @@ def test_a_penalty_is_paid_for_every_word_and_counted_as_no_word() -> None:
     network = RecurrentLanguageModel(settings, size=13).eval()
     batch = pad_lines([[4, 5, 6], [7]], first=BOS)
     plain, with_penalty = (
-        LanguageTask(network, network, 0.0, penalty).loss(batch)
+        LanguageLoss(network, network, 0.0, penalty).loss(batch)
         for penalty in (None, settings.penalty)
     )
     expected = settings.penalty.of(network(batch.tokens)[0], batch.targets != PAD)

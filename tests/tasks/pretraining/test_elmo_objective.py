@@ -14,13 +14,13 @@ from headwise.models.elmo import build_bidirectional
 from headwise.randomness import torch_generator
 from headwise.tasks.labels.labeller import Labeller
 from headwise.tasks.language.language_model import LanguageModel
-from headwise.tasks.pretraining.elmo import BidirectionalTask, close_lines
+from headwise.tasks.pretraining.elmo_objective import ElmoLoss, close_lines
 from headwise.tasks.recipe import recipe_from
 from headwise.tasks.run import check_run, train
 from headwise.text.word_characters import BEGIN_WORD, END_WORD, letters_of
 from headwise.weights import read_tensors
 from tests.models.test_elmo import SETTINGS
-from tests.tasks.labels.test_training import TRAINING, review_recipe, tag_recipe
+from tests.tasks.labels.test_task import TRAINING, review_recipe, tag_recipe
 
 MODEL = SETTINGS.model_dump(mode="json", exclude={"start_from"}) | {
     "dropout": {"residual": 0.0, "embedding": 0.0}
@@ -83,7 +83,7 @@ def test_lines_are_closed_and_asked_for_from_both_sides() -> None:
     letters = torch.tensor(
         [(0,) * len(BEGIN_WORD), BEGIN_WORD, END_WORD, *map(letters_of, "abcdefg")]
     )
-    onward, backward = BidirectionalTask(model, letters, 0.0).directions(batch)
+    onward, backward = ElmoLoss(model, letters, 0.0).directions(batch)
     sums = [0.0, 0.0]
     for line in ([1, 4, 9, 5, 2], [1, 6, 2]):
         asked = [3 if token >= 7 else token for token in line]
@@ -141,7 +141,7 @@ def _plain(value: Any) -> str:
 def test_other_commands_say_what_it_is(pretrained: Path) -> None:
     with pytest.raises(
         CheckpointError,
-        match=r"bidirectional_language.*two half sentences do not.*a language model is needed; use `headwise senses`",
+        match=r"an ELMo model.*two half sentences do not.*a language model is needed; use `headwise senses`",
     ):
         LanguageModel.load(pretrained)
     with pytest.raises(CheckpointError, match="a classifier or tagger is needed"):

@@ -7,8 +7,8 @@ import pytest
 
 import headwise
 from headwise.errors import DataError, SettingsError, UsageError
-from headwise.tasks.translation import training as training_run
-from headwise.tasks.translation.training import check_run, train
+from headwise.tasks.run import check_run, train
+from headwise.tasks.translation.task import row_shape
 from tests.tasks.tiny import tiny_recipe, train_tiny
 
 
@@ -94,7 +94,12 @@ def test_checking_trains_nothing(tmp_path: Path) -> None:
     summary = check_run(
         tiny_recipe("training.device=cpu"), directory=tmp_path / "data", events=watcher
     )
-    assert set(summary.results) == {"pairs", "parameters", "expected_seconds"}
+    assert set(summary.results) == {
+        "pairs",
+        "parameters",
+        "expected_memory_mib",
+        "expected_seconds",
+    }
     assert summary.results["pairs"] == 300
     assert "of training on this machine" in watcher.notes[-1]
     assert summary.model is None
@@ -152,5 +157,5 @@ def test_rows_hold_the_tokens_of_a_batch() -> None:
         source_row, target_row = 58, 64
 
     prepared: Any = Prepared()
-    assert training_run.row_shape(tiny_recipe("training.batch_tokens=512"), prepared).rows == 8
-    assert training_run.row_shape(tiny_recipe("training.batch_tokens=7"), prepared).rows == 1
+    assert row_shape(tiny_recipe("training.batch_tokens=512"), prepared).rows == 8
+    assert row_shape(tiny_recipe("training.batch_tokens=7"), prepared).rows == 1

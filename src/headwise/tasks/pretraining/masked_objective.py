@@ -1,16 +1,16 @@
-"""Pre-training from recipe to bundle: read text, hide words, guess them; the encoder is what others start from.
+"""Masked language modelling (BERT): some tokens are masked, and the encoder guesses them from both sides.
 
-With `second_task: next_sentence` rows hold pairs of lines, and the loss is the mean over hidden words plus the mean over pairs; what is
-validated as `loss` is that of the words alone, so that it stands beside a run without pairs.
+    loss = smoothed cross-entropy of the masked tokens, summed
 
-runs/mine/  recipe.yaml   log.jsonl   checkpoints/   model/
+With `second_task: next_sentence` rows hold pairs of lines, and the loss is the mean over masked
+tokens plus the mean over pairs; what is validated as `loss` is that of the tokens alone, so that it
+can be compared with a run without pairs (Devlin et al. 2019).
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -25,33 +25,25 @@ from headwise.data.text.masking import FIRST_WORD, MaskedBatch, mask_rows
 from headwise.data.text.next_sentence import PairRows, draw_pairs, join_pairs
 from headwise.errors import DataError
 from headwise.language import say
-from headwise.models.masked_language_model import (
-    Guesses,
-    MaskedLanguageModel,
-    build_masked_language_model,
-)
-from headwise.randomness import numpy_generator, torch_generator
-from headwise.tasks.arguments import require_path
-from headwise.tasks.events import Events, Silence
-from headwise.tasks.labels.bundle import save_encoder_bundle
-from headwise.tasks.labels.training import num_rows, training_results
-from headwise.tasks.pretraining.encoder_start import find_start
+from headwise.models.masked_language_model import Guesses, MaskedLanguageModel
+from headwise.randomness import numpy_generator
+from headwise.tasks.events import Events
+from headwise.tasks.pretraining.encoder_start import Start, find_start
 from headwise.tasks.pretraining.masked_recipe import MaskedRecipe
-from headwise.tasks.run_start import RunSummary, begin_run
-from headwise.tasks.training_cost import first_batch, measure_cost
+from headwise.tasks.pretraining.vector_start import VectorStart
+from headwise.tasks.task import rows_of_batch
 from headwise.tasks.vocabulary_progress import watch_vocabulary
 from headwise.text.choices import learn_tokenizer
 from headwise.text.tokenizer import BOS, Tokenizer
 from headwise.text.word_boundaries import WordBounds
-from headwise.training.loop import train as run_training
 from headwise.training.losses import LossSums, cross_entropy
-from headwise.training.precision import choose_device
 from headwise.training.prefetching import map_tensors
+from headwise.training.session import Evaluate
 
 
 @dataclass(frozen=True)
-class MaskedTask:
-    """A model and its objective, as the training loop wants them."""
+class MaskedLoss:
+    """A model and its loss."""
 
     module: MaskedLanguageModel
     label_smoothing: float
@@ -125,76 +117,20 @@ class MaskedRows:
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class MaskedData:
     tokenizer: Tokenizer
     train: LabelledTokens
     valid: LabelledTokens | None
     bounds: WordBounds
     fingerprint: str
-    model: MaskedLanguageModel
+    start: Start | VectorStart | None
 
 
-def train_masked(
-    recipe: MaskedRecipe, *, run: Path | str, resume: bool = False, events: Events | None = None
-) -> RunSummary:
-    """Pre-train by a recipe in a run directory; the bundle ends up in `run/model`."""
-    watcher = events or Silence()
-    directory = require_path(run, "run", "runs/mine")
-    choose_device(recipe.training.device)
-    opened, prepared = begin_run(
-        directory, recipe, lambda: _prepare(recipe, watcher), resume=resume
-    )
-    with opened:
-        model = prepared.model
-        task = MaskedTask(model, recipe.training.objective.label_smoothing)
-        count = num_rows(recipe.training.batch_tokens, recipe.data.row_tokens)
-        outcome = run_training(
-            task,
-            _batches(recipe, prepared, count),
-            recipe.training,
-            opened,
-            evaluate=_evaluation(recipe, prepared, task),
-            progress=watcher.training,
-        )
-        results = training_results(model, outcome)
-        if (measure := _evaluation(recipe, prepared, MaskedTask(model.eval(), 0.0))) is not None:
-            results |= {f"valid_{name}": round(value, 6) for name, value in measure(0).items()}
-        save_encoder_bundle(
-            opened.model,
-            recipe=recipe,
-            tokenizer=prepared.tokenizer,
-            labels=(),
-            model=model,
-            results=results,
-        )
-    return RunSummary(directory, recipe, results)
-
-
-def check_masked_run(recipe: MaskedRecipe, *, events: Events | None = None) -> RunSummary:
-    """Read the text of a recipe and build its model, but train nothing."""
-    watcher = events or Silence()
-    prepared = _prepare(recipe, watcher)
-    task = MaskedTask(prepared.model, recipe.training.objective.label_smoothing)
-    rows = num_rows(recipe.training.batch_tokens, recipe.data.row_tokens)
-    cost = measure_cost(
-        task,
-        lambda count: first_batch(_batches(recipe, prepared, count)),
-        rows=rows,
-        training=recipe.training,
-    )
-    results = {
-        "lines": len(prepared.train),
-        "tokens": len(prepared.train.tokens),
-        "vocabulary": prepared.tokenizer.size,
-        **cost.tell(watcher),
-    }
-    return RunSummary(None, recipe, results)
-
-
-def _batches(recipe: MaskedRecipe, prepared: _Prepared, num_rows: int) -> MaskedRows:
+def make_batches(
+    recipe: MaskedRecipe, prepared: MaskedData, num_rows: int, share: Share
+) -> MaskedRows:
     """Batches of so many rows."""
     form = PairRows if recipe.second_task == "next_sentence" else LabelledRows
-    share = Share(accumulation=recipe.training.accumulation)
     rows = form(
         prepared.train,
         num_rows,
@@ -206,7 +142,7 @@ def _batches(recipe: MaskedRecipe, prepared: _Prepared, num_rows: int) -> Masked
     return MaskedRows(rows, recipe.masking, prepared.bounds)
 
 
-def _prepare(recipe: MaskedRecipe, watcher: Events) -> _Prepared:
+def prepare_masked(recipe: MaskedRecipe, watcher: Events) -> MaskedData:
     watcher.note(say("reading the text …", "正在读取文本……"))
     start = find_start(recipe.model, recipe.text)
     if start is None:
@@ -237,15 +173,7 @@ def _prepare(recipe: MaskedRecipe, watcher: Events) -> _Prepared:
     digest = hashlib.blake2b(
         train.tokens.tobytes() + train.offsets.tobytes(), digest_size=16
     ).hexdigest()
-    weights = torch_generator(recipe.training.seed, "weights")
-    has_pairs = recipe.second_task == "next_sentence"
-    model = build_masked_language_model(
-        recipe.model, vocabulary_size=tokenizer.size, has_pairs=has_pairs, generator=weights
-    )
-    if start is not None:
-        start.put_into(model.encoder)
-        start.put_heads_into(model)
-    return _Prepared(tokenizer, train, valid, bounds, digest, model)
+    return MaskedData(tokenizer, train, valid, bounds, digest, start)
 
 
 def _read(recipe: MaskedRecipe, part: Part) -> Iterator[str]:
@@ -282,14 +210,12 @@ def _pair(lines: LabelledTokens, seed: int) -> LabelledTokens:
     return join_pairs(lines, draw_pairs(len(lines), seed=seed, epoch=0))
 
 
-def _evaluation(
-    recipe: MaskedRecipe, prepared: _Prepared, task: MaskedTask
-) -> Callable[[int], Mapping[str, float]] | None:
+def validation(recipe: MaskedRecipe, prepared: MaskedData, task: MaskedLoss) -> Evaluate | None:
     """Loss and accuracy of guessing, and of pairs how many are told apart; the same words are hidden each time."""
     store = prepared.valid
     if store is None:
         return None
-    count = num_rows(recipe.training.batch_tokens, recipe.data.row_tokens)
+    count = rows_of_batch(recipe.training.batch_tokens, recipe.data.row_tokens)
 
     @torch.inference_mode()
     def evaluate(step: int) -> Mapping[str, float]:
