@@ -14,6 +14,8 @@ from headwise.models.vector_space import VectorSpace
 from headwise.settings import Settings, check_settings, read_yaml
 from headwise.storage import publish_directory
 from headwise.tasks import word_vector_run
+from headwise.tasks.bundle import load_bundle
+from headwise.tasks.label_bundle import load_label_bundle
 from headwise.tasks.language_model import LanguageModel
 from headwise.tasks.recipe import load_recipe
 from headwise.tasks.word_vector_files import export_word_vectors
@@ -100,11 +102,15 @@ def test_from_a_recipe_to_the_commands(
     assert np.array_equal(loaded.space.vectors, made.space.vectors)
     assert loaded.recipe == settings
     assert loaded.counts is not None
-    with pytest.raises(
-        CheckpointError,
-        match=r"have no probabilities.*a language model is needed; use `headwise nearest`",
+    for load, reason in (
+        (LanguageModel.load, "have no probabilities.*a language model"),
+        (load_bundle, "a translator"),
+        (load_label_bundle, "a classifier or tagger"),
     ):
-        LanguageModel.load(tmp_path / "run")
+        with pytest.raises(
+            CheckpointError, match=f"{reason} is needed; use `headwise nearest` with this one"
+        ):
+            load(tmp_path / "run")
     with pytest.raises(UsageError, match="exists already; word vectors are trained in one go"):
         train_word_vectors(settings, run=tmp_path / "run")
 
@@ -277,9 +283,11 @@ def test_a_full_disk_leaves_nothing_and_a_killed_run_is_no_obstacle(
 def test_models_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"is not a model: .*headwise train word-vectors"):
         load_word_vectors(tmp_path)
-    with publish_directory(tmp_path / "other", kind="bundle"):
+    with publish_directory(tmp_path / "other", kind="kettle"):
         pass
-    with pytest.raises(CheckpointError, match="a 'word vectors' is needed"):
+    with pytest.raises(
+        CheckpointError, match="of kind 'kettle', one of kind 'word vectors' is needed"
+    ):
         load_word_vectors(tmp_path / "other")
 
 

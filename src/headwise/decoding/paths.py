@@ -141,11 +141,7 @@ def read_paths(
 
 
 def _hypothesis(
-    tokens: list[int],
-    values: list[float],
-    length: int,
-    finished: bool,  # noqa: FBT001
-    total: float,
+    tokens: list[int], values: list[float], length: int, finished: bool, total: float
 ) -> Hypothesis:
     return Hypothesis(
         tokens=tuple(tokens[: length - finished]),

@@ -37,7 +37,7 @@ Origin = Literal["formula", "drawn", "model"]
 FORMULAS = {
     "sinusoidal": "PE(p, 2i) = sin(p / 10000^(2i/dim)),  PE(p, 2i+1) = cos(p / 10000^(2i/dim))",
     "learned": "x_p ← x_p + P[p]",
-    "rotary": "(a, b) ← (a cos p θ_i − b sin p θ_i, a sin p θ_i + b cos p θ_i),  θ_i = base^(−2i/dim)",
+    "rotary": "a ← a cos p θ_i − b sin p θ_i,  b ← a sin p θ_i + b cos p θ_i,  θ_i = base^(−2i/dim)",
     "alibi": "score(i, j) ← score(i, j) − slope_head · |i − j|",
     "t5": "score(i, j) ← score(i, j) + B[head, bucket(j − i)]",
     "relative": "score(i, j) = q_i · (k_j + A[clip(j − i)]) / √dim",

@@ -24,7 +24,7 @@ from headwise.decoding.results import SearchResult
 from headwise.decoding.stepping import AttendingStepper, Room, RoomyStepper, Stepper
 from headwise.decoding.text_rules import TextRules
 from headwise.models.steppers import flows, make_flow
-from headwise.serving.orders import Abandoned, More, Part
+from headwise.serving.orders import Abandoned, More, Part, nobody_waits
 from headwise.tasks.translator import Translator
 from headwise.text.occurrence import on_one_line
 
@@ -100,7 +100,7 @@ class Search:
         attending = getattr(self.settings, "coverage_penalty", 0.0) > 0
         inner = self.translator.stepper(attending=attending)
         kind = WatchedAttendingStepper if attending else WatchedStepper
-        stepper = kind(inner, is_over=lambda: self.is_over(parts), watch=self.watch)
+        stepper = kind(inner, is_over=lambda: nobody_waits(parts), watch=self.watch)
         sentences: list[Sentence] = [part.argument for part in parts]
         told: dict[int, Any] = {}
 
@@ -120,10 +120,6 @@ class Search:
             tell=tell,
         )
         return [told.get(number) or self.read(result) for number, result in enumerate(results)]
-
-    def is_over(self, parts: Sequence[Part]) -> bool:
-        """Nobody waits for any of them; asked between two steps."""
-        return all(part.is_over for part in parts)
 
     def read(self, result: SearchResult) -> Any:
         """What a part is answered with."""

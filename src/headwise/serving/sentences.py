@@ -24,6 +24,9 @@ from headwise.tasks.passages import join_candidates
 from headwise.tasks.translator import Translator
 from headwise.text.splitting import SplitText, split_text
 
+FEWEST_STEPS = 8
+"""A search of one word takes some steps, too."""
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -31,9 +34,20 @@ class Prepared:
 
     texts: tuple[SplitText, ...]
     parts: tuple[Part, ...]
-    warnings: tuple[InputWarning | None, ...]
-    """Of each text."""
-    target: str
+    given: tuple[str, ...]
+    """The texts themselves."""
+    translator: Translator
+
+    def warn(self, number: int) -> InputWarning | None:
+        """Whether a text is one that the model was made for. It takes longer than tokenising: for those who were accepted."""
+        first = sum(len(split.sentences) for split in self.texts[:number])
+        parts = self.parts[first : first + len(self.texts[number].sentences)]
+        return self.translator.check_input(
+            self.given[number], [token for part in parts for token in part.argument.ids]
+        )
+
+    def warn_all(self) -> list[InputWarning | None]:
+        return [self.warn(number) for number in range(len(self.texts))]
 
     def assemble(self, answers: Sequence[tuple[Found, ...]]) -> list[list[Found]]:
         """The n best of every text; the i-th of a text is made of the i-th of its sentences."""
@@ -43,7 +57,7 @@ class Prepared:
             place += len(split.sentences)
             texts.append(
                 [
-                    _assemble_one(split, rank, target=self.target)
+                    _assemble_one(split, rank, target=self.translator.target_language)
                     for rank in zip(*here, strict=False)
                 ]
                 or [_empty(split)]
@@ -88,9 +102,7 @@ def prepare(
     search = Search(translator, settings)
     flow = search.flow if search.flows else None
     parts: list[Part] = []
-    warnings: list[InputWarning | None] = []
-    for text, one in zip(texts, split_texts, strict=True):
-        before = len(parts)
+    for one in split_texts:
         for first, sentence in enumerate(one.sentences):
             ids = tuple(translator.tokenizers.source.encode(sentence))
             _check_tokens(len(ids), len(parts) + 1)
@@ -103,12 +115,11 @@ def prepare(
                     argument=Sentence(ids, phrases.prefix, len(parts)),
                     key=(id(translator), settings),
                     weight=len(ids) + 1,
-                    work=(len(ids) + 1) * num_hypotheses(settings),
+                    work=(len(ids) + FEWEST_STEPS) * num_hypotheses(settings),
+                    kind=settings.kind,
                 )
             )
-        tokens = [number for part in parts[before:] for number in part.argument.ids]
-        warnings.append(translator.check_input(text, tokens))
-    return Prepared(split_texts, tuple(parts), tuple(warnings), translator.target_language)
+    return Prepared(split_texts, tuple(parts), tuple(texts), translator)
 
 
 def num_hypotheses(settings: DecodingSettings) -> int:

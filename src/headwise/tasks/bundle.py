@@ -31,6 +31,7 @@ from headwise.storage import (
 from headwise.tasks.arguments import require_path
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.recipe import Recipe, write_recipe
+from headwise.tasks.result_rows import card_lines
 from headwise.text.choices import TokenizerPair, load_fitting_tokenizers
 from headwise.weights import check_shapes, load_weights, save_weights
 
@@ -74,10 +75,11 @@ def save_bundle(
 def load_bundle(directory: Path | str) -> Bundle:
     """A verified bundle, on the CPU and ready to translate."""
     path = find_bundle(require_path(directory, "directory", "runs/demo/model"))
+    task = task_of(path)
+    if task in COMMANDS and task != "translation":
+        raise explain_task(task, "a translator", "翻译模型", "pocket", path)
     check_listed(verify_directory(path, kind=KIND), path)
     data = read_settings_file(path / "recipe.yaml")
-    if data.get("task") in COMMANDS and data.get("task") != "translation":
-        raise explain_task(data.get("task"), "a translator", "翻译模型", "pocket", path)
     recipe = check_settings(Recipe, data, file=path / "recipe.yaml")
     tokenizers = load_fitting_tokenizers(path / "tokenizer", recipe.text)
     sizes = {"source_size": tokenizers.source.size, "target_size": tokenizers.target.size}
@@ -152,18 +154,6 @@ def check_listed(manifest: Mapping[str, Any], path: Path) -> None:
             )
 
 
-def _card_lines(name: str, value: Any) -> list[str]:
-    """A plain result is one line; a scored set (valid, test) one for each metric, with its signature."""
-    if not isinstance(value, Mapping):
-        return [
-            f"{name.replace('_', ' ')}: {value:,}"
-            if isinstance(value, int)
-            else f"{name.replace('_', ' ')}: {value}"
-        ]
-    scores = [one for one in value.values() if isinstance(one, Mapping)]
-    return [f"{name} {one['name']}: {one['value']:.2f} (`{one['signature']}`)" for one in scores]
-
-
 def _describe_layers(recipe: Recipe) -> str:
     match recipe.model:
         case EncoderDecoderSettings(encoder=encoder, decoder=decoder):
@@ -177,15 +167,12 @@ def _describe_layers(recipe: Recipe) -> str:
 def model_card(recipe: Recipe, results: Mapping[str, Any]) -> str:
     """A README for the bundle: what it is, what it was trained on, what it scores, how to use it."""
     source, target = recipe.data.source, recipe.data.target
-    scores = "\n".join(
-        f"- {line}" for name, value in results.items() for line in _card_lines(name, value)
-    )
     return f"""# Translator {source} → {target}
 
 Made by headwise {headwise.__version__}. Model: {recipe.model.kind}, width {recipe.model.dim}, {_describe_layers(recipe)}. The whole recipe is in `recipe.yaml`.
 
 ## Results
-{scores or "- none recorded"}
+{card_lines(results)}
 
 ## Use
 ```python

@@ -16,7 +16,7 @@ from headwise.errors import CheckpointError
 from headwise.models.sentence_encoder import ElmoRung, RungSettings
 from headwise.settings import Settings, read_settings_file
 from headwise.storage import verify_directory
-from headwise.tasks.bundle import KIND, check_listed, explain_task
+from headwise.tasks.bundle import KIND, check_listed, explain_task, task_of
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.recipe import complete_recipe
 from headwise.tasks.recipe_files import shipped_recipes
@@ -80,13 +80,11 @@ def find_start(model: RungSettings, text: TextSettings) -> Start | VectorStart |
     path = find_bundle(model.start_from, recipe="english-masked")
     if (path / VECTORS).is_file() and not isinstance(model, ElmoRung):
         return start_from_vectors(path, model, text)
+    task = task_of(path)
+    if task not in TASKS:
+        raise explain_task(task, "a pre-trained encoder", "预训练的编码器", "english-masked", path)
     check_listed(verify_directory(path, kind=KIND), path)
-    data = read_settings_file(path / "recipe.yaml")
-    if data.get("task") not in TASKS:
-        raise explain_task(
-            data.get("task"), "a pre-trained encoder", "预训练的编码器", "english-masked", path
-        )
-    data = complete_recipe(data)
+    data = complete_recipe(read_settings_file(path / "recipe.yaml"))
     _compare("text", data["text"], text, (), path)
     _compare("model", data["model"], model, FREE, path)
     found = read_tensors(path / "weights.safetensors")

@@ -17,10 +17,11 @@ from headwise.errors import CheckpointError
 from headwise.models.labeller import Labeller, Pooling, build_labeller
 from headwise.settings import check_settings, read_settings_file
 from headwise.storage import publish_directory, read_json, verify_directory
-from headwise.tasks.bundle import KIND, check_listed, explain_task
+from headwise.tasks.bundle import KIND, check_listed, explain_task, task_of
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.recipe import AnyRecipe, write_recipe
+from headwise.tasks.result_rows import card_lines
 from headwise.text.choices import TokenizerPair, load_fitting_tokenizers
 from headwise.text.tokenizer import Tokenizer
 from headwise.weights import check_shapes, load_weights, save_weights
@@ -82,13 +83,12 @@ def save_encoder_bundle(
 def load_label_bundle(directory: Path) -> LabelBundle:
     """A verified labeller, on the CPU and ready to answer."""
     path = find_bundle(directory, recipe="sst2")
+    task = task_of(path)
+    if task not in LABEL_TASKS:
+        raise explain_task(task, "a classifier or tagger", "分类或标注模型", "sst2", path)
     manifest = verify_directory(path, kind=KIND)
     check_listed(manifest, path)
     data = read_settings_file(path / "recipe.yaml")
-    if data.get("task") not in LABEL_TASKS:
-        raise explain_task(
-            data.get("task"), "a classifier or tagger", "分类或标注模型", "sst2", path
-        )
     recipe = check_settings(LabelRecipe, data, file=path / "recipe.yaml")
     tokenizer = load_fitting_tokenizers(path / "tokenizer", recipe.text).source
     labels = read_json(path / LABELS) if LABELS in manifest["files"] else None
@@ -115,9 +115,6 @@ def load_label_bundle(directory: Path) -> LabelBundle:
 
 
 def _model_card(recipe: AnyRecipe, labels: tuple[str, ...], results: Mapping[str, Any]) -> str:
-    scores = "\n".join(
-        f"- {name.replace('_', ' ')}: {_plain(value)}" for name, value in results.items()
-    )
     classes = f" Classes: {', '.join(labels)}." if labels else ""
     return f"""# {recipe.task.replace("_", " ").capitalize()}
 
@@ -125,16 +122,8 @@ Made by headwise {headwise.__version__}. Model: {recipe.model.kind}, width {geta
 is in `recipe.yaml`.
 
 ## Results
-{scores or "- none recorded"}
+{card_lines(results)}
 
 ## Limits
 It knows what its training text taught it, and was measured only on the data named above.
 """
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(
-            f"{name} {_plain(one)}" for name, one in value.items() if not isinstance(one, list)
-        )
-    return f"{value:,}" if isinstance(value, int | float) else str(value)

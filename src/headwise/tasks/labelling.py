@@ -28,6 +28,7 @@ from headwise.tasks.label_data import PreparedLabels, prepare_labels
 from headwise.tasks.label_recipe import LabelRecipe
 from headwise.tasks.labelled_part import FOLDER, label_part
 from headwise.tasks.labeller import logits_of, score_examples
+from headwise.tasks.result_rows import part_name
 from headwise.tasks.run_beginning import RunSummary, begin_run
 from headwise.tasks.training_cost import first_batch, measure_cost
 from headwise.tasks.vector_start import VectorStart
@@ -243,7 +244,9 @@ def _measure(
     )
     for part, examples in named:
         if examples:
-            watcher.note(say(f"measuring the {part} set …", f"正在度量 {part} 集……"))
+            watcher.note(
+                say(f"measuring on the {part_name(part)} …", f"正在评测{part_name(part)}……")
+            )
             answered = label_part(model, prepared.form, examples)
             results[part] = answered.as_dict()
             if directory is not None:

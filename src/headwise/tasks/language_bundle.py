@@ -26,6 +26,7 @@ from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.language_recipe import LanguageRecipe, SentenceReading, StreamReading
 from headwise.tasks.neural_tokens import NeuralTokenModel
 from headwise.tasks.recipe import write_recipe
+from headwise.tasks.result_rows import card_lines
 from headwise.text.choices import TokenizerPair, load_fitting_tokenizers
 from headwise.text.tokenizer import BOS, EOS, Tokenizer
 from headwise.training.precision import choose_device
@@ -133,15 +134,12 @@ def _restore_tables(
 
 
 def _model_card(recipe: LanguageRecipe, results: Mapping[str, Any]) -> str:
-    scores = "\n".join(
-        f"- {name.replace('_', ' ')}: {_plain(value)}" for name, value in results.items()
-    )
     return f"""# Language model, {recipe.data.language}
 
 Made by headwise {headwise.__version__}. Model: {recipe.model.kind}. The whole recipe is in `recipe.yaml`.
 
 ## Results
-{scores or "- none recorded"}
+{card_lines(results)}
 
 ## Use
 ```python
@@ -153,9 +151,3 @@ print(model.score(["…"])[0].perplexity, model.predict("…"))
 ## Limits
 It knows what its training text taught it, and was measured only on the data named above.
 """
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_plain(one)}" for name, one in value.items())
-    return f"{value:,}" if isinstance(value, int | float) else str(value)

@@ -43,6 +43,7 @@ from headwise.tasks.preflight import (
     warn_of_small_corpus,
 )
 from headwise.tasks.recipe import Recipe, load_translation_recipe, translation_recipe_from
+from headwise.tasks.result_rows import part_name
 from headwise.tasks.run_beginning import RunSummary, begin_run
 from headwise.tasks.translation import PackedPairs, RowShape, TranslationTask
 from headwise.tasks.translator import Translator
@@ -292,7 +293,9 @@ def _test_results(
     parts: tuple[Part, ...] = ("valid", "test")
     for part in parts:
         if recipe.data.corpora(part):
-            watcher.note(say(f"translating the {part} set …", f"正在翻译 {part} 集……"))
+            watcher.note(
+                say(f"translating the {part_name(part)} …", f"正在翻译{part_name(part)}……")
+            )
             translated = translate_part(translator, recipe, part)
             translated.save(directory / TRANSLATIONS, part)
             results[part] = translated.as_dict()

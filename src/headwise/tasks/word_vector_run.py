@@ -27,15 +27,18 @@ from headwise.storage import (
     INCOMPLETE,
     publish_directory,
     read_json,
+    read_manifest,
     verify_directory,
     write_json,
     write_text,
 )
 from headwise.tasks.arguments import require_path
-from headwise.tasks.bundle import WORD_VECTORS
+from headwise.tasks.bundle import KIND as BUNDLE
+from headwise.tasks.bundle import WORD_VECTORS, explain_task, task_of
 from headwise.tasks.bundle_directory import find_bundle
 from headwise.tasks.events import Events, Silence
 from headwise.tasks.recipe import write_recipe
+from headwise.tasks.result_rows import card_lines
 from headwise.tasks.training_cost import TrainingCost
 from headwise.tasks.word_vector_recipe import WordVectorRecipe
 from headwise.tasks.word_vectors import WordProgress, learn_word_vectors, read_text
@@ -189,6 +192,10 @@ def load_word_vectors(directory: str | Path) -> WordVectorBundle:
     path = find_bundle(
         require_path(directory, "directory", "runs/words/model"), recipe="word-vectors"
     )
+    if read_manifest(path)["kind"] == BUNDLE:
+        raise explain_task(
+            task_of(path), "a model of word vectors", "词向量模型", "word-vectors", path
+        )
     manifest = verify_directory(path, kind=WORD_VECTORS)
     tensors = read_tensors(path / VECTORS)
     entries = read_json(path / WORDS, max_bytes=MAX_WORDS_BYTES, max_items=2 * MAX_WORDS)
@@ -228,12 +235,11 @@ def _card(space: VectorSpace, recipe: WordVectorRecipe | None, results: Mapping[
         if recipe is None
         else f"Trained ({recipe.model.kind}, {recipe.model.output.kind})"
     )
-    lines = "\n".join(f"- {name.replace('_', ' ')}: {value:,}" for name, value in results.items())
     return f"""# Word vectors
 
 {made} with headwise {headwise.__version__}: {len(space.words):,} words of {space.dim} numbers.
 
-{lines}
+{card_lines(results)}
 
 ```bash
 headwise nearest king --model DIR
