@@ -142,3 +142,51 @@ def test_a_slider_asks_when_it_rests_and_too_many_questions_are_explained(visit:
     )
     slider.press("ArrowRight")
     expect(page.locator(".problem")).to_contain_text("Wait 7 s")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(
+    "view",
+    ["align?kind=foo", "heads?kind=foo", "tree?beam=99", "steps?alpha=x", "numbers?weights=foo"],
+)
+def test_a_link_with_a_wrong_setting_is_told_in_words(
+    visit: Visit, view: str, language: str
+) -> None:
+    watched = visit(language=language)
+    watched.allowed = ("422",)
+    watched.show(view)
+    page = watched.page
+    problem = page.locator(".problem:visible")
+    if problem.count():  # views that know the wrong value show their usual one instead
+        expect(problem).to_contain_text(
+            {"en": "a setting that does not exist", "zh": "设置并不存在"}[language]
+        )
+        expect(problem).not_to_contain_text("must be")
+        expect(problem).not_to_contain_text("必须是")
+        problem.get_by_role("link").click()
+        watched.settle()
+    expect(page.locator(".problem:visible")).to_have_count(0)
+    expect(page.locator(".figure:visible").first).to_be_visible()
+
+
+def test_an_error_leaves_no_earlier_results(visit: Visit) -> None:
+    watched = visit()
+    watched.allowed = ("Failed to load resource",)
+    for view, addresses in (
+        ("align?text=first", "**/v1/trace"),
+        ("numbers?show=row&text=first", "**/v1/row"),
+    ):
+        watched.show(view)
+        page = watched.page
+        expect(page.locator(".figure:visible").first).to_be_visible()
+        page.route(addresses, lambda route: route.abort("connectionreset"))
+        page.locator("form.sentence-form :is(textarea, input)").fill("second")
+        page.locator("form.sentence-form button.main").click()
+        expect(page.locator(".problem:visible")).to_contain_text("The server does not answer.")
+        expect(page.locator(".figure:visible")).to_have_count(0)
+        expect(page.locator(".translation:visible")).to_have_count(0)
+        page.unroute(addresses)
+        page.locator("form.sentence-form button.main").click()
+        watched.settle()
+        expect(page.locator(".problem:visible")).to_have_count(0)
+        expect(page.locator(".figure:visible").first).to_be_visible()

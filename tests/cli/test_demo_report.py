@@ -56,10 +56,10 @@ def test_numbers_have_scales_and_the_next_step_is_another(
     said = say_demo(pair, capsys)
     assert "error rate 0.250 (decoder layer 2, the mean of its heads)" in said
     assert (
-        "linking straight across gives 0.750; the best possible with one link for each word is 0.125"
+        "linking words by their position alone gives 0.750; with one link for each word 0.125 is the lowest"
         in said
     )
-    assert f"headwise demo --pair {other} --run runs/demo-{other} " in said
+    assert f"headwise demo --pair {other} --run runs/demo-{other}\n" in said
     assert f"--pair {pair} --run" not in said
     assert f"headwise train pocket --run runs/deeper{languages} model.encoder.layers=4" in said
     assert ("Between Chinese and English that is nearly all there is to it" in said) == easy

@@ -8,8 +8,9 @@ import pytest
 from rich.console import Console
 
 from headwise.cli import display
-from headwise.cli.display import TrainingDisplay, print_table
+from headwise.cli.display import TrainingDisplay
 from headwise.cli.main import _listening
+from headwise.cli.tables import print_table
 from headwise.language import clock, use_language
 from headwise.tasks.vocabulary_progress import watch_vocabulary
 from headwise.training.progress import Progress
@@ -79,6 +80,46 @@ def test_on_a_terminal_a_notice_stands_above_the_live_line(monkeypatch: pytest.M
     assert "validating" in text
     assert "pairs: 5 / 7" in text
     assert "[a note]" in text
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_the_live_line_is_broken_between_its_parts(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    metrics = {"loss": 2.5, "perplexity": 9.0123, "bleu": 12.34, "chrf": 45.67}
+    with TrainingDisplay() as shown:
+        shown.console = Console(file=stream, force_terminal=True, width=columns, no_color=True)
+        shown.training(progress(3, metrics=metrics))
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
+    assert max(map(len, text.splitlines())) <= columns
+    for part in (
+        "step 3/10",
+        "valid perplexity 9.012",
+        "valid chrF 45.7",
+        "4,321 tokens/s",
+        "left 0:03",
+    ):
+        assert part in text
+    assert ("━" in text) == (columns == 80), "no bar where there is no room"
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_a_note_is_broken_between_words(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    text = (
+        "'There is a train from Hamburg to Cologne next Wednesday.' | 'Nächsten Mittwoch fährt ein Zug.' "
+        * 3
+    )
+    with TrainingDisplay() as shown:
+        shown.console = Console(file=stream, force_terminal=True, width=columns, no_color=True)
+        shown.note(text)
+    lines = stream.getvalue().splitlines()
+    assert max(map(len, lines)) <= columns
+    assert " ".join(line.strip() for line in lines).split() == text.split()
 
 
 def test_a_table_is_tabs_for_programs_and_lines_for_people(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,8 +160,8 @@ CASES: dict[str, tuple[Callable[[], None], str, str]] = {
     ),
     "a directory of another kind": (
         change_manifest,
-        "✗ run/model: run/model/MANIFEST.json: describes a 'kettle', a 'bundle' is needed; give the directory of one",
-        "✗ run/model：run/model/MANIFEST.json: 描述的是 'kettle'，这里需要 'bundle'；请换成那种目录",
+        "✗ run/model: run/model/MANIFEST.json: is of a directory of kind 'kettle', one of kind 'bundle' is needed; give such a directory",
+        "✗ run/model：run/model/MANIFEST.json: 所在目录的类型是 'kettle'，这里需要 'bundle' 类型的目录；请换成那种目录",
     ),
     "nothing": (remove("run"), "· run: holds no run", "· run：其中没有运行"),
     "a healthy run": (

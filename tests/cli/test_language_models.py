@@ -38,7 +38,7 @@ def test_training_by_a_recipe_file(headwise: Headwise, tmp_path: Path) -> None:
     assert headwise("train", recipe, "--check").status == 0
     said = headwise("train", recipe, "--run", tmp_path / "run", "model.order=2")
     assert said.status == 0
-    assert "test perplexity" in said.out
+    assert "test set, perplexity" in said.out
     assert "headwise predict --model" in said.out
     assert headwise("train", recipe, "--run", tmp_path / "run").status == 2
     refused = headwise("train", recipe, "--run", tmp_path / "other", "model.order=0")
@@ -114,6 +114,12 @@ def test_files_and_standard_input(
         "sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"a cat\n"), isatty=lambda: False)
     )
     assert json.loads(headwise("score", "--model", run, "--json").out)["text"] == "a cat"
+    for words in (["score"], ["score", "--file", "-"], ["predict"]):
+        bad = SimpleNamespace(buffer=io.BytesIO(b"the cat\nthe\nb\xffd\n"), isatty=lambda: False)
+        monkeypatch.setattr("sys.stdin", bad)
+        answer = headwise(*words, "--model", run)
+        assert (answer.status, answer.out) == (3, "")
+        assert "standard input:3: byte 13 (0xff) is not UTF-8" in answer.err
     (tmp_path / "long.txt").write_text("x" * (1 << 20), encoding="utf-8")
     assert headwise("score", "--model", run, "--file", tmp_path / "long.txt").status == 3
 
@@ -186,6 +192,12 @@ def test_pairs(headwise: Headwise, run: Path, tmp_path: Path) -> None:
         == 1
     )
     assert headwise("score", "--model", run, "--pairs", tmp_path / "pairs.tsv", "a").status == 2
+    (tmp_path / "unknown.tsv").write_text("zebra yaks\tyaks zebra it\n", encoding="utf-8")
+    told = headwise("score", "--model", run, "--pairs", tmp_path / "unknown.tsv")
+    assert (told.status, "%" in told.out) == (0, False)
+    assert told.out.startswith(
+        "no verdict on 1 pair: most words of a sentence are unknown to this model; it gives every"
+    )
 
 
 def test_arpa(headwise: Headwise, run: Path, tmp_path: Path) -> None:

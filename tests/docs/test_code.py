@@ -76,7 +76,7 @@ def test_commands_are_real(page: Page, workspace: Path, capsys: pytest.CaptureFi
             continue
         parsed = _parsed(command, where, capsys)
         _check_settings(parsed)
-        if parsed.command in QUICK and getattr(parsed, "file", "") is not None:
+        if parsed.command in QUICK and getattr(parsed, "file", "") != "-":
             assert main(command[1:]) == 0, f"{where}\n{capsys.readouterr().err}"
 
 

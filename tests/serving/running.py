@@ -2,6 +2,7 @@
 
 import asyncio
 import http.client
+import math
 import socket
 import threading
 from collections.abc import AsyncIterator
@@ -14,7 +15,7 @@ from headwise.serving.app import create_app
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.running import configure, open_socket
-from headwise.serving.state import Server
+from headwise.serving.server import Server
 from headwise.serving.streaming import HeldResponse
 
 POST = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -32,7 +33,7 @@ class Running:
 
         async def endless() -> HeldResponse:
             held = AsyncExitStack()
-            await held.enter_async_context(self.state.place("tiny"))
+            await held.enter_async_context(self.state.place("tiny", until=math.inf))
             return HeldResponse(_shout(), held)
 
         async def slow() -> str:

@@ -15,7 +15,6 @@ import pytest
 from headwise.decoding.choices import DecodingSettings
 from headwise.errors import HeadwiseError
 from headwise.serving import apart as module
-from headwise.serving import search_process
 from headwise.serving.apart import WorkerApart
 from headwise.serving.held_files import HeldFiles
 from headwise.serving.loaded import LoadedModel
@@ -182,61 +181,6 @@ def test_a_process_that_is_killed_is_started_again_with_what_it_had(
         for one in orders:
             await answer(one)
         assert worker.num_restarts in (2, 3)  # the last one may have been quick
-
-    with_process(models, scene)
-
-
-def test_a_process_that_hangs_is_killed_and_replaced(
-    models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Stopped, it neither answers nor computes: what it had is answered by the next one, and what came meanwhile is not piled up."""
-    monkeypatch.setattr(module, "AGAIN_SECONDS", 0.05)
-    monkeypatch.setattr(search_process, "BEAT_SECONDS", 0.4)
-    translator = models["tiny"].value
-    greedy = translator.settings(["kind=greedy"])
-
-    async def scene(worker: WorkerApart) -> None:
-        await wait_for(lambda: worker.is_alive)
-        process = worker._process
-        assert process is not None
-        os.kill(process.pid, signal.SIGSTOP)
-        orders = [order_of(models, [text], greedy) for text in SENTENCES]
-        for order in orders:
-            worker.put(order)
-        # Clients that come and leave again cost no memory, though nothing is read from the pipe.
-        long = order_of(models, ["a b c d " * 60] * 100, greedy)
-        for _ in range(200):
-            passing = Order(long.parts, deadline=time.monotonic() + 60)
-            worker.put(passing)
-            passing.leave()
-        pipe = process._transport.get_pipe_transport(0)
-        assert pipe.get_write_buffer_size() < 300_000
-        assert len(worker._orders) == len(orders)
-        await wait_for(lambda: not worker.is_alive)
-        for order in orders:
-            await answer(order)
-        assert worker.num_restarts == 1
-        assert worker.is_alive
-
-    with_process(models, scene)
-
-
-def test_a_process_that_is_idle_or_computes_is_left_alone(
-    models: dict[str, LoadedModel], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(search_process, "BEAT_SECONDS", 0.2)
-    monkeypatch.setattr(search_process, "SILENT_BEATS", 10)
-    endless = models["tiny"].value.settings(["kind=greedy", "max_length=60000", "min_length=59999"])
-
-    async def scene(worker: WorkerApart) -> None:
-        await wait_for(lambda: worker.is_alive)
-        await asyncio.sleep(3)
-        order = order_of(models, SENTENCES[:1], endless)
-        worker.put(order)
-        await asyncio.sleep(3)
-        order.leave()
-        assert worker.num_restarts == 0
-        assert worker.is_alive
 
     with_process(models, scene)
 

@@ -77,11 +77,24 @@ def test_honest_chunks_and_trailers_are_read(running: Running) -> None:
     assert b"no_model" in found
 
 
-def test_a_client_that_has_ended_its_side_gets_its_reply(running: Running) -> None:
-    with running.connect(sent=b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n") as connection:
+def test_both_headers_for_the_length_are_named(running: Running) -> None:
+    sent = POST + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    with running.connect(sent=sent) as connection:
+        assert b"both Content-Length and Transfer-Encoding" in read_all(connection)
+    with running.connect(
+        sent=POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"
+    ) as connection:
+        assert b"Transfer-Encoding must be `chunked`" in read_all(connection)
+
+
+@pytest.mark.parametrize("version", [b"1.1", b"1.0"])
+def test_a_client_that_has_ended_its_side_gets_its_reply(running: Running, version: bytes) -> None:
+    with running.connect(
+        sent=b"GET /slow HTTP/%s\r\nHost: localhost\r\n\r\n" % version
+    ) as connection:
         connection.shutdown(socket.SHUT_WR)
         found = read_all(connection)
-    assert found.startswith(b"HTTP/1.1 100 ")
+    assert found.startswith(b"HTTP/1.1 100 " if version == b"1.1" else b"HTTP/1.1 200 OK")
     assert b"HTTP/1.1 200 OK" in found
     assert found.endswith(b'"done"')
 

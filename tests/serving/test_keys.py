@@ -152,6 +152,20 @@ def test_keys_and_rates_are_looked_at_before_the_body(
     assert ask_without_a_body(app, "/v1/translate", (b"x-api-key", key)) == 429
 
 
+def test_where_a_key_belongs_is_told(models: dict[str, LoadedModel], tmp_path: Path) -> None:
+    file = tmp_path / "keys.txt"
+    add_key(file, "mine")
+    with TestClient(
+        create_app(models, ServerSettings(keys=file)), base_url="http://127.0.0.1"
+    ) as client:
+        reply = client.post("/translate", json={"q": "I am.", "source": "en", "target": "de"})
+        assert (reply.status_code, "as `api_key` in the body" in reply.json()["error"]) == (
+            401,
+            True,
+        )
+        assert "api_key" not in client.post("/v1/translate", json={"text": "I am."}).text
+
+
 @pytest.mark.parametrize("path", ["/translate", "/detect"])
 def test_bodies_without_a_key_are_read_as_often_as_an_address_may_ask(
     models: dict[str, LoadedModel], tmp_path: Path, path: str

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from headwise.decoding import phrases
 from headwise.serving.limits import (
     MAX_BEAM,
     MAX_BEST,
     MAX_CHARACTERS,
+    MAX_PHRASE_BYTES,
     MAX_SENTENCES,
     MAX_TEXTS,
     MAX_TOKENS,
@@ -108,6 +110,41 @@ def test_the_limits_themselves_are_allowed(client: TestClient) -> None:
     assert ask(client, {"text": "I am." + " " * (MAX_CHARACTERS - 5)}).status_code == 200
     best = {"text": "I am.", "n_best": MAX_BEST, "decoding": {"kind": "beam", "size": MAX_BEAM}}
     assert len(ask(client, best).json()["translations"][0]["n_best"]) == MAX_BEST
+
+
+@pytest.mark.parametrize(
+    ("num_phrases", "phrase", "told"),
+    [
+        (
+            8,
+            "\U00020000" * 50,
+            "the 16 phrases of forbid and require have 3,200 bytes of UTF-8 together, at most 256",
+        ),
+        (8, "a b " * 12, "the 16 phrases of forbid and require have 768 bytes"),
+        (3, "x" * 43, "the 6 phrases of forbid and require have 258 bytes"),
+        (1_000, "a" * 30, "forbid must have at most 8 entries, not 1,000"),
+    ],
+)
+def test_many_long_phrases_are_refused_before_rules_are_made(
+    client: TestClient, num_phrases: int, phrase: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server is shared: rules of a second for each request would keep everybody waiting."""
+    monkeypatch.setattr(phrases, "make_rules", lambda *_: pytest.fail("the rules were made"))
+    body = {
+        "text": "a",
+        "forbid": [phrase] * num_phrases,
+        "require": [phrase] * min(8, num_phrases),
+    }
+    reply = ask(client, {**body, "decoding": {"kind": "beam"}})
+    assert reply.status_code == 422
+    assert told in reply.json()["error"]["message"]
+
+
+def test_as_many_phrases_as_are_allowed(client: TestClient) -> None:
+    forbid = [f"{letter * 31}." for letter in "abcdefgh"]
+    assert sum(map(len, forbid)) == MAX_PHRASE_BYTES
+    reply = client.post("/v1/translate", json={"text": "I am.", "forbid": forbid})
+    assert reply.status_code == 200
 
 
 @pytest.mark.parametrize(

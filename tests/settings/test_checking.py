@@ -269,3 +269,43 @@ def test_problems_that_an_override_made_are_told_as_its_own() -> None:
     with pytest.raises(SettingsError, match="1 problem in the settings") as caught:
         check_settings(Drawing, {"size": 1, "title": 3}, file="my.yaml", before={"size": 1})
     assert str(caught.value).startswith("overrides (key.path=value): 1 problem")
+
+
+class Limit(Settings):
+    factor: float = 1.5
+
+
+class Search(Settings):
+    length: int | Limit = 5
+
+
+@pytest.mark.parametrize(
+    ("length", "en", "zh"),
+    [
+        (
+            "abc",
+            "length: must be a whole number or `key: value` parts, not 'abc'",
+            "必须是整数，或由 `键: 值` 组成，而不是 'abc'",
+        ),
+        (
+            [1],
+            "length: must be a whole number or `key: value` parts, not [1]",
+            "必须是整数，或由 `键: 值` 组成，而不是 [1]",
+        ),
+        (
+            {"factor": "abc"},
+            "length.factor: must be a number, not 'abc'",
+            "length.factor：必须是数字，而不是 'abc'",
+        ),
+        (
+            {"faktor": 2},
+            "length.faktor: unknown key; did you mean 'factor'?",
+            "未知的键；是否想写 'factor'？",
+        ),
+    ],
+)
+def test_a_value_of_several_forms_is_wrong_once(length: object, en: str, zh: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        check_settings(Search, {"length": length})
+    assert caught.value.en == f"1 problem in the settings:\n  - {en}"
+    assert zh in caught.value.zh

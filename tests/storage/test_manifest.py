@@ -58,7 +58,7 @@ def test_a_link_out_of_the_directory_is_refused(thing: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kind": "other"}, "describes a 'other', a 'thing' is needed"),
+        ({"kind": "other"}, "is of a directory of kind 'other', one of kind 'thing' is needed"),
         ({"format": 2}, "has format 2, at most 1 can be read"),
         ({"format": "1"}, "has format 1, at most 1"),
         ({"files": []}, "a required entry is missing"),

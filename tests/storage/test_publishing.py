@@ -152,3 +152,29 @@ def test_leftovers_are_found_and_removed(tmp_path: Path) -> None:
         "c/e",
         "f",
     ]
+
+
+@pytest.mark.parametrize("can_exchange", [True, False])
+def test_of_a_symbolic_link_what_it_leads_to_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, can_exchange: bool
+) -> None:
+    if not can_exchange:
+        monkeypatch.setattr(publishing, "_system_rename", lambda: None)
+    (tmp_path / "big disk").mkdir()
+    link = tmp_path / "model"
+    link.symlink_to(Path("big disk", "model"))
+    for content in ("old", "new"):  # at first the link leads nowhere
+        with publish_directory(link, kind="thing", replace=True) as directory:
+            (directory / "content").write_text(content, encoding="utf-8")
+        verify_directory(link, kind="thing")
+        assert (tmp_path / "big disk" / "model" / "content").read_text(encoding="utf-8") == content
+    assert os.readlink(link) == str(Path("big disk", "model"))
+    assert sorted(path.name for path in tmp_path.rglob("*")) == [
+        "MANIFEST.json",
+        "big disk",
+        "content",
+        "model",
+        "model",
+    ]
+    with pytest.raises(UsageError, match="exists already"), publish_directory(link, kind="thing"):
+        pass

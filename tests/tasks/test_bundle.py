@@ -71,7 +71,11 @@ def test_every_file_may_be_read_by_whoever_may_read_the_others(tiny_run: Path) -
 def test_the_model_card_is_for_people(tiny_run: Path) -> None:
     card = (tiny_run / "model" / "README.md").read_text(encoding="utf-8")
     assert "Translator en → de" in card
-    assert "- test BLEU: " in card
+    assert "- test set, BLEU: " in card
+    assert "- compiled by torch.compile: no" in card
+    assert "_" not in card.partition("## Results")[2].partition("## Use")[0], (
+        "no key of results.json"
+    )
     assert "`nrefs:1|" in card
     assert "{" not in card.replace("{", "", 0).partition("## Use")[0], "no JSON in it"
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from headwise.text.character_tokenizer import learn_characters
 from headwise.text.sentencepiece_tokenizer import learn_pieces
 from headwise.text.spelling import (
+    ESCAPE_SYMBOL,
     NO_WORD,
     NOT_KNOWN,
     OTHER_SPACE,
@@ -17,12 +18,12 @@ from headwise.text.spelling import (
     Spelling,
     read_symbols,
 )
-from headwise.text.tokenizer import Tokenizer
+from headwise.text.tokenizer import ESCAPE, WORD_START, Tokenizer, unescape
 from headwise.text.word_tokenizer import learn_words
 
 from .corpus import chinese, english
 
-LINES = english() + chinese()
+LINES = [*english(), *chinese(), f"1 {WORD_START}10 {ESCAPE} 01 {ESCAPE}1"]
 
 
 @functools.cache
@@ -54,6 +55,7 @@ def test_surfaces_put_together_are_the_text(kind, data):
     # A byte that no character can be made of is decoded as one replacement mark.
     joined = b"".join(surfaces[number] for number in ids).decode("utf-8", "surrogateescape")
     joined = "".join("\ufffd" if "\udc80" <= letter <= "\udcff" else letter for letter in joined)
+    joined = unescape(joined)
     decoded = tokenizer.decode(ids)
     # sentencepiece leaves out the space at the beginning of a text, and all of them where it normalises white space.
     assert decoded in (
@@ -69,6 +71,7 @@ def test_symbols_by_hand():
     assert read_symbols("喝".encode()) == [0xE5, 0x96, 0x9D]
     assert read_symbols(b"\x96") == [0x96 + 256 * NOT_KNOWN]
     assert read_symbols("\u3000\n\x7f".encode()) == [OTHER_SPACE] * 3
+    assert read_symbols(f"{ESCAPE}1".encode()) == [ESCAPE_SYMBOL, ord("1") + 256 * WORD]
     spelling = Spelling.of([b"", b"ab", b"", b"c"])
     assert len(spelling) == 4
     assert spelling.first.tolist() == [0, 0, 2, 2, 3]

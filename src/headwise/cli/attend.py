@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from headwise.cli.parser import positive
 from headwise.cli.paths import Input, NamedInput, OutputFile
+from headwise.cli.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -147,11 +148,11 @@ def run(arguments: argparse.Namespace) -> int:
         from headwise.explorer.worked_pictures import draw_worked
 
         draw_worked(worked, Path(arguments.plot))
-        sys.stderr.write(say(f"the picture: {arguments.plot}\n", f"图片：{arguments.plot}\n"))
+        write_line(say(f"the picture: {arguments.plot}", f"图片：{arguments.plot}"), sys.stderr)
     if arguments.json:
         sys.stdout.write(json.dumps(worked.as_dict(), ensure_ascii=False, indent=2) + "\n")
         return 0
-    from headwise.cli.display import print_table
+    from headwise.cli.tables import print_table
     from headwise.explorer.worked_tables import make_tables
 
     for title, headings, rows in make_tables(worked):
@@ -191,11 +192,12 @@ def _table(
     if text is not None:
         table = read_numbers(text, name=f"--{name}")
         if table.heading:
-            sys.stderr.write(
+            write_line(
                 say(
-                    f"{text}: the first line, {table.heading[:60]!r}, is taken for a heading\n",
-                    f"{text}：第一行 {table.heading[:60]!r} 被当作标题\n",
-                )
+                    f"{text}: the first line, {table.heading[:60]!r}, is taken for a heading",
+                    f"{text}：第一行 {table.heading[:60]!r} 被当作标题",
+                ),
+                sys.stderr,
             )
         return table
     assert default is not None, "checked"

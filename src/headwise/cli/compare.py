@@ -8,6 +8,7 @@ from pathlib import Path
 
 from headwise.cli.parser import positive
 from headwise.cli.paths import OutputDirectory, RecipeName
+from headwise.cli.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -222,7 +223,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_lineage(arguments: argparse.Namespace) -> int:
-    from headwise.cli.display import TrainingDisplay, print_table
+    from headwise.cli.display import TrainingDisplay
+    from headwise.cli.tables import print_table
     from headwise.comparing.lineage import compare_lineage
     from headwise.explorer.lineage_plots import draw_lineage
 
@@ -244,12 +246,13 @@ def _run_lineage(arguments: argparse.Namespace) -> int:
         return 0
     print_table(result.headings(), result.rows())
     for line in (*result.remarks(), *map(str, (result.directory / "lineage.md", *pictures))):
-        sys.stdout.write(line + "\n")
+        write_line(line)
     return 0
 
 
 def _run_attention(arguments: argparse.Namespace) -> int:
-    from headwise.cli.display import TrainingDisplay, print_table
+    from headwise.cli.display import TrainingDisplay
+    from headwise.cli.tables import print_table
     from headwise.comparing.attention import LENGTHS, compare_attention
     from headwise.comparing.attention_requests import choose_conditions, choose_kernels
     from headwise.comparing.attention_table import remarks, tables
@@ -288,12 +291,13 @@ def _run_attention(arguments: argparse.Namespace) -> int:
     for title, headings, rows in tables(result):
         print_table(headings, rows, title=title)
     for line in (*remarks(result), *map(str, pictures)):
-        sys.stdout.write(line + "\n")
+        write_line(line)
     return 0
 
 
 def _run_recipes(arguments: argparse.Namespace) -> int:
-    from headwise.cli.display import TrainingDisplay, print_table
+    from headwise.cli.display import TrainingDisplay
+    from headwise.cli.tables import print_table
     from headwise.comparing.recipes import compare
     from headwise.explorer.comparison_plots import draw_comparison
 
@@ -315,7 +319,7 @@ def _run_recipes(arguments: argparse.Namespace) -> int:
     else:
         print_table(result.headings(), result.rows())
         for line in (*result.remarks(), *map(str, (result.directory / "comparison.md", *pictures))):
-            sys.stdout.write(line + "\n")
+            write_line(line)
     return 1 if result.failed else 0
 
 

@@ -5,6 +5,7 @@ import json
 import sys
 from typing import Any
 
+from headwise.cli.wrapping import write_line
 from headwise.language import say
 
 
@@ -87,7 +88,7 @@ def _list(*, as_json: bool) -> int:
     if as_json:
         sys.stdout.write(json.dumps(entries, ensure_ascii=False, indent=2) + "\n")
         return 0
-    from headwise.cli.display import print_table
+    from headwise.cli.tables import print_table
 
     rows = [
         (
@@ -109,7 +110,7 @@ def _list(*, as_json: bool) -> int:
         ),
         rows,
     )
-    sys.stderr.write(say(f"directory: {data_directory()}\n", f"目录：{data_directory()}\n"))
+    write_line(say(f"directory: {data_directory()}", f"目录：{data_directory()}"), sys.stderr)
     return 0
 
 
@@ -135,7 +136,7 @@ def _fetch(names: list[str], *, as_json: bool) -> int:
         for path in paths:
             sys.stdout.write(f"{path}\n")
     for failure in failures[:-1]:
-        sys.stderr.write(say(f"headwise: error: {failure}\n", f"headwise: 错误: {failure}\n"))
+        write_line(say(f"headwise: error: {failure}", f"headwise: 错误: {failure}"), sys.stderr)
     if failures:
         raise failures[-1]
     return 0
@@ -159,12 +160,12 @@ def _check(names: list[str], *, as_json: bool) -> int:
             sys.stdout.write(f"{words[state.state]}\t{state.path}\n")
         if not states:
             text = f"nothing to check in {data_directory()}; fetch a corpus first: headwise data fetch multi30k"
-            sys.stderr.write(
+            write_line(
                 say(
                     text,
                     f"{data_directory()} 中没有可检查的语料；请先获取：headwise data fetch multi30k",
-                )
-                + "\n"
+                ),
+                sys.stderr,
             )
     return (
         3

@@ -4,7 +4,8 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from headwise.cli.display import print_table
+from headwise.cli.tables import print_table
+from headwise.cli.wrapping import write_line
 from headwise.language import say
 
 if TYPE_CHECKING:
@@ -42,15 +43,13 @@ def print_demo(result: "DemoResult") -> None:
         rows,
         title=say(f"after {seconds:.0f} seconds of training", f"训练 {seconds:.0f} 秒之后"),
     )
-    sys.stdout.write(f"{_explain_pronouns(result)}\n{_explain_alignment(result)}\n\n")
+    write_line(f"{_explain_pronouns(result)}\n{_explain_alignment(result)}\n")
     for shown in result.shown:
         mark = "✓" if shown.is_right else "✗"
         sys.stdout.write(f"  {shown.source}\n{mark} {shown.translation}\n")
         if not shown.is_right:
-            sys.stdout.write(
-                say(f"  (right: {shown.reference})\n", f"  （正确：{shown.reference}）\n")
-            )
-    sys.stdout.write("\n" + say("Pictures:", "图片：") + "\n")
+            write_line(say(f"  (right: {shown.reference})", f"  （正确：{shown.reference}）"))
+    write_line("\n" + say("Pictures:", "图片："))
     for path in result.pictures:
         sys.stdout.write(f"  {path}\n")
     _print_next(result)
@@ -67,9 +66,9 @@ def _explain_pronouns(result: "DemoResult") -> str:
         return meaning
     pair = f"{source}-de"
     return meaning + say(
-        f" Between Chinese and English that is nearly all there is to it (它 it, 他 he, 她 she); what 它 or it stands for must be\n"
+        f" Between Chinese and English that is nearly all there is to it (它 it, 他 he, 她 she); what 它 or it stands for must be "
         f"found when German is written (er, sie, es): --pair {pair}.",
-        f"中英之间这样几乎就够了（它 it，他 he，她 she）；\n译成德语（er、sie、es）才必须找出“它”指什么：--pair {pair}。",
+        f"中英之间这样几乎就够了（它 it，他 he，她 she）；译成德语（er、sie、es）才必须找出“它”指什么：--pair {pair}。",
     )
 
 
@@ -82,11 +81,11 @@ def _explain_alignment(result: "DemoResult") -> str:
         else say(f"head {best.head + 1}", f"第 {best.head + 1} 头")
     )
     return say(
-        f"Word alignment read off attention: error rate {best.scores.error_rate:.3f} (decoder layer {best.layer + 1}, {head}).\n"
-        f"0: every link right, 1: none. On these sentences linking straight across gives {scale.straight:.3f}; "
-        f"the best possible with one link for each word is {scale.lowest:.3f}.",
-        f"由注意力读出的词对齐：错误率 {best.scores.error_rate:.3f}（解码器第 {best.layer + 1} 层，{head}）。\n"
-        f"0 表示全对，1 表示全错。在这些句子上，按位置直连为 {scale.straight:.3f}；每词一条连线时最低可到 {scale.lowest:.3f}。",
+        f"Word alignment read off attention: error rate {best.scores.error_rate:.3f} (decoder layer {best.layer + 1}, {head}). "
+        f"0 means that every link is right, 1 that none is. On these sentences, linking words by their position alone gives "
+        f"{scale.straight:.3f}; with one link for each word {scale.lowest:.3f} is the lowest possible.",
+        f"由注意力读出的词对齐：错误率 {best.scores.error_rate:.3f}（解码器第 {best.layer + 1} 层，{head}）。"
+        f"0 表示全对，1 表示全错。在这些句子上，只按位置连线为 {scale.straight:.3f}；每词一条连线时最低可到 {scale.lowest:.3f}。",
     )
 
 
@@ -101,7 +100,7 @@ def _print_next(result: "DemoResult") -> None:
     nexts: tuple[tuple[str, str], ...] = (
         (
             f"headwise explore {model}",
-            say("watch it attend, search, decide", "观察它的注意、搜索与抉择"),
+            say("watch it attend, search, decide", "观察它的注意力、搜索与决策过程"),
         ),
         (
             f"headwise translate --model {model}",
@@ -118,7 +117,7 @@ def _print_next(result: "DemoResult") -> None:
         ),
         ("headwise train --help", say("train on your own corpus", "用自己的语料训练")),
     )
-    sys.stdout.write(say("What to try next:\n", "接下来可以试试：\n"))
+    write_line(say("What to try next:", "接下来可以试试："))
     if shutil.which("headwise") is None:
         nexts = (
             (
@@ -127,6 +126,5 @@ def _print_next(result: "DemoResult") -> None:
             ),
             *nexts,
         )
-    width = max(66, max(len(command) for command, _ in nexts))
     for command, purpose in nexts:
-        sys.stdout.write(f"  {command:<{width}} # {purpose}\n")
+        sys.stdout.write(f"  {purpose}{say(':', '：')}\n    {command}\n")

@@ -4,19 +4,21 @@ Results are written to standard output, progress to standard error. On a termina
 tokens a second and time left; in a log file, a plain line every ten seconds.
 """
 
-import re
 import sys
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
+from headwise.cli.tables import print_table
+from headwise.cli.wrapping import fit, join_parts, terminal_width, write_line
 from headwise.language import clock, say
+from headwise.tasks.result_rows import result_rows
 
 if TYPE_CHECKING:
     from headwise.inspecting.findings import Finding
@@ -27,29 +29,8 @@ if TYPE_CHECKING:
     from headwise.training.progress import Progress
 
 PLAIN_SECONDS = 10.0
-FIGURE = re.compile(r"$|[-+−–±<≤(]?\s?\d|–$")
-"""A cell that stands on the right of its column: a number, with or without its unit; nothing; a dash."""
-
-
-def print_table(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], *, title: str | None = None
-) -> None:
-    """A table on standard output; tab-separated where no terminal looks at it."""
-    if not sys.stdout.isatty():
-        if title is not None:
-            sys.stdout.write(f"# {title}\n")
-        for row in (headings, *rows):
-            sys.stdout.write("\t".join(row) + "\n")
-        return
-    console, table = Console(file=sys.stdout, markup=False, highlight=False, emoji=False), Table()
-    for number, heading in enumerate(headings):
-        is_figure = number > 0 and all(FIGURE.match(row[number]) for row in rows)
-        table.add_column(heading, justify="right" if is_figure else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    if title is not None:  # not the table's own, which would be wrapped to the table's width
-        console.print(title, style="bold")
-    console.print(table)
+NARROW, USUAL = 72, 100
+"""Columns of a terminal from which on there is room for a short bar, and for a long one."""
 
 
 class TrainingDisplay:
@@ -79,7 +60,9 @@ class TrainingDisplay:
 
     def note(self, text: str) -> None:
         self._stop()
-        self.console.print(text, soft_wrap=True)
+        self.console.print(
+            fit(text, terminal_width()) if self.console.is_terminal else text, soft_wrap=True
+        )
 
     def count(self, label: str, done: int, total: int | None) -> None:
         self._begin_count(label)
@@ -143,11 +126,7 @@ class TrainingDisplay:
                 self._held_back = ""
                 self.console.print(line, soft_wrap=True)
             return
-        row = Table.grid(padding=(0, 1))
-        if total:
-            row.add_row(ProgressBar(total=total, completed=min(done, total), width=24), line)
-        else:
-            row.add_row(line)
+        row = self._draw(line, done, total)
         if self._live is None:
             # rich prints what is written to standard output above the bar. That is right only where both are one terminal:
             # results that were sent to a file belong there.
@@ -157,6 +136,20 @@ class TrainingDisplay:
             )
             self._live.start()
         self._live.update(row)
+
+    def _draw(self, line: str, done: int, total: int | None) -> Table:
+        """A bar and the line beside it, broken between its parts; on a narrow terminal the line alone."""
+        width = self.console.width
+        row = Table.grid(padding=(0, 1))
+        row.add_column(no_wrap=True)
+        if total and width >= NARROW:
+            row.add_column(no_wrap=True)
+            bar = 24 if width >= USUAL else 12
+            shown = ProgressBar(total=total, completed=min(done, total), width=bar)
+            row.add_row(shown, join_parts(line.split(" · "), width - bar - 2))
+        else:
+            row.add_row(join_parts(line.split(" · "), width - 1))
+        return row
 
     def _stop(self) -> None:
         self._finish_count()
@@ -187,13 +180,15 @@ def print_plan(plan: "Plan") -> None:
     for title, headings, rows in plan.tables():
         print_table(headings, rows, title=title)
     for line in plan.remarks():
-        sys.stdout.write(line + "\n")
+        write_line(line)
 
 
 def print_findings(findings: "Sequence[Finding]") -> None:
     marks = {"good": "✓", "note": "·", "damaged": "✗"}
     for finding in findings:
-        sys.stdout.write(f"{marks[finding.state]} {finding.topic}{say(': ', '：')}{finding.text}\n")
+        write_line(
+            f"{marks[finding.state]} {finding.topic}{say(': ', '：')}{finding.text}", hanging=2
+        )
 
 
 def print_scores(result: "MeasuredScores") -> None:
@@ -205,87 +200,22 @@ def print_scores(result: "MeasuredScores") -> None:
     )
     print_table(headings, result.rows())
     for line in result.remarks():
-        sys.stdout.write(line + "\n")
-
-
-def result_name(key: str) -> str:
-    """The name of a result for people; `--json` keeps the key."""
-    names = {
-        "steps": say("steps", "步数"),
-        "stopped_by": say("stopped by", "停止原因"),
-        "weights": say("weights kept", "保留的权重"),
-        "target_tokens": say("target tokens", "目标词元"),
-        "training_seconds": say("seconds of training", "训练秒数"),
-        "expected_seconds": say("seconds of training expected on this machine", "本机预计训练秒数"),
-        "expected_memory_mib": say("MiB of memory expected", "预计所需内存（MiB）"),
-        "counting_seconds": say("seconds of counting", "计数秒数"),
-        "parameters": say("parameters", "参数"),
-        "pairs": say("pairs", "句对"),
-        "examples": say("examples", "样本"),
-        "classes": say("classes", "类别"),
-        "lines": say("lines", "行数"),
-        "tokens": say("tokens", "词元"),
-        "vocabulary": say("vocabulary", "词表"),
-        "words": say("different words", "词的种数"),
-        "text_words": say("words of text", "文本词数"),
-        "epochs": say("epochs", "轮数"),
-        "words_per_second": say("words a second", "每秒词数"),
-        "ngrams": say("n-grams of each order", "各阶 n 元语法数"),
-    }
-    return names.get(key, key)
+        write_line(line)
 
 
 def print_summary(summary: "RunSummary") -> None:
-    rows = []
-    for name, value in summary.results.items():
-        if isinstance(value, dict) and "perplexity" in value:
-            rows.append(
-                (
-                    f"{name} {say('perplexity', '困惑度')}",
-                    _shown(value["perplexity"]),
-                    _predictions(value),
-                )
-            )
-        elif isinstance(value, dict) and "accuracy" in value:
-            labels = say(f"{value['labels']:,} labels", f"{value['labels']:,} 个标签")
-            rows.append(
-                (f"{name} {say('accuracy', '准确率')}", f"{100 * value['accuracy']:.2f} %", labels)
-            )
-        elif isinstance(value, dict):
-            for metric in ("bleu", "chrf", "ter"):
-                score = value[metric]
-                rows.append(
-                    (f"{name} {score['name']}", f"{score['value']:.2f}", score["signature"])
-                )
-        else:
-            rows.append(
-                (
-                    result_name(name),
-                    f"{value:,}" if isinstance(value, int | float) else str(value),
-                    "",
-                )
-            )
-    print_table((say("result", "结果"), say("value", "值"), say("signature", "签名")), rows)
+    print_table(
+        (say("result", "结果"), say("value", "值"), say("details", "说明")),
+        result_rows(summary.results),
+    )
     for note in summary.notes:
-        sys.stdout.write(f"{say('note', '注意')}{say(': ', '：')}{note}\n")
+        write_line(f"{say('note', '注意')}{say(': ', '：')}{note}")
     if summary.model is not None:
-        sys.stdout.write(say(f"the model: {summary.model}\n", f"模型：{summary.model}\n"))
+        write_line(say(f"the model: {summary.model}", f"模型：{summary.model}"))
         task, command = summary.recipe.task, summary.recipe.bundle_form.command
         word = " WORD" if command == "nearest" else ""
         use = f"headwise {command}{word} --model {summary.model}"
         if task in ("masked_language", "bidirectional_language"):
             use += say(", or ", "，或 ") + f"model.start_from={summary.model}"
+        # A command is to be copied: no line break of ours goes into it.
         sys.stdout.write(say("try it: ", "试用：") + use + "\n")
-
-
-def _shown(perplexity: float | None) -> str:
-    """Infinite perplexity is stored as nothing, because JSON has no infinity."""
-    return "∞" if perplexity is None else f"{perplexity:.2f}"
-
-
-def _predictions(value: dict[str, Any]) -> str:
-    count, unknown = value["predictions"], value["unknown"]
-    return say(
-        f"{count:,} predictions, {unknown:,} unknown words",
-        f"{count:,} 次预测，未知词 {unknown:,} 个",
-    )

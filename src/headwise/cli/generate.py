@@ -6,6 +6,7 @@ import sys
 
 from headwise.cli.parser import positive
 from headwise.cli.paths import LanguageModelPath
+from headwise.cli.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -107,11 +108,12 @@ def run(arguments: argparse.Namespace) -> int:
     model = LanguageModel.load(arguments.model)
     num_samples = 1 if arguments.greedy else arguments.samples
     if num_samples > 1:
-        sys.stderr.write(
+        write_line(
             say(
-                f"writing {num_samples:,} texts of at most {arguments.length:,} tokens each; Ctrl-C ends it\n",
-                f"将写 {num_samples:,} 份文本，每份至多 {arguments.length:,} 个词元；按 Ctrl-C 结束\n",
-            )
+                f"writing {num_samples:,} texts of at most {arguments.length:,} tokens each; Ctrl-C ends it",
+                f"将写 {num_samples:,} 份文本，每份至多 {arguments.length:,} 个词元；按 Ctrl-C 结束",
+            ),
+            sys.stderr,
         )
     for number in range(num_samples):
         written = write_on(

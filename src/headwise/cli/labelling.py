@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from headwise.cli.paths import Input, LabelModel, SentenceFile
+from headwise.cli.paths import STANDARD_INPUT, Input, LabelModel, SentenceStream
+from headwise.cli.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -34,9 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--file",
-        type=SentenceFile,
+        type=SentenceStream,
+        default=STANDARD_INPUT,
         metavar="FILE",
-        help=say("read texts here, one a line", "从文件读取，每行一条"),
+        help=say(
+            "read texts here, one a line (-: standard input)",
+            "从文件读取，每行一条（- 表示标准输入）",
+        ),
     )
     parser.add_argument(
         "--measure",
@@ -60,7 +65,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    if sum((bool(arguments.texts), arguments.file is not None, arguments.measure is not None)) > 1:
+    if (
+        sum(
+            (
+                bool(arguments.texts),
+                not arguments.file.is_standard_input,
+                arguments.measure is not None,
+            )
+        )
+        > 1
+    ):
         raise UsageError(
             "texts, --file and --measure exclude each other; give one of them",
             "文本、--file 与 --measure 不能同时使用；请只给其一",
@@ -108,11 +122,12 @@ def _tell_cut(cut: "CutTexts") -> None:
     if not cut.num_texts:
         return
     count, read, there = cut.num_texts, cut.num_read, cut.num_tokens
-    sys.stderr.write(
+    write_line(
         say(
-            f"{count:,} text(s) are longer than this model reads (data.row_tokens): of the longest the first {read:,} of {there:,} tokens\n",
-            f"有 {count:,} 条文本超出模型所读的长度（data.row_tokens）：其中最长的只读了 {there:,} 个词元中的前 {read:,} 个\n",
-        )
+            f"{count:,} text(s) are longer than this model reads (data.row_tokens): of the longest the first {read:,} of {there:,} tokens",
+            f"有 {count:,} 条文本超出模型所读的长度（data.row_tokens）：其中最长的只读了 {there:,} 个词元中的前 {read:,} 个",
+        ),
+        sys.stderr,
     )
 
 
@@ -121,11 +136,11 @@ def _lines(arguments: argparse.Namespace) -> Iterator[str]:
 
     if arguments.texts:
         return iter(arguments.texts)
-    return read_sentences(arguments.file, keep_blank=True)
+    return read_sentences(arguments.file.path, keep_blank=True)
 
 
 def _show_scores(scores: "LabelScores", *, as_json: bool) -> None:
-    from headwise.cli.display import print_table
+    from headwise.cli.tables import print_table
 
     if as_json:
         found = scores.as_dict() | {"cut_texts": scores.cut.num_texts}

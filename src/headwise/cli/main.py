@@ -21,8 +21,9 @@ from typing import Any
 from headwise import __version__
 from headwise.cli.launching import command_to_go_on, is_first_process
 from headwise.cli.parser import Parser, find_leaf, name_options, parse
-from headwise.cli.paths import check_paths
+from headwise.cli.path_checks import check_paths
 from headwise.cli.standard_error import forgive_standard_error
+from headwise.cli.wrapping import write_line
 from headwise.errors import HeadwiseError, SaidElsewhere, TrainingStopped
 from headwise.language import say, use_language
 
@@ -93,7 +94,7 @@ class _Notices(logging.Handler):
     """Notices of the library (logging) as plain lines on standard error; a live display moves out of their way."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        sys.stderr.write(f"headwise: {say('note', '提示')}: {record.getMessage()}\n")
+        write_line(f"headwise: {say('note', '提示')}: {record.getMessage()}", sys.stderr)
 
 
 @contextlib.contextmanager
@@ -162,13 +163,13 @@ def _run(parsed: argparse.Namespace, given: Sequence[str], names: Mapping[str, s
         return error.exit_status
     except TrainingStopped as stop:  # what was asked for, not an error
         go_on = command_to_go_on(given, command=parsed.command, run=getattr(parsed, "run", None))
-        sys.stderr.write(f"headwise: {stop.go_on_with(go_on)}\n")
+        write_line(f"headwise: {stop.go_on_with(go_on)}", sys.stderr)
         return stop.exit_status
     except HeadwiseError as error:
         _complain(str(error))
         return error.exit_status
     except KeyboardInterrupt:
-        sys.stderr.write(f"headwise: {say('stopped (Ctrl-C)', '已停止（Ctrl-C）')}\n")
+        write_line(f"headwise: {say('stopped (Ctrl-C)', '已停止（Ctrl-C）')}", sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader of our output went away (`headwise … | head`): not an error, but Python would complain at exit.
@@ -223,4 +224,4 @@ def _explain_system(error: OSError) -> int:
 
 
 def _complain(message: str) -> None:
-    sys.stderr.write(f"headwise: {say('error', '错误')}: {message}\n")
+    write_line(f"headwise: {say('error', '错误')}: {message}", sys.stderr)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from headwise.cli.parser import positive
 from headwise.cli.paths import OutputFile, WordVectorModel
+from headwise.cli.wrapping import write_line
 from headwise.language import say
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.cli.display import print_table
+    from headwise.cli.tables import print_table
     from headwise.tasks.word_vectors.bundle import load_word_vectors
 
     space = load_word_vectors(arguments.model).space
@@ -127,13 +128,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _doubt(space: "VectorSpace", queries: "Sequence[str]") -> None:
     """Say how much text a sum of words stands on, where that is too little."""
     if any(space.is_too_small_for(query) for query in queries):
-        sys.stderr.write(
+        write_line(
             say(
                 f"these vectors were learnt from {space.text_words:,} words of text, too few for sums such as king - man + woman: "
-                "with 2 million words 5 % of a published list of analogies came out, with 5.5 million 15 %. Train on more text (data.train=FILE), or import published vectors (headwise vectors import)\n",
+                "with 2 million words 5 % of a published list of analogies came out, with 5.5 million 15 %. Train on more text (data.train=FILE), or import published vectors (headwise vectors import)",
                 f"这些词向量只从 {space.text_words:,} 个词的文本中学得，对 king - man + woman 这样的加减来说太少："
-                "200 万词时公开类比题只答对 5%，550 万词时 15%。请用更多文本训练（data.train=文件），或导入公开的词向量（headwise vectors import）\n",
-            )
+                "200 万词时公开类比题只答对 5%，550 万词时 15%。请用更多文本训练（data.train=文件），或导入公开的词向量（headwise vectors import）",
+            ),
+            sys.stderr,
         )
 
 
@@ -151,8 +153,8 @@ def _draw(
     shown = list(dict.fromkeys([*asked, *(one.word for near in found.values() for one in near)]))
     vectors = space.unit_vectors[[space.numbers[word] for word in shown]]
     key = draw_word_map(shown, vectors, Path(arguments.plot), method=arguments.layout, marked=asked)
-    sys.stderr.write(say(f"map: {arguments.plot}\n", f"地图：{arguments.plot}\n"))
+    write_line(say(f"map: {arguments.plot}", f"地图：{arguments.plot}"), sys.stderr)
     if key:
-        sys.stderr.write(
-            "  ".join(f"{number} {word}" for number, word in enumerate(key, start=1)) + "\n"
+        write_line(
+            "  ".join(f"{number} {word}" for number, word in enumerate(key, start=1)), sys.stderr
         )

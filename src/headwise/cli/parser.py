@@ -9,11 +9,11 @@ import contextlib
 import difflib
 import re
 import sys
-import textwrap
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from headwise.cli.paths import Output
+from headwise.cli.wrapping import wrap, write_line
 from headwise.language import say
 
 OVERRIDE = r"\s*[\w.]+\s*=.*"
@@ -94,8 +94,12 @@ class HelpFormatter(argparse.HelpFormatter):
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         lines = []
         for line in text.splitlines():
-            lines += [line] if line.startswith(" ") else textwrap.wrap(line, width) or [""]
+            lines += [line] if line.startswith(" ") else wrap(line, width)
         return "\n".join(indent + line for line in lines)
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        """The help of an option beside its name: in Chinese broken between characters, which are two columns wide."""
+        return wrap(" ".join(text.split()), width)
 
     def add_usage(self, usage: Any, actions: Any, groups: Any, prefix: str | None = None) -> None:
         super().add_usage(
@@ -135,10 +139,11 @@ class Parser(argparse.ArgumentParser):
         """Print what is wrong and what was `meant`, as far as it can be guessed, and leave with status 2."""
         self.print_usage(sys.stderr)
         hint = say(f"see `{self.prog} --help`", f"参见 `{self.prog} --help`")
-        self.exit(
-            2,
-            f"{self.prog}: {say(message, _in_chinese(message))}{meant or self._guess(message)}{say('; ', '；')}{hint}\n",
+        said = say(message, _in_chinese(message))
+        write_line(
+            f"{self.prog}: {said}{meant or self._guess(message)}{say('; ', '；')}{hint}", sys.stderr
         )
+        self.exit(2)
 
     def _guess(self, message: str) -> str:
         """What was meant by a word that is unknown: what is given here without an option, or the nearest known word."""

@@ -1,36 +1,23 @@
-"""What a command reads and what it writes: declared as the types of its options, checked in one place before the command runs.
+"""What a command reads and what it writes: declared as the types of its options, checked before the command runs (path_checks.py).
 
     parser.add_argument("--source", type=TextFile)
     parser.add_argument("--output", type=OutputFile)
 
-`check_paths` looks at every option of a command before anything heavy is loaded:
-
-- What must be there is there: a missing model, recipe or text is told at once, not after torch was loaded.
-- A text can be read to its end, so that no answers are printed before a bad line is found.
-- No output is a file that the command reads, by whatever name: relative path, symbolic link, hard link or redirection.
-- No output lies inside a model or checkpoint, whose files are sealed by checksums, or replaces a file that a run lives by.
-
 Missing directories of an output are made when it is written (storage.py); the help of each such option says so.
-
-Tested against: every pair of input and output of every command, under every kind of name.
+Tested through `path_checks.py`.
 """
 
-import argparse
 import contextlib
 import errno
 import os
-import sys
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from headwise.cli.file_identity import identity, is_same, numbers
 from headwise.errors import UsageError
 from headwise.language import say
-from headwise.storage import refuse_existing, refuse_sealed
+from headwise.storage import refuse_existing
 
-RUN_FILES = ("recipe.yaml", "log.jsonl", "LATEST")
-"""What a run directory cannot do without; its other files are sealed or can be made again."""
+STANDARD_INPUT = "-"
+"""The name of standard input on a command line, and the default of what is read once."""
 
 
 class Input(str):
@@ -58,6 +45,12 @@ class InputFile(Input):
 
             find_corpus(self.removeprefix("known:"))
             return None
+        if self == STANDARD_INPUT:
+            raise UsageError(
+                "- is standard input, a file that can be read again is needed here; "
+                "save it to a file and give its name",
+                "- 表示标准输入，而这里需要可以重复读取的文件；请先存成文件，再给出文件名",
+            )
         from headwise.data.text_lines import find_text_file
 
         return find_text_file(Path(self))
@@ -85,6 +78,34 @@ class SentenceFile(InputFile):
         for _ in () if path is None else read_text_lines(path):
             pass
         return path
+
+
+class ReadOnce(InputFile):
+    """Of a text: it may be standard input or a pipe, because it is read once, from beginning to end."""
+
+    @property
+    def path(self) -> Path | None:
+        """What is opened; None for standard input."""
+        return None if self.is_standard_input else Path(self)
+
+    @property
+    def is_standard_input(self) -> bool:
+        return self == STANDARD_INPUT
+
+    @property
+    def can_be_read_again(self) -> bool:
+        return not self.is_standard_input and not Path(self).is_fifo()
+
+    def locate(self) -> Path | None:
+        return super().locate() if self.can_be_read_again else self.path
+
+
+class TextStream(ReadOnce, TextFile):
+    """A text that is read once; of which every line can be decoded."""
+
+
+class SentenceStream(ReadOnce, SentenceFile):
+    """A text that is read once; of which every line can be decoded and is short enough to be held in memory."""
 
 
 class Model(Input):
@@ -235,66 +256,3 @@ class NewOutput(Output):
 
 class OutputDirectory(Output):
     """A directory of results: the command itself says what it may hold already."""
-
-
-def check_paths(parsed: argparse.Namespace, names: Mapping[str, str]) -> None:
-    """Refuse a command that could not succeed, or that would write over what it reads; `names` are those of the options by `dest`."""
-    given = [
-        (names.get(dest, dest), one) for dest, value in vars(parsed).items() for one in _each(value)
-    ]
-    for option, one in given:
-        if "\0" in one:
-            raise UsageError(
-                f"{option} {one!r} cannot be a path; give one without a zero byte",
-                f"{option} {one!r} 不能作为路径；请去掉其中的零字节",
-            )
-    # A wrong model or recipe is told before a wrong text.
-    ordered = sorted(given, key=lambda pair: not isinstance(pair[1], Model | RecipeName))
-    located = [(option, one.locate()) for option, one in ordered if isinstance(one, Input)]
-    inputs = [(option, path) for option, path in located if path is not None]
-    for option, one in given:
-        if isinstance(one, Output):
-            one.check(option)
-            _check_owner(option, Path(one))
-            _check_inputs(option, Path(one), inputs)
-    _check_redirection(inputs)
-
-
-def _each(value: Any) -> Iterator[Input | Output]:
-    for one in value if isinstance(value, list | tuple) else [value]:
-        if isinstance(one, Input | Output):
-            yield one
-
-
-def _check_inputs(option: str, path: Path, inputs: Sequence[tuple[str, Path]]) -> None:
-    for other, read in inputs:
-        if is_same(path, read):
-            raise UsageError(
-                f"{option} {path} is the file that {other} reads, and would be written over; give another name",
-                f"{option} {path} 就是 {other} 要读取的文件，写入会将其覆盖；请换一个名字",
-            )
-    if path.exists() and identity(sys.stdin) == numbers(path.stat()):
-        raise UsageError(
-            f"{option} {path} is the file that standard input reads, and would be written over; give another name",
-            f"{option} {path} 就是标准输入所读的文件，写入会将其覆盖；请换一个名字",
-        )
-
-
-def _check_owner(option: str, path: Path) -> None:
-    refuse_sealed(path)
-    if path.name in RUN_FILES and path.exists() and (path.parent / "recipe.yaml").is_file():
-        raise UsageError(
-            f"{option} {path} belongs to the run in {path.parent}, which cannot go on without it; give another name",
-            f"{option} {path} 属于 {path.parent} 中的运行，缺了它就无法继续；请换一个名字",
-        )
-
-
-def _check_redirection(inputs: Sequence[tuple[str, Path]]) -> None:
-    """`headwise … FILE >> FILE` would read what it writes."""
-    written = identity(sys.stdout)
-    for option, path in inputs:
-        if written is not None and written == numbers(path.stat()):
-            raise UsageError(
-                f"standard output is redirected to {path}, which {option} reads; redirect it to another file",
-                f"标准输出被重定向到 {path}，而 {option} 正要读取它；请重定向到别的文件",
-            )

@@ -6,8 +6,9 @@ import math
 import sys
 
 from headwise.cli.parser import positive
-from headwise.cli.paths import LanguageModelPath, SentenceFile
+from headwise.cli.paths import STANDARD_INPUT, LanguageModelPath, SentenceStream
 from headwise.cli.score import headings
+from headwise.cli.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -48,9 +49,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument(
         "--file",
-        type=SentenceFile,
+        type=SentenceStream,
+        default=STANDARD_INPUT,
         metavar="FILE",
-        help=say("beginnings, one a line", "开头，每行一个"),
+        help=say("beginnings, one a line (-: standard input)", "开头，每行一个（- 表示标准输入）"),
     )
     parser.add_argument(
         "--top", type=positive, default=5, metavar="K", help=say("how many", "给出几个")
@@ -71,7 +73,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    if arguments.beginnings and arguments.file is not None:
+    if arguments.beginnings and not arguments.file.is_standard_input:
         raise UsageError(
             "beginnings and --file exclude each other; give one of them",
             "开头与 --file 不能同时使用；请只给其一",
@@ -79,12 +81,12 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from headwise.cli.display import print_table
+    from headwise.cli.tables import print_table
     from headwise.tasks.pretraining.gap_filling import load_predictor
     from headwise.tasks.text_input import read_sentences
 
     model = load_predictor(arguments.model)
-    for beginning in arguments.beginnings or read_sentences(arguments.file, keep_blank=True):
+    for beginning in arguments.beginnings or read_sentences(arguments.file.path, keep_blank=True):
         predictions = model.predict(beginning, count=arguments.top, length=arguments.length)
         if arguments.json:
             found = {"beginning": beginning, "predictions": [one.as_dict() for one in predictions]}
@@ -95,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
                 "nothing can follow: this model keeps no probability for what it has not seen after these words; train with a smoothing",
                 "没有可能的后续：该模型没有为这些词之后未见过的留出概率；请用平滑训练",
             )
-            sys.stdout.write(f"{beginning}\n{nothing}\n")
+            write_line(f"{beginning}\n{nothing}")
             continue
         rows = [
             (one.label, f"{math.exp(one.log_probability):.4f}", f"{one.log_probability:.3f}")

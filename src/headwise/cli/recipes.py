@@ -65,19 +65,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print_groups(groups: Mapping[str, Sequence[tuple[str, str]]]) -> None:
     """Names and what they are, under titles; wrapped at a terminal's width, a line each elsewhere."""
-    from rich.console import Console
-    from rich.table import Table
+    from headwise.cli.tables import print_columns
 
     width = max(len(name) for rows in groups.values() for name, _ in rows)
-    console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
     for title, rows in groups.items():
-        if not sys.stdout.isatty():
+        if sys.stdout.isatty():
+            sys.stdout.write(f"\n{title}\n")
+            print_columns([(f"{name:<{width}}", summary) for name, summary in rows], indent="  ")
+        else:
             sys.stdout.writelines(f"{line}\n" for line in (f"# {title}", *map("\t".join, rows)))
-            continue
-        grid = Table(box=None, show_header=False, pad_edge=False)
-        grid.add_column(min_width=width, no_wrap=True, style="bold")
-        grid.add_column(overflow="fold")
-        for row in rows:
-            grid.add_row(*row)
-        console.print(f"\n{title}", style="italic")
-        console.print(grid)

@@ -7,7 +7,8 @@ import sys
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from headwise.cli.paths import LanguageModelPath, SentenceFile, TextFile
+from headwise.cli.paths import STANDARD_INPUT, LanguageModelPath, SentenceStream, TextFile
+from headwise.cli.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from headwise.tasks.language.answers import SentenceScore, Verdict
     from headwise.tasks.language.language_model import LanguageModel
+    from headwise.tasks.language.minimal_pairs import PairScores
 
 BLOCK = 256
 """Lines of a file that are scored at once; what is typed is answered line by line."""
@@ -54,9 +56,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument(
         "--file",
-        type=SentenceFile,
+        type=SentenceStream,
+        default=STANDARD_INPUT,
         metavar="FILE",
-        help=say("sentences, one a line", "句子，每行一句"),
+        help=say("sentences, one a line (-: standard input)", "句子，每行一句（- 表示标准输入）"),
     )
     parser.add_argument(
         "--pairs",
@@ -79,7 +82,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 def check(arguments: argparse.Namespace) -> None:
     if (
-        sum((bool(arguments.sentences), arguments.file is not None, arguments.pairs is not None))
+        sum(
+            (
+                bool(arguments.sentences),
+                not arguments.file.is_standard_input,
+                arguments.pairs is not None,
+            )
+        )
         > 1
     ):
         raise UsageError(
@@ -111,7 +120,7 @@ def _compare(model: "LanguageModel", arguments: argparse.Namespace) -> int:
     for score in scores:
         _show(score, sums_to_one=model.sums_to_one)
     if len(scores) > 1:
-        sys.stdout.write(_sentence(scores, verdict) + "\n")
+        write_line(_sentence(scores, verdict))
     return 0
 
 
@@ -122,11 +131,10 @@ def _sentence(scores: "Sequence[SentenceScore]", verdict: "Verdict") -> str:
         return say(
             "no verdict: most words of "
             + " and of ".join(score.text for score in scores if score.is_mostly_unknown)
-            + " are unknown to this model, which gives every unknown word the same probability; compare sentences of "
-            "words it has seen, or train it on more text",
+            + f" are unknown to this model; {_why_no_verdict()}",
             "无法判断："
             + "、".join(f"“{score.text}”" for score in scores if score.is_mostly_unknown)
-            + " 中的词大多不在模型的词表里，而模型给每个未知词同样的概率；请比较由它见过的词组成的句子，或用更多文本训练",
+            + f" 中的词大多不在模型的词表里；{_why_no_verdict()}",
         )
     if verdict.best is None:
         tied = say(" and ", " 与 ").join(
@@ -134,9 +142,21 @@ def _sentence(scores: "Sequence[SentenceScore]", verdict: "Verdict") -> str:
         )
         return say(f"equally natural: {tied}", f"同样自然：{tied}")
     margin = totals[verdict.best] - sorted(totals)[-2]
-    times = f" ({_rounded(math.exp(margin))} ×)" if margin < 700 else ""
     best = scores[verdict.best].text
-    return say(f"more natural: {best}{times}", f"更自然：{best}{times}")
+    if margin >= 700:
+        return say(f"more natural: {best}", f"更自然：{best}")
+    times = _rounded(math.exp(margin))
+    return say(
+        f"more natural: {best} ({times} times as likely)",
+        f"更自然：{best}（可能性是其次的 {times} 倍）",
+    )
+
+
+def _why_no_verdict() -> str:
+    return say(
+        "it gives every unknown word the same probability. Compare sentences of words it has seen, or train it on more text",
+        "模型给每个未知词同样的概率。请比较由它见过的词组成的句子，或用更多文本训练",
+    )
 
 
 def _rounded(value: float) -> str:
@@ -146,7 +166,7 @@ def _rounded(value: float) -> str:
 
 
 def _show(score: "SentenceScore", *, sums_to_one: bool) -> None:
-    from headwise.cli.display import print_table
+    from headwise.cli.tables import print_table
 
     rows = [
         (
@@ -157,27 +177,21 @@ def _show(score: "SentenceScore", *, sums_to_one: bool) -> None:
         for one in score.tokens
     ]
     print_table((say("token", "词元"), *headings(sums_to_one=sums_to_one)), rows, title=score.text)
-    sys.stdout.write(
-        say(
-            f"total {score.total:.3f}, perplexity {score.perplexity:.2f}",
-            f"总计 {score.total:.3f}，困惑度 {score.perplexity:.2f}",
-        )
+    total = say(
+        f"total {score.total:.3f}, perplexity {score.perplexity:.2f}",
+        f"总计 {score.total:.3f}，困惑度 {score.perplexity:.2f}",
     )
     if score.total == -math.inf:
-        sys.stdout.write(
-            say(
-                "; impossible to this model, which keeps no probability for what it has not seen: a smoothing would",
-                "；对该模型而言不可能：它没有为未见过的留出概率，平滑可以做到",
-            )
+        total += say(
+            "; impossible to this model, which gives no probability to what it has not seen; train one with a smoothing",
+            "；该模型不给未见过的内容留概率，因此认为此句不可能；请训练带平滑的模型",
         )
     elif score.num_unknown:
-        sys.stdout.write(
-            say(
-                f"; {score.num_unknown} unknown (⁇): the model gives them the probability of <unk>",
-                f"；未知 {score.num_unknown} 个（⁇）：模型给它们 <unk> 的概率",
-            )
+        total += say(
+            f"; {score.num_unknown} unknown (⁇): the model gives them the probability of <unk>",
+            f"；未知 {score.num_unknown} 个（⁇）：模型给它们 <unk> 的概率",
         )
-    sys.stdout.write("\n\n")
+    write_line(total + "\n")
 
 
 def headings(*, sums_to_one: bool) -> tuple[str, str]:
@@ -194,21 +208,22 @@ def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
     from headwise.tasks.text_input import read_every_sentence, read_sentences
 
     if arguments.summary:
-        given = check_sentences(arguments.sentences) or read_sentences(arguments.file)
+        given = check_sentences(arguments.sentences) or read_sentences(arguments.file.path)
         result = model.score_text(given)
         if arguments.json:
             sys.stdout.write(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) + "\n")
         else:
-            sys.stdout.write(
+            write_line(
                 say(
-                    f"perplexity {result.perplexity:.2f} over {result.num_predictions:,} predictions, {result.num_unknown:,} of "
-                    "unknown words\n",
-                    f"困惑度 {result.perplexity:.2f}，共 {result.num_predictions:,} 次预测，其中未知词 {result.num_unknown:,} 次\n",
+                    f"perplexity {result.perplexity:.2f} over {result.num_predictions:,} predictions, {result.num_unknown:,} of them "
+                    "unknown words",
+                    f"困惑度 {result.perplexity:.2f}，共 {result.num_predictions:,} 次预测，其中未知词 {result.num_unknown:,} 次",
                 )
             )
         return 0
-    lines = read_every_sentence(arguments.file)
-    while block := list(islice(lines, 1 if arguments.file is None else BLOCK)):
+    is_typed = arguments.file.is_standard_input and sys.stdin.isatty()
+    lines = read_every_sentence(arguments.file.path)
+    while block := list(islice(lines, 1 if is_typed else BLOCK)):
         for score in model.score(block):
             if arguments.json:
                 sys.stdout.write(json.dumps(score.as_dict(), ensure_ascii=False) + "\n")
@@ -226,12 +241,29 @@ def _pairs(model: "LanguageModel", arguments: argparse.Namespace) -> int:
     if arguments.json:
         sys.stdout.write(json.dumps(result.as_dict(), ensure_ascii=False, indent=2) + "\n")
     else:
-        sys.stdout.write(
+        write_line(_pairs_sentence(result))
+    return 0
+
+
+def _pairs_sentence(result: "PairScores") -> str:
+    """How many pairs were decided rightly, and why others were not decided."""
+    sentences = []
+    if result.accuracy is not None:
+        sentences.append(
             say(
                 f"the right sentence is likelier in {result.num_right:,} of {result.num_pairs:,} pairs: "
-                f"{100 * result.accuracy:.1f} % ({result.num_equal:,} pairs of equal sentences left out)\n",
+                f"{100 * result.accuracy:.1f} % ({result.num_equal:,} pairs of equal sentences left out)",
                 f"{result.num_pairs:,} 对中有 {result.num_right:,} 对正句更可能：{100 * result.accuracy:.1f}%"
-                f"（另有 {result.num_equal:,} 对两句相同，未计）\n",
+                f"（另有 {result.num_equal:,} 对两句相同，未计）",
             )
         )
-    return 0
+    if result.num_unknown:
+        pairs = "pair" if result.num_unknown == 1 else "pairs"
+        sentences.append(
+            say(
+                f"no verdict on {result.num_unknown:,} {pairs}: most words of a sentence are unknown to this model; "
+                f"{_why_no_verdict()}",
+                f"有 {result.num_unknown:,} 对无法判断：句中的词大多不在模型的词表里；{_why_no_verdict()}",
+            )
+        )
+    return "\n".join(sentences)

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from headwise.cli.paths import OutputFile, TextFile, WordReaderModel
+from headwise.cli.wrapping import write_line
 from headwise.language import say
 
 if TYPE_CHECKING:
@@ -129,10 +130,10 @@ def run(arguments: argparse.Namespace) -> int:
         _draw(arguments, report, vectors)
     if report.num_unlearnt:
         note = say(
-            f"left out: {report.num_unlearnt:,} test occurrences whose sense the training part does not show, or shows alone\n",
-            f"未计入：测试部分有 {report.num_unlearnt:,} 次出现的义项在训练部分没有，或是该词在其中唯一的义项\n",
+            f"left out: {report.num_unlearnt:,} test occurrences whose sense the training part does not show, or shows alone",
+            f"未计入：测试部分有 {report.num_unlearnt:,} 次出现的义项在训练部分没有，或是该词在其中唯一的义项",
         )
-        sys.stderr.write(note)
+        write_line(note, sys.stderr)
     if arguments.json:
         left_out = {"left_out": {"train": parts[0].num_left_out, "test": parts[1].num_left_out}}
         sys.stdout.write(
@@ -159,17 +160,17 @@ def _draw(arguments: argparse.Namespace, report: "SenseReport", vectors: "SenseV
     }
     senses = [vectors.occurrences[number].sense for number in numbers]
     key = draw_sense_map(word, senses, panels, Path(arguments.plot), method=arguments.layout)
-    sys.stderr.write(
-        say(f"picture of {word}: {arguments.plot}\n", f"{word} 的图：{arguments.plot}\n")
+    write_line(
+        say(f"picture of {word}: {arguments.plot}", f"{word} 的图：{arguments.plot}"), sys.stderr
     )
     if key:
-        sys.stderr.write(
-            "  ".join(f"{number} {sense}" for number, sense in enumerate(key, start=1)) + "\n"
+        write_line(
+            "  ".join(f"{number} {sense}" for number, sense in enumerate(key, start=1)), sys.stderr
         )
 
 
 def _print(report: "SenseReport") -> None:
-    from headwise.cli.display import print_table
+    from headwise.cli.tables import print_table
 
     models = list(report.words[0].scores)
     print_table(

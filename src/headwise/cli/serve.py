@@ -8,6 +8,7 @@ from typing import Any
 
 from headwise.cli.parser import add_computing
 from headwise.cli.paths import Input, NamedModel
+from headwise.cli.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -191,7 +192,7 @@ def server_settings(
 
 
 def announce(line: str) -> None:
-    sys.stderr.write(line + "\n")
+    write_line(line, sys.stderr)
     sys.stderr.flush()
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from headwise.cli.paths import ExistingRun
 from headwise.cli.translate_options import add_parser
+from headwise.cli.wrapping import write_line
 from headwise.errors import UsageError
 from headwise.language import say
 
@@ -36,7 +37,7 @@ def check(arguments: argparse.Namespace) -> None:
         )
     if arguments.checkpoint is not None:
         arguments.model = ExistingRun(arguments.model)  # it may have no model yet
-    if arguments.text and arguments.file is not None:
+    if arguments.text and not arguments.file.is_standard_input:
         raise UsageError(
             f"--text and the file {arguments.file} were both given; give one of them",
             f"同时给出了 --text 与文件 {arguments.file}；请只给其一",
@@ -45,7 +46,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 def _asks(arguments: argparse.Namespace) -> bool:
     """Whether sentences are typed at a prompt."""
-    return arguments.file is None and not arguments.text and sys.stdin.isatty()
+    return arguments.file.is_standard_input and not arguments.text and sys.stdin.isatty()
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -99,11 +100,12 @@ def _load(arguments: argparse.Namespace) -> "Translator":
     else:
         bundle = load_checkpoint_bundle(Path(arguments.model), arguments.checkpoint)
         step = bundle.results["steps"]
-        sys.stderr.write(
+        write_line(
             say(
-                f"{arguments.model}: weights of step {step:,} of {bundle.recipe.training.steps:,}\n",
-                f"{arguments.model}：第 {step:,} 步的权重（共 {bundle.recipe.training.steps:,} 步）\n",
-            )
+                f"{arguments.model}: weights of step {step:,} of {bundle.recipe.training.steps:,}",
+                f"{arguments.model}：第 {step:,} 步的权重（共 {bundle.recipe.training.steps:,} 步）",
+            ),
+            sys.stderr,
         )
     return Translator(bundle, device=arguments.device, precision=arguments.precision)
 
@@ -113,7 +115,7 @@ def _lines(arguments: argparse.Namespace) -> "Iterable[Line]":
 
     if arguments.text:
         return [Line(text, "--text", number) for number, text in enumerate(arguments.text, start=1)]
-    return read_places(None if arguments.file is None else Path(arguments.file))
+    return read_places(arguments.file.path, once=True)
 
 
 class _Progress:
@@ -121,9 +123,8 @@ class _Progress:
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._file = arguments.file
-        self._is_shown = (
-            arguments.file is not None and sys.stderr.isatty() and not sys.stdout.isatty()
-        )
+        is_known = not arguments.text and self._file.can_be_read_again
+        self._is_shown = is_known and sys.stderr.isatty() and not sys.stdout.isatty()
         self._display: TrainingDisplay | None = None
 
     def __enter__(self) -> Self:
@@ -171,7 +172,7 @@ class _Looking:
 
         title = say("Attention", "注意力") + f" · {' → '.join(self.languages)}"
         write_attention(self.traces, self.path, title=title)
-        sys.stderr.write(say(f"attention: {self.path}\n", f"注意力：{self.path}\n"))
+        write_line(say(f"attention: {self.path}", f"注意力：{self.path}"), sys.stderr)
 
 
 def _changes(arguments: argparse.Namespace, *, kind: str) -> list[str]:
@@ -215,11 +216,12 @@ def converse(translator: "Translator", decoding: "DecodingSettings | None" = Non
 
     pair = f"{translator.source_language} → {translator.target_language}"
     form = translator.form.label
-    sys.stderr.write(
+    write_line(
         say(
-            f"{pair}. Type a sentence; an empty line ends. ({form})\n",
-            f"{pair}。输入句子，空行结束。（{form}）\n",
-        )
+            f"{pair}. Type a sentence; an empty line ends. ({form})",
+            f"{pair}。输入句子，空行结束。（{form}）",
+        ),
+        sys.stderr,
     )
     number = 0
     while True:

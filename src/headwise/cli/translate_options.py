@@ -3,7 +3,7 @@
 import argparse
 
 from headwise.cli.parser import add_checkpoint, add_computing, positive
-from headwise.cli.paths import ModelOrCheckpoint, OutputFile, TextFile
+from headwise.cli.paths import STANDARD_INPUT, ModelOrCheckpoint, OutputFile, TextStream
 from headwise.language import say
 
 
@@ -30,9 +30,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "file",
         nargs="?",
-        type=TextFile,
+        type=TextStream,
+        default=STANDARD_INPUT,
         metavar="FILE",
-        help=say("text to translate (.gz and .xz too)", "待译文本（可为 .gz、.xz）"),
+        help=say(
+            "text to translate (.gz and .xz too; -: standard input)",
+            "待译文本（可为 .gz、.xz；- 表示标准输入）",
+        ),
     )
     parser.add_argument(
         "--text",

@@ -111,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
                 ]
                 sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
             else:
-                from headwise.cli.display import print_table
+                from headwise.cli.tables import print_table
 
                 headings = (
                     say("list", "列表"),

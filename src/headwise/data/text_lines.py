@@ -25,14 +25,14 @@ _SKIP_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 18
 
 
-def open_bytes(path: Path) -> BinaryIO:
+def open_bytes(path: Path, *, once: bool = False) -> BinaryIO:
     """The uncompressed bytes of a file; a file that cannot be opened is a DataError with the
-    reason.
+    reason. `once`: it is read once, so that it may be a pipe.
     """
     try:
         if path.is_dir():
             raise _explain_directory(path)
-        if path.exists() and not path.is_file():
+        if path.exists() and not path.is_file() and not (once and path.is_fifo()):
             raise DataError(
                 "is a pipe or device, a file that can be read again is needed; save it to a file "
                 "first",
@@ -63,10 +63,13 @@ def unreadable(path: Path, error: OSError) -> DataError:
     )
 
 
-def read_lines(path: Path) -> Iterator[str | None]:
-    """Each line without its line end; None for a line longer than MAX_LINE_BYTES."""
+def read_lines(path: Path, *, once: bool = False) -> Iterator[str | None]:
+    """Each line without its line end; None for a line longer than MAX_LINE_BYTES.
+
+    `once`: the file is read once, so that it may be a pipe.
+    """
     number, offset = 0, 0
-    with open_bytes(path) as stream:
+    with open_bytes(path, once=once) as stream:
         while True:
             try:
                 block = stream.read(_BLOCK_BYTES)

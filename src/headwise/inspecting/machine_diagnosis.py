@@ -41,11 +41,12 @@ def examine_machine() -> list[Finding]:
 def _processor() -> Finding:
     cpu = torch.device("cpu")
     fast = is_bf16_fast(cpu)
+    threads = torch.get_num_threads()
     text = say(
-        f"{os.cpu_count()} cores, {torch.get_num_threads()} threads used; bf16 is {'fast' if fast else 'not fast'} here, "
+        f"{os.cpu_count()} cores, {threads} {'thread' if threads == 1 else 'threads'} used; bf16 is {'fast' if fast else 'not fast'} here, "
         f"so training uses {'bf16' if fast else 'fp32'} unless told otherwise",
-        f"{os.cpu_count()} 核，使用 {torch.get_num_threads()} 线程；bf16 在此{'快' if fast else '不快'}，"
-        f"默认以 {'bf16' if fast else 'fp32'} 训练",
+        f"{os.cpu_count()} 核，使用 {threads} 个线程；bf16 在这里{'快' if fast else '不快'}，"
+        f"因此默认以 {'bf16' if fast else 'fp32'} 训练",
     )
     return Finding(say("processor", "处理器"), "good", text)
 
@@ -79,7 +80,7 @@ def _compiler() -> Finding:
 
 def _translating() -> Finding:
     """What `--precision` leads to on this processor."""
-    found, remarks = [], []
+    found, as_named, remarks = [], [], []
     precisions: tuple[Precision, ...] = ("auto", "fp16", "bf16", "int8")
     for precision in precisions:
         try:
@@ -87,9 +88,15 @@ def _translating() -> Finding:
         except HeadwiseError as error:
             remarks.append(str(error))
             continue
-        found.append(f"--precision {precision}: {form.label}")
+        if form.label == precision:
+            as_named.append(precision)
+        else:
+            found.append(f"--precision {precision}: {form.label}")
         remarks += [] if form.remark is None else [form.remark]
-    text = "; ".join([*found, *remarks])
+    if as_named:
+        names = say(", ", "、").join(as_named)
+        found.append(say(f"{names}: as --precision says", f"{names}：按 --precision 所说"))
+    text = say("; ", "；").join([*found, *remarks])
     return Finding(
         say("translating on a CPU", "在 CPU 上翻译"), "note" if remarks else "good", text
     )
@@ -97,9 +104,20 @@ def _translating() -> Finding:
 
 def _extras() -> Iterator[Finding]:
     for package, extra, use in (
-        ("matplotlib", "plots", say("attention pictures as PNG", "PNG 注意力图")),
-        ("tensorboard", "tensorboard", say("training.tensorboard", "training.tensorboard")),
-        ("ctranslate2", "fast", say("headwise export", "headwise export")),
+        (
+            "matplotlib",
+            "plots",
+            say("draws pictures of attention (PNG)", "用于绘制注意力图（PNG）"),
+        ),
+        (
+            "tensorboard",
+            "tensorboard",
+            say(
+                "writes logs for `training.tensorboard=true`",
+                "用于 `training.tensorboard=true` 的日志",
+            ),
+        ),
+        ("ctranslate2", "fast", say("used by `headwise export`", "用于 `headwise export`")),
     ):
         if importlib.util.find_spec(package) is not None:
             yield Finding(package, "good", use)
@@ -117,7 +135,10 @@ def _data() -> Finding:
     missing = (
         ""
         if directory.is_dir()
-        else say(" (not there yet: headwise data fetch NAME)", "（尚无：headwise data fetch NAME）")
+        else say(
+            " (empty; `headwise data fetch NAME` downloads one)",
+            "（还没有；用 `headwise data fetch NAME` 下载）",
+        )
     )
     return Finding(say("known corpora", "公开语料"), state, f"{directory}{missing}")
 

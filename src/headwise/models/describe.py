@@ -133,10 +133,7 @@ class ModelDescription:
                 say("decoder's cache per target token", "解码缓存，每目标词元"),
                 memory.cache_per_target_token,
             ),
-            (
-                say("decoder's cache whatever the length", "解码缓存，与长度无关"),
-                memory.cache_fixed,
-            ),
+            (say("decoder's cache, fixed part", "解码缓存，固定部分"), memory.cache_fixed),
             (
                 say("decoder's cache per source token", "解码缓存，每源词元"),
                 memory.cache_per_source_token,
@@ -148,7 +145,11 @@ class ModelDescription:
         )
         return [
             self._parts_table(),
-            (say("Memory", "内存"), (say("what", "项目"), say("bytes", "字节")), _rows(sizes)),
+            (
+                say("Memory", "内存"),
+                (say("what", "项目"), say("size", "大小")),
+                [(name, _size(count)) for name, count in sizes],
+            ),
             (
                 say(f"One pair of sentences ({lengths} tokens)", f"一对句子（{lengths} 个词元）"),
                 (say("pass", "过程"), "FLOPs"),
@@ -328,6 +329,14 @@ def _products(modules: Iterable[nn.Module]) -> int:
         part for module in modules for part in module.modules() if isinstance(part, nn.Linear)
     )
     return sum(2 * part.weight.numel() for part in linear)
+
+
+def _size(num_bytes: int) -> str:
+    """968,392,704 bytes as 923.5 MiB."""
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if num_bytes >= size:
+            return f"{num_bytes / size:,.1f} {unit}"
+    return f"{num_bytes} B"
 
 
 def _rows(entries: Iterable[tuple[str | int, ...]]) -> list[tuple[str, ...]]:

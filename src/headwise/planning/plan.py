@@ -219,9 +219,7 @@ class Plan:
         ]
         verdict = say("fits", "放得下") if self.fits else say("does NOT fit", "放不下")
         rows.append((say("all", "合计"), mebibytes(self.memory.total)))
-        rows.append(
-            (say("there is room for", "可用"), f"{mebibytes(self.hardware.memory)} ({verdict})")
-        )
+        rows.append((say("available", "可用"), f"{mebibytes(self.hardware.memory)} ({verdict})"))
         return (
             say("Memory of one device", "每个设备的内存"),
             (say("part", "部分"), say("predicted", "预测")),
@@ -235,13 +233,13 @@ class Plan:
         titles = {
             "products": say("matrix products", "矩阵乘")
             if fused
-            else say("matrix products, attention's too", "矩阵乘（含注意力的）"),
+            else say("matrix products, with attention's", "矩阵乘（含注意力的）"),
             **({"attention": say("attention", "注意力")} if fused else {}),
-            "other": say("between them", "其间")
+            "other": say("element-wise operations", "逐元素运算")
             if fused
-            else say("between them, softmax too", "其间（含 softmax）"),
+            else say("element-wise operations, softmax too", "逐元素运算（含 softmax）"),
             "optimizer": say("optimiser", "优化器"),
-            "launches": say("waiting for launches", "等待启动"),
+            "launches": say("launching GPU kernels", "启动 GPU 内核"),
         }
         rows: Rows = [
             (
@@ -260,7 +258,7 @@ class Plan:
     def _scaling_table(self) -> Table:
         shared = say("the recipe's batch shared by all", "全体分担配方的一批")
         rows: Rows = [
-            (shared, str(self.refusal))
+            (shared, *["–"] * 7)
             if self.together is None
             else self._scaling_row(shared, self.together),
             self._scaling_row(say("the recipe's batch on each", "每个设备各一批"), self.each),
@@ -295,7 +293,9 @@ class Plan:
 
     def _layout_text(self, layout: DeviceLayout) -> str:
         words = [
-            say("sharded", "分片") if layout.parallel == "sharded" else say("replicated", "复制")
+            say("weights sharded over the devices", "权重分片存放在各设备上")
+            if layout.parallel == "sharded"
+            else say("all weights on every device", "每个设备存放全部权重")
         ]
         if layout.accumulation > 1:
             words.append(

@@ -25,4 +25,5 @@ def span_of(seconds: float) -> str:
 
 
 def mebibytes(count: float) -> str:
-    return f"{count / (1 << 20):,.0f} MiB"
+    """77 MiB; from 10 GiB on 128.8 GiB."""
+    return f"{count / (1 << 20):,.0f} MiB" if count < 10 << 30 else f"{count / (1 << 30):,.1f} GiB"

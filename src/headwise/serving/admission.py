@@ -15,7 +15,7 @@ from fastapi import Request
 from starlette.types import Scope
 
 from headwise.serving.faults import Refusal
-from headwise.serving.state import Server
+from headwise.serving.server import Server
 
 BEARER = b"bearer "
 KEY_IN_BODY = frozenset({"/translate", "/detect"})
@@ -45,7 +45,9 @@ def _admit(server: Server, scope: Scope, key: str | None) -> None:
     caller = _address_of(scope)
     if server.keys:
         try:
-            caller = "key " + server.keys.find(_key_of(scope) or key)
+            caller = "key " + server.keys.find(
+                _key_of(scope) or key, in_body=scope["path"] in KEY_IN_BODY
+            )
         except Refusal:
             _charge(server, scope, caller)
             raise

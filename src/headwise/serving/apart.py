@@ -3,14 +3,15 @@
 The model's thread and the event loop are both Python: with a small model each waited for the other at every step. Here sentences go
 through a pipe to `searcher.py` and translations come back; the rest (traces, streams) stays with the thread of `worker.py`, and its
 copy of the weights. Queue, deadline and leaving are as before: who leaves is told to the process, which drops the row at its
-next step. A process that dies, or hangs and is killed
-(`search_process.py`), is started again and given what it had once more; whoever has seen two die, and everybody if one dies
-before it has read its model, is told (503). Tested: a real process, killed, left, closed.
+next step. A process that dies, or hangs and is killed (`search_process.py`), is started again and given what it had once more; whoever has seen two die, everybody if one dies
+before it has read its model, and whoever has spent half their time waiting for one to begin, is told (503).
+Tested: a real process, killed, stopped, left, closed.
 """
 
 import asyncio
 import json
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from time import monotonic
@@ -22,7 +23,9 @@ from headwise.child_processes import child_command
 from headwise.decoding.choices import DecodingSettings
 from headwise.decoding.results import Hypothesis
 from headwise.errors import HeadwiseError
+from headwise.serving.faults import Refusal
 from headwise.serving.held_files import HeldFiles
+from headwise.serving.load import Load
 from headwise.serving.orders import Order, Part
 from headwise.serving.search import Search, Sentence
 from headwise.serving.search_process import SearchProcess, start_process
@@ -32,6 +35,8 @@ from headwise.tasks.translation.translator import Translator
 AGAIN_SECONDS = 1.0
 """Between the death of a process and the birth of the next; twice as long after each that could not begin."""
 MAX_DOUBLINGS = 5
+START_SECONDS = 5
+"""After so long who came while a model was being loaded is told to come back."""
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +62,7 @@ class WorkerApart(Worker):
         )
         self._command = child_command("headwise.serving.searcher", *words)
         self._process: SearchProcess | None = None
+        self._apart = Load()
         self._orders: dict[int, Order] = {}
         self._unsent: dict[int, None] = {}
         """Orders that wait for room in the pipe, oldest first."""
@@ -73,8 +79,16 @@ class WorkerApart(Worker):
     def is_alive(self) -> bool:
         return super().is_alive and self._process is not None and self._process.is_answering
 
-    def can_move(self) -> bool:
-        return self._process is not None and self._process.is_moving
+    def is_ready_for(self, parts: Sequence[Part]) -> bool:
+        return self.is_alive if travels(parts) else super().is_alive
+
+    def load_of(self, parts: Sequence[Part]) -> Load:
+        """The process and the thread work beside each other."""
+        return self._apart if travels(parts) else self.load
+
+    @property
+    def seconds(self) -> float:
+        return max(self.load.seconds, self._apart.seconds)
 
     @property
     def num_waiting(self) -> int:
@@ -113,7 +127,7 @@ class WorkerApart(Worker):
             await self._ended.wait()
 
     def put(self, order: Order) -> None:
-        if not order.parts or not all(_can_travel(part) for part in order.parts):
+        if not travels(order.parts):
             super().put(order)
         elif self._is_closed or self._num_stillborn:
             order.fail(WorkerDied())
@@ -123,7 +137,24 @@ class WorkerApart(Worker):
             self._orders[number] = order
             order.on_leave = lambda: self._leave(number)
             self._unsent[number] = None
+            self._bound_wait(number)
             self.on_room()
+
+    @property
+    def _has_begun(self) -> bool:
+        return self._process is not None and self._process.has_begun
+
+    def _bound_wait(self, number: int) -> None:
+        """Half of the time an order has left is for a process to begin; the other half is for the client to ask elsewhere."""
+        if not self._has_begun:
+            seconds = (self._orders[number].deadline - monotonic()) / 2
+            asyncio.get_running_loop().call_later(seconds, self._give_up_waiting, number)
+
+    def _give_up_waiting(self, number: int) -> None:
+        if number in self._orders and not self._has_begun:
+            order = self._orders[number]
+            self._leave(number)
+            order.fail(still_loading())
 
     def on_room(self) -> None:
         """Send what waits, while the pipe takes it and there is a process."""
@@ -141,6 +172,7 @@ class WorkerApart(Worker):
         return {
             "order": number,
             "seconds": order.deadline - monotonic(),
+            "rank": order.rank - monotonic(),
             "settings": write_settings(search.settings),
             "sentences": [[one.ids, one.prefix, one.number] for one in sentences],
         }
@@ -176,7 +208,7 @@ class WorkerApart(Worker):
                 )
                 for tokens, total, score, finished in frame["found"]
             ]
-            order.deliver(order.parts[frame["place"]], tuple(found))
+            order.deliver(order.parts[frame["place"]], tuple(found), seconds=frame["seconds"])
         elif "error" in frame:
             order.fail(HeadwiseError(*frame["error"]))
         else:
@@ -201,6 +233,8 @@ class WorkerApart(Worker):
         )
         self._second_try = set(self._orders)
         self._unsent = dict.fromkeys(self._orders)
+        for number in self._orders:
+            self._bound_wait(number)
         for number in waiting.keys() - self._orders.keys():
             waiting[number].fail(
                 WorkerDied(
@@ -223,9 +257,17 @@ class WorkerApart(Worker):
             self.bury()
 
 
-def _can_travel(part: Part) -> bool:
+def still_loading() -> Refusal:
+    """For whoever cannot wait until a model has been read."""
+    en, zh = "the model is being loaded; try again soon", "模型正在载入；请稍后再试"
+    return Refusal(503, "starting", en=en, zh=zh, retry_after=START_SECONDS)
+
+
+def travels(parts: Sequence[Part]) -> bool:
     """Sentences do; functions and what is watched step by step stay here."""
-    return type(part.run) is Search and part.run.watch is None
+    return bool(parts) and all(
+        type(part.run) is Search and part.run.watch is None for part in parts
+    )
 
 
 @lru_cache(256)

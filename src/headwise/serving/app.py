@@ -39,11 +39,10 @@ from headwise.serving.api import (
 from headwise.serving.door import Door
 from headwise.serving.faults import CaughtBugs, add_faults
 from headwise.serving.limits import ServerSettings
-from headwise.serving.load import Load
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.orders import Order, Part
 from headwise.serving.sentences import prepare
-from headwise.serving.state import Server
+from headwise.serving.server import Server
 from headwise.serving.streaming import watch_part
 from headwise.serving.wishes import choose_settings
 from headwise.tasks.translation.translator import Translator
@@ -125,25 +124,25 @@ async def warm_up(server: Server) -> None:
                 await _finish(server, name, prepare(model.value, list(FIRST_TEXTS), settings).parts)
                 # How fast it is, for a first guess of what can be accepted: a batch in company, as under load.
                 several = prepare(model.value, list(MEASURED_TEXTS), settings).parts
-                await _finish(server, name, several, measured=server.loads[name])
-                alone = [watch_part(several[0], lambda tokens: None)]
-                await _finish(server, name, alone, measured=server.stream_loads[name])
+                await _finish(server, name, several)
+                await _finish(server, name, [watch_part(several[0], lambda tokens: None)])
             except Exception as error:  # whatever it was, it would be the same for every client
                 server.fail(_explain(name, error))
                 return
     server.is_warm = True
 
 
-async def _finish(
-    server: Server, name: str, parts: Sequence[Part], *, measured: Load | None = None
-) -> None:
+async def _finish(server: Server, name: str, parts: Sequence[Part]) -> None:
     order = Order(parts, deadline=time.monotonic() + WARM_UP_SECONDS)
-    if measured is not None:
-        accepted = measured.take(sum(part.work for part in parts))
-        order.on_answer = lambda part: accepted.finish(part.work)
-    server.workers[name].put(order)
-    async with asyncio.timeout(WARM_UP_SECONDS):
-        await asyncio.wrap_future(order.future)
+    worker = server.workers[name]
+    accepted = worker.load_of(parts).take(parts)
+    order.on_answer = accepted.finish
+    worker.put(order)
+    try:
+        async with asyncio.timeout(WARM_UP_SECONDS):
+            await asyncio.wrap_future(order.future)
+    finally:
+        accepted.end()
 
 
 def _translate_once(

@@ -118,13 +118,13 @@ class Connection(HttpToolsProtocol):
 
     def eof_received(self) -> bool | None:  # type: ignore[override]
         """Half a connection is enough for a reply; but a client that is gone looks the same until something is sent to it."""
-        if (
-            self.waits_for_its_client
-            or sys.platform != "linux"
-            or self.scope["http_version"] != "1.1"
-        ):
+        if self.waits_for_its_client or sys.platform != "linux":
             return None
         self.cycle.keep_alive = False
+        if (
+            self.scope["http_version"] != "1.1"
+        ):  # it knows no `100 Continue`: whether it is gone shows with the reply
+            return True
         self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         self._looking = self.loop.call_later(GONE_SECONDS, self._look_for_it)
         return True
@@ -199,13 +199,9 @@ class Connection(HttpToolsProtocol):
                 if name == b"transfer-encoding"
             ]
             if b"content-length" in names or version == "1.0" or codings != [b"chunked"]:
-                en = "the length of the body is told in two ways; send either Content-Length or chunks (HTTP/1.1)"
-                self._refuse(
-                    "bad_framing",
-                    400,
-                    en,
-                    "请求体的长度有两种说法；请只用 Content-Length 或分块（HTTP/1.1）",
-                )
+                en = "Transfer-Encoding must be `chunked`, once, and without Content-Length (HTTP/1.1)"
+                zh = "Transfer-Encoding 只能是 `chunked`，只出现一次，且不与 Content-Length 并用（HTTP/1.1）"
+                self._refuse("bad_framing", 400, en, zh)
         if names.count(b"host") > 1 or (version == "1.1" and b"host" not in names):
             self._refuse(
                 "bad_host", 400, "exactly one Host header is required", "必须恰有一个 Host 头"
@@ -243,7 +239,7 @@ class Connection(HttpToolsProtocol):
         if is_late or self.pipeline:
             self.transport.abort()
             return
-        code, status, en, zh = self._why
+        code, status, en, zh = _TWO_LENGTHS if self.parser.has_two_lengths else self._why
         error = {"error": {"code": code, "message": en, "message_zh": zh}}
         content = json.dumps(error, ensure_ascii=False).encode()
         head = (
@@ -285,6 +281,13 @@ _LARGE_HEAD = (
     431,
     "the head of the request is too large; send fewer headers",
     "请求头过大；请减少",
+)
+
+_TWO_LENGTHS = (
+    "bad_framing",
+    400,
+    "the request has both Content-Length and Transfer-Encoding; send one of them",
+    "请求同时有 Content-Length 与 Transfer-Encoding；请只发送其中一个",
 )
 
 

@@ -20,7 +20,7 @@ from headwise.serving.addresses import JSON, Address, Addresses
 from headwise.serving.admission import admit_unread
 from headwise.serving.cross_site import refuse_other_sites
 from headwise.serving.faults import Refusal, reply_to
-from headwise.serving.state import Server
+from headwise.serving.server import Server
 
 BODY_SECONDS = 10.0
 CUT_SECONDS = 1.0

@@ -101,14 +101,19 @@ class KeyRing:
     def __bool__(self) -> bool:
         return bool(self._hashes)
 
-    def find(self, key: str | None) -> str:
-        """The name of a key; refuses what is missing or unknown."""
+    def find(self, key: str | None, *, in_body: bool = False) -> str:
+        """The name of a key; refuses what is missing or unknown. `in_body`: it may also stand there."""
         if not key:
+            field, field_zh = (
+                ("as `api_key` in the body, or ", "请求体的 `api_key` 字段或 ")
+                if in_body
+                else ("", "")
+            )
             raise Refusal(
                 401,
                 "no_key",
-                en="this server asks for a key; send it in the header `Authorization: Bearer KEY`",
-                zh="此服务器需要密钥；请放在 `Authorization: Bearer KEY` 头中",
+                en=f"this server asks for a key; send it {field}in the header `Authorization: Bearer KEY`",
+                zh=f"此服务器需要密钥；请放在{field_zh or ' '}`Authorization: Bearer KEY` 头中",
             )
         given = hash_key(key[:MAX_KEY_CHARACTERS])
         found = [name for name, known in self._hashes.items() if hmac.compare_digest(given, known)]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from headwise.serving.state import Server
+    from headwise.serving.server import Server
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 STALL_PERIOD = 0.02
@@ -64,8 +64,8 @@ class Metrics:
             *_family(
                 "headwise_queue_seconds",
                 "gauge",
-                "Seconds until what is accepted is done, at the present rate.",
-                [({"model": n or "server"}, load.seconds) for n, load in server.loads.items()],
+                "Seconds until what is accepted is done, as the last answers tell.",
+                [({"model": n}, w.seconds) for n, w in workers],
             ),
             *_family(
                 "headwise_batches_total",

@@ -23,6 +23,8 @@ class PlainParser(httptools.HttpRequestParser):
     def __init__(self, told: Told) -> None:
         super().__init__(told)
         self._told = told
+        self.has_two_lengths = False
+        """It gave up at a request with both Content-Length and Transfer-Encoding."""
 
     @property
     def is_offered(self) -> bool:
@@ -36,6 +38,9 @@ class PlainParser(httptools.HttpRequestParser):
                 return
             except httptools.HttpParserUpgrade as offered:
                 data = self._head() + data[offered.args[0] :]
+            except httptools.HttpParserError as error:
+                self.has_two_lengths = "can't be present with" in str(error)
+                raise
 
     def _head(self) -> bytes:
         """Of the request at hand, without its offer."""

@@ -30,8 +30,8 @@ from headwise.serving.few_log_lines import few_log_lines
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.open_files import ACCEPTED_AT_ONCE, allowed_connections
+from headwise.serving.server import Server
 from headwise.serving.slots import Slots
-from headwise.serving.state import Server
 
 KEEP_ALIVE_SECONDS = 15
 BACKLOG = 2_048

@@ -20,6 +20,7 @@ from headwise.serving.limits import (
     MAX_BEAM,
     MAX_BEST,
     MAX_CHARACTERS,
+    MAX_PHRASE_BYTES,
     MAX_PHRASE_CHARACTERS,
     MAX_PHRASES,
     MAX_TEXTS,
@@ -199,11 +200,13 @@ class TranslateBody(TextsBody):
     )
     forbid: Phrases = Field(
         default=[],
-        description="words or phrases that occur in no translated sentence; whole words, in scripts without spaces any occurrence",
+        description="words or phrases that occur in no translated sentence; whole words, in scripts without spaces any occurrence; "
+        f"at most {MAX_PHRASE_BYTES} bytes of UTF-8 together with `require`",
     )
     require: Phrases = Field(
         default=[],
-        description="words or phrases that occur in every translated sentence, counted in the same way; needs decoding of kind beam",
+        description="words or phrases that occur in every translated sentence, counted in the same way; needs decoding of kind beam; "
+        f"at most {MAX_PHRASE_BYTES} bytes of UTF-8 together with `forbid`",
     )
     split: bool = Field(
         default=True, description="translate sentence by sentence; false: each text is one sentence"

@@ -18,7 +18,7 @@ from headwise.decoding.results import SearchResult
 from headwise.decoding.rules.constraints import SentenceRules
 from headwise.decoding.rules.phrases import rules_of
 from headwise.decoding.rules.text_rules import TextRules
-from headwise.serving.orders import Abandoned, More, Part
+from headwise.serving.orders import Abandoned, More, Part, nobody_waits
 from headwise.tasks.translation.translator import Translator
 
 Watch = Callable[[Sequence[int]], None]
@@ -89,13 +89,9 @@ class Search:
             self.settings,
             [SentenceRules(sentence.prefix, self.rules) for sentence in sentences],
             numbers=[sentence.number for sentence in sentences],
-            watcher=Watcher(stop_if(lambda: self.is_over(parts)), self.watch, tell),
+            watcher=Watcher(stop_if(lambda: nobody_waits(parts)), self.watch, tell),
         )
         return [told.get(number) or self.read(result) for number, result in enumerate(results)]
-
-    def is_over(self, parts: Sequence[Part]) -> bool:
-        """Nobody waits for any of them; asked between two steps."""
-        return all(part.is_over for part in parts)
 
     def read(self, result: SearchResult) -> Any:
         """What a part is answered with."""

@@ -20,8 +20,6 @@ from headwise.serving.metrics import resident_bytes
 
 BEAT_SECONDS = 1.0
 SILENT_BEATS, BUSY_BEATS = 5, 60
-STILL_BEATS = 2
-"""So long without a word and without computing, it stands still for the moment."""
 START_FACTOR = 4
 """As many times longer while it starts: reading weights from a slow disk takes no processor time."""
 
@@ -57,11 +55,6 @@ class SearchProcess(asyncio.SubprocessProtocol):
     def is_answering(self) -> bool:
         """It has read its model, and has not been given up."""
         return self.has_begun and not self._is_killed
-
-    @property
-    def is_moving(self) -> bool:
-        """It answers, or computes."""
-        return self.is_answering and self._beats_unmoved < STILL_BEATS
 
     @property
     def pid(self) -> int:

@@ -54,7 +54,7 @@ class Desk(Worker):
         self._said: list[bytes] = []
         self._counted = (0, 0, 0)
         self.search = lru_cache(KEPT_SETTINGS)(
-            lambda text: PipedSearch(translator, _SETTINGS.validate_json(text), desk=self)
+            lambda text: PipedSearch(translator, _SETTINGS.validate_json(text))
         )
 
     def live(self) -> None:
@@ -68,9 +68,9 @@ class Desk(Worker):
         with self._changed:
             self._hear(0.0)
 
-    def more(self, num_alive: int) -> list[Part]:
+    def pause(self) -> None:
         self.listen()
-        return super().more(num_alive)
+        super().pause()
 
     def say(self, frame: dict[str, Any]) -> None:
         self._said.append(write_frame(frame))
@@ -112,9 +112,9 @@ class Desk(Worker):
         for ids, prefix, number in frame["sentences"]:
             sentence = Sentence(tuple(ids), tuple(prefix), number)
             parts.append(Part(search, flow, sentence, key=frame["settings"], weight=len(ids) + 1))
-        name = frame["order"]
+        name, now = frame["order"], time.monotonic()
         self._orders[name] = PipedOrder(
-            parts, deadline=time.monotonic() + frame["seconds"], name=name, desk=self
+            parts, deadline=now + frame["seconds"], rank=now + frame["rank"], name=name, desk=self
         )
         self.put(self._orders[name])
 
@@ -125,14 +125,19 @@ class Desk(Worker):
 class PipedOrder(Order):
     """What is delivered is said at once."""
 
-    def __init__(self, parts: Sequence[Part], *, deadline: float, name: int, desk: Desk) -> None:
-        super().__init__(parts, deadline=deadline)
+    def __init__(
+        self, parts: Sequence[Part], *, deadline: float, rank: float, name: int, desk: Desk
+    ) -> None:
+        super().__init__(parts, deadline=deadline, rank=rank)
         self._name, self._desk = name, desk
 
-    def deliver(self, part: Part, result: Any) -> None:
+    def deliver(self, part: Part, result: Any, *, seconds: float | None = None) -> None:
         if not self.has_answered(part):
-            super().deliver(part, result)
-            self._desk.say({"order": self._name, "place": part.place, "found": result})
+            seconds = self._desk.lap()
+            super().deliver(part, result, seconds=seconds)
+            self._desk.say(
+                {"order": self._name, "place": part.place, "found": result, "seconds": seconds}
+            )
         if self.future.done():
             self._desk.forget(self._name)
 
@@ -147,13 +152,7 @@ class PipedOrder(Order):
 
 @dataclass(frozen=True)
 class PipedSearch(Search):
-    """Answers with numbers of tokens, and listens between two steps."""
-
-    desk: Any = None
-
-    def is_over(self, parts: Sequence[Part]) -> bool:
-        self.desk.listen()
-        return super().is_over(parts)
+    """Answers with numbers of tokens."""
 
     def read(self, result: SearchResult) -> Any:
         return [

@@ -25,6 +25,9 @@ from headwise.tasks.translation.source_sentences import Candidate, join_candidat
 from headwise.tasks.translation.translator import Translator
 from headwise.text.sentence_splitting import SplitText, split_text
 
+FEWEST_STEPS = 8
+"""A search of one word takes some steps, too."""
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -32,9 +35,20 @@ class Prepared:
 
     texts: tuple[SplitText, ...]
     parts: tuple[Part, ...]
-    warnings: tuple[InputWarning | None, ...]
-    """Of each text."""
-    target: str
+    given: tuple[str, ...]
+    """The texts themselves."""
+    translator: Translator
+
+    def warn(self, number: int) -> InputWarning | None:
+        """Whether a text is one that the model was made for. It takes longer than tokenising: for those who were accepted."""
+        first = sum(len(split.sentences) for split in self.texts[:number])
+        parts = self.parts[first : first + len(self.texts[number].sentences)]
+        return self.translator.check_input(
+            self.given[number], [token for part in parts for token in part.argument.ids]
+        )
+
+    def warn_all(self) -> list[InputWarning | None]:
+        return [self.warn(number) for number in range(len(self.texts))]
 
     def assemble(self, answers: Sequence[tuple[Candidate, ...]]) -> list[list[Candidate]]:
         """The n best of every text; the i-th of a text is made of the i-th of its sentences."""
@@ -44,7 +58,7 @@ class Prepared:
             place += len(split.sentences)
             texts.append(
                 [
-                    join_candidates(split, rank, target=self.target)
+                    join_candidates(split, rank, target=self.translator.target_language)
                     for rank in zip(*here, strict=False)
                 ]
                 or [_empty(split)]
@@ -84,9 +98,7 @@ def prepare(
     search = Search(translator, settings)
     flow = search.flow if search.flows else None
     parts: list[Part] = []
-    warnings: list[InputWarning | None] = []
-    for text, one in zip(texts, split_texts, strict=True):
-        before = len(parts)
+    for one in split_texts:
         for first, sentence in enumerate(one.sentences):
             ids = tuple(translator.tokenizers.source.encode(sentence))
             _check_tokens(len(ids), len(parts) + 1)
@@ -99,12 +111,11 @@ def prepare(
                     argument=Sentence(ids, phrases.prefix, len(parts)),
                     key=(id(translator), settings),
                     weight=len(ids) + 1,
-                    work=(len(ids) + 1) * settings.num_hypotheses,
+                    work=(len(ids) + FEWEST_STEPS) * settings.num_hypotheses,
+                    kind=settings.kind,
                 )
             )
-        tokens = [number for part in parts[before:] for number in part.argument.ids]
-        warnings.append(translator.check_input(text, tokens))
-    return Prepared(split_texts, tuple(parts), tuple(warnings), translator.target_language)
+    return Prepared(split_texts, tuple(parts), tuple(texts), translator)
 
 
 def _whole(text: str) -> SplitText:

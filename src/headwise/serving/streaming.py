@@ -15,6 +15,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from fastapi.responses import StreamingResponse
@@ -64,15 +65,20 @@ async def begin_stream(state: ServerState, model: str, cut: Callable[[], Prepare
     """Take a place, cut the texts, and answer with a stream."""
     held = AsyncExitStack()
     try:
-        await held.enter_async_context(state.server.place(model))
-        prepared = await state.tokenize(cut)
-        accepted = await held.enter_async_context(
-            state.accept(model, prepared.parts, streamed=True)
+        prepared, accepted = await held.enter_async_context(
+            state.admitted(model, lambda: _watched(cut()))
         )
     except BaseException:
         await held.aclose()
         raise
     return HeldResponse(_tell(state, model, prepared, accepted), held)
+
+
+def _watched(prepared: Prepared) -> Prepared:
+    """To be counted as what it is going to be."""
+    return replace(
+        prepared, parts=tuple(watch_part(part, lambda tokens: None) for part in prepared.parts)
+    )
 
 
 async def _tell(
@@ -92,9 +98,8 @@ async def _tell(
                     else:
                         found.append(event)
             first = last
-            whole = as_reply(
-                replace(prepared, texts=(split,)).assemble(found)[0], prepared.warnings[number]
-            )
+            warning = await state.beside(partial(prepared.warn, number))
+            whole = as_reply(replace(prepared, texts=(split,)).assemble(found)[0], warning)
             yield write_event("translation", {"text": number, "translation": whole.model_dump()})
         yield write_event("done", {"model": model})
     except HeadwiseError as error:
@@ -116,9 +121,7 @@ async def _grow(
         loop.call_soon_threadsafe(queue.put_nowait, write(tokens))
 
     alone = watch_part(part, watch)
-    answer = asyncio.ensure_future(
-        state.deliver(model, [alone], accepted=accepted, watch_client=False)
-    )
+    answer = asyncio.ensure_future(state.deliver(model, [alone], accepted, watch_client=False))
     answer.add_done_callback(lambda _: queue.put_nowait(None))
     shown = ""
     try:
@@ -134,7 +137,8 @@ async def _grow(
 def watch_part(part: Part, watch: Watch) -> Part:
     """A sentence that is computed alone and shows itself as it grows."""
     search: Search = part.run  # type: ignore[assignment]
-    return replace(part, run=replace(search, watch=watch), flow=None, key=None)
+    kind = f"{search.settings.kind}, streamed"
+    return replace(part, run=replace(search, watch=watch), flow=None, key=None, kind=kind)
 
 
 def write_event(name: str, data: Any) -> str:

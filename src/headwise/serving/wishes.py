@@ -17,7 +17,7 @@ from headwise.decoding.generation_settings import check_phrase_texts
 from headwise.decoding.rules.length_limit import LengthLimit
 from headwise.decoding.search.length_penalty import AverageLength
 from headwise.serving.faults import Refusal
-from headwise.serving.limits import MAX_BEST, MAX_TOKENS
+from headwise.serving.limits import MAX_BEST, MAX_PHRASE_BYTES, MAX_TOKENS
 from headwise.serving.schemas import BeamWish, GreedyWish, SamplingWish
 
 FACTOR, EXTRA = 2.0, 20
@@ -64,11 +64,26 @@ def add_phrases(
     """The phrases of a request beside those of the recipe; what contradicts is refused."""
     if not forbid and not require:
         return settings
+    _bound_phrases(*forbid, *require)
     forbidden = tuple(dict.fromkeys((*settings.forbidden, *forbid)))
     required = tuple(dict.fromkeys((*settings.required, *require)))
     changed = settings.model_copy(update={"forbidden": forbidden, "required": required})
     check_phrase_texts(changed)
     return changed
+
+
+def _bound_phrases(*phrases: str) -> None:
+    """A server is shared: one request may not ask for all the rules that a command line may."""
+    num_bytes = sum(len(phrase.encode("utf-8", "surrogatepass")) for phrase in phrases)
+    if num_bytes > MAX_PHRASE_BYTES:
+        raise Refusal(
+            422,
+            "too_many_phrases",
+            en=f"the {len(phrases)} phrases of forbid and require have {num_bytes:,} bytes of UTF-8 together, at most "
+            f"{MAX_PHRASE_BYTES} are watched for in a request; send fewer or shorter ones",
+            zh=f"forbid 与 require 的 {len(phrases)} 个短语共 {num_bytes:,} 字节（UTF-8），一次请求最多 {MAX_PHRASE_BYTES} 字节；"
+            "请减少或缩短",
+        )
 
 
 def _asked(wish: BeamWish | SamplingWish, values: Mapping[str, object]) -> dict[str, object]:

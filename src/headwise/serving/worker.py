@@ -1,6 +1,7 @@
-"""One thread a model. It takes the oldest part, joins others of the same key to it, and answers them together.
+"""One thread a model. It takes the part of the lowest rank, joins others of the same key to it, and answers them together.
 
-    batch = the oldest part + parts of equal key, nearest in length, up to `sentences` and `tokens` (padding counted)
+    batch = the first part + parts of equal key, nearest in length, up to `sentences` and `tokens` (padding counted)
+    pause = between two steps of a long search, parts of a much lower rank are answered (`load.py` makes the ranks: short work first, with aging)
 
 While a batch is computed the next one gathers in the queue by itself, so an idle server answers at once and a busy one in
 full batches. A search that flows (`search.py`) takes in whoever comes while it runs, unless a full batch waits. Of the others: clients that
@@ -14,7 +15,9 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
+from itertools import takewhile
 
+from headwise.serving.load import Load
 from headwise.serving.orders import Abandoned, Order, Part
 
 MAX_BATCH_SENTENCES = 64
@@ -27,6 +30,10 @@ LINGER_SECONDS = 0.1
 """The thread lingers at most this long, and at most as long as the last batch took."""
 LINGER_GAP, LINGER_SHARE = 0.005, 0.05
 """And only while they keep coming: so long, or so much of the last batch's time, without an arrival ends it."""
+OVERTAKE_SECONDS = 1.0
+"""By so much a rank must be lower than of those at work: joining them, or waiting, costs less than a search of one's own."""
+MAX_NESTED = 3
+"""Searches that wait for another in their midst."""
 CLOSE_SECONDS = 10.0
 """A thread that is stuck is left behind; it does not keep the process alive."""
 
@@ -48,6 +55,8 @@ class Worker:
         self._changed = threading.Condition()
         self._is_closed = False
         self._expected, self._last_seconds = 0, 0.0
+        self._lap_began, self._num_nested = time.monotonic(), 0
+        self.load = Load()
         self._thread = threading.Thread(target=self._live, name=f"headwise-{name}", daemon=True)
 
     def start(self) -> None:
@@ -57,9 +66,18 @@ class Worker:
     def is_alive(self) -> bool:
         return self._thread.is_alive()
 
-    def can_move(self) -> bool:
-        """Whether it can search at this moment."""
-        return True
+    def is_ready_for(self, parts: Sequence[Part]) -> bool:
+        """Whether it can begin with them at this moment."""
+        return self.is_alive
+
+    def load_of(self, parts: Sequence[Part]) -> Load:
+        """Of whoever is going to compute them."""
+        return self.load
+
+    @property
+    def seconds(self) -> float:
+        """Until what was accepted is done."""
+        return self.load.seconds
 
     @property
     def num_waiting(self) -> int:
@@ -69,6 +87,7 @@ class Worker:
         """Into the queue; its length is bounded by whoever calls."""
         with self._changed:
             self._waiting.extend(order.parts)
+            self._waiting.sort(key=rank_of)  # it stays as it came where ranks are equal
             self._changed.notify()
 
     def close(self) -> None:
@@ -97,7 +116,7 @@ class Worker:
 
     def _work(self) -> None:
         while (batch := self._next()) is not None:
-            start = time.monotonic()
+            start = self._lap_began = time.monotonic()
             # Some are answered before the batch ends and come back meanwhile: they are not to be counted twice.
             self._expected = min(MAX_BATCH_SENTENCES, len(batch) + len(self._waiting))
             self._answer(batch)
@@ -121,10 +140,50 @@ class Worker:
 
     def _begin(self, batch: Sequence[Part]) -> None:
         chosen = set(map(id, batch))
+        for part in batch:
+            part.worker = self
         self._waiting = [part for part in self._waiting if id(part) not in chosen]
         self._at_work = [*(part for part in self._at_work if not part.is_answered), *batch]
         self.num_batches += bool(batch)
         self.num_parts += len(batch)
+
+    def lap(self) -> float:
+        """The time that no answer has paid for yet, divided among those at work: a batch is not paid for by its first answer."""
+        now = time.monotonic()
+        spent = now - self._lap_began
+        share = spent / max(
+            1, sum(not part.is_answered and not part.is_over for part in self._at_work)
+        )
+        self._lap_began = now - (spent - share)
+        return share
+
+    def pause(self) -> None:
+        """Those of a much lower rank than all at work are answered now; what was begun goes on afterwards."""
+        while batch := self._next_before(self._at_work):
+            spent, outer = time.monotonic() - self._lap_began, self._at_work
+            self._lap_began += spent
+            self._num_nested += 1
+            try:
+                with self._changed:
+                    self._at_work = []
+                    self._begin(batch)
+                self._answer(batch)
+                self._at_work = []
+            finally:
+                self._num_nested -= 1
+                self._at_work = [*outer, *self._at_work]
+                self._lap_began = time.monotonic() - spent
+
+    def _next_before(self, others: Sequence[Part]) -> list[Part]:
+        with self._changed:
+            bound = (
+                min((rank_of(part) for part in others if not part.is_answered), default=0.0)
+                - OVERTAKE_SECONDS
+            )
+            if self._is_closed or self._num_nested >= MAX_NESTED:
+                return []
+            first = list(takewhile(lambda part: rank_of(part) < bound, self._waiting))
+            return choose_batch([part for part in first if not part.is_over])
 
     def _hear(self, seconds: float | None) -> bool:
         """Wait until something is put, at most so long; whether it was. The lock is held."""
@@ -133,6 +192,7 @@ class Worker:
     def more(self, num_alive: int) -> list[Part]:
         """Those who join the flow at work: of its key, unless another has waited longer, if enough have come and not so many
         that they fill a batch of their own."""
+        self.pause()
         with self._changed:
             if self._is_closed or not 0 < len(self._waiting) < MAX_BATCH_SENTENCES:
                 return []
@@ -187,8 +247,13 @@ class Worker:
                 part.order.deliver(part, result)
 
 
+def rank_of(part: Part) -> float:
+    """The lowest goes first."""
+    return 0.0 if part.order is None else part.order.rank
+
+
 def choose_batch(waiting: Sequence[Part], *, beside: Sequence[Part] = ()) -> list[Part]:
-    """The oldest part, and those of its key that are nearest to it in length, as many as fit beside those at work."""
+    """The first part, and those of its key that are nearest to it in length, as many as fit beside those at work."""
     if not waiting:
         return []
     first = waiting[0]

@@ -67,6 +67,10 @@ REQUIREMENTS: Mapping[str, tuple[str, str]] = {
     "too_long": ("must have at most {max_length} entries", "最多 {max_length} 项"),
 }
 
+_OTHER_FORM = frozenset(
+    name for name in REQUIREMENTS if name.endswith(("_type", "_parsing", "_from_float"))
+)
+"""A value of another form than is needed: text for a number, a number for parts."""
 _PARTS_NEEDED = ("model_type", "model_attributes_type", "dict_type")
 
 
@@ -78,7 +82,36 @@ def describe_problems(kind: SettingsClass, error: pydantic.ValidationError) -> l
         tuple(problem["loc"][:length]) for problem in found for length in range(len(problem["loc"]))
     }
     told = [one for one in found if not (one["type"] == "too_short" and tuple(one["loc"]) in inner)]
-    return [_describe(kind, problem) for problem in told]
+    paths = [tuple(walk(kind, one["loc"])[0]) for one in told]
+    return [_describe_all(kind, together) for together in _by_path(told, paths)]
+
+
+def _by_path(told: Sequence[Any], paths: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
+    """Problems of one value together: a value that may be a number or have parts is wrong once, not once as each of them."""
+    inside = {path[:length] for path in paths for length in range(len(path))}
+    groups: dict[tuple[Any, ...], list[Any]] = {}
+    for number, (path, problem) in enumerate(zip(paths, told, strict=True)):
+        is_other_form = problem["type"] in _OTHER_FORM
+        if not (is_other_form and path in inside):
+            groups.setdefault((*path, "" if is_other_form else number), []).append(problem)
+    is_told = {group[:-1] for group in groups if group[-1] != ""}
+    return [
+        problems
+        for group, problems in groups.items()
+        if group[-1] != "" or group[:-1] not in is_told
+    ]
+
+
+def _describe_all(kind: SettingsClass, together: Sequence[Any]) -> Problem:
+    """One problem; of several the requirements are joined, because any of them would do."""
+    first, *others = [_describe(kind, problem) for problem in together]
+    for problem in together[1:] if others else ():
+        en, zh = REQUIREMENTS[problem["type"]]
+        first = Problem(
+            first.en.replace(", not ", f" or {en.removeprefix('must be ')}, not ", 1),
+            first.zh.replace("，而不是", f"，或{zh.removeprefix('必须')}，而不是", 1),
+        )
+    return first
 
 
 def _describe(kind: SettingsClass, problem: Any) -> Problem:

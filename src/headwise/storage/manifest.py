@@ -73,9 +73,10 @@ def verify_directory(directory: Path, *, kind: str) -> Mapping[str, Any]:
     version = manifest["format"]
     if manifest["kind"] != kind:
         raise CheckpointError(
-            f"describes a {str(manifest['kind'])[:80]!r}, a {kind!r} is needed; give the "
-            "directory of one",
-            f"描述的是 {str(manifest['kind'])[:80]!r}，这里需要 {kind!r}；请换成那种目录",
+            f"is of a directory of kind {str(manifest['kind'])[:80]!r}, one of kind {kind!r} is "
+            "needed; give such a directory",
+            f"所在目录的类型是 {str(manifest['kind'])[:80]!r}，这里需要 {kind!r} 类型的目录；"
+            "请换成那种目录",
             file=directory / MANIFEST,
         )
     if type(version) is not int or not 1 <= version <= FORMAT_VERSION:

@@ -34,8 +34,11 @@ _EXCHANGE = 2  # RENAME_EXCHANGE
 def publish_directory(path: Path, *, kind: str, replace: bool = False) -> Iterator[Path]:
     """Give a temporary directory to fill; on success add the manifest and rename it to `path`.
 
-    With `replace` an existing directory makes way at the last moment; without, it is an error to have one.
+    With `replace` an existing directory makes way at the last moment; without, it is an error to have one. If `path` is a symbolic
+    link, it stays, and the directory that it leads to is replaced: whoever put the link there chose that disk. What a kill leaves
+    behind is then beside that directory, where `remove_leftovers` of the link's own folder does not look.
     """
+    path = Path(os.path.realpath(path)) if path.is_symlink() else path
     if not replace:
         refuse_existing(path)
         refuse_sealed(path)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from headwise.errors import DataError
-from headwise.text.tokenizer import NUM_SPECIAL, UNKNOWN, UNKNOWN_TEXT, WORD_START
+from headwise.text.tokenizer import NUM_SPECIAL, UNKNOWN, UNKNOWN_TEXT, WORD_START, escape
 from headwise.text.vocabulary import Vocabulary, load_vocabulary, most_frequent
 
 
@@ -48,7 +48,12 @@ class CharacterTokenizer:
             UNKNOWN_TEXT,
             *(self.vocabulary.entry_of(number) for number in range(NUM_SPECIAL, self.size)),
         )
-        return [b"", b"", b"", *(character.encode("utf-8", "surrogatepass") for character in known)]
+        return [
+            b"",
+            b"",
+            b"",
+            *(escape(character).encode("utf-8", "surrogatepass") for character in known),
+        ]
 
     def save(self, directory: Path) -> None:
         self.vocabulary.save(directory, {"kind": "characters"})

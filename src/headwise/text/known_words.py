@@ -4,7 +4,8 @@ A model is kept with how often each word occurred in a sample of its training pa
 A text is unlike the source side in two cases:
 
     target_language   Σ log p_target(w) - Σ log p_source(w) > log 100, and the target side knows most of the words
-    unknown_words     the source side knows fewer than half of the words
+    unknown_words     the source side knows fewer than half of the words, and at least `MIN_UNKNOWN` words not: "OK" or "Thanks"
+                      is missing in many a small training text and says nothing about the language
 
 with p(w) = (count(w) + 1/2) / (words + vocabulary/2), the naive Bayes classifier of two languages.
 A word is a run of letters, case folded; in scripts without spaces it is one character
@@ -32,6 +33,7 @@ MAX_FILE_BYTES = 8 << 20
 MAX_WORDS = 20_000
 """Of either side, the most frequent first."""
 ODDS = math.log(100)
+MIN_UNKNOWN = 3
 
 Reason = Literal["unknown_words", "target_language", "other_language"]
 """The last is for models without counts: `tasks/translation/input_warning.py`."""
@@ -100,7 +102,8 @@ class KnownWords:
         foreign = sum(word in self.target.counts for word in words)
         if odds > ODDS and 2 * foreign > len(words):
             return Unlike("target_language", unknown, len(words))
-        return Unlike("unknown_words", unknown, len(words)) if 2 * unknown > len(words) else None
+        is_unlike = unknown >= MIN_UNKNOWN and 2 * unknown > len(words)
+        return Unlike("unknown_words", unknown, len(words)) if is_unlike else None
 
     def save(self, directory: Path) -> None:
         sides = {"source": self.source, "target": self.target}

@@ -8,9 +8,9 @@ text is unknown. With identity normalisation the text is restored exactly:
 
     decode(encode(x)) == x      for every clean line, including runs of spaces
 
-sentencepiece writes a space as "▁", so a "▁" in the text itself is escaped by two private-use
-characters, which are escaped themselves. Tested against: that law on generated text, and the ids of
-sentencepiece.
+The sentencepiece format writes a space as "▁", so a "▁" in the text itself is escaped
+(`tokenizer.py`) by a private-use character, which escapes itself, and a digit. Tested against: that
+law on generated text, and the ids of sentencepiece.
 """
 
 import contextlib
@@ -30,12 +30,13 @@ from headwise.text.sentencepiece_training import PieceTrainingError, Watch, trai
 from headwise.text.tokenizer import (
     BOS,
     EOS,
-    ESCAPE,
     NUM_SPECIAL,
     PAD,
     UNKNOWN,
     UNKNOWN_TEXT,
     WORD_START,
+    escape,
+    unescape,
 )
 
 MODEL_FILE = "pieces.model"
@@ -49,20 +50,6 @@ _ENCODING_ERRORS = (
     TypeError,
     UnicodeError,
 )  # what sentencepiece's binding makes of bad Unicode
-
-
-def _escape(text: str) -> str:
-    if WORD_START in text or ESCAPE in text:
-        return text.replace(ESCAPE, ESCAPE + "0").replace(WORD_START, ESCAPE + "1")
-    return text
-
-
-def _unescape(text: str) -> str:
-    return (
-        text.replace(ESCAPE + "1", WORD_START).replace(ESCAPE + "0", ESCAPE)
-        if ESCAPE in text
-        else text
-    )
 
 
 class PieceTokenizer:
@@ -79,14 +66,14 @@ class PieceTokenizer:
 
     def encode(self, text: str) -> list[int]:
         try:
-            return list(self._processor.encode(_escape(text)))
+            return list(self._processor.encode(escape(text)))
         except _ENCODING_ERRORS:
             _require_unicode([text])
             raise
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         try:
-            escaped = [_escape(text) for text in texts]
+            escaped = [escape(text) for text in texts]
             if self._words_are_apart:
                 return [self._encode_words(text) for text in escaped]
             if (
@@ -131,7 +118,7 @@ class PieceTokenizer:
                 f"编号 {max(known) if max(known) >= self.size else min(known)} 不在大小为 "
                 f"{self.size} 的词表内；请使用生成这些编号的分词器",
             )
-        return _unescape(self._processor.decode(known))
+        return unescape(self._processor.decode(known))
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._processor.id_to_piece(int(number)) for number in ids]
@@ -145,7 +132,7 @@ class PieceTokenizer:
             if model.is_unknown(number)
             else bytes([int(piece[3:-1], 16)])
             if model.is_byte(number)
-            else _unescape(piece.replace(WORD_START, " ")).encode()
+            else piece.replace(WORD_START, " ").encode()
             for number, piece in enumerate(self.pieces(range(self.size)))
         ]
 
@@ -206,7 +193,7 @@ def learn_pieces(
         **bounded,
     }
     given = [
-        _escape(line) if mark is None else mark(_escape(line)) for line in weigh_lines(list(lines))
+        escape(line) if mark is None else mark(escape(line)) for line in weigh_lines(list(lines))
     ]
     try:
         model = train_pieces(given, options, watch=watch)

@@ -6,8 +6,10 @@ A symbol is a byte of UTF-8 together with what its character is to words:
     byte + 256 · kind        kind 0: not a word character · 1: a word character · 2: not known
 
 A byte piece above 127 is a part of a character that is complete only with the pieces beside it, so
-its kind is not known. All white space but the space itself is one symbol, OTHER_SPACE. Tested
-through the automata and against `decode` of every tokenizer.
+its kind is not known. All white space but the space itself is one symbol, OTHER_SPACE. The escape
+before a digit (`tokenizer.py`) is one symbol, ESCAPE_SYMBOL: which character it stands for is known
+after the next symbol, which may be in another token. Tested through the automata and against
+`decode` of every tokenizer.
 """
 
 from collections.abc import Sequence
@@ -18,11 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwise.text.phrase_matching import is_space, is_word_character
+from headwise.text.tokenizer import ESCAPE
 
 NO_WORD, WORD, NOT_KNOWN = 0, 1, 2
 NUM_SYMBOLS = 3 * 256
 SPACE = 0x20
 OTHER_SPACE = SPACE + 256 * NOT_KNOWN
+ESCAPE_SYMBOL = 256 * NOT_KNOWN
+"""Byte 0 is in no phrase."""
 
 
 @dataclass(frozen=True)
@@ -62,5 +67,7 @@ def read_symbols(surface: bytes) -> list[int]:
 def _symbols_of(character: str) -> tuple[int, ...]:
     if is_space(character):
         return (SPACE if character == " " else OTHER_SPACE,)
+    if character == ESCAPE:
+        return (ESCAPE_SYMBOL,)
     kind = WORD if is_word_character(character) else NO_WORD
     return tuple(byte + 256 * kind for byte in character.encode("utf-8"))

@@ -28,6 +28,21 @@ UNKNOWN_TEXT = "⁇"
 """The text of an unknown token: a visible mark."""
 
 
+def escape(text: str) -> str:
+    """The text as pieces write it: a "▁" of its own is not one that stands for a space."""
+    if WORD_START in text or ESCAPE in text:
+        return text.replace(ESCAPE, ESCAPE + "0").replace(WORD_START, ESCAPE + "1")
+    return text
+
+
+def unescape(text: str) -> str:
+    return (
+        text.replace(ESCAPE + "1", WORD_START).replace(ESCAPE + "0", ESCAPE)
+        if ESCAPE in text
+        else text
+    )
+
+
 class Tokenizer(Protocol):
     """What other modules need of a tokenizer; `reversible` promises the law above."""
 
@@ -54,8 +69,10 @@ class Tokenizer(Protocol):
         ...
 
     def surfaces(self) -> list[bytes]:
-        """What each id adds to a text, as UTF-8 bytes; a leading space of the text is dropped by
-        decode.
+        """What each id adds to a text, as UTF-8 bytes of its escaped form (`escape`): the escape
+        and its digit may be in two ids.
+
+        A text that begins with a space is decoded without it.
         """
         ...
 

@@ -18,7 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwise.errors import DataError
-from headwise.text.tokenizer import NUM_SPECIAL, SPECIAL_PIECES, UNKNOWN, UNKNOWN_TEXT, WORD_START
+from headwise.text.tokenizer import (
+    NUM_SPECIAL,
+    SPECIAL_PIECES,
+    UNKNOWN,
+    UNKNOWN_TEXT,
+    WORD_START,
+    escape,
+)
 from headwise.text.vocabulary import Vocabulary, load_vocabulary, most_frequent
 from headwise.text.word_lookup import WordFinder
 
@@ -70,7 +77,12 @@ class WordTokenizer:
             UNKNOWN_TEXT,
             *(self.vocabulary.entry_of(number) for number in range(NUM_SPECIAL, self.size)),
         )
-        return [b"", b"", b"", *(f" {word}".encode("utf-8", "surrogatepass") for word in words)]
+        return [
+            b"",
+            b"",
+            b"",
+            *(f" {escape(word)}".encode("utf-8", "surrogatepass") for word in words),
+        ]
 
     def save(self, directory: Path) -> None:
         self.vocabulary.save(directory, {"kind": "words", "lowercase": self.lowercase})

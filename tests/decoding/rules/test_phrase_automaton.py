@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from headwise.decoding.rules.phrase_automaton import Phrase, build_automaton
 from headwise.text.phrase_matching import occurs, single_spaced
 from headwise.text.spelling import read_symbols
+from headwise.text.tokenizer import ESCAPE, unescape
 
 LETTERS = "ab ü喝茶.\u00a0\u3000\x01"
 phrases_of = st.lists(
@@ -68,6 +69,44 @@ def test_bytes_save_no_forbidden_phrase_and_make_no_required_one(texts, text, da
             )
 
 
+escaped_texts = st.lists(
+    st.sampled_from([ESCAPE, f"{ESCAPE}0", f"{ESCAPE}1", *"01a .，"]), max_size=12
+).map("".join)
+
+
+@given(
+    texts=st.lists(
+        st.sampled_from(["1", "0", "a", "1a", "0 1", "，", "."]),
+        min_size=1,
+        max_size=3,
+        unique=True,
+    ),
+    data=st.data(),
+)
+@settings(max_examples=300, deadline=None)
+def test_escapes_are_read_as_what_they_stand_for(texts, data):
+    """The escape and its digit may stand in two tokens, and the escape in three bytes."""
+    written = data.draw(escaped_texts)
+    in_bytes = [data.draw(st.booleans()) for _ in written]
+    surfaces = [
+        part
+        for letter, is_cut in zip(written, in_bytes, strict=True)
+        for part in ([bytes([byte]) for byte in letter.encode()] if is_cut else [letter.encode()])
+    ]
+    for is_required in (False, True):
+        phrases = [
+            Phrase.of(one, bit=1 << number, is_required=is_required)
+            for number, one in enumerate(texts)
+        ]
+        found, expected = (
+            read(phrases, surfaces),
+            expect(texts, unescape(written), is_required=is_required),
+        )
+        assert found & expected == (found if is_required else expected)
+        if not any(in_bytes):
+            assert found == expected
+
+
 @pytest.mark.parametrize(
     ("phrase", "surfaces", "expected"),
     [
@@ -79,6 +118,11 @@ def test_bytes_save_no_forbidden_phrase_and_make_no_required_one(texts, text, da
         ("a b", [b"a", b"\xe2", b"\x80", b"b"], False),
         ("cat", [b" ca", b"t", b"s"], False),
         ("cat", [b" c", b"at", b"."], True),
+        ("cat", [ESCAPE.encode(), b"1cat"], True),
+        ("cat", [b"\xef", b"\xa3", b"\xbe", b"1", b"cat"], True),
+        ("cat", [b"\xef", b"\xa3", b"1", b"cat"], False),
+        ("1", [ESCAPE.encode(), b"1"], False),
+        ("1", [ESCAPE.encode(), b"0", b"1"], True),
     ],
 )
 def test_by_hand(phrase, surfaces, expected):

@@ -12,9 +12,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from headwise.decoding.choices import decode
+from headwise.decoding.rules import token_effects
 from headwise.decoding.rules.constraints import SentenceRules
 from headwise.decoding.rules.needed_tokens import IMPOSSIBLE
-from headwise.decoding.rules.phrases import check_shortest, encode_phrases, rules_of
+from headwise.decoding.rules.phrases import check_shortest, encode_phrases, rules_of, spelling_of
 from headwise.decoding.rules.text_rules import make_rules
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
@@ -258,6 +259,47 @@ def test_a_wide_beam_finds_what_exhaustive_search_finds(surfaces, forbidden, req
     assert result.best.log_probability == pytest.approx(best[0])
 
 
+@functools.cache
+def learn_marks() -> Tokenizer:
+    lines = ["the cat ▁cat ▁ 1cat 10 cat1 ▁1", "cat 0 ▁0 ▁▁cat"] * 3
+    return learn_pieces(
+        lines, algorithm="bpe", size=285, byte_fallback=True, coverage=1.0, normalization="identity"
+    )
+
+
+@hypothesis_settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_the_mark_of_a_space_in_the_text_itself_hides_nothing(data):
+    """ "▁" is written as an escape and a digit, which may be two tokens, and the escape may be three."""
+    tokenizer, phrases = learn_marks(), ("cat", "1", "0 cat")
+    surfaces = tokenizer.surfaces()
+    telling = [
+        b"\xef",
+        b"\xa3",
+        b"\xbe",
+        "\uf8fe".encode(),
+        b"1",
+        b"0",
+        b" 1",
+        b"cat",
+        b" cat",
+        b" ",
+        b"c",
+        b"at",
+    ]
+    tokens = data.draw(
+        st.lists(
+            st.sampled_from([surfaces.index(one) for one in telling if one in surfaces]), max_size=9
+        )
+    )
+    text = tokenizer.decode(tokens)
+    for phrase in phrases:
+        if make_rules((phrase,), (), spelling_of(tokenizer)).read(tokens) == 0:
+            assert not occurs(phrase, text)
+        if make_rules((), (phrase,), spelling_of(tokenizer)).read(tokens) == 0:
+            assert occurs(phrase, text, exactly=True)
+
+
 def test_a_longer_word_is_not_forbidden_to_a_beam():
     """Greedy search writes no token after which only a longer word could save it; a beam looks
     further."""
@@ -339,7 +381,7 @@ def test_what_a_lowercasing_vocabulary_never_writes_is_refused():
         encode_phrases(BeamSettings(required=("Hund",)), tokenizer)
 
 
-def test_rules_are_bounded():
+def test_rules_are_bounded(monkeypatch):
     spelling = Spelling.of(learn("en", "bpe").surfaces())
     with pytest.raises(UsageError, match="9 phrases are required, at most 8 are possible"):
         make_rules((), [f"a{number}" for number in range(9)], spelling)
@@ -347,6 +389,13 @@ def test_rules_are_bounded():
         UsageError, match="have 24,000 bytes together, which is too much to watch for"
     ):
         make_rules([f"{number:012}" * 2 for number in range(1000)], (), spelling)
+    with monkeypatch.context() as patch:
+        patch.setattr(token_effects, "MAX_READ", 100)
+        with pytest.raises(
+            UsageError,
+            match=r"the 2 .* phrases \(6 bytes together\) take too much work to watch for",
+        ):
+            make_rules(["cat"], ["dog"], spelling)
     many = make_rules(
         [f"{number:04}" for number in range(500)], [f"b{number}" for number in range(8)], spelling
     )

@@ -18,6 +18,7 @@ from headwise.tasks.language.minimal_pairs import score_pairs
 from headwise.tasks.recipe import load_translation_recipe, recipe_from
 from headwise.tasks.run import check_run, train
 from headwise.tasks.translation.bundle import load_translator_bundle
+from headwise.tasks.word_vectors.bundle import load_word_vectors
 from headwise.weights import read_tensors, write_tensors
 
 TEXT = [
@@ -162,6 +163,22 @@ def test_pairs(run: Path, tmp_path: Path) -> None:
     )
     result = score_pairs(model, path)
     assert (result.num_pairs, result.num_right, result.num_equal, result.accuracy) == (2, 1, 1, 0.5)
+    path.write_text("zebra yaks\tyaks zebra it\ndog the sleeps\tthe dog sleeps\n", encoding="utf-8")
+    result = score_pairs(model, path)
+    assert (result.num_pairs, result.num_right, result.num_unknown, result.accuracy) == (
+        1,
+        1,
+        1,
+        1.0,
+    )
+    path.write_text("zebra yaks\tyaks\n", encoding="utf-8")
+    assert score_pairs(model, path).as_dict() == {
+        "accuracy": None,
+        "pairs": 0,
+        "right": 0,
+        "equal_left_out": 0,
+        "unknown_left_out": 1,
+    }
     path.write_text("the cat\tthe cat\n", encoding="utf-8")
     with pytest.raises(DataError, match="has no pair of two different sentences"):
         score_pairs(model, path)
@@ -227,6 +244,11 @@ def test_a_word_twice_is_enough(tmp_path: Path) -> None:
 
 
 def test_models_of_another_task_are_refused(run: Path) -> None:
+    with pytest.raises(
+        CheckpointError,
+        match="is a language model, a model of word vectors is needed; use `headwise predict`",
+    ):
+        load_word_vectors(run)
     with pytest.raises(CheckpointError, match="is a language model, a translator is needed"):
         load_translator_bundle(run)
     with pytest.raises(SettingsError, match="the recipe's task is language_modeling"):

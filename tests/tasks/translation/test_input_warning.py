@@ -141,13 +141,42 @@ def test_without_counts_of_words_the_built_in_detector_judges(
     assert words in (found.en if found else "")
 
 
+EVERYDAY = """OK|Okay|Thanks|Thank you|Thanks a lot|Yes|No|Hello|Hi|Hi there|Good morning|Good night|Goodbye|Bye|See you soon|Sorry
+Excuse me|Please|Welcome|You're welcome|Cheers|Help|Stop|Wait|Never mind|No problem|Of course|Sure|Great|Congratulations|Good luck
+Take care|I'm fine|Really?|Maybe later|Settings|Log in|Cancel|Save|Delete|Menu|Error|Loading|Done|Nice|Cool|Good idea|Email""".replace(
+    "\n", "|"
+).split("|")
+
+
+def test_everyday_words_are_no_evidence(translator: Translator) -> None:
+    """A small training text has few of them, and they say nothing about the language."""
+    warned = [
+        text
+        for text in EVERYDAY
+        if translator.check_input(text, translator.encode(text)) is not None
+    ]
+    assert warned == []
+    known = translator.tokenizers.known_words
+    assert known is not None
+    assert sum(word.casefold() not in known.source.counts for word in EVERYDAY) > 20, (
+        "else this shows nothing"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "en", "zh"),
     [
-        ("Blicket.", "the only word is rare or missing in the en text", "1 个词中有 1 个在"),
-        ("Blicket florps.", "2 of the 2 words are rare", "2 个词中有 2 个在"),
-        ("我", "the only character is rare or missing in the en text", "1 个字中有 1 个在"),
-        ("我们", "2 of the 2 characters are rare", "2 个字中有 2 个在"),
+        (
+            "Blicket florps mump.",
+            "3 of the 3 words are rare or missing in the en text",
+            "3 个词中有 3 个在",
+        ),
+        (
+            "我",
+            "the only character is outside the vocabulary of the model",
+            "1 个字符中有 1 个不在该模型的词表内",
+        ),
+        ("我们喝茶", "4 of the 4 characters are rare", "4 个字中有 4 个在"),
         ("我们 blicket", "3 of the 3 words or characters are rare", "3 个词或字中有 3 个在"),
     ],
 )

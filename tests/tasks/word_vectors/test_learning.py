@@ -14,6 +14,7 @@ from headwise.models.vector_space import VectorSpace
 from headwise.settings import Settings, check_settings, read_yaml
 from headwise.storage import publish_directory
 from headwise.tasks import bundle as bundle_writing
+from headwise.tasks.labels.bundle import load_label_bundle
 from headwise.tasks.language.language_model import LanguageModel
 from headwise.tasks.recipe import load_recipe
 from headwise.tasks.run import train
@@ -106,11 +107,15 @@ def test_from_a_recipe_to_the_commands(
     assert len(loaded.space.words) == made.results["words"]
     assert loaded.recipe == settings
     assert loaded.counts is not None
-    with pytest.raises(
-        CheckpointError,
-        match=r"have no probabilities.*a language model is needed; use `headwise nearest`",
+    for load, reason in (
+        (LanguageModel.load, "have no probabilities.*a language model"),
+        (load_translator_bundle, "a translator"),
+        (load_label_bundle, "a classifier or tagger"),
     ):
-        LanguageModel.load(tmp_path / "run")
+        with pytest.raises(
+            CheckpointError, match=f"{reason} is needed; use `headwise nearest` with this one"
+        ):
+            load(tmp_path / "run")
     with pytest.raises(UsageError, match="holds a run already"):
         train(settings, run=tmp_path / "run")
 
@@ -270,9 +275,9 @@ def test_a_full_disk_while_saving_is_no_obstacle_to_the_next_run(
 def test_models_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"is not a model: .*headwise train word-vectors"):
         load_word_vectors(tmp_path)
-    with publish_directory(tmp_path / "other", kind="bundle"):
+    with publish_directory(tmp_path / "other", kind="kettle"):
         pass
-    with pytest.raises(CheckpointError, match=r"does not list recipe\.yaml"):
+    with pytest.raises(CheckpointError, match="of kind 'kettle', one of kind 'bundle' is needed"):
         load_word_vectors(tmp_path / "other")
 
 

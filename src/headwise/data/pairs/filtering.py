@@ -126,9 +126,11 @@ class FilterReport:
                     f"  去除 {count:,} 对：{REASONS[reason][1]}",
                 )
             )
-            lines += [
-                f"    {e.file}:{e.line}: {e.source!r} | {e.target!r}" for e in self.examples[reason]
-            ]
+            if reason != "duplicate":  # nothing is wrong with a pair that was kept the first time
+                lines += [
+                    f"    {e.file}:{e.line}: {e.source!r} | {e.target!r}"
+                    for e in self.examples[reason]
+                ]
         return "\n".join(lines)
 
 

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from headwise.decoding.rules.needed_tokens import IMPOSSIBLE, count_needed
 from headwise.decoding.rules.phrase_automaton import Phrase, PhraseAutomaton, build_automaton
-from headwise.decoding.rules.token_effects import MAX_ENTRIES, read_vocabulary
+from headwise.decoding.rules.token_effects import read_vocabulary
 from headwise.errors import UsageError
 from headwise.text.phrase_matching import single_spaced
 from headwise.text.spelling import Spelling
@@ -120,7 +120,7 @@ def make_rules(
     automaton = _build(phrases, spelling)
     effects = read_vocabulary(automaton, spelling, all_required=all_required)
     if effects is None:
-        raise _too_many(phrases, MAX_ENTRIES, ("states with kinds of tokens", "种状态与词元的组合"))
+        raise _too_much_work(phrases)
     need = count_needed(automaton.at_end, effects, all_required)
     effects.classes[EOS] = effects.moves.shape[1]
     stay = np.arange(len(effects.moves), dtype=np.int16)[:, None]
@@ -151,13 +151,14 @@ def _build(phrases: Sequence[Phrase], spelling: Spelling) -> PhraseAutomaton:
         )
     automaton = build_automaton(phrases, max_states=MAX_STATES, symbols=spelling.alphabet)
     if automaton is None:
-        raise _too_many(phrases, MAX_STATES, ("states", "种状态"))
+        raise _too_much_work(phrases)
     return automaton
 
 
-def _too_many(phrases: Sequence[Phrase], limit: int, of_what: tuple[str, str]) -> UsageError:
+def _too_much_work(phrases: Sequence[Phrase]) -> UsageError:
+    length = sum(len(phrase.content) for phrase in phrases)
     return UsageError(
-        f"watching for these {len(phrases)} forbidden and required phrases takes more than {limit:,} {of_what[0]}; give "
-        "fewer or shorter ones, above all of those that hold many spaces or repeat themselves",
-        f"监视这 {len(phrases)} 个禁用与必需短语需要超过 {limit:,} {of_what[1]}；请减少或缩短，尤其是含许多空格或自身重复的短语",
+        f"the {len(phrases)} forbidden and required phrases ({length:,} bytes together) take too much work to watch for with "
+        "this vocabulary; give fewer or shorter ones, above all of those that hold many spaces or repeat themselves",
+        f"{len(phrases)} 个禁用与必需短语（共 {length:,} 字节）在此词表下监视的工作量过大；请减少或缩短，尤其是含许多空格或自身重复的短语",
     )

@@ -21,7 +21,7 @@ from headwise.serving.schemas_language import (
 )
 from headwise.serving.state import State
 from headwise.tasks.language.answers import judge
-from headwise.tasks.language.language_model import LanguageModel, cut_gap
+from headwise.tasks.language.language_model import MIN_BEAM, LanguageModel, cut_gap
 
 router = APIRouter(tags=["language"], responses=REFUSALS)
 
@@ -30,14 +30,20 @@ router = APIRouter(tags=["language"], responses=REFUSALS)
 async def score(body: ScoreBody, state: State) -> ScoreReply:
     """How natural are these sentences, token by token?"""
     model = state.find(body.model, kind="language_model")
-    return await state.work(model.name, answer_score, model.name, model.value, body)
+    size = sum(map(len, body.all_texts))
+    return await state.work(model.name, answer_score, model.name, model.value, body, size=size)
 
 
 @router.post("/v1/predict")
 async def predict(body: PredictBody, state: State) -> PredictReply:
     """Which words come next?"""
     model = state.find(body.model, kind="language_model")
-    return await state.work(model.name, answer_predict, model.name, model.value, body)
+    size = (
+        (len(body.text) + body.length)
+        * body.length
+        * (1 if body.length == 1 else max(body.count, MIN_BEAM))
+    )
+    return await state.work(model.name, answer_predict, model.name, model.value, body, size=size)
 
 
 @router.post("/v1/vectors")

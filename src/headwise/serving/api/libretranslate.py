@@ -125,7 +125,7 @@ async def detect(state: State, request: Request) -> list[DetectedReply]:
     admit(state.server, request, key=body.api_key)
     text = body.q if isinstance(body.q, str) else "\n".join(body.q)
     languages = known_languages(state)
-    (found,) = await state.work(None, detect_all, [text])
+    (found,) = await state.work(None, detect_all, [text], size=len(text))
     fitting = [
         (code, found[code])
         for code in sorted(languages, key=lambda code: -found.get(code, 0.0))
@@ -155,7 +155,8 @@ async def translate(state: State, request: Request) -> Any:
             zh="不支持 html；请发送 text",
         )
     texts = [body.q] if isinstance(body.q, str) else body.q
-    found = await state.work(None, detect_all, texts) if body.source == AUTO else None
+    size = sum(map(len, texts))
+    found = await state.work(None, detect_all, texts, size=size) if body.source == AUTO else None
     model = choose_pair(state, body.source, body.target, found)
     n_best = body.alternatives + 1
     settings = choose_settings(model.value.recipe.decoding, None, n_best=n_best)

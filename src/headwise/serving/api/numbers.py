@@ -1,6 +1,6 @@
 """`POST /v1/attend`: attention worked out for numbers one can check by hand; `POST /v1/row`: one row of a loaded model opened up."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter
@@ -12,10 +12,10 @@ from headwise.explorer.opened_row import count_layers, open_row
 from headwise.explorer.text_traces import open_text_row, require_reader
 from headwise.explorer.worked import EXAMPLES, WorkedAttention, choose_settings, estimate, work_out
 from headwise.explorer.worked_tables import describe_score
-from headwise.serving.orders import Part
 from headwise.serving.schemas import REFUSALS
 from headwise.serving.schemas_views import AttendBody, AttendReply, CurveReply, RowBody, RowReply
 from headwise.serving.search import stop_if
+from headwise.serving.sentences import FEWEST_STEPS
 from headwise.serving.state import State
 from headwise.serving.text_traces import find_attending
 from headwise.tasks.language.language_model import LanguageModel
@@ -36,17 +36,11 @@ async def open_up(body: RowBody, state: State) -> RowReply:
     """q·k, scaling, mask, softmax and weighted sum of one query of a Transformer that translates or reads."""
     model = find_attending(state, body.model)
     if model.kind == "language_model":
-        return await state.work(model.name, answer_text_row, model.name, model.value, body)
-
-    def run(parts: Sequence[Part]) -> list[RowReply]:
-        return [
-            answer_row(
-                model.name, model.value, body, is_over=lambda: all(part.is_over for part in parts)
-            )
-        ]
-
-    async with state.server.place(model.name):
-        return (await state.deliver(model.name, [Part(run=run)]))[0]
+        return await state.work(
+            model.name, answer_text_row, model.name, model.value, body, size=len(body.text)
+        )
+    size = lambda: len(model.value.tokenizers.source.encode(body.text)) + FEWEST_STEPS  # noqa: E731
+    return await state.look(model, size, answer_row, body)
 
 
 def answer_text_row(name: str, model: LanguageModel, body: RowBody) -> RowReply:

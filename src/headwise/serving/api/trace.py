@@ -1,8 +1,8 @@
 """`POST /v1/trace`: one sentence with its search, alternatives and attention; `POST /v1/occlude`: what each word is worth."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import APIRouter
 
@@ -15,10 +15,9 @@ from headwise.explorer.occlusion import occlude
 from headwise.explorer.packing import pack_map, pack_side
 from headwise.explorer.search_trees import Node
 from headwise.explorer.sentence_traces import SentenceTrace, check_prefix, trace_sentence
+from headwise.explorer.words import group_pieces
 from headwise.serving.faults import Refusal
 from headwise.serving.limits import MAX_TOKENS
-from headwise.serving.loaded import LoadedModel
-from headwise.serving.orders import Part
 from headwise.serving.replies import describe_warning
 from headwise.serving.schemas import REFUSALS
 from headwise.serving.schemas_trace import (
@@ -34,6 +33,7 @@ from headwise.serving.schemas_trace import (
     TreeReply,
 )
 from headwise.serving.search import stop_if
+from headwise.serving.sentences import FEWEST_STEPS
 from headwise.serving.state import State
 from headwise.serving.text_traces import (
     answer_text,
@@ -46,8 +46,6 @@ from headwise.tasks.translation.translator import Translator
 from headwise.text.phrase_matching import on_one_line
 from headwise.text.sentence_splitting import split_text
 
-Answer = TypeVar("Answer")
-
 MAX_OCCLUDED = 128
 """Pieces of a sentence, and of its translation, whose words are left out one by one."""
 
@@ -59,34 +57,40 @@ async def trace(body: TraceBody, state: State) -> TraceReply:
     """One sentence, looked at from all sides; of a language model, one text as it reads it."""
     model = find_attending(state, body.model)
     if model.kind == "language_model":
-        return await _work(
-            state, model, partial(answer_text, model.name, model.value, body, model.language or "")
+        return await state.look(
+            model, lambda: len(body.text), answer_text, body, model.language or ""
         )
-    return await _work(state, model, partial(answer_trace, model.name, model.value, body))
+    size = partial(count_steps, model.value, body.text, width=body.beam.size)
+    return await state.look(model, size, answer_trace, body)
 
 
 @router.post("/v1/occlude")
 async def occlude_words(body: OccludeBody, state: State) -> OccludeReply:
     """Leave out each source word in turn and tell how much less probable the translation becomes."""
     model = state.find(body.model, kind="translator")
-    return await _work(state, model, partial(answer_occlusion, model.name, model.value, body))
+    return await state.look(
+        model, partial(count_occlusion, model.value, body), answer_occlusion, body
+    )
 
 
-async def _work(state: State, model: LoadedModel, answer: Callable[..., Answer]) -> Answer:
-    """On the model's worker, until nobody waits any more."""
+def count_steps(translator: Translator, text: str, *, width: int = 1) -> int:
+    """Tokens × hypotheses of a search."""
+    return (check_length(translator, text) + FEWEST_STEPS) * width
 
-    def run(parts: Sequence[Part]) -> list[Answer]:
-        return [answer(is_over=lambda: all(part.is_over for part in parts))]
 
-    async with state.server.place(model.name):
-        return (await state.deliver(model.name, [Part(run=run)]))[0]
+def count_occlusion(translator: Translator, body: OccludeBody) -> int:
+    """The translation is read once for each word: tokens × words."""
+    _refuse_many(check_length(translator, body.text))
+    source = translator.tokenizers.source.encode(body.text)
+    words = group_pieces(tuple(translator.tokenizers.source.pieces(source)))
+    num_target = len(source) if body.tokens is None else len(body.tokens)
+    return (len(words.text) + 1) * (num_target + FEWEST_STEPS)
 
 
 def answer_trace(
     name: str, translator: Translator, body: TraceBody, *, is_over: Callable[[], bool]
 ) -> TraceReply:
     """The whole reply; runs on the model's worker."""
-    check_length(translator, body.text)
     prefix = body.prefix_tokens or encode_prefix(body.prefix.strip(), translator.tokenizers.target)
     with too_many_refused():
         found = trace_sentence(
@@ -115,9 +119,7 @@ def answer_occlusion(
     name: str, translator: Translator, body: OccludeBody, *, is_over: Callable[[], bool]
 ) -> OccludeReply:
     before_step = stop_if(is_over)
-    check_length(translator, body.text)
     source = translator.tokenizers.source.encode(body.text)
-    _refuse_many(len(source))
     tokens = body.tokens
     if tokens is None:
         tokens = list(
@@ -153,7 +155,8 @@ def _refuse_many(count: int) -> None:
         )
 
 
-def check_length(translator: Translator, text: str) -> None:
+def check_length(translator: Translator, text: str) -> int:
+    """How many pieces it has; refused if none or too many."""
     count = len(translator.tokenizers.source.encode(text)) if text.strip() else 0
     if not count:
         raise Refusal(
@@ -166,6 +169,7 @@ def check_length(translator: Translator, text: str) -> None:
             en=f"the sentence has {count:,} pieces, at most {MAX_TOKENS} are traced; give a shorter one",
             zh=f"句子有 {count:,} 个词元，最多跟踪 {MAX_TOKENS} 个；请给出更短的句子",
         )
+    return count
 
 
 def _reply(

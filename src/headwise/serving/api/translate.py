@@ -33,6 +33,7 @@ async def translate(body: TranslateBody, state: State) -> Response:
         settings.forbidden or settings.required
     )
     prepared, answers = await state.answer(model.name, cut, is_short=is_short)
-    found = zip(prepared.assemble(answers), prepared.warnings, strict=True)
+    warnings = await state.beside(prepared.warn_all, is_short=is_short)
+    found = zip(prepared.assemble(answers), warnings, strict=True)
     reply = TranslateReply(model=model.name, translations=[as_reply(*one) for one in found])
     return Response(reply.model_dump_json(), media_type="application/json")

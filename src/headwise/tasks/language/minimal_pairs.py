@@ -4,6 +4,7 @@ SIGHAN 2015 pairs a learner's sentence with its correction; characters are mostl
 A model that only knows how often words follow each other already prefers most corrections.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -14,6 +15,7 @@ from headwise.data.known.corpora import find_known_text
 from headwise.data.text.choices import read_whole_lines
 from headwise.data.text_lines import find_text_file
 from headwise.errors import DataError
+from headwise.tasks.language.answers import judge
 from headwise.tasks.language.language_model import LanguageModel
 
 BLOCK = 1024
@@ -26,10 +28,14 @@ class PairScores:
     num_pairs: int
     num_right: int
     num_equal: int
+    """Pairs of equal sentences, left out."""
+    num_unknown: int = 0
+    """Pairs with a sentence of mostly unknown words, left out: they cannot be decided."""
 
     @property
-    def accuracy(self) -> float:
-        return self.num_right / max(1, self.num_pairs)
+    def accuracy(self) -> float | None:
+        """None if no pair could be decided."""
+        return self.num_right / self.num_pairs if self.num_pairs else None
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -37,28 +43,33 @@ class PairScores:
             "pairs": self.num_pairs,
             "right": self.num_right,
             "equal_left_out": self.num_equal,
+            "unknown_left_out": self.num_unknown,
         }
 
 
 def score_pairs(model: LanguageModel, name: str | Path) -> PairScores:
     """Of a tab-separated file (or known:NAME): column 0 as written, column 1 corrected."""
     path = find_text_file(Path(name)) if not str(name).startswith("known:") else _known(str(name))
-    pairs, right, equal = 0, 0, 0
+    equal = 0
+    verdicts: Counter[int | str | None] = Counter()
     rows = _read(path)
     while block := list(islice(rows, BLOCK)):
         different = [row for row in block if row[0] != row[1]]
         equal += len(block) - len(different)
         written = model.score([row[0] for row in different])
         corrected = model.score([row[1] for row in different])
-        pairs += len(different)
-        right += sum(good.total > bad.total for good, bad in zip(corrected, written, strict=True))
-    if pairs == 0:
+        judged = (judge(pair) for pair in zip(written, corrected, strict=True))
+        verdicts.update(
+            verdict.best if verdict.reason is None else verdict.reason for verdict in judged
+        )
+    if not verdicts:
         raise DataError(
             "has no pair of two different sentences; give a file with one",
             "没有两句不同的句对；请换一个文件",
             file=path,
         )
-    return PairScores(pairs, right, equal)
+    unknown = verdicts.pop("unknown_words", 0)
+    return PairScores(verdicts.total(), verdicts[1], equal, unknown)
 
 
 def _known(name: str) -> Path:

@@ -15,6 +15,7 @@ from headwise.language import say
 from headwise.tasks.events import Events
 from headwise.tasks.language.language_model import LanguageModel
 from headwise.tasks.language.recipe import LanguageRecipe, StreamReading
+from headwise.tasks.result_rows import part_name
 from headwise.tasks.vocabulary_progress import watch_vocabulary
 from headwise.text.choices import learn_tokenizer
 from headwise.text.tokenizer import Tokenizer
@@ -91,7 +92,9 @@ def measure(model: LanguageModel, recipe: LanguageRecipe, watcher: Events) -> di
     results: dict[str, Any] = {}
     for part in parts:
         if recipe.data.texts(part):
-            watcher.note(say(f"measuring the {part} text …", f"正在度量 {part} 文本……"))
+            watcher.note(
+                say(f"measuring on the {part_name(part)} …", f"正在评测{part_name(part)}……")
+            )
             continuous = isinstance(recipe.reading, StreamReading)
             results[part] = model.score_text(
                 read_part(recipe, part), continuous=continuous

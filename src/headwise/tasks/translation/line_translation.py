@@ -47,10 +47,10 @@ class Line(NamedTuple):
     number: int
 
 
-def read_places(path: Path | None) -> Iterator[Line]:
-    """The lines of a file, or of standard input, with their places."""
+def read_places(path: Path | None, *, once: bool = False) -> Iterator[Line]:
+    """The lines of a file, or of standard input, with their places. `once`: it may be a pipe."""
     found = None if path is None else find_text_file(path)
-    lines = read_lines_or_none(found)
+    lines = read_lines_or_none(found, once=once)
     name = str(found or STANDARD_INPUT)
     return (Line(text, name, number) for number, text in enumerate(lines, start=1))
 

@@ -8,17 +8,33 @@
 
 import { ask } from "./api.js";
 import { make } from "./dom.js";
+import { text } from "./i18n.js";
+
+/** The address of this view with nothing in it but the model and the text. */
+function plainAddress() {
+  const [path, query] = location.hash.split("?");
+  const given = new URLSearchParams(query ?? "");
+  const kept = new URLSearchParams(["model", "text"].filter((key) => given.get(key)).map((key) => [key, given.get(key)]));
+  return `${path}${kept.size ? `?${kept}` : ""}`;
+}
+
+/**
+ * Say what went wrong. What stands behind a `.problem.instead` is hidden meanwhile (parts.css): it answers an earlier question. A request whose form the server refuses comes from an address with a setting that does not exist: the page makes none.
+ * @param {HTMLElement} place a `.problem` @param {{message: string, code?: string}} fault
+ */
+export function showProblem(place, { message, code = "" }) {
+  const isAddress = code === "bad_request";
+  place.replaceChildren(...(isAddress ? [text("shell.bad_link"), " ", make("a", { href: plainAddress() }, text("shell.plain_settings"))] : [message]));
+  place.hidden = false;
+}
 
 /** @param {HTMLElement} busy what is being worked on */
 export function makeAsking(busy) {
-  const problem = make("p", { class: "problem", role: "alert", hidden: true });
+  const problem = make("p", { class: "problem instead", role: "alert", hidden: true });
   let last = new AbortController();
   let isOver = false;
-  /** @param {string} message */
-  const complain = (message) => {
-    problem.textContent = message;
-    problem.hidden = false;
-  };
+  /** @param {string} message @param {string} [code] */
+  const complain = (message, code) => showProblem(problem, { message, code });
   return {
     problem,
     complain,
@@ -37,7 +53,7 @@ export function makeAsking(busy) {
         onReply(reply);
       } catch (fault) {
         if (signal.aborted) return;
-        complain(fault.message);
+        complain(fault.message, fault.code);
       } finally {
         if (!signal.aborted) busy.removeAttribute("aria-busy");
       }

@@ -9,8 +9,8 @@ import { make, makeChoice } from "./dom.js";
 import { makeTable, mapsOf } from "./trace.js";
 
 const PAIRS = {
-  en: { pronoun: "it", nouns: ["animal", "street"], sentences: ["The animal didn't cross the street because it was too tired.", "The animal didn't cross the street because it was too wide."] },
-  zh: { pronoun: "它", nouns: ["动物", "马路"], sentences: ["那只动物没有过马路，因为它太累了。", "那只动物没有过马路，因为它太宽了。"] },
+  en: { pronoun: "it", nouns: ["animal", "street"], ends: ["too tired", "too wide"], sentences: ["The animal didn't cross the street because it was too tired.", "The animal didn't cross the street because it was too wide."] },
+  zh: { pronoun: "它", nouns: ["动物", "马路"], ends: ["太累", "太宽"], sentences: ["那只动物没有过马路，因为它太累了。", "那只动物没有过马路，因为它太宽了。"] },
 };
 const TRANSLATED = ["es", "er", "sie", "ihn", "ihm"];
 
@@ -67,10 +67,12 @@ export function makePronoun(context, { model, body, onChoice }) {
   const shown = ["cross", "encoder_self"].includes(state.kind) ? state.kind : "cross"; // as the view has it
   const kind = state.kind ? shown : "encoder_self"; // what a first click shows
   const isUnresolved = place >= 0 && verdicts.get(`${model.name} ${shown}`) === false;
+  const endings = ["tired", "wide"].map((key, n) => /** @type {[string, string]} */ ([String(n), pair.ends[n] === text(`pronoun.${key}`) ? pair.ends[n] : `${pair.ends[n]} (${text(`pronoun.${key}`)})`]));
+  const isChosen = place >= 0 && (state.head || verdicts.has(`${model.name} ${shown}`)); // until then no head of this panel is shown
   return make("section", { class: "card wide-card pronoun", "aria-label": text("pronoun.title") },
     make("div", {}, make("h2", {}, text("pronoun.title")), make("p", { class: "quiet" }, text("pronoun.help")),
       isUnresolved ? make("p", { role: "status" }, text("pronoun.unresolved")) : null),
     make("div", { class: "row" },
-      makeChoice({ label: text("pronoun.sentence"), value: place < 0 ? "" : String(place), options: [["0", text("pronoun.tired")], ["1", text("pronoun.wide")]], onChange: (value) => show(Number(value), kind) }),
-      makeChoice({ label: text("pronoun.when"), value: place < 0 ? "" : shown, options: [["encoder_self", text("pronoun.read")], ["cross", text("pronoun.written")]], onChange: (value) => show(Math.max(place, 0), value) })));
+      makeChoice({ label: text("pronoun.sentence"), value: place < 0 ? "" : String(place), options: endings, onChange: (value) => show(Number(value), kind) }),
+      makeChoice({ label: text("pronoun.when"), value: isChosen ? shown : "", options: [["encoder_self", text("pronoun.read")], ["cross", text("pronoun.written")]], onChange: (value) => show(Math.max(place, 0), value) })));
 }

@@ -5,6 +5,7 @@
  */
 
 import { ask } from "./api.js";
+import { showProblem } from "./asking.js";
 import { make, makeNumber, makeSelect } from "./dom.js";
 
 const MOST_CHARACTERS = 2000;
@@ -55,7 +56,7 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false,
   const field = make("textarea", { rows: 2, lang: model.source, dir: "auto", spellcheck: "false" });
   field.value = state.text;
   const button = make("button", { class: "main" }, text(isReader ? "sentence.read" : "sentence.go"));
-  const problem = make("p", { class: "problem", role: "alert", hidden: true });
+  const problem = make("p", { class: "problem instead", role: "alert", hidden: true });
   const several = make("div", { class: "several" });
   const doubt = make("p", { class: "doubt", role: "status", hidden: true });
   const forced = make("p", { class: "quiet forced" });
@@ -71,11 +72,11 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false,
     last = new AbortController();
     const { signal } = last;
     const body = { ...makeBody(state.text), ...(isReader ? {} : beginning(state)), ...wants(state) };
-    problem.hidden = true;
     root.setAttribute("aria-busy", "true");
     try {
       const trace = await ask("v1/trace", body, { signal });
       if (signal.aborted) return;
+      problem.hidden = true;
       if (isReader) {
         context.announce(text("sentence.has_read"));
       } else {
@@ -88,9 +89,7 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false,
       onTrace(trace, ["v1/trace", body]);
     } catch (fault) {
       if (signal.aborted || onProblem(fault)) return;
-      complain(fault.message);
-      target.textContent = "";
-      drawDoubt(null);
+      showProblem(problem, fault);
     } finally {
       if (!signal.aborted) root.removeAttribute("aria-busy");
     }
@@ -109,16 +108,11 @@ export function makeSentence(context, { wants, onTrace, onProblem = () => false,
     ] : []));
   };
   const drawSeveral = (sentences) => tellSeveral(several, context, { sentences, language: model.source, onChoice: (one) => { field.value = one; form.requestSubmit(); } });
-  /** @param {string} message */
-  const complain = (message) => {
-    problem.textContent = message;
-    problem.hidden = false;
-  };
   /** @param {Record<string, any>} [changes] of the address, if there is a sentence to ask about */
   const go = (changes = {}) => {
     const words = field.value.trim();
     const fault = faultOf(context, words);
-    if (fault) { complain(fault); return; }
+    if (fault) { showProblem(problem, { message: fault }); return; }
     update({ ...changes, text: words });
     askAgain();
   };

@@ -38,7 +38,7 @@ export function mount(root, context) {
   const cells = make("div", { class: "patterns", role: "group", "aria-label": text("patterns.all") });
   grid.body.append(cells);
   const slider = make("div", { class: "sliders" });
-  large.body.append(slider);
+  large.body.append(slider, asking.problem);
   const matrix = new Matrix(large.body, { label: text("patterns.one"), fits: true, format: (value) => number(value, 2), onCell: (i, j, value) => large.read(text("patterns.cell", { query: i, key: j, value: number(value, 4) })) });
   const measures = make("div", { class: "row" });
   cost.body.append(measures);
@@ -46,7 +46,7 @@ export function mount(root, context) {
   const notes = make("p", { class: "quiet" });
   cost.body.append(notes);
   root.append(
-    make("h1", {}, text("patterns.title")), make("p", { class: "lead" }, text("patterns.lead")), asking.problem,
+    make("h1", {}, text("patterns.title")), make("p", { class: "lead" }, text("patterns.lead")),
     make("div", { class: "row controls" }, makeCheck({ label: text("patterns.causal"), checked: causal(), onChange: (checked) => { update({ causal: checked ? "yes" : "" }); drawAll(); } })),
     make("div", { class: "columns two" }, grid.root, large.root), cost.root);
 
@@ -63,8 +63,9 @@ export function mount(root, context) {
       drawGrid(replies);
       drawLarge();
     } catch (fault) {
-      asking.problem.textContent = fault.message;
-      asking.problem.hidden = false;
+      if (ended) return;
+      cells.replaceChildren();
+      asking.complain(fault.message, fault.code);
       root.removeAttribute("aria-busy");
     }
   }

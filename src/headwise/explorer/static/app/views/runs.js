@@ -78,7 +78,7 @@ export function mount(root, context) {
       draw();
       if (changed) drawOverview();
     } catch (fault) {
-      problem.textContent = fault.message;
+      problem.textContent = `${fault.message} ${text("runs.stale")}`;
       problem.hidden = false;
     } finally {
       root.removeAttribute("aria-busy");
@@ -148,7 +148,7 @@ export function mount(root, context) {
     try {
       list = (await ask("v1/runs", undefined, { fresh: true })).runs;
     } catch (fault) {
-      problem.textContent = fault.message;
+      problem.textContent = `${fault.message} ${text("runs.stale")}`;
       problem.hidden = false;
       root.removeAttribute("aria-busy");
       return;

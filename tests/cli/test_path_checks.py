@@ -217,6 +217,51 @@ def test_redirections_count_as_names() -> None:
         2,
         True,
     ), given.stderr
+    for words in (
+        ["translate"],
+        ["translate", "-"],
+        ["score"],
+        ["predict", "--file", "-"],
+        ["classify"],
+        ["tag"],
+    ):
+        with (
+            Path("s.en").open(encoding="utf-8") as source,
+            Path("s.en").open("a", encoding="utf-8") as output,
+        ):
+            both = subprocess.run(
+                [*program, *words, "--model", MODEL],
+                stdin=source, stdout=output, stderr=subprocess.PIPE, text=True, env=environment, timeout=120,
+            )  # fmt: skip
+        assert (
+            both.returncode,
+            "redirected to the file that standard input reads" in both.stderr,
+        ) == (2, True), words
+    assert Path("s.en").read_text(encoding="utf-8") == "s.en\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [*EVALUATE[:-1], "s.de", "--source"],
+        [*EVALUATE[:-1]],
+        ["export", MODEL, "new", "--probes"],
+        ["score", "--model", MODEL, "--pairs"],
+        [*SENSES],
+    ],
+)
+def test_what_is_read_again_is_no_pipe(words: list[str], headwise: Headwise) -> None:
+    answer = headwise(*words, "-")
+    assert (
+        answer.status,
+        "- is standard input, a file that can be read again is needed" in answer.err,
+    ) == (2, True)
+    os.mkfifo("pipe")
+    answer = headwise(*words, "pipe")
+    assert (
+        answer.status,
+        "is a pipe or device, a file that can be read again is needed" in answer.err,
+    ) == (3, True)
 
 
 @pytest.mark.parametrize(
