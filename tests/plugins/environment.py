@@ -1,4 +1,5 @@
-"""A scratch environment in which the example package is installed: offline, beside the packages of this one."""
+"""A scratch environment in which the example package is installed: offline, beside the packages of
+this one."""
 
 import os
 import subprocess

@@ -1,4 +1,5 @@
-"""A package that Headwise does not know adds a word: trained, compared, checked, saved, used, and missed."""
+"""A package that Headwise does not know adds a word: trained, compared, checked, saved, used, and
+missed."""
 
 import json
 import subprocess
