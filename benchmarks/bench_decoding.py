@@ -5,7 +5,7 @@
 
 Measured: search alone (no tokenisation) over synthetic sources, a fixed number of new tokens (a bias rules the end of a sentence
 out). Both models hold the same random weights, and before the clock starts the outputs are compared token for token. On a GPU
-there are two of ours: `plain steps`, the loop that every search can use, and the recorded rounds that are the default.
+there are two of ours: `plain steps`, the loop that every search can use, and the recorded steps that are the default.
 
 The floor of a step of `rows` hypotheses at time t: its weights must be read once, and each row costs two operations a weight; then every
 row's keys and values so far, those of the source once a sentence, and the logits, written and read,

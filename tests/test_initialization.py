@@ -1,4 +1,5 @@
-"""Initial weights: each parameter as the table says, with the variance of its formula, from the generator alone."""
+"""Initial weights: each parameter as the table says, with the variance of its formula, from the
+generator alone."""
 
 import math
 import re
@@ -87,8 +88,8 @@ def make(variant: str, key: str = "weights") -> nn.Module:
     )
 
 
-# How every weight begins, by the name it has in a model: written down a second time, so that neither
-# a part nor a new place for it changes the numbers that a seed gives.
+# How every weight begins, by the name it has in a model: written down a second time, so that
+# neither a part nor a new place for it changes the numbers that a seed gives.
 TABLE: tuple[tuple[str, Rule], ...] = (
     (r"(.*\.)?(endings|together)\.weight", zeros),
     (r"(.*\.)?(table|halves)\.weight", normal_by_width),
@@ -128,7 +129,8 @@ def begin_by_table(module: nn.Module, generator: torch.Generator) -> None:
 
 
 def others() -> list[nn.Module]:
-    """What is not a Transformer for translation: every part with weights stands in some model here."""
+    """What is not a Transformer for translation: every part with weights stands in some model
+    here."""
     recurrent = {"dim": 12, "attention": {"score": {"kind": "location"}}, "output_bias": True}
     translator = check_settings(RecurrentTranslatorSettings, recurrent)
     elmo = ElmoSettings(dim=12, hidden=13, letter_dim=5, filters=(3, 4))
@@ -181,7 +183,8 @@ def test_a_parameter_that_no_part_declares_is_our_bug() -> None:
 
 
 def expected_deviation(name: str) -> float:
-    """Xavier's uniform bound a has deviation a/√3 = gain · √(2 / (fan_in + fan_out)), each fused part by itself."""
+    """Xavier's uniform bound a has deviation a/√3 = gain · √(2 / (fan_in + fan_out)), each fused
+    part by itself."""
     if name.endswith("table.weight") or name == "output.weight":
         return DIM**-0.5
     if name.endswith("dynamics.narrow.weight"):

@@ -1,4 +1,5 @@
-"""Initial weights: every part of a model declares how its own weights begin, and `initialize` draws them.
+"""Initial weights: every part of a model declares how its own weights begin, and `initialize` draws
+them.
 
 A part with weights has a method `initial_weights()` that gives each of its parameters with a rule.
 Rules are functions of a tensor and a generator:
@@ -7,12 +8,12 @@ Rules are functions of a tensor and a generator:
     normal_by_width    N(0, 1/√width), for embeddings: tied logits start with variance one
     zeros, ones, …     constants
 
-`initialize` goes through `module.named_parameters()`, so the order of the draws is the order in which
-the parts were registered, and a parameter that several parts share is drawn once. A parameter that no
-part declares is an error of ours and stops at once.
+`initialize` goes through `module.named_parameters()`, so the order of the draws is the order in
+which the parts were registered, and a parameter that several parts share is drawn once. A parameter
+that no part declares is an error of ours and stops at once.
 
-Tested against: a table of all parameters with their rules, read by name (tests/test_initialization.py),
-and the variances that the formulas promise.
+Tested against: a table of all parameters with their rules, read by name
+(tests/test_initialization.py), and the variances that the formulas promise.
 """
 
 import math
@@ -117,8 +118,8 @@ zeros, ones = constant(0.0), constant(1.0)
 def copy_of(original: Tensor, rule: Rule) -> Rule:
     """A copy of a weight that was drawn before.
 
-    The numbers of `rule` are drawn all the same, so that the parts after it get the same ones whether
-    or not this weight is a copy.
+    The numbers of `rule` are drawn all the same, so that the parts after it get the same ones
+    whether or not this weight is a copy.
     """
 
     def fill(weight: Tensor, generator: torch.Generator) -> None:
@@ -129,10 +130,11 @@ def copy_of(original: Tensor, rule: Rule) -> Rule:
 
 
 class Unfilled(TorchFunctionMode):
-    """While open, new layers leave their weights as the memory was, because others will be put there.
+    """While open, new layers leave their weights as the memory was, because others will be put
+    there.
 
-    torch's layers fill themselves with random numbers: half a second for 60 million, and on the meta
-    device, where there is nothing to fill, three seconds of imports.
+    torch's layers fill themselves with random numbers: half a second for 60 million, and on the
+    meta device, where there is nothing to fill, three seconds of imports.
     """
 
     def __torch_function__(

@@ -1,8 +1,8 @@
 """A kind is named in its own file and in the union of its choice, and nowhere else.
 
 A kernel, score, position encoding, norm or feed-forward part declares itself; whoever needs to know
-something about it asks the declaration. A literal of its name elsewhere is a list that a new kind would
-have to be added to.
+something about it asks the declaration. A literal of its name elsewhere is a list that a new kind
+would have to be added to.
 """
 
 import ast
@@ -44,7 +44,8 @@ OTHER_MEANINGS = {
     "window": "an encoder of sentences that reads neighbours",
 }
 OWN_TABLES = {
-    # What another program or a kernel for a GPU can express, and activations by their torch functions.
+    # What another program or a kernel for a GPU can express, and activations by their torch
+    # functions.
     "src/headwise/blocks/inference/projection.py": {"relu", "gelu"},
     "src/headwise/gpu/projection.py": {"relu", "gelu"},
 }

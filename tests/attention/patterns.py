@@ -1,6 +1,7 @@
 """Who may look at whom, written out with loops over one sentence: slow, dense, and plain to read.
 
-Places are counted from the beginning of the sentence: filling before it stands at −1, −2 …, filling behind it at its length and on.
+Places are counted from the beginning of the sentence: filling before it stands at −1, −2 …, filling
+behind it at its length and on.
 """
 
 import torch

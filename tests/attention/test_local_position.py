@@ -1,4 +1,5 @@
-"""Luong's windows against loops over single pairs; places inside packed rows; what passes a gradient."""
+"""Luong's windows against loops over single pairs; places inside packed rows; what passes a
+gradient."""
 
 import math
 

@@ -1,4 +1,5 @@
-"""Multi-head attention against torch.nn.MultiheadAttention with the same weights, and its ways of being called."""
+"""Multi-head attention against torch.nn.MultiheadAttention with the same weights, and its ways of
+being called."""
 
 import pytest
 import torch

@@ -1,4 +1,5 @@
-"""Weights against bisection in double precision, against softmax, by finite differences; hidden keys get exactly nothing."""
+"""Weights against bisection in double precision, against softmax, by finite differences; hidden
+keys get exactly nothing."""
 
 import pytest
 import torch
@@ -30,7 +31,8 @@ def draw(*shape: int, scale: float = 2.0) -> Tensor:
 
 
 def bisect(scores: Tensor, alpha: float) -> Tensor:
-    """max((α−1) s − τ, 0)^(1/(α−1)) with τ such that they sum to one, found by halving an interval that holds it."""
+    """max((α−1) s − τ, 0)^(1/(α−1)) with τ such that they sum to one, found by halving an interval
+    that holds it."""
     z = (alpha - 1) * scores
     low, high = z.amax(-1, keepdim=True) - 1, z.amax(-1, keepdim=True)
     for _ in range(200):
@@ -51,7 +53,8 @@ def test_equals_bisection(name: str, alpha: float, num_keys: int, scale: float) 
 
 
 def test_sparse_weights_worked_by_hand() -> None:
-    """Scores 1, 0.6, −1. sparsemax: τ = (1.6 − 1)/2 = 0.3. entmax: halves .5, .3, −.5; two keys: mean .4, spread .02, τ = .4 − √.49 = −.3."""
+    """Scores 1, 0.6, −1. sparsemax: τ = (1.6 − 1)/2 = 0.3. entmax: halves .5, .3, −.5; two keys:
+    mean .4, spread .02, τ = .4 − √.49 = −.3."""
     scores = torch.tensor([[[[1.0, 0.6, -1.0]]]], dtype=torch.float64)
     torch.testing.assert_close(
         Sparsemax()(scores, None)[0, 0, 0], torch.tensor([0.7, 0.3, 0.0]).double()

@@ -75,7 +75,8 @@ def test_a_sentence_in_two_pieces_is_refused() -> None:
 
 
 def test_several_divisions_are_one_finer_division() -> None:
-    """However large the numbers are: shifted into one word, 2²⁰ of the second was 1 of the first."""
+    """However large the numbers are: shifted into one word, 2²⁰ of the second was 1 of the
+    first."""
     generator = torch.Generator().manual_seed(5)
     first, second, third = (torch.randint(0, 3, (2, 17), generator=generator) for _ in range(3))
     numbers = [(first - 1) << 62, second << 41, third]

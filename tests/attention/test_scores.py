@@ -1,4 +1,5 @@
-"""Scores against their formulas, pair by pair; finite differences; what must be equal to what; limits."""
+"""Scores against their formulas, pair by pair; finite differences; what must be equal to what;
+limits."""
 
 import math
 
@@ -155,7 +156,8 @@ def test_bilinear_starts_as_the_scaled_dot_product() -> None:
 
 
 def test_gaussian_weights_are_those_of_the_scaled_dot_product_for_keys_of_one_length() -> None:
-    """−|q − k|²/(2√d) = q·k/√d − |q|²/(2√d) − |k|²/(2√d): the first rest is the same for a row, the second for all keys."""
+    """−|q − k|²/(2√d) = q·k/√d − |q|²/(2√d) − |k|²/(2√d): the first rest is the same for a row, the
+    second for all keys."""
     score = build_score(GaussianSettings(), query_dim=DIM, key_dim=DIM)
     q, k = draw(QUERIES, DIM), nn.functional.normalize(draw(KEYS, DIM, key="k"), dim=-1)
     torch.testing.assert_close(score(q, k).softmax(-1), scaled_dot_scores(q, k).softmax(-1))
@@ -191,7 +193,8 @@ def test_places_beyond_the_limit_are_refused() -> None:
 def test_gaussian_scores_of_numbers_far_from_zero(
     few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only how far they are apart counts: seconds since 1970 are as good as seconds since this morning."""
+    """Only how far they are apart counts: seconds since 1970 are as good as seconds since this
+    morning."""
     monkeypatch.setattr(gaussian, "FEW", few)
     score = make("gaussian", width=1.0)
     assert isinstance(score, nn.Module)
@@ -204,7 +207,8 @@ def test_gaussian_scores_of_numbers_far_from_zero(
 
 
 def test_a_gaussian_score_is_that_of_its_own_pair() -> None:
-    """In large tables too, where a far key (hidden, or of another sentence) moved all others' scores by its part in a mean."""
+    """In large tables too, where a far key (hidden, or of another sentence) moved all others'
+    scores by its part in a mean."""
     q, k = draw(257, 64), draw(257, 64, key="k")
     far = torch.cat([k[:-1], torch.full_like(k[:1], 1e9)])
     score = make("gaussian", width=64**0.25)

@@ -141,7 +141,8 @@ def test_every_row_looks_at_a_row_of_its_own() -> None:
 def test_what_a_layer_has_for_its_own_sequence_is_not_left_out_in_another(
     settings: AttentionSettings, relation: AlibiRelation | None, why: str
 ) -> None:
-    """An equal tensor is another one: Longformer's second projections and the positions were silently missing there."""
+    """An equal tensor is another one: Longformer's second projections and the positions were
+    silently missing there."""
     layer = build_attention(
         settings, dim=16, num_heads=2, dropout_rate=0.0, role="encoder", relation=relation
     )

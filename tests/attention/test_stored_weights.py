@@ -1,4 +1,5 @@
-"""Stored weights: the derivatives written out there, and that the fused kernel hands over exactly what it says."""
+"""Stored weights: the derivatives written out there, and that the fused kernel hands over exactly
+what it says."""
 
 import pytest
 import torch
@@ -54,7 +55,8 @@ def test_it_is_full_attention() -> None:
 
 
 def compare_with_full(mask: Mask) -> None:
-    """bf16 through the fused kernel under autocast, as training calls it, beside the reference in double precision."""
+    """bf16 through the fused kernel under autocast, as training calls it, beside the reference in
+    double precision."""
     leaves = [leaf.detach().requires_grad_() for leaf in inputs(torch.bfloat16)]
     with torch.autocast("cpu", dtype=torch.bfloat16):
         output = FusedAttention()(*leaves, mask)

@@ -1,4 +1,5 @@
-"""Vectors from letters: the formulas in plain Python and double precision; what fills the row changes nothing."""
+"""Vectors from letters: the formulas in plain Python and double precision; what fills the row
+changes nothing."""
 
 import math
 

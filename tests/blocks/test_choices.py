@@ -72,7 +72,8 @@ def test_rates_are_probabilities_below_one(rate: float) -> None:
 @pytest.mark.parametrize("kind", ["layer", "rms", "power", "batch"])
 @pytest.mark.parametrize("epsilon", [0.0, 1e-300, 1e300])
 def test_an_epsilon_that_float32_does_not_have_is_refused(kind: str, epsilon: float) -> None:
-    """1e-300 is 0 there, and a row of equal numbers would be divided by it; beside 1e300 all rows are 0."""
+    """1e-300 is 0 there, and a row of equal numbers would be divided by it; beside 1e300 all rows
+    are 0."""
     with pytest.raises(ValidationError, match="epsilon"):
         TypeAdapter(NormSettings).validate_python({"kind": kind, "epsilon": epsilon})
 

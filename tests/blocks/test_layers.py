@@ -1,4 +1,5 @@
-"""Encoder and decoder blocks against torch's own layers with copied weights, and the decoder step by step."""
+"""Encoder and decoder blocks against torch's own layers with copied weights, and the decoder step
+by step."""
 
 import pytest
 import torch

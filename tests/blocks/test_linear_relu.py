@@ -48,5 +48,6 @@ torch.testing.assert_close(*gradients)
 
 @pytest.mark.prove
 def test_it_compiles_into_one_graph_backward_included():
-    """A compiler that has to stop at every feed-forward part loses more than it gains. Without pytest's checks of shapes."""
+    """A compiler that has to stop at every feed-forward part loses more than it gains. Without
+    pytest's checks of shapes."""
     subprocess.run([sys.executable, "-c", ONE_GRAPH], check=True, timeout=120)

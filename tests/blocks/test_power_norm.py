@@ -1,4 +1,5 @@
-"""Power norm: the paper's recurrences written out, what is exact in it, and a state that is saved."""
+"""Power norm: the paper's recurrences written out, what is exact in it, and a state that is
+saved."""
 
 import pytest
 import torch
@@ -53,7 +54,8 @@ def test_the_recurrences_written_out(generator: torch.Generator) -> None:
 def test_with_a_mean_that_has_settled_the_gradient_is_that_of_dividing_by_the_batch(
     generator: torch.Generator,
 ) -> None:
-    """On one batch again and again in the warm-up, ν goes to the value at which the stand-in is the exact derivative."""
+    """On one batch again and again in the warm-up, ν goes to the value at which the stand-in is the
+    exact derivative."""
     norm = PowerNorm(DIM, decay=0.5, warmup=1000).double()
     x, gradient, _ = draw(generator)
     for _ in range(200):
@@ -125,7 +127,8 @@ def test_low_precision_is_worked_out_in_fp32(
 
 
 def test_a_batch_of_nothing_says_nothing(generator: torch.Generator) -> None:
-    """Neither filling alone nor no rows at all: the running square was 0 after the one, no number for ever after the other."""
+    """Neither filling alone nor no rows at all: the running square was 0 after the one, no number
+    for ever after the other."""
     norm = PowerNorm(DIM, epsilon=EPSILON, warmup=3).double()
     x, gradient, real = draw(generator)
     norm(x, real).backward(gradient)

@@ -1,4 +1,5 @@
-"""Recurrent cells: the equations = torch's fused layers; padded = one by one; word by word = whole sentence."""
+"""Recurrent cells: the equations = torch's fused layers; padded = one by one; word by word = whole
+sentence."""
 
 import pytest
 import torch
@@ -103,7 +104,8 @@ def test_backwards_equals_torchs_second_direction() -> None:
 
 
 def test_gates_by_hand() -> None:
-    """A closed input gate and an open forget gate keep the line as it is; zero weights of a GRU halve its state."""
+    """A closed input gate and an open forget gate keep the line as it is; zero weights of a GRU
+    halve its state."""
     zeros = torch.zeros(4, 1)
     given = torch.tensor([[-1e4, 1e4, 3.0, 1e4]])
     h, c = CELLS["lstm"](given, (torch.zeros(1, 1), torch.tensor([[0.5]])), zeros, torch.zeros(4))

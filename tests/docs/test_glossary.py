@@ -22,6 +22,7 @@ NOT_YET_CLEAN = {
     "demo",
     "explorer",
     "inspecting",
+    "laws",
     "planning",
     "pocket",
     "serving",

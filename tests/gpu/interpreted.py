@@ -1,7 +1,9 @@
-"""Every kernel against its torch form, in Triton's interpreter on a CPU: run as a program, with TRITON_INTERPRET=1.
+"""Every kernel against its torch form, in Triton's interpreter on a CPU: run as a program, with
+TRITON_INTERPRET=1.
 
-The interpreter must be chosen before a kernel is defined, so this is a process of its own (see test_kernels.py). Sizes are
-odd on purpose: heads of 10, vocabularies that no block divides, unwritten memory full of NaN.
+The interpreter must be chosen before a kernel is defined, so this is a process of its own (see
+test_kernels.py). Sizes are odd on purpose: heads of 10, vocabularies that no block divides,
+unwritten memory full of NaN.
 """
 
 import torch

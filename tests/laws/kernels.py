@@ -1,8 +1,9 @@
-"""The kernels that must obey the laws: every kind as it declares itself, and harder variants of them.
+"""The kernels that must obey the laws: every kind as it declares itself, and harder variants of
+them.
 
-A new kernel needs no line here: its case is made from its own example settings. A row is written by hand
-for sizes that no recipe has, and for the settings in which a kernel must equal another one (`exact`).
-`pytest tests/laws -k <name>` runs every law over one of them.
+A new kernel needs no line here: its case is made from its own example settings. A row is written by
+hand for sizes that no recipe has, and for the settings in which a kernel must equal another one
+(`exact`). `pytest tests/laws -k <name>` runs every law over one of them.
 """
 
 from collections.abc import Callable
@@ -38,7 +39,8 @@ from tests.laws.references import (
 def scored(
     text: str, *, window: Callable[[], LocalWindow | None] = lambda: None
 ) -> Callable[[float], Kernel]:
-    """Builds full attention with the score and the weights that a recipe would name, filled from a fixed key."""
+    """Builds full attention with the score and the weights that a recipe would name, filled from a
+    fixed key."""
     settings = check_settings(Full, read_yaml(text))
     assert isinstance(settings, Full)
 
@@ -126,7 +128,9 @@ KERNELS: tuple[LawCase, ...] = (
         exact=lambda length: PerformerAttention(11, 17, chunk=3),
         refuses=("window", "explicit"),
         takes_bias=False,
-        more_terms=17,  # features; an exponent of size e is off by e roundings, and e is mostly below 8 here, on either side
+        # features; an exponent of size e is off by e roundings, and e is mostly below 8 here, on
+        # either side
+        more_terms=17,
         reference=lambda: QuadraticPerformer(draw_features(17, 11, torch_generator("performer"))),
     ),
     LawCase(

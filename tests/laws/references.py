@@ -1,4 +1,5 @@
-"""What kernels with weights of their own kind are compared with: written out over all pairs, apart from the library's code."""
+"""What kernels with weights of their own kind are compared with: written out over all pairs, apart
+from the library's code."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,8 @@ def visible(mask: Mask, q: Tensor, k: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class QuadraticLinear:
-    """Linear attention as a table: (elu(q) + 1) · (elu(k) + 1), hidden pairs zero, rows divided by their sums."""
+    """Linear attention as a table: (elu(q) + 1) · (elu(k) + 1), hidden pairs zero, rows divided by
+    their sums."""
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, **_: Any) -> Tensor:
         features = [torch.nn.functional.elu(x) + 1 for x in (q, k)]
@@ -48,7 +50,8 @@ class QuadraticPerformer:
 
 @dataclass(frozen=True)
 class QuadraticBounded:
-    """Performer's bounded estimate as a table: vectors drawn into a ball, features of either side divided by their sum."""
+    """Performer's bounded estimate as a table: vectors drawn into a ball, features of either side
+    divided by their sum."""
 
     rows: Tensor
 
@@ -71,7 +74,8 @@ class QuadraticBounded:
 
 @dataclass(frozen=True)
 class SharedQueryKey:
-    """Reformer with one bucket for all: unit keys, oneself only when there is nobody else; hidden tokens are filling, and ask nothing."""
+    """Reformer with one bucket for all: unit keys, oneself only when there is nobody else; hidden
+    tokens are filling, and ask nothing."""
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, **_: Any) -> Tensor:
         length = q.shape[2]

@@ -1,4 +1,5 @@
-"""The laws of bad input bite: full attention with a known fault is caught by the law that forbids it."""
+"""The laws of bad input bite: full attention with a known fault is caught by the law that forbids
+it."""
 
 from collections.abc import Callable
 from typing import Any

@@ -95,7 +95,8 @@ def _counts_the_row(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any)
 
 
 def _calculates_with_numbers(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any) -> Tensor:
-    """Four places for each sentence, in the type of its number: small ones have room, others come round to the same place."""
+    """Four places for each sentence, in the type of its number: small ones have room, others come
+    round to the same place."""
     parts = [
         Segments(4 * part.query, 4 * part.key) if isinstance(part, Segments) else part
         for part in mask.parts

@@ -1,4 +1,5 @@
-"""The laws of numbers bite: a kernel that rounds more than its kind of number must, or shows another map than it computes, is caught."""
+"""The laws of numbers bite: a kernel that rounds more than its kind of number must, or shows
+another map than it computes, is caught."""
 
 from typing import Any
 
@@ -19,7 +20,8 @@ def _plain(q: Any, k: Any, v: Any, mask: Mask, bias: Any, training: Any) -> Tens
 
 
 def _exponents_in_half(q: Any, k: Any, v: Any, mask: Any, bias: Any, training: Any) -> Tensor:
-    """The scores leave float32 unscaled, and their exponentials are added up in the input's own kind."""
+    """The scores leave float32 unscaled, and their exponentials are added up in the input's own
+    kind."""
     table = mask.dense(q.shape[2], k.shape[2], q.device)
     scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5 + (0 if bias is None else bias)
     exponentials = scores.exp() if table is None else scores.exp() * table

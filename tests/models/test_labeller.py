@@ -1,4 +1,4 @@
-"""The rungs: what each can see, and that sentences of one row do not see each other."""
+"""Encoders: what each can see, and that sentences of one row do not see each other."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ from headwise.positions.choices import Relative, Rotary
 from headwise.randomness import torch_generator
 from headwise.settings import check_settings
 
-RUNGS: dict[str, SentenceEncoderSettings] = {
+ENCODERS: dict[str, SentenceEncoderSettings] = {
     "word": WordEncoderSettings(dim=12),
     "window": WindowEncoderSettings(dim=12, reach=2, hidden=17),
     "recurrent": RecurrentEncoderSettings(dim=12, layers=2),
@@ -63,10 +63,10 @@ def _logits(model: torch.nn.Module, rows: dict[str, torch.Tensor]) -> torch.Tens
     return model(rows["tokens"], segment=rows["segment"], position=rows["position"])
 
 
-@pytest.mark.parametrize("name", RUNGS)
+@pytest.mark.parametrize("name", ENCODERS)
 @pytest.mark.parametrize("pooling", ["none", "mean", "first"])
 def test_packed_rows_are_sentences_one_by_one(name: str, pooling: str) -> None:
-    model = _model(RUNGS[name], pooling)
+    model = _model(ENCODERS[name], pooling)
     one, other = (7, 9, 11, 5), (4, 13, 9)
     packed = {
         "tokens": torch.tensor([[*one, *other, 0, 0]]),
@@ -81,7 +81,7 @@ def test_packed_rows_are_sentences_one_by_one(name: str, pooling: str) -> None:
 def test_one_word_at_a_time_cannot_tell_two_of_them_apart() -> None:
     sentence = _sentence(4, 9, 5, 6, 7, 8, 9)  # "I saw … a saw": 9 stands twice
     differs = {
-        name: not torch.allclose(*_logits(_model(RUNGS[name]), sentence)[0, [1, 6]], atol=1e-5)
+        name: not torch.allclose(*_logits(_model(ENCODERS[name]), sentence)[0, [1, 6]], atol=1e-5)
         for name in ("word", "window", "recurrent", "encoder")
     }
     assert differs == {"word": False, "window": True, "recurrent": True, "encoder": True}
@@ -92,7 +92,7 @@ def test_one_word_at_a_time_cannot_tell_two_of_them_apart() -> None:
     [("word", 0), ("window", 2), ("recurrent", 4), ("recurrent, one direction", 0), ("encoder", 4)],
 )
 def test_how_far_a_rung_sees(name: str, sees: int) -> None:
-    model = _model(RUNGS[name])
+    model = _model(ENCODERS[name])
     before = _logits(model, _sentence(4, 5, 6, 7, 8, 9, 10, 11, 12))[0, 4]
     reach = 0
     for distance in range(1, 5):

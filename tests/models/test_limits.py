@@ -57,10 +57,10 @@ def test_every_limit_has_its_key() -> None:
         position,
         Limit("model.decoder.attention.score.max_length", 7),
     ]
-    rung = check_settings(
+    encoder = check_settings(
         TransformerEncoderSettings, {"attention": {"kind": "linformer", "max_length": 5}}
     )
-    assert row_limits(rung) == [Limit("model.attention.max_length", 5)]
+    assert row_limits(encoder) == [Limit("model.attention.max_length", 5)]
     bahdanau = {"kind": "bahdanau", "score": {"kind": "location", "max_length": 3}}
     recurrent = check_settings(RecurrentTranslatorSettings, {"attention": bahdanau})
     assert source_limits(recurrent) == [Limit("model.attention.score.max_length", 3)]

@@ -1,4 +1,4 @@
-"""The recurrent rung: torch's layers on one sentence, sentences of packed rows apart, and what only
+"""The recurrent encoder: torch's layers on one sentence, sentences of packed rows apart, and what only
 both sides together tell."""
 
 from typing import Any

@@ -52,7 +52,8 @@ def test_exchanged_scores_are_told_to_be_left_as_they_are() -> None:
 
 
 def test_a_refusal_names_every_kernel_that_takes_it() -> None:
-    """The kernels in the message are those that can be built in an encoder, neither more nor fewer."""
+    """The kernels in the message are those that can be built in an encoder, neither more nor
+    fewer."""
     kinds = (
         "full",
         "fused",

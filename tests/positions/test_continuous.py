@@ -1,4 +1,5 @@
-"""The path: torchdiffeq's solvers, sinusoids as the solution of a linear equation, the order of the error, what is kept."""
+"""The path: torchdiffeq's solvers, sinusoids as the solution of a linear equation, the order of the
+error, what is kept."""
 
 import pytest
 import torch
@@ -99,7 +100,8 @@ def test_weights_made_for_inference_alone_have_a_path_too(generator: torch.Gener
 def test_the_path_is_that_of_the_weights_now_whatever_stands_at_their_address(
     generator: torch.Generator,
 ) -> None:
-    """New weights are often put where the old ones were freed, and have been changed as often: that is, never."""
+    """New weights are often put where the old ones were freed, and have been changed as often: that
+    is, never."""
     relation = make(generator).eval()
     heads = torch.zeros(1, 2, 5, 3, dtype=torch.float64)
     for number in range(20):
@@ -160,7 +162,8 @@ def test_no_weights_make_a_path_that_is_no_number(
 
 
 def test_a_gradient_stays_a_number_where_the_path_does_not_leave_zero() -> None:
-    """h(p) = 10 p from p = 0: the path is zero, and each step of 16 multiplies its gradient by some 10⁷."""
+    """h(p) = 10 p from p = 0: the path is zero, and each step of 16 multiplies its gradient by some
+    10⁷."""
     dynamics, start = PathDynamics(DIM), torch.zeros(3, DIM, requires_grad=True)
     with torch.no_grad():
         for layer in (dynamics.widen, dynamics.narrow):

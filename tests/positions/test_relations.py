@@ -1,4 +1,5 @@
-"""What every kind that speaks to attention owes: steps equal the whole, packed sentences stay themselves, any length is read."""
+"""What every kind that speaks to attention owes: steps equal the whole, packed sentences stay
+themselves, any length is read."""
 
 import pytest
 import torch

@@ -1,4 +1,5 @@
-"""Vectors of distances: the formulas written out with a [query, key, dim] table, gradients included."""
+"""Vectors of distances: the formulas written out with a [query, key, dim] table, gradients
+included."""
 
 import math
 

@@ -1,4 +1,5 @@
-"""Transformer-XL's score: the formula pair by pair, and a memory that equals one longer sequence."""
+"""Transformer-XL's score: the formula pair by pair, and a memory that equals one longer
+sequence."""
 
 import math
 

@@ -1,10 +1,12 @@
-"""Biases as values: a number added to the score of a query and a key, given as a table or as a rule.
+"""Biases as values: a number added to the score of a query and a key, given as a table or as a
+rule.
 
     score(i, j) ← score(i, j) + bias(head, j − i)
 
-A dense table [batch, head, query, key] is the general bias. Most biases know only the distance of key and query (Shaw et al. 2018,
-T5's buckets, ALiBi), so one number per head and distance says it all; a kernel that looks at few pairs asks for those with
-`at` and never builds the table. minus infinity hides a key, as a mask does.
+A dense table [batch, head, query, key] is the general bias. Most biases know only the distance of
+key and query (Shaw et al. 2018, T5's buckets, ALiBi), so one number per head and distance says it
+all; a kernel that looks at few pairs asks for those with `at` and never builds the table. minus
+infinity hides a key, as a mask does.
 
 Tested against: the dense table, pair by pair.
 """
@@ -29,7 +31,8 @@ def entry_at(table: Float[Tensor, "head distance"], head: Tensor, column: Tensor
 
 @dataclass(frozen=True, eq=False)
 class DistanceBias:
-    """`table[head, d − first]` for the distance d = key − query; a distance past either end takes the value at that end."""
+    """`table[head, d − first]` for the distance d = key − query; a distance past either end takes
+    the value at that end."""
 
     table: Float[Tensor, "head distance"]
     first: int
@@ -55,7 +58,8 @@ class DistanceBias:
 
 @dataclass(frozen=True, eq=False)
 class VectorBias:
-    """A bias of the scores together with a vector for each distance that joins the mean of the values (Shaw et al. 2018):
+    """A bias of the scores together with a vector for each distance that joins the mean of the
+    values (Shaw et al. 2018):
 
     output(i) ← output(i) + Σ_j weight(i, j) · values[d − first],      d = j − i, held inside the table
 
@@ -70,7 +74,8 @@ class VectorBias:
     def mix(
         self, weights: Float[Tensor, "batch head query key"]
     ) -> Float[Tensor, "batch head query head_dim"]:
-        """The part of the values: weights are summed by distance first, so that no [query, key, dim] table exists."""
+        """The part of the values: weights are summed by distance first, so that no [query, key,
+        dim] table exists."""
         column = distance_columns(
             *weights.shape[-2:],
             first=self.first,
@@ -97,12 +102,16 @@ def dense_bias(
 
 
 def refuse_vectors(bias: Bias | None, *, kind: str) -> None:
-    """For kernels that do not form their weights, which would add the scores and forget the vectors."""
+    """For kernels that do not form their weights, which would add the scores and forget the
+    vectors."""
     if isinstance(bias, VectorBias):
         raise UsageError(
-            f"attention.kind={kind} was given a bias with vectors that join the values (VectorBias), for which every weight is needed, and it "
-            "forms none; use attention.kind=full, or give VectorBias.scores alone (position.values=false)",
-            f"attention.kind={kind} 收到带向量、要加到值上的偏置（VectorBias），这需要每个权重，而它不计算权重；"
+            f"attention.kind={kind} was given a bias with vectors that join the values "
+            "(VectorBias), for which every weight is needed, and it "
+            "forms none; use attention.kind=full, or give VectorBias.scores alone "
+            "(position.values=false)",
+            f"attention.kind={kind} 收到带向量、要加到值上的偏置（VectorBias），这需要每个权重，"
+            "而它不计算权重；"
             "请用 attention.kind=full，或只给 VectorBias.scores（position.values=false）",
         )
 

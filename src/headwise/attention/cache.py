@@ -1,8 +1,10 @@
-"""What a decoder has already read: the keys and values of earlier positions, kept so that a step costs one token.
+"""What a decoder has already read: the keys and values of earlier positions, kept so that a step
+costs one token.
 
 Without a cache, step t recomputes t keys in every layer; with it, one. The store is time-major
-`[time, row, head, head_dim]`, so the written prefix is one contiguous block: a step writes one slice in place, and
-re-ordering hypotheses copies exactly the prefix, once, into the second of two buffers.
+`[time, row, head, head_dim]`, so the written prefix is one contiguous block: a step writes one
+slice in place, and re-ordering hypotheses copies exactly the prefix, once, into the second of two
+buffers.
 
 Tested against: the whole sequence computed at once (tests/laws: step by step = whole sequence).
 """
@@ -33,7 +35,8 @@ FIRST_ROOM = 32
 
 
 class KeyValueCache:
-    """Keys and values of one attention layer for `num_rows` hypotheses, room for `max_length` positions."""
+    """Keys and values of one attention layer for `num_rows` hypotheses, room for `max_length`
+    positions."""
 
     def __init__(
         self,
@@ -57,10 +60,13 @@ class KeyValueCache:
         """Add new positions; returns all keys and values so far."""
         end = self.length + k.shape[2]
         if end > self.keys.shape[0]:
-            # A single position written past the end would fit an empty slice and be lost without a word.
+            # A single position written past the end would fit an empty slice and be lost without a
+            # word.
             raise UsageError(
-                f"the cache has room for {self.keys.shape[0]} positions and {end} are needed; start with a larger max_length",
-                f"缓存可容纳 {self.keys.shape[0]} 个位置，需要 {end} 个；请以更大的 max_length 开始",
+                f"the cache has room for {self.keys.shape[0]} positions and {end} are needed; "
+                "start with a larger max_length",
+                f"缓存可容纳 {self.keys.shape[0]} 个位置，需要 {end} 个；请以更大的 max_length "
+                "开始",
             )
         self.keys[self.length : end] = k.permute(2, 0, 1, 3)
         self.values[self.length : end] = v.permute(2, 0, 1, 3)
@@ -80,7 +86,8 @@ class KeyValueCache:
 
 
 class RollingCache(KeyValueCache):
-    """A cache that forgets from the front and never fills up: what is over is dropped when the room is needed."""
+    """A cache that forgets from the front and never fills up: what is over is dropped when the room
+    is needed."""
 
     _first = 0
 

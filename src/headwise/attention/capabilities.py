@@ -8,10 +8,10 @@
     cost       multiplications and additions as a formula
     example    small settings for laws, pictures and the page
 
-The settings type of a kernel (`Window`, `Linear`, …) is an `AttentionKind` with these declarations and a
-method that builds the kernel. attention/choices.py joins the kinds into one union; everything else asks a
-kind or goes through all of them. A kernel of another package declares itself in the same way
-(settings/added_kinds.py).
+The settings type of a kernel (`Window`, `Linear`, …) is an `AttentionKind` with these declarations
+and a method that builds the kernel. attention/choices.py joins the kinds into one union; everything
+else asks a kind or goes through all of them. A kernel of another package declares itself in the
+same way (settings/added_kinds.py).
 
 Tested against: the laws, which each kind must pass as it declares itself; every kind in every role.
 """
@@ -26,7 +26,8 @@ from headwise.errors import UsageError
 from headwise.settings.kind import Kind, Words, by_language
 
 Role = Literal["encoder", "decoder", "cross"]
-"""Where attention stands: among source tokens, among target tokens (never ahead), from target to source."""
+"""Where attention stands: among source tokens, among target tokens (never ahead), from target to
+source."""
 ROLES: Mapping[Role, str] = {
     "encoder": "model.encoder.attention",
     "decoder": "model.decoder.attention",
@@ -82,11 +83,14 @@ class AttentionKind(Kind):
     cost: ClassVar[str]
     """Operations of n queries and n keys in h heads of width d, projections left out."""
     is_reference: ClassVar[bool] = False
-    """Whether other kernels are compared with it; it is then run as it is written, never compiled."""
+    """Whether other kernels are compared with it; it is then run as it is written, never
+    compiled."""
     has_own_weights: ClassVar[bool] = True
-    """Whether its weights differ from those of every other kernel, so that a picture of them says something."""
+    """Whether its weights differ from those of every other kernel, so that a picture of them says
+    something."""
     compared_with: ClassVar[Words | None] = None
-    """What a kernel approximates, where that is not softmax attention of the same queries and keys."""
+    """What a kernel approximates, where that is not softmax attention of the same queries and
+    keys."""
 
     # What the laws must know to choose their inputs.
     one_sequence_only: ClassVar[bool] = False
@@ -100,7 +104,8 @@ class AttentionKind(Kind):
     sums_to_one: ClassVar[bool] = True
     """Whether the weights of a query are shares; mixtures of tokens may be negative."""
     num_extra_terms: ClassVar[int] = 0
-    """Numbers that are added up beyond the scores and means of full attention, each with its rounding."""
+    """Numbers that are added up beyond the scores and means of full attention, each with its
+    rounding."""
 
     @classmethod
     def example(cls) -> "AttentionKind":
@@ -134,7 +139,8 @@ class AttentionKind(Kind):
         return None
 
     def refuse_rows(self, num_tokens: int, *, key: str) -> Words | None:
-        """Why rows of so many tokens make no sense; `key` is where the settings stand in the recipe."""
+        """Why rows of so many tokens make no sense; `key` is where the settings stand in the
+        recipe."""
         return None
 
     def fit_length(self, length: int) -> "AttentionKind":

@@ -1,7 +1,7 @@
 """The kernels a recipe may name under `attention: {kind: …}`, and what is asked of all of them.
 
-A new kernel is its own file in attention/kernels/ and one name in the union here. A kernel of another
-package is found through the entry points `headwise.attention` (settings/added_kinds.py).
+A new kernel is its own file in attention/kernels/ and one name in the union here. A kernel of
+another package is found through the entry points `headwise.attention` (settings/added_kinds.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -66,7 +66,8 @@ def build_attention(
     role: Role,
     relation: Relation | None = None,
 ) -> MultiHeadAttention:
-    """One layer's attention; settings that cannot stand in this role are refused with those that can."""
+    """One layer's attention; settings that cannot stand in this role are refused with those that
+    can."""
     why = settings.refuse_role(role)
     if why is not None:
         able = kinds_that(lambda kind: kind.refuse_role(role) is None)

@@ -1,11 +1,14 @@
-"""What a kernel costs before it is run: the products that it really forms, counted while it runs on tensors that hold nothing.
+"""What a kernel costs before it is run: the products that it really forms, counted while it runs on
+tensors that hold nothing.
 
     full, fused    4 · queries · keys · dim                  every query against every key, and the mean of the values
     others         their own: blocks that a window fetches, features, hashes, summaries, with what rounding to blocks adds
 
-The rows are those of the models: numbered sentences, here one a row. Kernels are counted in the form that works everywhere (attention/sparse/gathered.py);
-the fused block-sparse form on CUDA rounds to tiles of 128 instead. A multiplication and an addition are two operations. Only products of
-matrices count, as in torch's FlopCounterMode (and of a matrix with a vector): sorting, look-ups, softmax, tanh do not.
+The rows are those of the models: numbered sentences, here one a row. Kernels are counted in the
+form that works everywhere (attention/sparse/gathered.py); the fused block-sparse form on CUDA
+rounds to tiles of 128 instead. A multiplication and an addition are two operations. Only products
+of matrices count, as in torch's FlopCounterMode (and of a matrix with a vector): sorting, look-ups,
+softmax, tanh do not.
 
 Tested against: numbers worked by hand for every kernel, and torch's counter over real tensors.
 """
@@ -29,7 +32,8 @@ LONG = 1 << 20
 def count_products(
     layer: MultiHeadAttention, num_queries: int, num_keys: int | None = None, *, is_causal: bool
 ) -> int:
-    """Operations of a layer for one sentence, projections included; `num_keys` tokens of another sequence, or None for self-attention."""
+    """Operations of a layer for one sentence, projections included; `num_keys` tokens of another
+    sequence, or None for self-attention."""
     dim = layer.output.in_features
     if layer.is_plain:
         num_read = num_queries if num_keys is None else num_keys
@@ -57,7 +61,8 @@ def count_products(
 
 
 def count_cache(layer: MultiHeadAttention) -> tuple[int, int]:
-    """Numbers that a decoder keeps of one hypothesis in this layer: for each token written, and however many there are."""
+    """Numbers that a decoder keeps of one hypothesis in this layer: for each token written, and
+    however many there are."""
     like = torch.empty(0, device="meta")
     sizes = []
     for length in (LONG, 2 * LONG):

@@ -1,12 +1,14 @@
-"""Windows over the source: a word being written looks only near one place of the source, which is given or predicted.
+"""Windows over the source: a word being written looks only near one place of the source, which is
+given or predicted.
 
     local_m   centre = t                                     (the sentences run side by side; the last place once t is past it)
     local_p   centre = S · sigmoid(v · tanh(W q))            a real number; S is how many keys the query may look at
     keys j with |j − centre| ≤ D; for local_p the weights are then multiplied by exp(−(j − centre)² / 2σ²), σ = D/2
 
-Luong, Pham & Manning 2015, section 3.2. The Gaussian is *not* renormalised (rows sum to less than one: the further from the centre,
-the less is said) and its centre is not rounded: it is what passes a gradient to W and v, as the window's edge passes none. Places
-count from 0 in the sentence, also where several sentences share a row; while decoding the caller says where the queries stand
+Luong, Pham & Manning 2015, section 3.2. The Gaussian is *not* renormalised (rows sum to less than
+one: the further from the centre, the less is said) and its centre is not rounded: it is what passes
+a gradient to W and v, as the window's edge passes none. Places count from 0 in the sentence, also
+where several sentences share a row; while decoding the caller says where the queries stand
 (`ScoredAttention.stand_at`). v and W are shared by the heads, each of which asks with its own q.
 
 Tested against: loops over single pairs; D ≥ S with a huge σ is attention over everything, exactly.
@@ -39,13 +41,15 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class PlacedTable(Explicit):
-    """A dense mask worked out once for a stack of layers that still knows the places segments gave."""
+    """A dense mask worked out once for a stack of layers that still knows the places segments
+    gave."""
 
     places: Places
 
 
 def find_places(mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Places:
-    """Segments restart the count, padding lets that of the keys begin with the first real one; otherwise a row is one sentence."""
+    """Segments restart the count, padding lets that of the keys begin with the first real one;
+    otherwise a row is one sentence."""
     for part in mask.parts:
         if isinstance(part, PlacedTable):
             return part.places

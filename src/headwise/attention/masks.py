@@ -1,10 +1,11 @@
 """Masks as values: what a query may look at, said in a way a kernel can recognise.
 
-A mask is a conjunction of simple statements: everything, causal (no later key), a window (no far key), segments
-(only one's own sentence), explicit (any boolean table). `True` always means *may look*. Because a mask keeps its
-parts, a kernel can take a fast path for the structure it knows (a causal kernel never builds the triangle), a kernel that
-looks at few pairs asks about just those with `at`, and anybody else asks for the dense table with `dense`. A float bias is
-something else and travels beside the mask (biases.py).
+A mask is a conjunction of simple statements: everything, causal (no later key), a window (no far
+key), segments (only one's own sentence), explicit (any boolean table). `True` always means *may
+look*. Because a mask keeps its parts, a kernel can take a fast path for the structure it knows (a
+causal kernel never builds the triangle), a kernel that looks at few pairs asks about just those
+with `at`, and anybody else asks for the dense table with `dense`. A float bias is something else
+and travels beside the mask (biases.py).
 
 Tested against: tables written out by hand, and the laws of tests/laws (a hidden key never leaks).
 """
@@ -20,7 +21,8 @@ Worked = TypeVar("Worked")
 
 
 def number_zero(number: Tensor) -> Tensor:
-    """The index into an axis of size one, which stands for all; a single number stays one, as fused kernels ask about one pair."""
+    """The index into an axis of size one, which stands for all; a single number stays one, as fused
+    kernels ask about one pair."""
     return 0 * number if number.dim() == 0 else number.new_zeros((1,) * number.dim())
 
 
@@ -31,7 +33,8 @@ def lookup(
     query: Tensor,
     key: Tensor,
 ) -> Tensor:
-    """Single entries of a dense table; axes of size one stand for all, and make the answer no larger."""
+    """Single entries of a dense table; axes of size one stand for all, and make the answer no
+    larger."""
     index = zip((batch, head, query, key), table.shape, strict=True)
     return table[tuple(one if size > 1 else number_zero(one) for one, size in index)]
 
@@ -51,7 +54,8 @@ class Part(Protocol):
         ...
 
     def at(self, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        """May this query look at this key? The four tables of numbers broadcast, and so does the answer."""
+        """May this query look at this key? The four tables of numbers broadcast, and so does the
+        answer."""
         ...
 
     def dense(
@@ -64,7 +68,8 @@ class LengthPart(Protocol):
     """A part that calculates with the length of the row."""
 
     def at_any_length(self, device: torch.device) -> Part:
-        """The same with the length as a tensor, so that one compiled kernel serves all lengths (flex.py)."""
+        """The same with the length as a tensor, so that one compiled kernel serves all lengths
+        (flex.py)."""
         ...
 
 
@@ -82,7 +87,8 @@ class BlockPart(Protocol):
 
 @dataclass(frozen=True)
 class Causal:
-    """Query i may look at keys 0 … i + offset; the offset is the number of keys that precede query 0."""
+    """Query i may look at keys 0 … i + offset; the offset is the number of keys that precede query
+    0."""
 
     offset: int = 0
 
@@ -146,7 +152,8 @@ class Padding:
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Several sentences share a row; a query looks only at keys that carry its own number (0 is filling). Numbers are names: any but 0 will do."""
+    """Several sentences share a row; a query looks only at keys that carry its own number (0 is
+    filling). Numbers are names: any but 0 will do."""
 
     query: Integer[Tensor, "#batch query"]
     key: Integer[Tensor, "#batch key"]
@@ -187,29 +194,34 @@ class Explicit:
 
 @dataclass(frozen=True, eq=False)
 class Mask:
-    """A conjunction of parts; no parts means that everything may be looked at. Join masks with `&`."""
+    """A conjunction of parts; no parts means that everything may be looked at. Join masks with
+    `&`."""
 
     parts: tuple[Part, ...] = ()
     blind_count: bool = True
-    """Whether a query that may look at nothing must come out as zeros; if nobody reads it, anything finite will do."""
+    """Whether a query that may look at nothing must come out as zeros; if nobody reads it, anything
+    finite will do."""
 
     def __and__(self, other: "Mask") -> "Mask":
         return Mask(self.parts + other.parts, blind_count=self.blind_count or other.blind_count)
 
     def ignoring_blind(self) -> "Mask":
-        """The same mask where queries that see nothing are filling, whose results are never read: saves writing their zeros."""
+        """The same mask where queries that see nothing are filling, whose results are never read:
+        saves writing their zeros."""
         return Mask(self.parts, blind_count=False)
 
     @property
     def causal_offset(self) -> int | None:
-        """How many keys precede query 0 where no later key may be seen; None where nothing is said of order."""
+        """How many keys precede query 0 where no later key may be seen; None where nothing is said
+        of order."""
         offsets = [part.offset for part in self.parts if isinstance(part, Causal)]
         return (
             min(offsets) if offsets else None
         )  # not default=None, which torch.compile cannot follow
 
     def worked_out(self, kind: type[Worked]) -> Worked | None:
-        """What a kernel has prepared; None if it has not, or if the mask was joined with another since: neither may be forgotten."""
+        """What a kernel has prepared; None if it has not, or if the mask was joined with another
+        since: neither may be forgotten."""
         part = self.parts[0] if len(self.parts) == 1 else None
         return part if isinstance(part, kind) else None
 
@@ -219,7 +231,8 @@ class Mask:
         return Mask(tuple(one for parts in nested for one in parts), blind_count=self.blind_count)
 
     def is_empty(self, num_queries: int, num_keys: int) -> bool:
-        """Whether it is for no batch, no queries or no keys: then a kernel has nothing to prepare."""
+        """Whether it is for no batch, no queries or no keys: then a kernel has nothing to
+        prepare."""
         return 0 in (num_queries, num_keys, *(size for part in self.parts for size in part.sizes))
 
     @property
@@ -248,7 +261,8 @@ class Mask:
         return table
 
     def resolve(self, num_queries: int, num_keys: int, device: torch.device) -> "Mask":
-        """The same mask with its dense table worked out once, for a stack of layers that all use it."""
+        """The same mask with its dense table worked out once, for a stack of layers that all use
+        it."""
         if len(self.parts) == 0 or self.parts == (Causal(),):
             return self
         table = self.dense(num_queries, num_keys, device)
@@ -258,7 +272,8 @@ class Mask:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A mask together with what a kernel has worked out of it, once for a stack of layers; to everybody else it is that mask."""
+    """A mask together with what a kernel has worked out of it, once for a stack of layers; to
+    everybody else it is that mask."""
 
     mask: Mask
 

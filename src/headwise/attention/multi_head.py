@@ -1,10 +1,13 @@
-"""Multi-head attention: several small attentions side by side, each with its own view of queries, keys and values.
+"""Multi-head attention: several small attentions side by side, each with its own view of queries,
+keys and values.
 
     head_i = attention(x W_q[i], m W_k[i], m W_v[i])          x asks, m is looked at (m = x in self-attention)
     output = concat(head_1 … head_h) W_o
 
-Vaswani et al. 2017, section 3.2.2. This module owns the weights and nothing else; how a head attends is the kernel it
-is given, and what it is told of positions beyond x is its relation. One weighted mean can express one relation between words; h of them express h relations at the same cost.
+Vaswani et al. 2017, section 3.2.2. This module owns the weights and nothing else; how a head
+attends is the kernel it is given, and what it is told of positions beyond x is its relation. One
+weighted mean can express one relation between words; h of them express h relations at the same
+cost.
 
 Tested against: torch.nn.MultiheadAttention and transformers' MarianAttention with copied weights.
 """
@@ -51,13 +54,15 @@ class Kernel(Protocol):
         *,
         bias: Bias | None = None,
     ) -> Float[Tensor, "batch head query key"]:
-        """The map that people look at: the weights that give the output, worked out or implied (output = weights v)."""
+        """The map that people look at: the weights that give the output, worked out or implied
+        (output = weights v)."""
         ...
 
 
 @runtime_checkable
 class Stepping(Protocol):
-    """A kernel that remembers in its own way while decoding (a window, a sum); others keep all keys and values and look at them."""
+    """A kernel that remembers in its own way while decoding (a window, a sum); others keep all keys
+    and values and look at them."""
 
     def make_cache(
         self, *, max_length: int, num_rows: int, num_heads: int, head_dim: int, like: Tensor
@@ -72,12 +77,14 @@ class Stepping(Protocol):
         *,
         bias: Bias | None = None,
     ) -> Float[Tensor, "row head 1 head_dim"]:
-        """Remember this position, then look at what is remembered, itself included. A bias is for all positions so far."""
+        """Remember this position, then look at what is remembered, itself included. A bias is for
+        all positions so far."""
         ...
 
 
 Need = Literal["places", "views", "distances", "pairs", "weights"]
-"""Queries and keys marked alike; queries, keys and values each marked in its own way; a bias by distance; a bias for every pair; or also a part in the mean of the values."""
+"""Queries and keys marked alike; queries, keys and values each marked in its own way; a bias by
+distance; a bias for every pair; or also a part in the mean of the values."""
 
 
 @runtime_checkable
@@ -85,7 +92,8 @@ class Standing(Protocol):
     """A kernel for which it matters where queries stand; others see it in nothing but x."""
 
     def stand_at(self, position: Int[Tensor, "#batch query"]) -> Kernel:
-        """The kernel for queries that stand there. Untold, they stand in the order they come in, as in training."""
+        """The kernel for queries that stand there. Untold, they stand in the order they come in, as
+        in training."""
         ...
 
 
@@ -122,13 +130,15 @@ class Relation(Protocol):
         *,
         length: int,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values marked with where they stand; keys and values are kept as marked. No position reaches `length`."""
+        """Queries, keys and values marked with where they stand; keys and values are kept as
+        marked. No position reaches `length`."""
         ...
 
     def bias(
         self, q: Float[Tensor, "batch head query head_dim"], *, num_keys: int, offset: int
     ) -> Bias | None:
-        """Added to the scores; `offset` keys precede the first query. A packed row is one line: only distances inside a sentence count."""
+        """Added to the scores; `offset` keys precede the first query. A packed row is one line:
+        only distances inside a sentence count."""
         ...
 
 
@@ -171,7 +181,8 @@ class MultiHeadAttention(nn.Module):
 
     @property
     def own_sequence_only(self) -> tuple[str, str] | None:
-        """Why it may look at no other sequence, in English and Chinese: something it has for its own would silently be left out there."""
+        """Why it may look at no other sequence, in English and Chinese: something it has for its
+        own would silently be left out there."""
         if self.relation is None:
             return None
         kind = self.relation.kind
@@ -188,7 +199,8 @@ class MultiHeadAttention(nn.Module):
         *,
         position: Int[Tensor, "batch query"] | None = None,
     ) -> Float[Tensor, "batch query dim"]:
-        """`position` is where tokens stand in their sentences; asked for in self-attention only, where a relation needs it."""
+        """`position` is where tokens stand in their sentences; asked for in self-attention only,
+        where a relation needs it."""
         check_tokens(x, memory, mask, dim=self.num_heads * self.head_dim)
         if memory is x:
             return self._attend_self(x, mask, position)
@@ -240,7 +252,8 @@ class MultiHeadAttention(nn.Module):
         """Queries, keys and values of the same tokens, each [batch, head, time, head_dim]."""
         if not torch.is_grad_enabled():
             return self._split(self.query(x)), *self._keys_values(x)
-        # Learning, one product for all three: x is read once, and its gradient is one product instead of a sum of two.
+        # Learning, one product for all three: x is read once, and its gradient is one product
+        # instead of a sum of two.
         weight = torch.cat([self.query.weight, self.key_value.weight])
         bias = (
             None if self.query.bias is None else torch.cat([self.query.bias, self.key_value.bias])
@@ -249,12 +262,15 @@ class MultiHeadAttention(nn.Module):
         return q, k, v
 
     def keys_values(self, memory: Float[Tensor, "batch key dim"]) -> KeysValues:
-        """What is looked at in another sequence, ready to be kept: computed once per source sentence."""
+        """What is looked at in another sequence, ready to be kept: computed once per source
+        sentence."""
         if (why := self.own_sequence_only) is not None:
             raise UsageError(
-                f"attention was asked to look at another sequence, and {why[0]}; give the same tensor as x and memory, or use attention.kind=fused "
+                f"attention was asked to look at another sequence, and {why[0]}; give the same "
+                "tensor as x and memory, or use attention.kind=fused "
                 "without a relation between two sequences",
-                f"注意力被要求看另一个序列，而{why[1]}；请让 x 与 memory 为同一张量，或在两个序列之间用不带位置关系的 attention.kind=fused",
+                f"注意力被要求看另一个序列，而{why[1]}；请让 x 与 memory 为同一张量，"
+                "或在两个序列之间用不带位置关系的 attention.kind=fused",
             )
         return self._keys_values(memory)
 
@@ -292,7 +308,8 @@ class MultiHeadAttention(nn.Module):
     def step(
         self, x: Float[Tensor, "row 1 dim"], cache: Cache, *, mask: Mask | None = None
     ) -> Float[Tensor, "row 1 dim"]:
-        """One more position of causal self-attention: read everything before, remember this one. `mask` hides what is remembered of others."""
+        """One more position of causal self-attention: read everything before, remember this one.
+        `mask` hides what is remembered of others."""
         time = cache.length
         position = None if self.relation is None else torch.full(x.shape[:2], time, device=x.device)
         q, k, v = self.queries_keys_values(x, position, length=time + 1)
@@ -328,7 +345,8 @@ class MultiHeadAttention(nn.Module):
         *,
         time: int | None = None,
     ) -> Float[Tensor, "batch head query key"]:
-        """The same map over another sequence whose keys and values are at hand already; `time` as for `attend`."""
+        """The same map over another sequence whose keys and values are at hand already; `time` as
+        for `attend`."""
         return self._kernel_at(time, x).weights(self._split(self.query(x)), keys_values[0], mask)
 
     def _split(

@@ -1,4 +1,5 @@
-"""From scores to weights: the second of attention's three steps, with hidden keys given exactly nothing.
+"""From scores to weights: the second of attention's three steps, with hidden keys given exactly
+nothing.
 
     softmax    weights_j = exp(score_j − max) / Σ_k exp(score_k − max)       every visible key gets something
     sparsemax  the point of the simplex nearest to the scores: max(score_j − τ, 0)          (Martins & Astudillo 2016)
@@ -8,11 +9,13 @@
                gumbel            in training a key is *drawn* from softmax(score / temperature), by the largest of scores plus Gumbel
                                  noise, and the gradient is that of the noisy softmax (Jang et al. 2017; Maddison et al. 2017)
 
-τ makes the weights sum to one. Sorted scores give it exactly: the keys with weight are the first few, and adding one more is worthwhile
-as long as it lies above the τ of those before it. Filling happens here and nowhere else. Everything is computed in float32 at least; a
-query that may look at nothing gets zeros (not NaN), and so passes back a zero gradient.
+τ makes the weights sum to one. Sorted scores give it exactly: the keys with weight are the first
+few, and adding one more is worthwhile as long as it lies above the τ of those before it. Filling
+happens here and nowhere else. Everything is computed in float32 at least; a query that may look at
+nothing gets zeros (not NaN), and so passes back a zero gradient.
 
-Tested against: torch.softmax over the visible keys alone; τ by bisection in double precision; finite differences.
+Tested against: torch.softmax over the visible keys alone; τ by bisection in double precision;
+finite differences.
 """
 
 from dataclasses import dataclass
@@ -47,13 +50,15 @@ def masked_softmax(
     precise = widen(scores)
     if allowed is None:
         return precise.softmax(-1).to(scores.dtype)
-    # The lowest finite number instead of -inf: a row without a visible key stays finite and is zeroed afterwards.
+    # The lowest finite number instead of -inf: a row without a visible key stays finite and is
+    # zeroed afterwards.
     precise = precise.masked_fill(~allowed, torch.finfo(precise.dtype).min)
     return precise.softmax(-1).masked_fill(~allowed, 0.0).to(scores.dtype)
 
 
 def _centre(scores: Tensor, allowed: Tensor | None) -> Tensor:
-    """Scores below the best one of their row, in float32 at least; hidden and hopeless ones at −3, where no weight reaches."""
+    """Scores below the best one of their row, in float32 at least; hidden and hopeless ones at −3,
+    where no weight reaches."""
     precise = widen(scores)
     if allowed is not None:
         precise = precise.masked_fill(~allowed, torch.finfo(precise.dtype).min)
@@ -87,7 +92,8 @@ class Sparsemax:
             above = 1 + rank * ordered > ordered.cumsum(-1)
             size = above.sum(-1, keepdim=True)
             support = z >= ordered.gather(-1, size.clamp_min(1) - 1)
-        # Which keys have weight is a matter of steps; given it, τ is a mean, and derivatives follow by themselves.
+        # Which keys have weight is a matter of steps; given it, τ is a mean, and derivatives follow
+        # by themselves.
         threshold = ((z * support).sum(-1, keepdim=True) - 1) / support.sum(-1, keepdim=True)
         return _finish((z - threshold).clamp_min(0) * support, allowed, scores.dtype)
 
@@ -110,13 +116,15 @@ class Entmax:
             mean = ordered.cumsum(-1) / rank
             spread = rank * (ordered.square().cumsum(-1) / rank - mean.square())
             above = mean - ((1 - spread) / rank).clamp_min(0).sqrt() <= ordered
-            # Steps down once: a rounding error far behind the last key with weight must not bring others in.
+            # Steps down once: a rounding error far behind the last key with weight must not bring
+            # others in.
             size = above.cumprod(-1).sum(-1, keepdim=True)
             support = z >= ordered.gather(-1, size.clamp_min(1) - 1)
         count = support.sum(-1, keepdim=True)
         mean = (z * support).sum(-1, keepdim=True) / count
         spread = ((z - mean).square() * support).sum(-1, keepdim=True)
-        # (1 − spread) / count = (mean − τ)², above zero as every key with weight lies above τ; the bound is for rounding.
+        # (1 − spread) / count = (mean − τ)², above zero as every key with weight lies above τ; the
+        # bound is for rounding.
         threshold = mean - ((1 - spread) / count).clamp_min(1e-12).sqrt()
         return _finish((z - threshold).clamp_min(0).square() * support, allowed, scores.dtype)
 

@@ -1,4 +1,5 @@
-"""Where sentences begin and end in a row, so that a pattern can speak of the first token of a sentence or of its last block.
+"""Where sentences begin and end in a row, so that a pattern can speak of the first token of a
+sentence or of its last block.
 
 A mask says it, in one of three ways:
 
@@ -6,10 +7,12 @@ A mask says it, in one of three ways:
     padded    `Padding`: a row is one sentence, from its first real token to its last; filling stands before it or behind it
     packed    `Segments`: several share a row, each the run of tokens with its number; filling (number 0) forms runs too
 
-A text must come out the same whatever stands beside it in the batch, so what is counted is counted in the sentence, never in the row. Where
-both statements stand together, segments say where sentences are, and padding only hides.
+A text must come out the same whatever stands beside it in the batch, so what is counted is counted
+in the sentence, never in the row. Where both statements stand together, segments say where
+sentences are, and padding only hides.
 
-Tested against: positions counted by hand; the laws of tests/laws (packed or padded, a sentence comes out as it does alone).
+Tested against: positions counted by hand; the laws of tests/laws (packed or padded, a sentence
+comes out as it does alone).
 """
 
 from collections.abc import Sequence
@@ -27,7 +30,8 @@ from headwise.errors import MaskError
 
 @dataclass(frozen=True, eq=False)
 class Sentences:
-    """For every token the first position of its sentence, and the position after its last. Filling counts to the sentence of its padded row."""
+    """For every token the first position of its sentence, and the position after its last. Filling
+    counts to the sentence of its padded row."""
 
     start: Int[Tensor, "#batch time"]
     end: Int[Tensor, "#batch time"]
@@ -45,7 +49,8 @@ class Sentences:
 
 
 def find_sentences(mask: Mask, length: int, device: torch.device, *, kind: str) -> Sentences:
-    """Each numbered sentence must stand in one stretch. Asked on a CPU only: a GPU would be waited for, and packing never breaks one."""
+    """Each numbered sentence must stand in one stretch. Asked on a CPU only: a GPU would be waited
+    for, and packing never breaks one."""
     time = torch.arange(length, device=device)
     if numbers := [key for _, key in read_segments(mask)]:
         begins = torch.stack([_begins(one) for one in numbers]).any(0)
@@ -91,7 +96,8 @@ def _last_before(is_marked: Bool[Tensor, "batch time"]) -> Int[Tensor, "batch ti
 
 
 def read_segments(mask: Mask) -> list[tuple[Int[Tensor, "batch query"], Int[Tensor, "batch key"]]]:
-    """The numbers of queries and of keys in every part that has some, all of one type and for equally many rows; one table stays one."""
+    """The numbers of queries and of keys in every part that has some, all of one type and for
+    equally many rows; one table stays one."""
     parts = [part for part in mask.parts if isinstance(part, Segments)]
     num_rows = max(
         [1, *(part.sizes[0] for part in parts)]
@@ -106,10 +112,12 @@ def read_segments(mask: Mask) -> list[tuple[Int[Tensor, "batch query"], Int[Tens
 def line_up(
     numbers: Sequence[Int[Tensor, "batch time"]], begin: Int[Tensor, " time"] | None = None
 ) -> tuple[Int[Tensor, "batch time"], Int[Tensor, "batch time"]]:
-    """An order in which every sentence is one stretch (inside it as in `begin`, or as it stood), and the sentence of each place: 0, 1, 2 …
+    """An order in which every sentence is one stretch (inside it as in `begin`, or as it stood),
+    and the sentence of each place: 0, 1, 2 …
 
-    Several divisions of a row are one finer division. Numbers are compared and never calculated with, so that they may be as large as they
-    like: sorted by the last division, then by the one before it, and counted through where any of them changes.
+    Several divisions of a row are one finer division. Numbers are compared and never calculated
+    with, so that they may be as large as they like: sorted by the last division, then by the one
+    before it, and counted through where any of them changes.
     """
     order = None if begin is None else begin.expand_as(numbers[0])
     for number in reversed(numbers):
@@ -133,8 +141,11 @@ def _refuse_broken(numbers: list[Tensor], begins: Tensor, kind: str) -> None:
     again = (num_stretches > num_sentences).nonzero()[:, 0].tolist()
     if again:
         raise MaskError(
-            f"attention.kind={kind} was given segments in which a number comes back after another one (row {again[0]}), but a sentence must "
-            "stand in one stretch, or its first token and its blocks mean nothing; reorder the tokens, or use attention.kind=window or fused",
-            f"attention.kind={kind} 收到的分段中，有编号在别的编号之后再次出现（第 {again[0]} 行），而一个句子必须连续，否则其首词元与分块无从谈起；"
+            f"attention.kind={kind} was given segments in which a number comes back after another "
+            f"one (row {again[0]}), but a sentence must "
+            "stand in one stretch, or its first token and its blocks mean nothing; reorder the "
+            "tokens, or use attention.kind=window or fused",
+            f"attention.kind={kind} 收到的分段中，有编号在别的编号之后再次出现（第 {again[0]} 行）"
+            "，而一个句子必须连续，否则其首词元与分块无从谈起；"
             "请重排词元，或使用 attention.kind=window 或 fused",
         )

@@ -5,7 +5,8 @@
                     and stays, as product units add its products up in float32 anyway
     product_dtype   what to multiply in where sums must be exact: bfloat16 on a GPU, for the same reason; everywhere else `widen`'s
 
-Tested in tests/attention/kernels/test_full.py (sums that bfloat16 and products that float16 cannot hold) and by the laws of tests/laws in half precision.
+Tested in tests/attention/kernels/test_full.py (sums that bfloat16 and products that float16 cannot
+hold) and by the laws of tests/laws in half precision.
 """
 
 import torch

@@ -1,4 +1,5 @@
-"""The scores, normalizers and windows over the source that a recipe may name inside `attention: {kind: full, …}`.
+"""The scores, normalizers and windows over the source that a recipe may name inside `attention:
+{kind: full, …}`.
 
 A new score is its own file in attention/scores/ and one name in the union here. A score of another
 package is found through the entry points `headwise.scores` (settings/added_kinds.py).
@@ -101,7 +102,8 @@ def build_score(settings: ScoreKind, *, query_dim: int, key_dim: int) -> Score:
             f"queries of {query_dim} numbers and keys of {key_dim} cannot be compared by score "
             f"{settings.kind}, which needs the same width; give both the same, or use "
             f"{join_words(able, ' or ')}",
-            f"查询有 {query_dim} 个数，键有 {key_dim} 个数，不能用 {settings.kind} 打分，它要求宽度相同；"
+            f"查询有 {query_dim} 个数，键有 {key_dim} 个数，不能用 {settings.kind} 打分，"
+            "它要求宽度相同；"
             f"请使两者宽度一致，或改用 {join_words(able, ' 或 ', '、')}",
         )
     return settings.build(query_dim=query_dim, key_dim=key_dim)

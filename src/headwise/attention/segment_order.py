@@ -1,7 +1,9 @@
-"""What a mask says to kernels that never compare a query with every key: an order, sentences, and keys that are filling.
+"""What a mask says to kernels that never compare a query with every key: an order, sentences, and
+keys that are filling.
 
-Kernels in linear time can honour three statements: causal, padding and segments. They are read out of a mask here, and sentences
-are laid on one *line*: sorted by their number, so that a sentence is one unbroken stretch wherever it stood.
+Kernels in linear time can honour three statements: causal, padding and segments. They are read out
+of a mask here, and sentences are laid on one *line*: sorted by their number, so that a sentence is
+one unbroken stretch wherever it stood.
 
     self-attention      a place on the line holds a token's query and its key
     otherwise           every key and every query has a place of its own; a key stands before the queries that may see it
@@ -27,13 +29,15 @@ from headwise.errors import MaskError, UsageError
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """Where everything stands: place p holds number `order[p]` of what was given; `run[p]` is its sentence, counted from 0."""
+    """Where everything stands: place p holds number `order[p]` of what was given; `run[p]` is its
+    sentence, counted from 0."""
 
     order: Int[Tensor, "batch place"]
     inverse: Int[Tensor, "batch place"]
     run: Int[Tensor, "batch place"]
     is_joint: bool
-    """Whether queries and keys share places; else the keys' numbers come first, the queries' after them."""
+    """Whether queries and keys share places; else the keys' numbers come first, the queries' after
+    them."""
 
     def sentence(self, num_keys: int) -> Int[Tensor, "batch key"]:
         """The sentence of every key."""
@@ -42,7 +46,8 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Lined(Prepared):
-    """A mask as causal (an offset or None), visible keys (or None for all) and a line (None: one sentence)."""
+    """A mask as causal (an offset or None), visible keys (or None for all) and a line (None: one
+    sentence)."""
 
     offset: int | None
     visible: Bool[Tensor, "batch key"] | None
@@ -86,7 +91,8 @@ def _refusal(part: Part, kind: str, *, causal_too: bool) -> MaskError:
     )
     ways = "window, linear or fused" if isinstance(part, Causal) else "full or fused"
     return MaskError(
-        f"attention.kind={kind} cannot honour a mask of kind {given}, only {can}; use attention.kind={ways}",
+        f"attention.kind={kind} cannot honour a mask of kind {given}, only {can}; use "
+        f"attention.kind={ways}",
         f"attention.kind={kind} 无法遵守 {given} 掩码，只支持{can_zh}；请用 attention.kind={ways}",
     )
 
@@ -94,9 +100,11 @@ def _refusal(part: Part, kind: str, *, causal_too: bool) -> MaskError:
 def refuse_bias(bias: Bias | None, *, kind: str) -> None:
     if bias is not None:
         raise UsageError(
-            f"attention.kind={kind} never forms the score of a single pair, so a bias (relative positions, ALiBi) cannot be added to it; "
+            f"attention.kind={kind} never forms the score of a single pair, so a bias (relative "
+            "positions, ALiBi) cannot be added to it; "
             "use attention.kind=full or fused, or positions that are added to x or rotate it",
-            f"attention.kind={kind} 不计算单个查询与键的分数，无法加偏置（相对位置、ALiBi）；请用 attention.kind=full 或 fused，"
+            f"attention.kind={kind} 不计算单个查询与键的分数，无法加偏置（相对位置、ALiBi）；请用 "
+            "attention.kind=full 或 fused，"
             "或改用加到输入上或旋转式的位置编码",
         )
 
@@ -113,7 +121,8 @@ def _lay_out(
         query_time = torch.arange(num_queries, device=device) + (offset or 0)
         if offset is None:
             key_time, query_time = torch.zeros_like(key_time), torch.zeros_like(query_time)
-        # Twice the time: a query stands right after the key of its own time. What has one time stays as it is.
+        # Twice the time: a query stands right after the key of its own time. What has one time
+        # stays as it is.
         by_time = torch.cat([2 * key_time, 2 * query_time + 1]).argsort(stable=True)
     order, run = line_up(numbers, by_time)
     return Line(order, invert(order), run, is_joint)
@@ -126,7 +135,8 @@ def invert(order: Int[Tensor, "*batch place"]) -> Int[Tensor, "*batch place"]:
 
 
 class _Reordered(torch.autograd.Function):
-    """x[…, order, :]; going back is the inverse order, so nothing is added up and the result is the same every time."""
+    """x[…, order, :]; going back is the inverse order, so nothing is added up and the result is the
+    same every time."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, order: Tensor, inverse: Tensor) -> Tensor:
@@ -144,7 +154,8 @@ def reorder(
     order: Int[Tensor, "#batch #head *round place"],
     inverse: Int[Tensor, "#batch #head *round place"],
 ) -> Shaped[Tensor, "batch head *round place size"]:
-    """Row p of the result is row order[p] of x; `order` is a permutation and `inverse` its inverse."""
+    """Row p of the result is row order[p] of x; `order` is a permutation and `inverse` its
+    inverse."""
     places = x.shape[:-1]
     return _Reordered.apply(x, order.expand(places), inverse.expand(places))
 
@@ -152,7 +163,8 @@ def reorder(
 def put_on_line(
     line: Line, of_queries: Shaped[Tensor, "batch head query size"] | None, of_keys: Tensor | None
 ) -> Shaped[Tensor, "batch head place size"]:
-    """What belongs to queries, or to keys, at its places on the line; zeros where the other kind stands."""
+    """What belongs to queries, or to keys, at its places on the line; zeros where the other kind
+    stands."""
     given = of_queries if of_keys is None else of_keys
     assert given is not None
     if not line.is_joint:

@@ -1,7 +1,8 @@
 """The sizes a kernel can be built with, asked where it is built.
 
-A block of no tokens or a hash without buckets would fail far from there, or not at all. Each kernel says its own sizes and their bounds; recipes
-have the same ones (choices.py), so these are for kernels that are made by hand.
+A block of no tokens or a hash without buckets would fail far from there, or not at all. Each kernel
+says its own sizes and their bounds; recipes have the same ones (choices.py), so these are for
+kernels that are made by hand.
 
 Tested against: one nonsense for every size of every kernel.
 """
@@ -29,7 +30,8 @@ class Size:
 
 
 def check_sizes(kernel: str, *sizes: Size) -> None:
-    """Refuse a kernel with a size out of its bounds. One that is made in a compiled step is cut from one that was asked already."""
+    """Refuse a kernel with a size out of its bounds. One that is made in a compiled step is cut
+    from one that was asked already."""
     if torch.compiler.is_compiling():
         return
     for size in sizes:
@@ -45,6 +47,8 @@ def check_sizes(kernel: str, *sizes: Size) -> None:
                 ("an even number", "偶数") if size.is_even else ("a whole number", "整数")
             )
             raise UsageError(
-                f"{kernel} was given {size.name}={size.given!r}; {kind} from {size.least} to {size.most:,} is needed: build it with another {size.name}",
-                f"{kernel} 收到 {size.name}={size.given!r}；需要 {size.least} 到 {size.most:,} 之间的{kind_zh}：请换一个 {size.name}",
+                f"{kernel} was given {size.name}={size.given!r}; {kind} from {size.least} to "
+                f"{size.most:,} is needed: build it with another {size.name}",
+                f"{kernel} 收到 {size.name}={size.given!r}；需要 {size.least} 到 {size.most:,} "
+                f"之间的{kind_zh}：请换一个 {size.name}",
             )

@@ -1,16 +1,19 @@
-"""Attention of one step over keys and values that stay where they were written; a table says where each row finds its own.
+"""Attention of one step over keys and values that stay where they were written; a table says where
+each row finds its own.
 
-A beam search rearranges its rows at every step. Moving their keys and values along copies the whole cache each time; here
-the cache never moves, and only a small table of integers does:
+A beam search rearranges its rows at every step. Moving their keys and values along copies the whole
+cache each time; here the cache never moves, and only a small table of integers does:
 
     slot(t, r) = table[t, r]                                      which row wrote what row r remembers of position t
     output(r)  = Σ_t softmax_t(q(r) · key[t, slot(t, r)] / √head_dim) value[t, slot(t, r)]          t ≤ time
 
-With 2,560 rows, 32 positions, 6 layers of 512 and bf16, that is 0.3 MB a step to move instead of 1 GB. The source needs no such
-table: all rows of a sentence read the keys and values of the same one. Nothing here depends on a length known to the host, so a
-step can be recorded (gpu/graph_replay.py) and replayed.
+With 2,560 rows, 32 positions, 6 layers of 512 and bf16, that is 0.3 MB a step to move instead of 1
+GB. The source needs no such table: all rows of a sentence read the keys and values of the same one.
+Nothing here depends on a length known to the host, so a step can be recorded (gpu/graph_replay.py)
+and replayed.
 
-Tested against: attention/kernels/full.py over keys gathered by hand, and gpu/slot_attention.py against this.
+Tested against: attention/kernels/full.py over keys gathered by hand, and gpu/slot_attention.py
+against this.
 """
 
 import torch
@@ -32,7 +35,8 @@ def attend_through_table(
     time: Int[Tensor, "1"],
     num_heads: int,
 ) -> Float[Tensor, "row dim"]:
-    """The new key and value of each row are put down at position `time` in its own slot; it looks at them and all before."""
+    """The new key and value of each row are put down at position `time` in its own slot; it looks
+    at them and all before."""
     if runs_kernels(q):
         from headwise.gpu.slot_attention import attend
 
@@ -52,7 +56,8 @@ def attend_plainly(
     time: Int[Tensor, "1"],
     num_heads: int,
 ) -> Float[Tensor, "row dim"]:
-    """The same in torch: it gathers every row's keys and values for all the time there is room for."""
+    """The same in torch: it gathers every row's keys and values for all the time there is room
+    for."""
     when = torch.arange(table.shape[0], device=q.device)[:, None]
     own = torch.arange(table.shape[1], device=q.device)
     keys[time, own], values[time, own] = new
@@ -75,7 +80,8 @@ def attend_to_source(
     length: Int[Tensor, "sentence"],
     num_heads: int,
 ) -> Float[Tensor, "row dim"]:
-    """The rows of a sentence, as many as there are for each, look at the first `length` positions of its source."""
+    """The rows of a sentence, as many as there are for each, look at the first `length` positions
+    of its source."""
     if runs_kernels(q):
         from headwise.gpu.slot_attention import attend_shared
 

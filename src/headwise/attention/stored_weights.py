@@ -1,15 +1,19 @@
-"""Full attention that stores its weights: four batched products backward instead of a kernel that works them out again.
+"""Full attention that stores its weights: four batched products backward instead of a kernel that
+works them out again.
 
     forward:   P = softmax(q kᵀ / √head_dim)     y = P v                                    P is kept, in the inputs' dtype
     backward:  dV = Pᵀ dy     dP = dy vᵀ     dS = P ⊙ (dP − Σ_keys P ⊙ dP)     dq = dS k / √head_dim     dk = dSᵀ q / √head_dim
 
-A fused kernel saves the [query, key] table of P and pays with arithmetic: right where memory is slow and arithmetic cheap.
-In bf16 on a CPU it is the other way round: torch's fused backward converts every block to and from fp32 (30 ms where these
-products take 8: 32 rows of 128, 4 heads of 64, two cores with AVX-512 bf16), and P of rows of 128 in bf16 is no larger than
-what the feed-forward part keeps. The softmax works in fp32 inside; its input and P are rounded to bf16, as in transformers' and
-fairseq's own attention under autocast. attention/kernels/fused.py decides when this is used.
+A fused kernel saves the [query, key] table of P and pays with arithmetic: right where memory is
+slow and arithmetic cheap. In bf16 on a CPU it is the other way round: torch's fused backward
+converts every block to and from fp32 (30 ms where these products take 8: 32 rows of 128, 4 heads of
+64, two cores with AVX-512 bf16), and P of rows of 128 in bf16 is no larger than what the
+feed-forward part keeps. The softmax works in fp32 inside; its input and P are rounded to bf16, as
+in transformers' and fairseq's own attention under autocast. attention/kernels/fused.py decides when
+this is used.
 
-Tested against: attention/kernels/full.py in fp32, outputs and gradients, and by gradcheck in double precision.
+Tested against: attention/kernels/full.py in fp32, outputs and gradients, and by gradcheck in double
+precision.
 """
 
 from typing import Any
@@ -64,5 +68,6 @@ class _StoredAttention(torch.autograd.Function):
 
 
 def _additive(visible: Tensor, dtype: torch.dtype) -> Tensor:
-    """0 where one may look and minus infinity elsewhere: the product starts from it, so hiding costs no pass of its own."""
+    """0 where one may look and minus infinity elsewhere: the product starts from it, so hiding
+    costs no pass of its own."""
     return torch.zeros_like(visible, dtype=dtype).masked_fill_(~visible, -torch.inf)

@@ -1,7 +1,8 @@
-"""Looking inside: collect the attention maps of chosen layers while a model runs, without slowing the others.
+"""Looking inside: collect the attention maps of chosen layers while a model runs, without slowing
+the others.
 
-Fast kernels never store the [query, key] table, so a tap recomputes it from the inputs of the layer that was asked
-about. Layers nobody asked about run exactly as before.
+Fast kernels never store the [query, key] table, so a tap recomputes it from the inputs of the layer
+that was asked about. Layers nobody asked about run exactly as before.
 
     with tap_attention({"decoder.2.cross": model.decoder[2].cross_attention}) as maps:
         model(...)
@@ -22,7 +23,8 @@ from headwise.attention.multi_head import MultiHeadAttention
 
 @contextlib.contextmanager
 def tap_attention(layers: Mapping[str, MultiHeadAttention]) -> Iterator[dict[str, Tensor]]:
-    """While open, every forward pass of the given layers leaves its weights under the given name."""
+    """While open, every forward pass of the given layers leaves its weights under the given
+    name."""
     maps: dict[str, Tensor] = {}
     handles = [
         layer.register_forward_pre_hook(_collector(name, maps), with_kwargs=True)

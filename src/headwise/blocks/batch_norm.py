@@ -1,10 +1,13 @@
-"""Batch normalisation over tokens: every feature is brought to mean 0 and variance 1 over the tokens of the batch.
+"""Batch normalisation over tokens: every feature is brought to mean 0 and variance 1 over the
+tokens of the batch.
 
     y = (x − mean) / √(var + ε) · gain + shift          mean, var: over the real tokens of the batch; when used: running ones
 
-Ioffe & Szegedy 2015. It is here for comparison: in language the statistics of batches differ so much from each other that what was
-normalised while learning is not what is normalised in use (Shen et al. 2020), and layer norm is what Transformers have.
-Filling is left out of the statistics, and a batch without a real token changes none. Of several processes each takes its own; a checkpoint has those of the first.
+Ioffe & Szegedy 2015. It is here for comparison: in language the statistics of batches differ so
+much from each other that what was normalised while learning is not what is normalised in use (Shen
+et al. 2020), and layer norm is what Transformers have. Filling is left out of the statistics, and a
+batch without a real token changes none. Of several processes each takes its own; a checkpoint has
+those of the first.
 
 Tested against: torch's BatchNorm1d over the real tokens alone.
 """
@@ -59,7 +62,8 @@ class BatchNorm(TokenNorm):
             centred = wide - mean
             variance, _ = mean_over_tokens(centred.square(), real)
             with torch.no_grad():
-                # A batch of filling alone says nothing. A share that is a tensor: no branch on a number the device holds.
+                # A batch of filling alone says nothing. A share that is a tensor: no branch on a
+                # number the device holds.
                 share = self.momentum * (count > 0).to(self.running_mean)
                 self.running_mean.lerp_(mean.to(self.running_mean), share)
                 unbiased = variance * count / (count - 1).clamp(min=1.0)

@@ -1,7 +1,7 @@
 """The norms, feed-forward parts and dropouts a recipe may name, and what is asked of all of them.
 
-A new norm is its own file in blocks/ and one name in the union here. A norm of another package is found
-through the entry points `headwise.norms` (settings/added_kinds.py).
+A new norm is its own file in blocks/ and one name in the union here. A norm of another package is
+found through the entry points `headwise.norms` (settings/added_kinds.py).
 """
 
 from typing import Annotated, Literal, get_args
@@ -60,13 +60,17 @@ def norm_kinds() -> dict[str, type[NormKind]]:
 
 
 def check_recomputing(norm: NormKind, recompute: str) -> None:
-    """Refuse `training.recompute=blocks` beside a norm with statistics: it would count a batch twice."""
+    """Refuse `training.recompute=blocks` beside a norm with statistics: it would count a batch
+    twice."""
     if norm.counts_tokens and recompute == "blocks":
         able = [kind.word() for kind in NORMS if not kind.counts_tokens]
         raise SettingsError(
-            f"training.recompute=blocks runs each block twice, and norm.kind={norm.kind} would count its "
-            f"batch twice; set training.recompute=nothing, or use norm.kind={join_words(able, ' or ')}",
-            f"training.recompute=blocks 使每个块运行两次，norm.kind={norm.kind} 会把同一批统计两次；"
+            f"training.recompute=blocks runs each block twice, and norm.kind={norm.kind} would "
+            "count its "
+            "batch twice; set training.recompute=nothing, or use "
+            f"norm.kind={join_words(able, ' or ')}",
+            f"training.recompute=blocks 使每个块运行两次，norm.kind={norm.kind} "
+            "会把同一批统计两次；"
             f"请设 training.recompute=nothing，或用 norm.kind={join_words(able, ' 或 ', '、')}",
         )
 
@@ -75,7 +79,8 @@ class EmbeddingSettings(Settings):
     """Vectors of tokens, and how they are shared."""
 
     tied: Literal["all", "output", "none"] = "all"
-    """all: source, target and output share one matrix (needs a shared vocabulary); output: target and output; none."""
+    """all: source, target and output share one matrix (needs a shared vocabulary); output: target
+    and output; none."""
     scaled: bool = True
     """Multiply by √dim, as the paper does."""
 

@@ -4,8 +4,8 @@
     x ← residual(x, cross_attention over the encoder's memory)
     x ← residual(x, feed_forward)
 
-Vaswani et al. 2017, section 3.1. `forward` takes a whole target at once (teacher forcing, a causal mask hides the
-future); `step` takes one more position with caches and gives the same numbers.
+Vaswani et al. 2017, section 3.1. `forward` takes a whole target at once (teacher forcing, a causal
+mask hides the future); `step` takes one more position with caches and gives the same numbers.
 
 Tested against: transformers' Marian, and step by step = whole sequence.
 """
@@ -73,13 +73,16 @@ class DecoderBlock(nn.Module):
         mask: Mask | None = None,
         watch: list[Tensor] | None = None,
     ) -> Float[Tensor, "row 1 dim"]:
-        """One more position. `source` holds keys and values per *sentence*; the rows of a sentence share them.
+        """One more position. `source` holds keys and values per *sentence*; the rows of a sentence
+        share them.
 
-        `mask` hides remembered positions that are not a row's own. With `watch`, the weights over the source, [sentence, head, row of the sentence, source], are appended to it.
+        `mask` hides remembered positions that are not a row's own. With `watch`, the weights over
+        the source, [sentence, head, row of the sentence, source], are appended to it.
         """
 
         def look_at_source(normed: Tensor) -> Tensor:
-            # The hypotheses of a sentence become the queries of one attention: its keys are never copied for them.
+            # The hypotheses of a sentence become the queries of one attention: its keys are never
+            # copied for them.
             queries = normed.reshape(source[0].shape[0], -1, normed.shape[-1])
             time = cache.length - 1  # self-attention has remembered this position already
             if watch is not None:

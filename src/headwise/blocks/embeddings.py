@@ -2,9 +2,10 @@
 
     x = dropout(√dim · E[token] + position(pos))
 
-Vaswani et al. 2017, section 3.4. When the same matrix also turns states into logits (Press & Wolf 2017), its entries are
-of size 1/√dim, and the factor √dim brings the embedding back to the size of the positions.
-Where attention itself is told of positions (a relation, positions/choices.py), none are added here.
+Vaswani et al. 2017, section 3.4. When the same matrix also turns states into logits (Press & Wolf
+2017), its entries are of size 1/√dim, and the factor √dim brings the embedding back to the size of
+the positions. Where attention itself is told of positions (a relation, positions/choices.py), none
+are added here.
 
 Tested against: the formula with a hand-made table.
 """

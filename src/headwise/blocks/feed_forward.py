@@ -3,7 +3,8 @@
     plain:  y = activation(x W₁ + b₁) W₂ + b₂                activation = ReLU or GELU
     gated:  y = (silu(x W_g) ⊙ (x W₁)) W₂                    Shazeer 2020 (SwiGLU)
 
-Vaswani et al. 2017, section 3.3. Attention moves information between tokens; this is where it is worked on.
+Vaswani et al. 2017, section 3.3. Attention moves information between tokens; this is where it is
+worked on.
 
 Tested against: the formulas written out with matrix products.
 """
@@ -103,7 +104,8 @@ class Gated(FeedForwardKind):
 
     kind: Literal["gated"] = "gated"
     hidden: int | None = Field(default=None, ge=1)
-    """Width of the hidden layer; 8/3 × dim (the same number of weights as 4 × dim plain), rounded up to 8."""
+    """Width of the hidden layer; 8/3 × dim (the same number of weights as 4 × dim plain), rounded
+    up to 8."""
 
     title: ClassVar[Words] = ("gated (SwiGLU)", "门控（SwiGLU）")
     summary: ClassVar[Words] = ("A gate multiplies the hidden layer.", "用门与隐藏层相乘。")

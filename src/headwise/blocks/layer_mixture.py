@@ -1,9 +1,11 @@
-"""Layers mixed by weights that are learnt: a task takes as much of each depth of a pre-trained model as it needs.
+"""Layers mixed by weights that are learnt: a task takes as much of each depth of a pre-trained
+model as it needs.
 
     x = γ · Σ_j softmax(s)_j h_j                h_0: the words by themselves, h_1 … h_L: the layers
 
-Endings and word classes are known low in a language model, senses higher up (Peters et al. 2018, ELMo). s begins at 0, an even mixture, and γ at 1.
-Tested against: one layer alone when its s is far above the others; the sum written out.
+Endings and word classes are known low in a language model, senses higher up (Peters et al. 2018,
+ELMo). s begins at 0, an even mixture, and γ at 1. Tested against: one layer alone when its s is far
+above the others; the sum written out.
 """
 
 from collections.abc import Sequence

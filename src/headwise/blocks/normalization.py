@@ -1,10 +1,12 @@
-"""Normalisation: bring every token's vector back to a standard scale, so that depth does not blow it up.
+"""Normalisation: bring every token's vector back to a standard scale, so that depth does not blow
+it up.
 
     layer:  y = (x − mean(x)) / √(var(x) + ε) · gain + shift        Ba, Kiros & Hinton 2016
     rms:    y =  x / √(mean(x²) + ε) · gain                          Zhang & Sennrich 2019
 
-Both look at one token alone, so neither batch nor length matters. RMS drops the centring: a little cheaper, as good.
-Norms that look over all tokens of a batch (`TokenNorm`: power_norm.py, batch_norm.py) must be told which of them are filling.
+Both look at one token alone, so neither batch nor length matters. RMS drops the centring: a little
+cheaper, as good. Norms that look over all tokens of a batch (`TokenNorm`: power_norm.py,
+batch_norm.py) must be told which of them are filling.
 
 Tested against: the formulas in double precision.
 """
@@ -24,7 +26,8 @@ from headwise.settings.kind import Words
 
 
 class TokenNorm(nn.Module, ABC):
-    """A norm whose statistics are those of a batch's tokens while it learns, and fixed numbers afterwards."""
+    """A norm whose statistics are those of a batch's tokens while it learns, and fixed numbers
+    afterwards."""
 
     @abstractmethod
     def forward(

@@ -5,15 +5,19 @@
 
     backward:  x̂' = (z' − ν z) / √(ψ² + ε),   ν ← ν (1 − (1 − b) Γ) + (1 − b) Λ,     Γ = mean of z²,  Λ = mean of z' z     b = 0.9
 
-Shen et al. 2020 (PowerNorm). No mean is subtracted, and what is divided by while learning is (after a warm-up, in which it is the batch's
-own) the same running number that is divided by in use: what batch norm lacks in language. Since ψ is no function of this batch
-alone, the exact derivative would run through all batches before; ν is its running stand-in, for real tokens: filling had no part in ψ.
+Shen et al. 2020 (PowerNorm). No mean is subtracted, and what is divided by while learning is (after
+a warm-up, in which it is the batch's own) the same running number that is divided by in use: what
+batch norm lacks in language. Since ψ is no function of this batch alone, the exact derivative would
+run through all batches before; ν is its running stand-in, for real tokens: filling had no part in
+ψ.
 
-As in the paper, backward divides by the ψ that forward used (the authors' code divides by the batch's). In the warm-up ψ² is the plain
-mean of all batches so far. Everything is kept in saved buffers and changed in place: a resumed run goes on with the same bits, and
-a recorded one plays. Of several processes each takes its own statistics; a checkpoint has those of the first.
+As in the paper, backward divides by the ψ that forward used (the authors' code divides by the
+batch's). In the warm-up ψ² is the plain mean of all batches so far. Everything is kept in saved
+buffers and changed in place: a resumed run goes on with the same bits, and a recorded one plays. Of
+several processes each takes its own statistics; a checkpoint has those of the first.
 
-Tested against: the formulas written out step by step, filling that changes nothing, an affine map in use.
+Tested against: the formulas written out step by step, filling that changes nothing, an affine map
+in use.
 """
 
 from typing import Any, ClassVar, Literal
@@ -88,9 +92,11 @@ class PowerNorm(TokenNorm):
 
     @torch.no_grad()
     def _next_root(self, x: Tensor, real: Tensor | None) -> Float[Tensor, " dim"]:
-        """What to divide by now: the batch's root in the warm-up, afterwards the one that ran up to here. Then both go on.
+        """What to divide by now: the batch's root in the warm-up, afterwards the one that ran up to
+        here. Then both go on.
 
-        A batch without a real token says nothing: it is not counted, and divided by what ran up to here.
+        A batch without a real token says nothing: it is not counted, and divided by what ran up to
+        here.
         """
         square, count = mean_over_tokens(x.square(), real)
         has_tokens = count > 0

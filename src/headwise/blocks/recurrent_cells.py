@@ -1,5 +1,6 @@
-"""Recurrent layers: a state is carried from word to word, and each word changes it. The plain cell overwrites it; gates let a cell
-keep what it knows (LSTM's line c, GRU's h) over many words, because what is added to is not multiplied away.
+"""Recurrent layers: a state is carried from word to word, and each word changes it. The plain cell
+overwrites it; gates let a cell keep what it knows (LSTM's line c, GRU's h) over many words, because
+what is added to is not multiplied away.
 
     RNN    h' = tanh(W x + b + U h + d)                                                             Elman 1990
     LSTM   i, f, o = σ(W x + b + U h + d) each with its own rows;   g = tanh(W x + b + U h + d)
@@ -7,12 +8,13 @@ keep what it knows (LSTM's line c, GRU's h) over many words, because what is add
     GRU    r, z = σ(W x + b + U h + d);   n = tanh(W x + b + r ⊙ (U h + d))
            h' = (1 - z) ⊙ n + z ⊙ h                                                                 Cho et al. 2014
 
-W x of all times is one product; only U h has to wait for the word before. The equations stand below (`written_out=True`, and
-`step` for one word); the fast path is torch's fused loop over the same weights, whose rows are ordered i f g o (LSTM) and r z n (GRU).
-A sentence of a padded batch ends at its length: what comes after is zeros, and its state is the one after its last word.
+W x of all times is one product; only U h has to wait for the word before. The equations stand below
+(`written_out=True`, and `step` for one word); the fast path is torch's fused loop over the same
+weights, whose rows are ordered i f g o (LSTM) and r z n (GRU). A sentence of a padded batch ends at
+its length: what comes after is zeros, and its state is the one after its last word.
 
-Tested against: torch's nn.RNN, nn.LSTM and nn.GRU with copied weights, outputs and gradients, several layers, both directions, and
-padded = one by one.
+Tested against: torch's nn.RNN, nn.LSTM and nn.GRU with copied weights, outputs and gradients,
+several layers, both directions, and padded = one by one.
 """
 
 from collections.abc import Callable, Sequence
@@ -71,7 +73,8 @@ LOOPS: dict[CellKind, Callable[..., Any]] = {
 
 
 class RecurrentLayer(nn.Module):
-    """One layer, read from left to right; `weights` is torch's own layer, so that its weights lie as cuDNN wants them."""
+    """One layer, read from left to right; `weights` is torch's own layer, so that its weights lie
+    as cuDNN wants them."""
 
     def __init__(self, kind: CellKind, input_dim: int, dim: int) -> None:
         super().__init__()
@@ -97,7 +100,8 @@ class RecurrentLayer(nn.Module):
         recurrent_weight: Tensor | None = None,
         written_out: bool = False,
     ) -> tuple[Float[Tensor, "batch time dim"], State]:
-        """Outputs at every word, and the state after the last; `recurrent_weight` stands in for U (some of it dropped)."""
+        """Outputs at every word, and the state after the last; `recurrent_weight` stands in for U
+        (some of it dropped)."""
         state = self.start(x.shape[0]) if state is None else state
         weights = self.parts(recurrent_weight)
         if written_out:
@@ -166,9 +170,11 @@ class RecurrentLayer(nn.Module):
 
 
 class RecurrentStack(nn.Module):
-    """Layers on each other; dropout on what goes from layer to layer, never from word to word (Zaremba et al. 2014).
+    """Layers on each other; dropout on what goes from layer to layer, never from word to word
+    (Zaremba et al. 2014).
 
-    `locked`: the same places are dropped at every word. `recurrent_rate`: of the weights U, one choice for the whole sentence.
+    `locked`: the same places are dropped at every word. `recurrent_rate`: of the weights U, one
+    choice for the whole sentence.
     """
 
     def __init__(
@@ -205,7 +211,8 @@ class RecurrentStack(nn.Module):
         lengths: Int[Tensor, " batch"] | None = None,
         written_out: bool = False,
     ) -> tuple[Float[Tensor, "batch time dim"], list[State]]:
-        """The top layer's outputs and every layer's last state; `reverse` stacks read each sentence from its end."""
+        """The top layer's outputs and every layer's last state; `reverse` stacks read each sentence
+        from its end."""
         if self.reverse:
             x = turn_around(x, lengths)
         after = []
@@ -244,7 +251,8 @@ class RecurrentStack(nn.Module):
 def turn_around(
     x: Float[Tensor, "batch time dim"], lengths: Int[Tensor, " batch"] | None
 ) -> Float[Tensor, "batch time dim"]:
-    """Each sentence from its end to its beginning; filling stays at the end. Doing it twice changes nothing."""
+    """Each sentence from its end to its beginning; filling stays at the end. Doing it twice changes
+    nothing."""
     if lengths is None:
         return x.flip(1)
     time = torch.arange(x.shape[1], device=x.device)

@@ -1,8 +1,10 @@
-"""One choice of a beam search in one kernel; in torch it is seventy, each of which takes as long as starting it.
+"""One choice of a beam search in one kernel; in torch it is seventy, each of which takes as long as
+starting it.
 
-One program serves one sentence. It looks at the sentence's candidates from the best on, 2k of them: one that ends takes the place
-of the worst finished hypothesis, if it is better; the first k others are the new beam. Visiting them in order makes the
-sorting and gathering of the torch form unnecessary; the finished places stay unsorted until they are read.
+One program serves one sentence. It looks at the sentence's candidates from the best on, 2k of them:
+one that ends takes the place of the worst finished hypothesis, if it is better; the first k others
+are the new beam. Visiting them in order makes the sorting and gathering of the torch form
+unnecessary; the finished places stay unsorted until they are read.
 
 Tested against: decoding/search/selection.py.
 """
@@ -62,7 +64,8 @@ def _select(
     value = tl.load(value_at + first * COUNT + place, mask=offered, other=nothing)
     token = tl.load(token_at + first * COUNT + place, mask=offered, other=0)
     left = tl.load(running_at + first + place // COUNT, mask=offered, other=nothing) + value
-    # Slots that only fill up the vector seem full of the best, so that none of them is ever the worst.
+    # Slots that only fill up the vector seem full of the best, so that none of them is ever the
+    # worst.
     score = tl.load(score_at + first + slot, mask=slot < WIDTH, other=float("inf"))
     tl.debug_barrier()  # all of the old beam is read before any of the new one is written
     filled, top = 0, divisor * 0.0 + nothing
@@ -84,7 +87,8 @@ def _select(
         tl.store(origin_at + (first + weakest) * 3, length - 1, mask=admitted)
         tl.store(origin_at + (first + weakest) * 3 + 1, parent, mask=admitted)
         tl.store(origin_at + (first + weakest) * 3 + 2, new_token, mask=admitted)
-        # Candidates come best first, so the first k that do not end are the beam; at the limit all end, and none is needed.
+        # Candidates come best first, so the first k that do not end are the beam; at the limit all
+        # end, and none is needed.
         stays = (ends == 0) & (filled < WIDTH)
         tl.store(running_at + first + filled, best, mask=stays)
         tl.store(next_at + first + filled, new_token, mask=stays)
@@ -114,7 +118,8 @@ def select(
     grows: bool,
     end: int,
 ) -> None:
-    """`decoding.selection.select` after `weigh_ranked`, in place. `divisors[n]` is what totals of length n are divided by."""
+    """`decoding.selection.select` after `weigh_ranked`, in place. `divisors[n]` is what totals of
+    length n are divided by."""
     num_sentences, width = beam.running.shape
     count = values.shape[1]
     _select[(num_sentences,)](

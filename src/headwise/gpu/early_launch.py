@@ -1,8 +1,10 @@
-"""How the kernels of this folder are started: on Hopper, before the kernel in front of them has ended.
+"""How the kernels of this folder are started: on Hopper, before the kernel in front of them has
+ended.
 
-A kernel started so (programmatic dependent launch, CUDA 11.8) overlaps its start and the reading of what does not depend on
-others with the end of the one before; where it needs that one's results it waits. Reading anything that another kernel wrote,
-and writing anything at all, must come after the wait.
+A kernel started so (programmatic dependent launch, CUDA 11.8) overlaps its start and the reading of
+what does not depend on others with the end of the one before; where it needs that one's results it
+waits. Reading anything that another kernel wrote, and writing anything at all, must come after the
+wait.
 """
 
 from functools import cache
@@ -20,7 +22,8 @@ EARLY_STARTS = True
 def wait_for_last_kernel(EARLY: tl.constexpr):
     if EARLY:
         cuda.gdc_wait()
-        # The next kernel may take its place already: it waits for this one to end, where it needs to.
+        # The next kernel may take its place already: it waits for this one to end, where it needs
+        # to.
         cuda.gdc_launch_dependents()
 
 
@@ -30,7 +33,8 @@ def starts_early(device: int) -> bool:
 
 
 def early_start(tensor: torch.Tensor) -> dict[str, bool]:
-    """The last arguments of a kernel that works on this tensor and calls `wait_for_last_kernel(EARLY)`."""
+    """The last arguments of a kernel that works on this tensor and calls
+    `wait_for_last_kernel(EARLY)`."""
     if EARLY_STARTS and tensor.is_cuda and starts_early(tensor.get_device()):
         return {"EARLY": True, "launch_pdl": True}
     return {"EARLY": False}

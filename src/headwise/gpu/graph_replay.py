@@ -1,8 +1,10 @@
-"""A function that is called again and again with nothing changing but numbers: recorded once, then replayed.
+"""A function that is called again and again with nothing changing but numbers: recorded once, then
+replayed.
 
-Launching a kernel costs the CPU several microseconds, more than most kernels of a decoding step take. A CUDA graph holds all the
-launches of a step, and replaying it is one. The function must have no arguments and no result: it reads and writes tensors
-that stay where they are; it must not wait for the device, and its shapes may not depend on what is in them.
+Launching a kernel costs the CPU several microseconds, more than most kernels of a decoding step
+take. A CUDA graph holds all the launches of a step, and replaying it is one. The function must have
+no arguments and no result: it reads and writes tensors that stay where they are; it must not wait
+for the device, and its shapes may not depend on what is in them.
 
     play = Recording(function, device)
     play(); play(); play()        # runs it (which compiles and warms up what needs it), records and replays it, replays it
@@ -36,7 +38,8 @@ class Recording:
         self._graph.replay()
 
     def _record(self) -> torch.cuda.CUDAGraph:
-        # All recordings use one pool of memory: they never run at the same time, and what they make is not read afterwards.
+        # All recordings use one pool of memory: they never run at the same time, and what they make
+        # is not read afterwards.
         if Recording._pool is None:
             Recording._pool = torch.cuda.graph_pool_handle()
         graph = torch.cuda.CUDAGraph()

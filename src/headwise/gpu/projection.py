@@ -1,9 +1,11 @@
-"""Norm, product, bias, activation and residual of a few rows in one kernel; addition and norm of many rows in another.
+"""Norm, product, bias, activation and residual of a few rows in one kernel; addition and norm of
+many rows in another.
 
-With few rows a product is bound by reading its weights, and a kernel that only adds or normalises costs as much as the product
-itself: the time of starting it. So one program takes some of the outputs, normalises the rows by itself (a row is small),
-multiplies with its share of the weights and finishes what follows the product. The weights do not depend on the kernel
-before, so they are on their way while that one still runs (`gdc_wait` marks where its results are first needed).
+With few rows a product is bound by reading its weights, and a kernel that only adds or normalises
+costs as much as the product itself: the time of starting it. So one program takes some of the
+outputs, normalises the rows by itself (a row is small), multiplies with its share of the weights
+and finishes what follows the product. The weights do not depend on the kernel before, so they are
+on their way while that one still runs (`gdc_wait` marks where its results are first needed).
 
 Tested against: blocks/inference/projection.py.
 """

@@ -1,10 +1,12 @@
-"""One query a row, its keys and values found through a table: attention as a decoding step needs it, in one kernel.
+"""One query a row, its keys and values found through a table: attention as a decoding step needs
+it, in one kernel.
 
-One program serves one head of one row. It walks over the row's positions in blocks with a running maximum and sum (Dao et
-al. 2022), reading position t from the slot that the table names; if a new key and value are given it also puts them into
-the row's own slot at the next position. The number of positions is read from device memory, so the launch is the same at
-every step and can be recorded, yet no step reads more than has been written. A second kernel serves all rows of a sentence
-at once, which share the source's keys and values.
+One program serves one head of one row. It walks over the row's positions in blocks with a running
+maximum and sum (Dao et al. 2022), reading position t from the slot that the table names; if a new
+key and value are given it also puts them into the row's own slot at the next position. The number
+of positions is read from device memory, so the launch is the same at every step and can be
+recorded, yet no step reads more than has been written. A second kernel serves all rows of a
+sentence at once, which share the source's keys and values.
 
 Tested against: attention/slot_attention.py.
 """
@@ -126,7 +128,8 @@ def attend(
     length: Tensor,
     num_heads: int,
 ) -> Tensor:
-    """See `attention.slot_attention.attend_through_table`; each row may have a length of its own, and nothing new to put down."""
+    """See `attention.slot_attention.attend_through_table`; each row may have a length of its own,
+    and nothing new to put down."""
     num_rows, dim = q.shape
     head_dim = dim // num_heads
     new_key, new_value = (q, q) if new is None else new
@@ -146,7 +149,8 @@ def attend(
 def attend_shared(
     q: Tensor, keys: Tensor, values: Tensor, *, sentence: Tensor, length: Tensor, num_heads: int
 ) -> Tensor:
-    """See `attention.slot_attention.attend_to_source`: the rows of a sentence share what is read."""
+    """See `attention.slot_attention.attend_to_source`: the rows of a sentence share what is
+    read."""
     (num_rows, dim), num_sentences = q.shape, len(sentence)
     width, head_dim = num_rows // num_sentences, dim // num_heads
     if width == 1:

@@ -1,8 +1,10 @@
-"""A kernel as the laws see it: how it is built, which masks it honours, and what its inputs must be like.
+"""A kernel as the laws see it: how it is built, which masks it honours, and what its inputs must be
+like.
 
-`case_of(settings)` makes a case from what a kind declares about itself (attention/capabilities.py), so that
-every kernel a recipe may name is checked as it declares itself. A case can also be written by hand, for
-sizes that no recipe has (blocks of two tokens) or for a setting in which the kernel must equal another.
+`case_of(settings)` makes a case from what a kind declares about itself (attention/capabilities.py),
+so that every kernel a recipe may name is checked as it declares itself. A case can also be written
+by hand, for sizes that no recipe has (blocks of two tokens) or for a setting in which the kernel
+must equal another.
 """
 
 from collections.abc import Callable
@@ -30,11 +32,12 @@ class LawCase:
     build: Callable[[float], Kernel]
     """Takes a dropout rate."""
     exact: Callable[[int], Kernel] | None = None
-    """Takes a length and gives the kernel set so that it must equal `reference` on rows of that length:
-    a window at least that long, the full rank, one bucket. None: there is no such setting."""
+    """Takes a length and gives the kernel set so that it must equal `reference` on rows of that
+    length: a window at least that long, the full rank, one bucket. None: there is no such setting.
+    """
     refuses: tuple[str, ...] = ()
-    """Parts of masks that the kernel cannot honour. It must raise MaskError for them, in a message that
-    names a kernel that can."""
+    """Parts of masks that the kernel cannot honour. It must raise MaskError for them, in a message
+    that names a kernel that can."""
     takes_bias: bool = True
     takes_vectors: bool = False
     """Whether a bias may also add vectors to the values."""

@@ -1,4 +1,5 @@
-"""The laws of odd input: numbers that vanish, biases that are more than numbers. For every kernel, as laws.py.
+"""The laws of odd input: numbers that vanish, biases that are more than numbers. For every kernel,
+as laws.py.
 
 test_input_mutants.py proves that they bite.
 """
@@ -34,7 +35,8 @@ def low_stays_alive(row: LawCase) -> None:
 
 
 def half_stays_alive(row: LawCase) -> None:
-    """In float16 vectors of zeros give what they give in double precision, and those whose squares it does not hold give numbers."""
+    """In float16 vectors of zeros give what they give in double precision, and those whose squares
+    it does not hold give numbers."""
     scene, kernel = scene_for(row, "half", square=True).to(torch.float16), row.build(0.0)
     zeros, long = torch.zeros_like(scene.q), (scene.q / scene.q.abs().max() * 3e4)
     precise = kernel(zeros.double(), zeros.double(), scene.v.double(), Mask())
@@ -45,7 +47,8 @@ def half_stays_alive(row: LawCase) -> None:
 
 
 def vectors_are_added_or_refused(row: LawCase) -> None:
-    """A bias with vectors for the values is honoured, or refused: its second half is never forgotten."""
+    """A bias with vectors for the values is honoured, or refused: its second half is never
+    forgotten."""
     scene, kernel = scene_for(row, "vectors", value_dim=HEAD_DIM), row.build(0.0)
     bias = VectorBias(scene.bias, torch.ones(3, HEAD_DIM, dtype=torch.float64), first=-1)
     if not row.takes_vectors:
@@ -59,7 +62,8 @@ def vectors_are_added_or_refused(row: LawCase) -> None:
 
 
 def nothing_gives_nothing(row: LawCase) -> None:
-    """No batch, no queries or no keys: an output of the right shape, zeros where queries have no key, and a gradient of zero."""
+    """No batch, no queries or no keys: an output of the right shape, zeros where queries have no
+    key, and a gradient of zero."""
     kernel = row.build(0.0)
     for batch, queries, keys in ((0, 5, 5), (2, 0, 5), (2, 5, 0), (2, 0, 0)):
         if row.square_only and queries != keys:

@@ -1,7 +1,8 @@
-"""The laws of attention: what holds for every kernel, whatever it does inside. Each is a function of a case.
+"""The laws of attention: what holds for every kernel, whatever it does inside. Each is a function
+of a case.
 
-A law raises AssertionError when a kernel breaks it. tests/laws runs all of them over all kernels, and proves
-that they find faults by handing them kernels with a known one.
+A law raises AssertionError when a kernel breaks it. tests/laws runs all of them over all kernels,
+and proves that they find faults by handing them kernels with a known one.
 """
 
 from collections.abc import Callable
@@ -27,7 +28,8 @@ def run(kernel: Kernel, scene: Scene, name: str, bias: Tensor | None) -> Tensor:
 
 
 def hidden_keys_cannot_leak(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
-    """A query's output does not change when a key it may not look at becomes enormous, nor does it send gradients there."""
+    """A query's output does not change when a key it may not look at becomes enormous, nor does it
+    send gradients there."""
     kernel = row.build(0.0)
     for name, scene, bias in cases(row, "leak", dtype):
         before, visible = run(kernel, scene, name, bias), scene.dense(name)
@@ -75,7 +77,8 @@ def empty_row_gives_zeros(row: LawCase, dtype: torch.dtype = torch.float64) -> N
 
 
 def minus_infinity_hides(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
-    """A bias of minus infinity is a mask; where it leaves a query nothing to look at, there are zeros and no NaN."""
+    """A bias of minus infinity is a mask; where it leaves a query nothing to look at, there are
+    zeros and no NaN."""
     if not row.takes_bias:
         return
     scene = make_scene("minus infinity", square=row.square_only, dtype=dtype)
@@ -126,7 +129,8 @@ def gradients_hold(row: LawCase) -> None:
 
 
 def stepping_is_the_whole(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
-    """Causal attention token by token with a cache gives what the whole sequence gives at once; a prefix may be read in one go."""
+    """Causal attention token by token with a cache gives what the whole sequence gives at once; a
+    prefix may be read in one go."""
     if "causal" in row.refuses:
         return
     scene = scene_for(row, "steps", square=True, value_dim=HEAD_DIM, dtype=dtype)
@@ -160,7 +164,8 @@ def stepping_is_the_whole(row: LawCase, dtype: torch.dtype = torch.float64) -> N
 
 
 def _step_through(kernel: Stepping, scene: Scene) -> Tensor:
-    """Token by token with the kernel's own memory, whose rows are swapped and swapped back on the way."""
+    """Token by token with the kernel's own memory, whose rows are swapped and swapped back on the
+    way."""
     cache = kernel.make_cache(
         max_length=scene.num_keys, num_rows=BATCH, num_heads=HEADS, head_dim=HEAD_DIM, like=scene.k
     )
@@ -175,7 +180,8 @@ def _step_through(kernel: Stepping, scene: Scene) -> Tensor:
 
 
 def degenerate_case_is_exact(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
-    """Set so that nothing is approximated, the kernel is full attention (or its own reference): outputs and gradients."""
+    """Set so that nothing is approximated, the kernel is full attention (or its own reference):
+    outputs and gradients."""
     if row.exact is None:
         return
     for name, scene, bias in cases(row, "exact", dtype):
@@ -195,7 +201,8 @@ def degenerate_case_is_exact(row: LawCase, dtype: torch.dtype = torch.float64) -
 
 
 def order_of_keys_is_free(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
-    """Attention is a set operation: permuting keys, values, and with them mask and bias, changes nothing."""
+    """Attention is a set operation: permuting keys, values, and with them mask and bias, changes
+    nothing."""
     if not row.order_free:
         return
     scene = make_scene("order", square=row.square_only, dtype=dtype)
@@ -220,7 +227,8 @@ def order_of_keys_is_free(row: LawCase, dtype: torch.dtype = torch.float64) -> N
 
 
 def prepared_masks_say_the_same(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
-    """Working a mask out once for a stack of layers changes nothing, and a prepared mask can still be joined with others."""
+    """Working a mask out once for a stack of layers changes nothing, and a prepared mask can still
+    be joined with others."""
     kernel = row.build(0.0)
     for name, scene, bias in cases(row, "prepare", dtype):
         prepared = kernel.prepare(
@@ -267,7 +275,8 @@ def dropout_keeps_the_mean(row: LawCase) -> None:
 
 
 def refusals_name_a_way_out(row: LawCase) -> None:
-    """A mask or bias that cannot be honoured raises, and the message names a kernel of the table that can."""
+    """A mask or bias that cannot be honoured raises, and the message names a kernel of the table
+    that can."""
     scene = make_scene("refusal", square=row.square_only)
     if not row.takes_bias:
         able = [kind.word() for kind in BUILT_IN if "distances" in kind.model_validate({}).takes]
@@ -309,4 +318,5 @@ LAWS_OF_EVERY_TYPE: tuple[Callable[[LawCase, torch.dtype], None], ...] = (
     padded_is_one_by_one,
     bias_may_be_shared,
 )
-"""Those that hold in float32 and bfloat16 as in float64. The others need double precision (finite differences), choose it themselves, or have no numbers."""
+"""Those that hold in float32 and bfloat16 as in float64. The others need double precision (finite
+differences), choose it themselves, or have no numbers."""

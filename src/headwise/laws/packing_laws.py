@@ -1,4 +1,5 @@
-"""Laws of company: a sentence comes out as it does alone, whatever shares its row or fills it up. Each is a function of a row of the table."""
+"""Laws of company: a sentence comes out as it does alone, whatever shares its row or fills it up.
+Each is a function of a row of the table."""
 
 from collections.abc import Callable
 
@@ -15,7 +16,8 @@ DTYPES = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
 def packed_is_one_by_one(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
-    """Sentences that share a row under segment numbers give what each gives by itself, causal or not."""
+    """Sentences that share a row under segment numbers give what each gives by itself, causal or
+    not."""
     if "segments" in row.refuses:
         return
     lengths, kernel = (2, 3, 5), row.build(0.0)
@@ -36,7 +38,8 @@ def packed_is_one_by_one(row: LawCase, dtype: torch.dtype = torch.float64) -> No
 
 
 def padded_is_one_by_one(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
-    """A sentence with filling before and behind it gives what it gives by itself, causal or not: no answer depends on its company in a batch."""
+    """A sentence with filling before and behind it gives what it gives by itself, causal or not: no
+    answer depends on its company in a batch."""
     if "padding" in row.refuses:
         return
     length, kernel = 5, row.build(0.0)
@@ -53,7 +56,8 @@ def padded_is_one_by_one(row: LawCase, dtype: torch.dtype = torch.float64) -> No
 
 
 def numbers_are_names(row: LawCase) -> None:
-    """What sentences are numbered with, in which type and how far apart, changes nothing, alone or joined with another numbering."""
+    """What sentences are numbered with, in which type and how far apart, changes nothing, alone or
+    joined with another numbering."""
     if "segments" in row.refuses:
         return
     kernel, lengths = row.build(0.0), torch.tensor([2, 3, 5, 1])
@@ -81,7 +85,8 @@ def numbers_are_names(row: LawCase) -> None:
 
 
 def one_row_is_for_all(row: LawCase) -> None:
-    """A part of a mask that speaks of one row speaks of all, whatever it is joined with: written out for each, it gives the same."""
+    """A part of a mask that speaks of one row speaks of all, whatever it is joined with: written
+    out for each, it gives the same."""
     scene, kernel = scene_for(row, "rows", square=True), row.build(0.0)
 
     def part(name: str, rows: slice | list[int]) -> Mask:

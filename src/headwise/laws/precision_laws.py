@@ -1,4 +1,5 @@
-"""The laws of numbers: what comes out is of the kind that came in, rounded no worse than its kind must be, and is what the map says.
+"""The laws of numbers: what comes out is of the kind that came in, rounded no worse than its kind
+must be, and is what the map says.
 
 test_mutants.py proves that they bite.
 """
@@ -14,7 +15,8 @@ from headwise.laws.scenes import Scene, cases
 
 
 def keeps_dtype_and_device(row: LawCase) -> None:
-    """The output is of the input's kind, and off by no more than the rounding of that kind from double precision over the same numbers."""
+    """The output is of the input's kind, and off by no more than the rounding of that kind from
+    double precision over the same numbers."""
     devices = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
     kernels = {device: row.build(0.0) for device in devices}
     for device, kernel in kernels.items():
@@ -33,7 +35,8 @@ def keeps_dtype_and_device(row: LawCase) -> None:
 
 
 def weights_give_the_output(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
-    """The map that people look at is the one that is computed: weights times values is the output, whatever the mask."""
+    """The map that people look at is the one that is computed: weights times values is the output,
+    whatever the mask."""
     kernel = row.build(0.0)
     for name, scene, bias in cases(row, "weights", dtype):
         weights = kernel.weights(scene.q, scene.k, scene.mask(name), bias=bias)

@@ -1,4 +1,5 @@
-"""How laws put their questions to kernels that differ in what they read and need to be told, and judge the answers."""
+"""How laws put their questions to kernels that differ in what they read and need to be told, and
+judge the answers."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -12,15 +13,17 @@ from headwise.laws.case import HEAD_DIM, LawCase
 from headwise.laws.scenes import VALUE_DIM
 
 STATIONS = 4
-"""A half-precision number is rounded where it is stored: a score (which counts twice), a weight, the result. Sums are taken in float32."""
+"""A half-precision number is rounded where it is stored: a score (which counts twice), a weight,
+the result. Sums are taken in float32."""
 
 
 def closeness(dtype: torch.dtype, *, more_terms: int = 0) -> float:
     """How far a result of size one may be off, from the rounding of its type alone.
 
-    One rounding is off by u = eps / 2, so a sum of m numbers by m u at most. In float32 and float64 the sums are taken in the type itself: a score
-    adds HEAD_DIM products, a gradient VALUE_DIM of them; an error of a score counts twice, in its own weight and in the total that
-    divides it. `more_terms`: what a kernel adds up besides.
+    One rounding is off by u = eps / 2, so a sum of m numbers by m u at most. In float32 and float64
+    the sums are taken in the type itself: a score adds HEAD_DIM products, a gradient VALUE_DIM of
+    them; an error of a score counts twice, in its own weight and in the total that divides it.
+    `more_terms`: what a kernel adds up besides.
     """
     half = dtype in (torch.bfloat16, torch.float16)
     roundings = STATIONS if half else 2 * (HEAD_DIM + VALUE_DIM + more_terms)
@@ -52,7 +55,8 @@ def find_gradients(total: Tensor, leaves: list[Tensor]) -> tuple[Tensor, ...]:
 
 
 def stand_at(kernel: Kernel, start: int, num_queries: int) -> Kernel:
-    """The kernel told where its queries stand, if that matters to it: a step alone does not show it."""
+    """The kernel told where its queries stand, if that matters to it: a step alone does not show
+    it."""
     position = torch.arange(start, start + num_queries)[None]
     return kernel.stand_at(position) if isinstance(kernel, Standing) else kernel
 

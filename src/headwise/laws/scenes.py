@@ -1,7 +1,8 @@
-"""Random queries, keys and values, and every mask: each part alone, each pair of parts, and all of them together.
+"""Random queries, keys and values, and every mask: each part alone, each pair of parts, and all of
+them together.
 
-Sizes are distinct primes so that a mixed-up axis cannot pass. Tensors of masks are sliced with the batch, so that a law can run
-one element of the batch by itself under the mask that belongs to it.
+Sizes are distinct primes so that a mixed-up axis cannot pass. Tensors of masks are sliced with the
+batch, so that a law can run one element of the batch by itself under the mask that belongs to it.
 """
 
 from collections.abc import Iterator
@@ -30,7 +31,8 @@ LOW_NAMES = (
     "causal&segments",
     "window&explicit",
 )
-"""In float32 and bfloat16: packed or padded, causal or not. How parts of a mask join does not depend on the kind of number."""
+"""In float32 and bfloat16: packed or padded, causal or not. How parts of a mask join does not
+depend on the kind of number."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,8 @@ def make_scene(
     square: bool = False,
     dtype: torch.dtype = torch.float64,
 ) -> Scene:
-    """`square` lets as many queries ask as there are keys, as self-attention does; in every `dtype` the same numbers, rounded."""
+    """`square` lets as many queries ask as there are keys, as self-attention does; in every `dtype`
+    the same numbers, rounded."""
     generator = torch_generator("scene", key)
     num_queries = num_keys if square else num_queries
 
@@ -157,7 +160,8 @@ def scene_for(
 def cases(
     row: LawCase, key: str, dtype: torch.dtype = torch.float64
 ) -> Iterator[tuple[str, Scene, Tensor | None]]:
-    """(mask name, scene, bias or None) for every mask the kernel does not refuse; in low precision fewer, and with a bias where it takes one."""
+    """(mask name, scene, bias or None) for every mask the kernel does not refuse; in low precision
+    fewer, and with a bias where it takes one."""
     is_low = dtype != torch.float64
     for name in LOW_NAMES if is_low else NAMES:
         if not set(row.refuses) & set(name.split("&")):

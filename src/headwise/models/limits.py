@@ -1,7 +1,7 @@
 """The longest rows a model can read, and which setting says so: checked before anything is built.
 
-Each attention kernel, score and position encoding declares its own limit (`longest_row`); most have none.
-A packed row counts whole, because how long its segments are is known on the device only.
+Each attention kernel, score and position encoding declares its own limit (`longest_row`); most have
+none. A packed row counts whole, because how long its segments are is known on the device only.
 
 Tested against: rows one token longer, which the kernels refuse themselves.
 """
@@ -61,14 +61,17 @@ def row_limits(model: DecoderOnlySettings | TransformerEncoderSettings) -> list[
 def check_rows(
     limits: Iterable[Limit], num_tokens: int, *, rows: tuple[str, str], enough: int | None = None
 ) -> None:
-    """Refuse rows of `num_tokens` that are too long; `rows` says what sets their length, in English and Chinese, `enough` what certainly suffices if it is more."""
+    """Refuse rows of `num_tokens` that are too long; `rows` says what sets their length, in English
+    and Chinese, `enough` what certainly suffices if it is more."""
     needed = num_tokens if enough is None else enough
     for limit in limits:
         if limit.tokens < num_tokens:
             raise SettingsError(
-                f"{limit.key} is {limit.tokens}, but rows have {num_tokens} tokens ({rows[0]}); set {limit.key}={needed} or more, "
+                f"{limit.key} is {limit.tokens}, but rows have {num_tokens} tokens ({rows[0]}); "
+                f"set {limit.key}={needed} or more, "
                 f"make the rows shorter, or use {' or '.join(limit.unlimited)}, without a limit",
-                f"{limit.key} 为 {limit.tokens}，而每行有 {num_tokens} 个词元（{rows[1]}）；请设 {limit.key}={needed} 或更大，或缩短行长，"
+                f"{limit.key} 为 {limit.tokens}，而每行有 {num_tokens} 个词元（{rows[1]}）；请设 "
+                f"{limit.key}={needed} 或更大，或缩短行长，"
                 f"或用没有长度限制的 {'、'.join(limit.unlimited)}",
             )
 

@@ -1,14 +1,17 @@
-"""Positions as a slope: the further away a key stands, the lower its score, by a fixed amount per step.
+"""Positions as a slope: the further away a key stands, the lower its score, by a fixed amount per
+step.
 
     score(i, j) ← score(i, j) − slope_head · |i − j|
 
-Press, Smith & Lewis 2022 (Attention with Linear Biases). With a power of two of heads, slopes are 2^(−8/heads), its square, its
-cube, …; other counts take those of the power of two below and then every other slope of the power of two above. Nothing is learned and
-no position is added anywhere. The paper has causal attention only; an encoder here takes the distance on both sides alike,
-and cannot tell left from right by it.
-Any length can be read: what is further away than anything seen in training just counts less.
+Press, Smith & Lewis 2022 (Attention with Linear Biases). With a power of two of heads, slopes are
+2^(−8/heads), its square, its cube, …; other counts take those of the power of two below and then
+every other slope of the power of two above. Nothing is learned and no position is added anywhere.
+The paper has causal attention only; an encoder here takes the distance on both sides alike, and
+cannot tell left from right by it. Any length can be read: what is further away than anything seen
+in training just counts less.
 
-Tested against: transformers' BLOOM, the published slopes, and a model trained at 64 that reads 512 (benchmarks/bench_positions.py).
+Tested against: transformers' BLOOM, the published slopes, and a model trained at 64 that reads 512
+(benchmarks/bench_positions.py).
 """
 
 from collections.abc import Sequence
@@ -26,7 +29,8 @@ from headwise.settings.kind import Words
 
 
 def alibi_slopes(num_heads: int, *, device: torch.device | None = None) -> Float[Tensor, " head"]:
-    """As published, for any number of heads; computed where it is used, so that no conversion of a model rounds it."""
+    """As published, for any number of heads; computed where it is used, so that no conversion of a
+    model rounds it."""
     power = 1 << (num_heads.bit_length() - 1)
     steps = torch.arange(1, power + 1, dtype=torch.float32, device=device) / power
     between = torch.arange(
@@ -64,7 +68,8 @@ class AlibiRelation:
 
 
 class Alibi(PositionKind):
-    """The score falls with the distance, at a fixed slope per head; reads longer texts than it was trained on."""
+    """The score falls with the distance, at a fixed slope per head; reads longer texts than it was
+    trained on."""
 
     kind: Literal["alibi"] = "alibi"
 

@@ -1,7 +1,8 @@
-"""The position encodings a recipe may name under `position: {kind: …}`, and what is asked of all of them.
+"""The position encodings a recipe may name under `position: {kind: …}`, and what is asked of all of
+them.
 
-A new encoding is its own file in positions/ and one name in the union here. An encoding of another package
-is found through the entry points `headwise.positions` (settings/added_kinds.py).
+A new encoding is its own file in positions/ and one name in the union here. An encoding of another
+package is found through the entry points `headwise.positions` (settings/added_kinds.py).
 """
 
 from collections.abc import Sequence
@@ -69,21 +70,24 @@ def position_kinds() -> dict[str, type[PositionKind]]:
 
 
 def build_positions(settings: PositionKind, *, dim: int) -> nn.Module | None:
-    """What is added to the embeddings of tokens; None for kinds that are told to attention instead."""
+    """What is added to the embeddings of tokens; None for kinds that are told to attention
+    instead."""
     return settings.build_added(dim=dim)
 
 
 def build_relations(
     settings: PositionKind, *, num_layers: int, dim: int, num_heads: int, is_causal: bool
 ) -> Sequence[Relation | None]:
-    """For each layer of a stack what its self-attention is told, or None for kinds that are added."""
+    """For each layer of a stack what its self-attention is told, or None for kinds that are
+    added."""
     return settings.build_relations(
         num_layers=num_layers, dim=dim, num_heads=num_heads, is_causal=is_causal
     )
 
 
 def check_relation(attention: AttentionKind, relation: Relation | None) -> None:
-    """Refuse a position encoding that the kernel cannot be told of, with kernels and encodings that fit."""
+    """Refuse a position encoding that the kernel cannot be told of, with kernels and encodings that
+    fit."""
     if relation is None or relation.needs in attention.takes:
         return
     need, kind = relation.needs, attention.kind
@@ -105,6 +109,7 @@ def check_relation(attention: AttentionKind, relation: Relation | None) -> None:
         "，或 ".join([zh, *ways, f"position.kind={join_words(others, ' 或 ', '、')}"]),
     )
     raise UsageError(
-        f"position.kind={relation.kind} {NEEDS[need][0]}, which attention.kind={kind} cannot take; {en}",
+        f"position.kind={relation.kind} {NEEDS[need][0]}, which attention.kind={kind} cannot take; "
+        f"{en}",
         f"position.kind={relation.kind} {NEEDS[need][1]}，attention.kind={kind} 做不到；{zh}",
     )

@@ -1,25 +1,31 @@
-"""Positions as a path: a learned differential equation carries a vector along the sentence (FLOATER).
+"""Positions as a path: a learned differential equation carries a vector along the sentence
+(FLOATER).
 
     dp/dt = h(p, t),    p(0) learned        token at place m:  q_m + p_q(m δ),  k_m + p_k(m δ),  v_m + p_v(m δ)
     h(p, t) = W₂ [relu(W₁ [p, t] + b₁), t] + b₂
 
-Liu, Yu, Dhillon & Hsieh 2020. One h is shared by all layers of a stack, each layer has three start vectors; sinusoids of the place
-are added to the embeddings as always. W₂, b₂ and p(0) start at zero, so that the path is zero at every length and training begins
-with an ordinary Transformer: time grows with the place, and any other h would carry the path further off the longer the text is.
+Liu, Yu, Dhillon & Hsieh 2020. One h is shared by all layers of a stack, each layer has three start
+vectors; sinusoids of the place are added to the embeddings as always. W₂, b₂ and p(0) start at
+zero, so that the path is zero at every length and training begins with an ordinary Transformer:
+time grows with the place, and any other h would carry the path further off the longer the text is.
 The path goes on for any length, and a place that was never trained continues the same motion.
 
-The equation is solved by the classical method of Runge and Kutta, one step for `stride` places; the places between are read
-from the cubic that has the ends' values and slopes (Hermite), an error of the same fourth order. The paper steps five times for
-every place, which is so slow that it keeps the result for 400 updates and learns from one in 400. A row of 128 places is 8 steps here,
-which is cheap enough to be done in every update with its gradient: there is no state, so nothing to save, resume or record.
-No number of the path and none of its gradient exceeds MAX_VALUE: a learned h may grow without bound over a large δ or a
-long text, and beyond the numbers of float32 every weight of attention would be NaN.
+The equation is solved by the classical method of Runge and Kutta, one step for `stride` places; the
+places between are read from the cubic that has the ends' values and slopes (Hermite), an error of
+the same fourth order. The paper steps five times for every place, which is so slow that it keeps
+the result for 400 updates and learns from one in 400. A row of 128 places is 8 steps here, which is
+cheap enough to be done in every update with its gradient: there is no state, so nothing to save,
+resume or record. No number of the path and none of its gradient exceeds MAX_VALUE: a learned h may
+grow without bound over a large δ or a long text, and beyond the numbers of float32 every weight of
+attention would be NaN.
 
-Only without gradients, when weights stand still, is the solved path kept: a decoding step must not walk it again. `train()` and
-`eval()` forget it, and so does any change of a weight that torch counts; it does not count what is written through `.data`.
+Only without gradients, when weights stand still, is the solved path kept: a decoding step must not
+walk it again. `train()` and `eval()` forget it, and so does any change of a weight that torch
+counts; it does not count what is written through `.data`.
 
-Tested against: torchdiffeq (fixed and adaptive steps), sinusoids as the solution of a linear h, order four; zero at the start;
-finite with a finite gradient under weights made to explode, for the smallest and the largest δ.
+Tested against: torchdiffeq (fixed and adaptive steps), sinusoids as the solution of a linear h,
+order four; zero at the start; finite with a finite gradient under weights made to explode, for the
+smallest and the largest δ.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,15 +45,16 @@ from headwise.settings.kind import Words
 
 Dynamics = Callable[[Tensor, float], Tensor]
 MAX_VALUE = 1e3
-"""Far beyond any path that is of use. Scores are products of two such numbers; backward passes that compute exp(score -
-log-sum) anew overflow where a score has fewer digits than that difference needs, which happened with 10⁴."""
+"""Far beyond any path that is of use. Scores are products of two such numbers; backward passes that
+compute exp(score - log-sum) anew overflow where a score has fewer digits than that difference
+needs, which happened with 10⁴."""
 
 
 class _Bounded(torch.autograd.Function):
     """Numbers and, on the way back, gradients between -MAX_VALUE and MAX_VALUE.
 
-    Each step multiplies the gradient by the slope of h. Over many long steps the product leaves the numbers of float32,
-    although the path itself is bounded.
+    Each step multiplies the gradient by the slope of h. Over many long steps the product leaves the
+    numbers of float32, although the path itself is bounded.
     """
 
     @staticmethod
@@ -128,7 +135,8 @@ class SolvedPath:
 
 
 class ContinuousRelation(nn.Module):
-    """What self-attention is told in one layer; `dynamics` is the same module in all layers of a stack."""
+    """What self-attention is told in one layer; `dynamics` is the same module in all layers of a
+    stack."""
 
     kind = "continuous"
     needs: Need = "views"
@@ -144,7 +152,8 @@ class ContinuousRelation(nn.Module):
         return [(self.start, zeros)]
 
     def train(self, mode: bool = True) -> "ContinuousRelation":  # noqa: FBT001, FBT002 - the signature is torch's
-        """A recorded update (CUDA graph) changes weights without being counted; between two validations stands this call."""
+        """A recorded update (CUDA graph) changes weights without being counted; between two
+        validations stands this call."""
         self._kept = None
         return super().train(mode)
 
@@ -186,7 +195,8 @@ class ContinuousRelation(nn.Module):
         )
 
     def _recall(self, length: int) -> Float[Tensor, "time three dim"]:
-        """The path of these very weights, solved once and for twice the length when it turns out too short."""
+        """The path of these very weights, solved once and for twice the length when it turns out
+        too short."""
         if torch.compiler.is_compiling():
             return self._solve(length)
         weights = (*self.dynamics.parameters(), self.start)
@@ -206,7 +216,8 @@ class Continuous(PositionKind):
 
     kind: Literal["continuous"] = "continuous"
     delta: float = Field(default=0.01, gt=0, le=1)
-    """Time between two positions; the larger, the faster an update moves what is far from the start."""
+    """Time between two positions; the larger, the faster an update moves what is far from the
+    start."""
     stride: int = Field(default=16, ge=1, le=1024)
     """Positions per Runge–Kutta step; those between are interpolated."""
 
@@ -216,7 +227,8 @@ class Continuous(PositionKind):
         "学得的微分方程使一个向量沿句子移动。",
     )
     paper: ClassVar[str] = (
-        "Liu, Yu, Dhillon & Hsieh 2020, Learning to Encode Position for Transformer with Continuous Dynamical Model"
+        "Liu, Yu, Dhillon & Hsieh 2020, Learning to Encode Position for Transformer with "
+        "Continuous Dynamical Model"
     )
     needs: ClassVar[Need] = "views"
     formula: ClassVar[str] = "dp/dt = h(p, t);  k_m ← k_m + p(m δ)"

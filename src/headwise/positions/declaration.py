@@ -1,4 +1,5 @@
-"""What a position encoding declares about itself, in the file that computes it (settings/kind.py)."""
+"""What a position encoding declares about itself, in the file that computes it
+(settings/kind.py)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar

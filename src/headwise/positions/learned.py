@@ -2,8 +2,8 @@
 
     x_pos ← x_pos + P[pos],   P a [max_length, dim] weight
 
-Gehring et al. 2017; BERT and GPT use it. Nothing is known about positions past the trained length, so a longer
-sequence is refused rather than guessed.
+Gehring et al. 2017; BERT and GPT use it. Nothing is known about positions past the trained length,
+so a longer sequence is refused rather than guessed.
 
 Tested against: a plain embedding look-up, and the refusal past the limit.
 """
@@ -36,8 +36,10 @@ class LearnedPositions(nn.Module):
         if length > self.max_length:
             raise UsageError(
                 f"a sequence of {length} positions, but only {self.max_length} were learned; "
-                "shorten the text, train with a larger position.max_length, or use position.kind=sinusoidal",
-                f"序列有 {length} 个位置，但只学了 {self.max_length} 个；请缩短文本，或训练时加大 position.max_length，"
+                "shorten the text, train with a larger position.max_length, or use "
+                "position.kind=sinusoidal",
+                f"序列有 {length} 个位置，但只学了 {self.max_length} 个；请缩短文本，或训练时加大 "
+                "position.max_length，"
                 "或改用 position.kind=sinusoidal",
             )
         return self.table(position)

@@ -2,11 +2,13 @@
 
     (a, b) ← (a cos mθ − b sin mθ,  a sin mθ + b cos mθ)        for each pair of dimensions, θ_i = base^(−2i / head_dim)
 
-Su et al. 2021 (RoFormer). Turning both sides leaves of the two angles only their difference: q_m · k_n depends on m − n alone,
-and lengths stay as they are. Nothing is learned and nothing is added, so every kernel that compares queries with keys can
-use it. Which dimensions form a pair is a convention: `halves` pairs i with i + head_dim/2 (Llama, GPT-NeoX), `interleaved` 2i with
-2i + 1 (the paper, GPT-J); the same up to a fixed permutation of the dimensions, but weights do not load across.
-Any length can be computed; far past the trained one the slow angles are new to the model, and it reads worse.
+Su et al. 2021 (RoFormer). Turning both sides leaves of the two angles only their difference: q_m ·
+k_n depends on m − n alone, and lengths stay as they are. Nothing is learned and nothing is added,
+so every kernel that compares queries with keys can use it. Which dimensions form a pair is a
+convention: `halves` pairs i with i + head_dim/2 (Llama, GPT-NeoX), `interleaved` 2i with 2i + 1
+(the paper, GPT-J); the same up to a fixed permutation of the dimensions, but weights do not load
+across. Any length can be computed; far past the trained one the slow angles are new to the model,
+and it reads worse.
 
 Tested against: transformers' Llama and GPT-J, the dependence on m − n alone, lengths.
 """
@@ -35,7 +37,8 @@ def rotate(
     base: float = 10000.0,
     pairing: Pairing = "halves",
 ) -> Float[Tensor, "batch head time head_dim"]:
-    """Angles are worked out where they are needed, in fp32: cheaper than the products around, and no table to outgrow."""
+    """Angles are worked out where they are needed, in fp32: cheaper than the products around, and
+    no table to outgrow."""
     head_dim = x.shape[-1]
     rates = base ** (-torch.arange(0, head_dim, 2, dtype=torch.float32, device=x.device) / head_dim)
     angles = position[:, None, :, None].to(rates.dtype) * rates
@@ -100,9 +103,11 @@ class Rotary(PositionKind):
         head_dim = dim // num_heads
         if head_dim % 2 != 0:
             raise UsageError(
-                f"position.kind=rotary turns pairs of dimensions, but {num_heads} heads of dim={dim} "
+                f"position.kind=rotary turns pairs of dimensions, but {num_heads} heads of "
+                f"dim={dim} "
                 f"have {head_dim} each; choose a number of heads that leaves an even width",
-                f"position.kind=rotary 旋转成对的维度，而 dim={dim} 分成 {num_heads} 个头后每头 {head_dim} 维；"
+                f"position.kind=rotary 旋转成对的维度，而 dim={dim} 分成 {num_heads} 个头后每头 "
+                f"{head_dim} 维；"
                 "请选使每头维数为偶数的头数",
             )
         return [RotaryRelation(self.base, self.pairing)] * num_layers

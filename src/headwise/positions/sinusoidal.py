@@ -3,9 +3,10 @@
     PE(pos, 2i)     = sin(pos / 10000^(2i/dim))
     PE(pos, 2i + 1) = cos(pos / 10000^(2i/dim))
 
-Vaswani et al. 2017, section 3.5. PE(pos + k) is a rotation of PE(pos) by an angle that depends on k alone, so a linear
-map can read off relative positions; no weights, and any length can be computed. `halves` lays all sines before all
-cosines (as Marian and fairseq do): the same code up to a permutation of the dimensions.
+Vaswani et al. 2017, section 3.5. PE(pos + k) is a rotation of PE(pos) by an angle that depends on k
+alone, so a linear map can read off relative positions; no weights, and any length can be computed.
+`halves` lays all sines before all cosines (as Marian and fairseq do): the same code up to a
+permutation of the dimensions.
 
 Tested against: the formula element by element, the rotation property, transformers' Marian table.
 """
@@ -23,7 +24,8 @@ from headwise.settings.kind import Words
 def sinusoidal_table(
     length: int, dim: int, *, layout: str = "interleaved"
 ) -> Float[Tensor, "time dim"]:
-    # Said, not left to the device in force: on the meta device this arithmetic would load torch's compiler, for nothing.
+    # Said, not left to the device in force: on the meta device this arithmetic would load torch's
+    # compiler, for nothing.
     cpu = torch.device("cpu")
     rates = 10000.0 ** (-torch.arange(0, dim, 2, dtype=torch.float64, device=cpu) / dim)
     angles = torch.arange(length, dtype=torch.float64, device=cpu)[:, None] * rates

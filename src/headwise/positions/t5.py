@@ -1,14 +1,17 @@
-"""Positions as learned numbers for buckets of distances: near ones singly, far ones in growing groups (T5).
+"""Positions as learned numbers for buckets of distances: near ones singly, far ones in growing
+groups (T5).
 
     score(i, j) ← score(i, j) + B[head, bucket(j − i)]
 
-Raffel et al. 2020. Half of the buckets hold one distance each, the other half widen geometrically up to `max_distance`, beyond which
-all distances share the last. The encoder has buckets for both directions, the decoder, which never looks ahead, gives all of them
-to the past. One table serves all layers of a stack; cross-attention has none, since places in two languages are not apart by any
+Raffel et al. 2020. Half of the buckets hold one distance each, the other half widen geometrically
+up to `max_distance`, beyond which all distances share the last. The encoder has buckets for both
+directions, the decoder, which never looks ahead, gives all of them to the past. One table serves
+all layers of a stack; cross-attention has none, since places in two languages are not apart by any
 distance. Any length can be read; beyond `max_distance`, far is far.
 
-T5 does not divide its products by √head_dim and starts with smaller query weights instead. Here kernels always divide, and the
-bias is added after: with W_q larger by √head_dim the two are the same function.
+T5 does not divide its products by √head_dim and starts with smaller query weights instead. Here
+kernels always divide, and the bias is added after: with W_q larger by √head_dim the two are the
+same function.
 
 Tested against: transformers' T5, buckets and bias; buckets worked by hand.
 """
@@ -46,7 +49,8 @@ def distance_buckets(
 
 
 class BucketRelation(nn.Module):
-    """What self-attention is told: a learned bias by distance; the same module stands in all layers of a stack."""
+    """What self-attention is told: a learned bias by distance; the same module stands in all layers
+    of a stack."""
 
     kind = "t5"
     needs: Need = "distances"
@@ -114,7 +118,8 @@ class Buckets(PositionKind):
     def _check_distance(self) -> "Buckets":
         if self.max_distance <= self.num_buckets // 2:
             raise SettingsError(
-                f"max_distance={self.max_distance} leaves nothing for {self.num_buckets} buckets to "
+                f"max_distance={self.max_distance} leaves nothing for {self.num_buckets} buckets "
+                "to "
                 f"share; choose more than {self.num_buckets // 2}, or fewer num_buckets",
                 f"max_distance={self.max_distance} 使 {self.num_buckets} 个桶无可共用；"
                 f"请大于 {self.num_buckets // 2}，或减小 num_buckets",

@@ -1,17 +1,21 @@
-"""Positions as waves of the distance: Transformer-XL's score, made for keys that reach further back than the queries.
+"""Positions as waves of the distance: Transformer-XL's score, made for keys that reach further back
+than the queries.
 
     score(i, j) = [ (q_i + u) · k_j  +  (q_i + w) · W_r R(i − j) ] / √head_dim
 
-Dai et al. 2019. Four questions are told apart: does the content fit (q·k), does the distance (q·W_r R), is this key wanted by anybody
-(u·k), is this distance (w·W_r R)? R(d) are the sines and cosines of sinusoidal.py, of a distance instead of a place; W_r, u and
-w are learned in each layer. Since R knows distances only, a key remembered from an earlier segment keeps its meaning:
-`offset` says how many keys precede the first query.
+Dai et al. 2019. Four questions are told apart: does the content fit (q·k), does the distance (q·W_r
+R), is this key wanted by anybody (u·k), is this distance (w·W_r R)? R(d) are the sines and cosines
+of sinusoidal.py, of a distance instead of a place; W_r, u and w are learned in each layer. Since R
+knows distances only, a key remembered from an earlier segment keeps its meaning: `offset` says how
+many keys precede the first query.
 
-Without a [query, key, dim] table: (q + w) is multiplied with the W_r R of every distance there is, [query, distance], and row
-i is then read from column −i on. Laid out flat, that is one reshape (the paper's shift).
-Any length can be computed, distances being waves; distances that were never trained may be read badly.
+Without a [query, key, dim] table: (q + w) is multiplied with the W_r R of every distance there is,
+[query, distance], and row i is then read from column −i on. Laid out flat, that is one reshape (the
+paper's shift). Any length can be computed, distances being waves; distances that were never trained
+may be read badly.
 
-Tested against: the formula pair by pair, gradients included; keys that precede equal one longer sequence.
+Tested against: the formula pair by pair, gradients included; keys that precede equal one longer
+sequence.
 """
 
 import math
@@ -38,9 +42,11 @@ def distance_waves(distance: Float[Tensor, " distance"], dim: int) -> Float[Tens
 def shift_rows(
     table: Float[Tensor, "batch head query distance"], num_keys: int
 ) -> Float[Tensor, "batch head query key"]:
-    """From distances −(num_queries − 1 + offset) … num_keys − 1 − offset of each query to its keys 0 … num_keys − 1.
+    """From distances −(num_queries − 1 + offset) … num_keys − 1 − offset of each query to its keys
+    0 … num_keys − 1.
 
-    Key j of query i stands in column j − i + num_queries − 1, so each row starts one column earlier than the one above.
+    Key j of query i stands in column j − i + num_queries − 1, so each row starts one column earlier
+    than the one above.
     """
     num_queries, num_distances = table.shape[-2:]
     if num_queries == 1:
@@ -51,7 +57,8 @@ def shift_rows(
 
 
 class TransformerXLRelation(nn.Module):
-    """What self-attention is told in one layer: u joins the queries, the rest is a bias for every pair."""
+    """What self-attention is told in one layer: u joins the queries, the rest is a bias for every
+    pair."""
 
     kind = "transformer_xl"
     needs: Need = "pairs"
@@ -101,7 +108,8 @@ class TransformerXLRelation(nn.Module):
 
 
 class TransformerXL(PositionKind):
-    """Waves of the distance through their own projection, and two biases; ready for a memory of earlier keys."""
+    """Waves of the distance through their own projection, and two biases; ready for a memory of
+    earlier keys."""
 
     kind: Literal["transformer_xl"] = "transformer_xl"
 

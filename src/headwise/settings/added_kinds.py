@@ -1,7 +1,7 @@
 """Words that other packages add to recipes, found through Python's entry points.
 
-A package adds a word by naming a class in its `pyproject.toml`; the class is a `Kind` of the choice it
-joins (for attention: `headwise.attention.capabilities.AttentionKind`):
+A package adds a word by naming a class in its `pyproject.toml`; the class is a `Kind` of the choice
+it joins (for attention: `headwise.attention.capabilities.AttentionKind`):
 
     [project.entry-points."headwise.attention"]
     laplace = "headwise_laplace:Laplace"
@@ -9,18 +9,18 @@ joins (for attention: `headwise.attention.capabilities.AttentionKind`):
     model: {encoder: {attention: {kind: laplace, width: 2.0}}}
 
 The groups are `headwise.attention`, `headwise.scores`, `headwise.positions`, `headwise.norms` and
-`headwise.tasks`. A recipe names the word and never an import path. A word that is built in wins. A word
-that is not is looked up by its name among the installed packages, and the one package that offers it is
-imported; nothing else is. To open a choice to a group, write
+`headwise.tasks`. A recipe names the word and never an import path. A word that is built in wins. A
+word that is not is looked up by its name among the installed packages, and the one package that
+offers it is imported; nothing else is. To open a choice to a group, write
 
     AnySettings = Annotated[First | Second, OpenChoice("headwise.…", Base)]
 
-Whoever looks for a class without a union (tasks) calls `load_word(group, name, Base)`, which gives the
-class or None.
+Whoever looks for a class without a union (tasks) calls `load_word(group, name, Base)`, which gives
+the class or None.
 
-A saved recipe that uses such words also has a part `packages`, which says which package gave each word
-(`describe_words`). It is read for one purpose: where a package is not installed, the error names it
-(`check_packages`). Nothing is ever imported because a recipe says so.
+A saved recipe that uses such words also has a part `packages`, which says which package gave each
+word (`describe_words`). It is read for one purpose: where a package is not installed, the error
+names it (`check_packages`). Nothing is ever imported because a recipe says so.
 
 Tested against: an example package (examples/plugin) that is installed, used and taken away again.
 """
@@ -178,13 +178,15 @@ def words_in(settings: pydantic.BaseModel) -> list[AddedWord]:
 
 
 def describe_words(settings: pydantic.BaseModel) -> dict[str, list[dict[str, str]]]:
-    """The packages that settings depend on, as the part `packages` of a saved recipe; empty if none."""
+    """The packages that settings depend on, as the part `packages` of a saved recipe; empty if
+    none."""
     words = words_in(settings)
     return {PACKAGES: [asdict(word) for word in words]} if words else {}
 
 
 def check_packages(data: dict[str, Any], *, file: Path) -> None:
-    """Take the part `packages` out of a saved recipe; refuse it if one of them is not installed here."""
+    """Take the part `packages` out of a saved recipe; refuse it if one of them is not installed
+    here."""
     saved = data.pop(PACKAGES, None)
     if not isinstance(saved, list):
         return
@@ -197,7 +199,8 @@ def check_packages(data: dict[str, Any], *, file: Path) -> None:
         words = ", ".join(f"{one.get('word')!r} ({one.get('group')})" for one in missing)
         packages = ", ".join(dict.fromkeys(str(one.get("package")) for one in missing))
         raise SettingsError(
-            f"uses the word {words} of the package {packages}, which is not installed; install that "
+            f"uses the word {words} of the package {packages}, which is not installed; install "
+            "that "
             "package, then try again",
             f"使用了软件包 {packages} 提供的词 {words}，而该软件包没有安装；请先安装它，再重试",
             file=file,

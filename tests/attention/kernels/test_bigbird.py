@@ -41,7 +41,8 @@ def own_state_of_numpy():
 
 
 def test_equals_transformers_given_its_random_blocks() -> None:
-    """In training mode: outside it, transformers takes block 0 for every random block, and counts it twice."""
+    """In training mode: outside it, transformers takes block 0 for every random block, and counts
+    it twice."""
     config = BigBirdConfig(
         hidden_size=HEADS * HEAD_DIM,
         num_attention_heads=HEADS,
@@ -76,7 +77,8 @@ def test_equals_transformers_given_its_random_blocks() -> None:
         chosen = (nothing, *(tuple(row.tolist()) for row in middle), nothing)
         kernel = GivenBlocks(BLOCK, 3, 2, RANDOM, chosen=chosen)
         one = slice(head, head + 1)
-        # It counts blocks to the end of the row, filling included: a table hides as much as padding and says nothing of sentences.
+        # It counts blocks to the end of the row, filling included: a table hides as much as padding
+        # and says nothing of sentences.
         given = kernel(q[:, one], k[:, one], v[:, one], explicit(real[:, None, None]))
         wanted = expected.unflatten(-1, (HEADS, HEAD_DIM))[:, :, head]
         assert torch.allclose(given[:, 0][real], wanted[real], atol=2e-6)
@@ -119,7 +121,8 @@ def test_only_an_encoder_has_it(role: str) -> None:
 
 
 def test_random_blocks_are_the_same_in_the_whole_numbers_of_a_gpu() -> None:
-    """FlexAttention counts in 32 bits: nothing may overflow there, or tiles and pairs would disagree."""
+    """FlexAttention counts in 32 bits: nothing may overflow there, or tiles and pairs would
+    disagree."""
     kernel, block = BigBirdAttention(num_random_blocks=3), torch.arange(16384)
     for number in range(3):
         wide = kernel.random_block(block, torch.full_like(block, 16384), number)

@@ -1,4 +1,5 @@
-"""The reference kernel itself: numbers worked by hand, torch's kernel, and weights that are probabilities."""
+"""The reference kernel itself: numbers worked by hand, torch's kernel, and weights that are
+probabilities."""
 
 import math
 

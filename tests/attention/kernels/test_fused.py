@@ -1,4 +1,5 @@
-"""The fused kernel's own paths; that its numbers are those of full attention is a law (tests/laws)."""
+"""The fused kernel's own paths; that its numbers are those of full attention is a law
+(tests/laws)."""
 
 import pytest
 import torch

@@ -1,4 +1,5 @@
-"""Linformer: the package's numbers with its weights, its three ways of sharing, and what it refuses."""
+"""Linformer: the package's numbers with its weights, its three ways of sharing, and what it
+refuses."""
 
 import pytest
 import torch
@@ -108,7 +109,8 @@ def test_a_decoder_and_too_long_rows_are_refused_with_a_way_out() -> None:
 
 
 def test_a_future_that_another_kernel_has_prepared_is_refused_too() -> None:
-    """What is laid on a line for a decoder looks like any other line; its order must not be taken for words that are all there."""
+    """What is laid on a line for a decoder looks like any other line; its order must not be taken
+    for words that are all there."""
     x, prepared = (
         torch.zeros(1, 1, 3, 2),
         LinearAttention().prepare(causal(), 3, 3, torch.device("cpu")),

@@ -1,4 +1,5 @@
-"""Longformer against transformers' with copied weights: the window, the global tokens, their own projections."""
+"""Longformer against transformers' with copied weights: the window, the global tokens, their own
+projections."""
 
 import pytest
 import torch
@@ -137,7 +138,8 @@ def test_packed_sentences_are_as_alone_in_rows_shorter_than_a_block(
 
 @pytest.mark.parametrize("position", [None, "alibi"])
 def test_a_decoder_has_it_without_global_tokens(position: str | None) -> None:
-    """Every third of the tokens before: all at once is what it is step by step, and a later word changes nothing before it."""
+    """Every third of the tokens before: all at once is what it is step by step, and a later word
+    changes nothing before it."""
     settings = Longformer(width=4, num_global=0, dilation=3)
     relation = None if position is None else AlibiRelation(2)
     layer = build_attention(
@@ -161,7 +163,8 @@ def test_with_global_tokens_a_decoder_is_refused_with_both_ways_out() -> None:
 
 
 def far_gradients(dtype: torch.dtype, *, upstream_of_padding: float) -> tuple[torch.Tensor, ...]:
-    """Gradients of what only global queries use; values and what flows back have a mean, as they do in a trained model."""
+    """Gradients of what only global queries use; values and what flows back have a mean, as they do
+    in a trained model."""
     lengths = torch.tensor([[13, 8, 17, 10], [21, 9, 7, 11]])
     numbers = torch.stack(
         [torch.repeat_interleave(torch.tensor([1, 2, 3, 0]), row) for row in lengths]
@@ -183,7 +186,8 @@ def far_gradients(dtype: torch.dtype, *, upstream_of_padding: float) -> tuple[to
 
 
 def test_rounding_does_not_push_the_keys_of_a_global_query_one_way() -> None:
-    """A vector added to all keys changes nothing: in bfloat16 its gradient must not be more than the rounding of the keys' own."""
+    """A vector added to all keys changes nothing: in bfloat16 its gradient must not be more than
+    the rounding of the keys' own."""
     keys = far_gradients(torch.bfloat16, upstream_of_padding=0.0)[1].float()
     one_rounding = 2**-9 * keys.square().sum(2).sqrt()
     assert keys.sum(2).abs().mean() < one_rounding.mean()
@@ -207,7 +211,8 @@ def test_queries_that_stand_elsewhere_are_refused_with_the_reason() -> None:
 
 
 def test_fetched_keys_and_global_queries_come_in_eights() -> None:
-    """Tables of odd width are padded by the compiler on CUDA, and were learnt from less well there in bfloat16."""
+    """Tables of odd width are padded by the compiler on CUDA, and were learnt from less well there
+    in bfloat16."""
     numbers = torch.arange(48).expand(2, -1) // 13 + 1
     plan = LongformerAttention(window=8, num_global=3).plan(
         segments(numbers, numbers), 48, 48, torch.device("cpu")

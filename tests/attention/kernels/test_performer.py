@@ -1,4 +1,5 @@
-"""Performer: the same as performer-pytorch with its features, errors that fall as they must, and draws that a resumed run repeats."""
+"""Performer: the same as performer-pytorch with its features, errors that fall as they must, and
+draws that a resumed run repeats."""
 
 import importlib
 import itertools
@@ -60,7 +61,8 @@ def test_rows_are_orthogonal_in_blocks_and_long_as_gaussian_vectors() -> None:
 
 
 def _error(rows_of: object, num_draws: int = 24) -> float:
-    """Mean squared error against the softmax, relative to its own square; inputs as in the reference measurement."""
+    """Mean squared error against the softmax, relative to its own square; inputs as in the
+    reference measurement."""
     generator = torch_generator("trend")
     q, k, v = (0.7 * torch.randn(1, 4, 128, 32, generator=generator) for _ in range(3))
     exact = FullAttention()(q, k, v, Mask())
@@ -109,7 +111,8 @@ def test_positive_features_beat_sines_and_cosines() -> None:
 def _errors(
     estimate: Estimate, scale: float, *, head_dim: int, length: int, num_features: int
 ) -> tuple[float, float]:
-    """Mean squared error of an estimate, and of the plain mean of the values, relative to the exact output."""
+    """Mean squared error of an estimate, and of the plain mean of the values, relative to the exact
+    output."""
     generator = torch_generator("errors", length)
     q, k, v = (torch.randn(1, 1, length, head_dim, generator=generator) for _ in range(3))
     exact = FullAttention()(scale * q, scale * k, v, Mask())
@@ -123,7 +126,8 @@ def _errors(
 
 @pytest.mark.parametrize("scale", [0.1, 0.25, 0.5, 0.7, 1.0, 1.5, 4.0])
 def test_the_bounded_estimate_is_nearer_than_the_mean_in_long_rows(scale: float) -> None:
-    """Where the unbiased one is far off: its relative error at scale 1 is 4.0, that of the mean 0.8."""
+    """Where the unbiased one is far off: its relative error at scale 1 is 4.0, that of the mean
+    0.8."""
     bounded, mean = _errors("bounded", scale, head_dim=64, length=2048, num_features=256)
     unbiased, _ = _errors("unbiased", scale, head_dim=64, length=2048, num_features=256)
     assert bounded < mean
@@ -155,7 +159,8 @@ def test_the_unbiased_estimate_is_right_in_the_mean_and_its_variance_is_as_count
 
 
 def test_what_a_model_learns_with_is_what_serves_it() -> None:
-    """Unless it is asked for: a model that was taught one draw and is used with another loses more than the estimate does."""
+    """Unless it is asked for: a model that was taught one draw and is used with another loses more
+    than the estimate does."""
     layer = build_attention(
         Performer(num_features=16), dim=12, num_heads=3, dropout_rate=0.0, role="encoder"
     )

@@ -1,4 +1,5 @@
-"""Reformer: errors that fall with the rounds, gradients, the hash of transformers, a decoder, and what it shows."""
+"""Reformer: errors that fall with the rounds, gradients, the hash of transformers, a decoder, and
+what it shows."""
 
 import itertools
 
@@ -14,7 +15,8 @@ from tests.laws.references import SharedQueryKey
 
 
 def test_twice_the_rounds_lower_the_error_by_1_7_or_more() -> None:
-    """Random vectors, 256 of them, buckets of 32 on average, as in the reference measurement (3.05 … 0.13 for 1 … 32 rounds)."""
+    """Random vectors, 256 of them, buckets of 32 on average, as in the reference measurement (3.05
+    … 0.13 for 1 … 32 rounds)."""
     generator = torch_generator("rounds")
     q, v = (torch.randn(2, 4, 256, 64, generator=generator) for _ in range(2))
     exact, errors = SharedQueryKey()(q, q, v, Mask()), []
@@ -61,7 +63,8 @@ def test_gradients_hold_away_from_the_borders_of_buckets(mask: Mask) -> None:
 
 
 def test_rounds_join_to_one_softmax_over_all_keys_met() -> None:
-    """The output, computed by rounds with a correction for keys met twice, is the table of `weights` times the values."""
+    """The output, computed by rounds with a correction for keys met twice, is the table of
+    `weights` times the values."""
     q, v = (torch.randn(2, 3, 61, 11, generator=torch_generator(name)) for name in "qv")
     run = torch.tensor([[1] * 17 + [2] * 40 + [0] * 4, [1] * 61])
     kernel = HashedAttention(11, num_buckets=4, num_rounds=5, window=3)

@@ -1,8 +1,11 @@
-"""Reformer's outputs, computed twice more: by the paper's equations, position by position, and by reformer-pytorch.
+"""Reformer's outputs, computed twice more: by the paper's equations, position by position, and by
+reformer-pytorch.
 
-The peer cuts the sorted tokens into chunks, which ours does not (see attention/kernels/reformer.py). Both meet the same keys where no cut falls inside a bucket:
-causally with two chunks, each looking back at the other, and both ways when every vector has its opposite in the row, which falls into the bucket half
-the buckets on, so that the cut in the middle of the order lies between two buckets.
+The peer cuts the sorted tokens into chunks, which ours does not (see
+attention/kernels/reformer.py). Both meet the same keys where no cut falls inside a bucket: causally
+with two chunks, each looking back at the other, and both ways when every vector has its opposite in
+the row, which falls into the bucket half the buckets on, so that the cut in the middle of the order
+lies between two buckets.
 """
 
 import math
@@ -19,7 +22,8 @@ from headwise.randomness import torch_generator
 
 
 def _draw(*shape: int, name: str) -> Tensor:
-    """In float64: beside the −10⁵ of oneself, float32 has no room for the logarithm of a number of rounds."""
+    """In float64: beside the −10⁵ of oneself, float32 has no room for the logarithm of a number of
+    rounds."""
     return torch.randn(shape, generator=torch_generator("hashed oracle", name), dtype=torch.float64)
 
 
@@ -41,7 +45,8 @@ def _attend_by_loops(
     window: int,
     is_causal: bool,
 ) -> list[list[float]]:
-    """Kitaev et al. 2020, equations 2 to 7: P is the set met in a round, N in how many a key is met, z the logarithm of a round's sum."""
+    """Kitaev et al. 2020, equations 2 to 7: P is the set met in a round, N in how many a key is
+    met, z the logarithm of a round's sum."""
     everyone, root = range(len(q)), math.sqrt(len(q[0]))
     rounds: list[list[list[int]]] = []
     for rotation in rotations:
@@ -129,7 +134,8 @@ def test_outputs_are_those_of_the_equations(
 def _ask_peer(
     qk: Tensor, v: Tensor, *, num_buckets: int, num_rounds: int, is_causal: bool
 ) -> tuple[Tensor, Tensor]:
-    """One sentence's output for each head, and the directions that were drawn: two chunks, however many buckets."""
+    """One sentence's output for each head, and the directions that were drawn: two chunks, however
+    many buckets."""
     peer = LSHAttention(
         bucket_size=qk.shape[1] // 2,
         n_hashes=num_rounds,

@@ -1,4 +1,5 @@
-"""Attention of exchangeable parts: the reference where it must be, one graph for the compiler, finite at the extremes."""
+"""Attention of exchangeable parts: the reference where it must be, one graph for the compiler,
+finite at the extremes."""
 
 import subprocess
 import sys
@@ -74,6 +75,7 @@ def test_the_largest_numbers_and_empty_rows_give_no_nan(
         output = ScoredAttention(dot_scores, normalizer)(q, k, v, mask, training=True)
         assert output.isfinite().all()
         gradients = torch.autograd.grad(output.float().square().sum(), (q, k, v))
-        # A gradient of the largest numbers may be too large for half precision, but is never undefined.
+        # A gradient of the largest numbers may be too large for half precision, but is never
+        # undefined.
         assert not any(gradient.isnan().any() for gradient in gradients)
     assert output[0, 0, 2].eq(0).all()

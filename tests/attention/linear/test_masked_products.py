@@ -1,4 +1,5 @@
-"""Sums in linear time against the table written out, with long lines: groups of groups, sentences over several chunks."""
+"""Sums in linear time against the table written out, with long lines: groups of groups, sentences
+over several chunks."""
 
 import pytest
 import torch
@@ -55,7 +56,8 @@ def test_long_packed_rows_equal_the_table(chunk: int, offset: int | None) -> Non
 
 
 def test_no_operation_makes_a_table_of_all_pairs() -> None:
-    """Chunks of 8 over 4,096 places: the largest tensor on the way is a small multiple of the input, forward and backward."""
+    """Chunks of 8 over 4,096 places: the largest tensor on the way is a small multiple of the
+    input, forward and backward."""
     largest = 0
 
     class Watch(torch.utils._python_dispatch.TorchDispatchMode):

@@ -1,5 +1,6 @@
-"""The fused sparse kernel is compiled once, not once a length, and torch can put its mask into a kernel. Counted and looked at on a CPU; what CUDA
-makes of the graph is benchmarks/bench_sparse.py."""
+"""The fused sparse kernel is compiled once, not once a length, and torch can put its mask into a
+kernel. Counted and looked at on a CPU; what CUDA makes of the graph is benchmarks/bench_sparse.py.
+"""
 
 import subprocess
 import sys
@@ -59,5 +60,6 @@ for kernel, masks in kinds:
 
 @pytest.mark.prove
 def test_lengths_share_a_kernel() -> None:
-    """In a process of its own: pytest's checks of shapes are no code for a compiler. Once for rows of one tile, and once for all the rest."""
+    """In a process of its own: pytest's checks of shapes are no code for a compiler. Once for rows
+    of one tile, and once for all the rest."""
     subprocess.run([sys.executable, "-c", ONCE], check=True, timeout=600)

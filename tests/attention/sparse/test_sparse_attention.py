@@ -1,4 +1,5 @@
-"""Window, Longformer and BigBird in all their forms against full attention under the same pattern, pair by pair."""
+"""Window, Longformer and BigBird in all their forms against full attention under the same pattern,
+pair by pair."""
 
 from dataclasses import replace
 
@@ -93,7 +94,8 @@ KERNELS = {
 
 
 def whole_table(kind: str, mask: str) -> Tensor:
-    """The pattern of every sentence, put on the diagonal; a padded row is one, with the filling around it."""
+    """The pattern of every sentence, put on the diagonal; a padded row is one, with the filling
+    around it."""
     table = torch.zeros(BATCH, 1, TIME, TIME, dtype=torch.bool)
     for row, sentences in enumerate(sentences_of_rows(mask)):
         for start, length in sentences:
@@ -133,7 +135,8 @@ def test_equals_full_attention_under_the_pattern(kind: str, mask: str) -> None:
 def test_the_fused_form_computes_the_same_pairs(
     kind: str, mask: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """torch's uncompiled form looks at no tiles, which are checked by themselves below, and has no gradients on a CPU."""
+    """torch's uncompiled form looks at no tiles, which are checked by themselves below, and has no
+    gradients on a CPU."""
     monkeypatch.setattr(flex_attention, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True)
     seen = masks()[mask]
     bias = DistanceBias(torch.randn(HEADS, 9, generator=torch_generator("bias")).double(), -4)
@@ -247,7 +250,8 @@ def test_two_sequences_and_hidden_futures_are_refused(kind: str) -> None:
 def test_a_pattern_larger_than_the_row_is_full_attention_and_costs_no_more(
     kernel: SparseAttention,
 ) -> None:
-    """Blocks and tokens that are not there are not laid out: a billion of them would be a billion columns."""
+    """Blocks and tokens that are not there are not laid out: a billion of them would be a billion
+    columns."""
     q, k, v = (
         torch.randn(BATCH, HEADS, TIME, HEAD_DIM, generator=torch_generator(name)) for name in "qkv"
     )

@@ -1,4 +1,5 @@
-"""Attention over few pairs is one graph for the compiler, gradient included, whatever sentences a row holds."""
+"""Attention over few pairs is one graph for the compiler, gradient included, whatever sentences a
+row holds."""
 
 import subprocess
 import sys

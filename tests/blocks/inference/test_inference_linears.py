@@ -1,4 +1,5 @@
-"""Packed and rounded linear layers against nn.Linear, and against the formula of rounding written out."""
+"""Packed and rounded linear layers against nn.Linear, and against the formula of rounding written
+out."""
 
 from functools import partial
 
@@ -83,7 +84,8 @@ def test_int8_is_within_half_a_step_of_each_factor(
     linear, x = make(generator, bias=bias)
     with torch.no_grad():
         found, exact = form(linear.weight, linear.bias)(x), linear(x)
-        # x is off by at most one step (7 bits where VNNI is missing), w by half a step: the error of the sum is bounded.
+        # x is off by at most one step (7 bits where VNNI is missing), w by half a step: the error
+        # of the sum is bounded.
         step_x = 2 * x.abs().max() / 127
         step_w = linear.weight.abs().amax(1) / 127
         bound = step_x * linear.weight.abs().sum(1) + 0.5 * step_w * (x.abs() + step_x).sum(

@@ -1,20 +1,25 @@
-"""BigBird: blocks look at neighbouring blocks, at a few random ones, and at global ones that see and are seen by all.
+"""BigBird: blocks look at neighbouring blocks, at a few random ones, and at global ones that see
+and are seen by all.
 
     a sentence is cut into blocks;  query block b looks at key block c  if one of these holds:
         |b − c| ≤ num_window_blocks // 2                 window
         c or b is one of the first or last blocks        global (half of num_global_blocks at each end)
         c ∈ random(b)                                    num_random_blocks of the others
 
-Zaheer et al. 2020, the internal construction (ITC). Window, global and random links together make a sparse graph in which any two tokens are
-a few steps apart; with global tokens it is still able to approximate any function of sequences. Random blocks are no state: they
-follow from the number of a block and of blocks in its sentence by fixed arithmetic, so they are the same in every layer, run
-and machine and after loading. One is drawn from each of num_random_blocks equal stretches of what window and global blocks leave, so none
-is drawn twice. A sentence with fewer blocks than the pattern links is simply seen whole.
+Zaheer et al. 2020, the internal construction (ITC). Window, global and random links together make a
+sparse graph in which any two tokens are a few steps apart; with global tokens it is still able to
+approximate any function of sequences. Random blocks are no state: they follow from the number of a
+block and of blocks in its sentence by fixed arithmetic, so they are the same in every layer, run
+and machine and after loading. One is drawn from each of num_random_blocks equal stretches of what
+window and global blocks leave, so none is drawn twice. A sentence with fewer blocks than the
+pattern links is simply seen whole.
 
-Cost for n tokens: n · block · (num_window_blocks + 2 · num_global_blocks + num_random_blocks) pairs, counted in packed rows about twice, since
-sentences do not begin where blocks do. Encoder only: random and last blocks depend on a length that a decoder does not know yet.
+Cost for n tokens: n · block · (num_window_blocks + 2 · num_global_blocks + num_random_blocks)
+pairs, counted in packed rows about twice, since sentences do not begin where blocks do. Encoder
+only: random and last blocks depend on a length that a decoder does not know yet.
 
-Tested against: transformers' BigBirdBlockSparseAttention given its random blocks; attention/kernels/full.py under the same pattern.
+Tested against: transformers' BigBirdBlockSparseAttention given its random blocks;
+attention/kernels/full.py under the same pattern.
 """
 
 from dataclasses import dataclass, replace
@@ -154,19 +159,22 @@ class BigBirdAttention(SparseAttention):
         refuse_causal(self.kind, mask)
         only_self_attention(self.kind, num_queries, num_keys)
         fitting = self._fit(num_keys)
-        # By its numbers: in a compiled step they stand for any length, and an object of them has no ==.
+        # By its numbers: in a compiled step they stand for any length, and an object of them has no
+        # ==.
         fits = fitting.block == self.block and fitting.num_global_blocks == self.num_global_blocks
         if not fits or fitting.num_random_blocks != self.num_random_blocks:
             return fitting.plan(mask, num_queries, num_keys, device)
         sentences = find_sentences(mask, num_keys, device, kind=self.kind)
         block = (torch.arange(num_keys, device=device) - sentences.start) // self.block
         count = _num_blocks(sentences.end - sentences.start, self.block)
-        # Filling is in no block of the sentence: it is nobody's global token, and looks at nothing by chance.
+        # Filling is in no block of the sentence: it is nobody's global token, and looks at nothing
+        # by chance.
         inside = sentences.is_inside
         is_global = inside & ((block < self.num_first) | (block >= count - self.num_last))
         random = torch.where(inside[..., None], self.random_blocks(block, count), -1)
         pattern = BigBirdPattern(block, is_global, random.unbind(-1), self.reach)
-        # Where a sentence begins anywhere, blocks of queries and its own are out of step by up to a block.
+        # Where a sentence begins anywhere, blocks of queries and its own are out of step by up to a
+        # block.
         wider = 0 if sentences.rows == "whole" else self.block - 1
         near = self.reach * self.block + wider
         first, last = (
@@ -187,7 +195,8 @@ class BigBirdAttention(SparseAttention):
         )
 
     def _fit(self, length: int) -> "BigBirdAttention":
-        """The same pattern for rows of this length, without blocks that are not there: they would be laid out and hidden again."""
+        """The same pattern for rows of this length, without blocks that are not there: they would
+        be laid out and hidden again."""
         block = min(self.block, max(1, length))
         count = -(-length // block)
         num_global, num_random = (
@@ -201,7 +210,8 @@ class BigBirdAttention(SparseAttention):
     def random_blocks(
         self, block: Int[Tensor, "*place"], count: Int[Tensor, "*place"]
     ) -> Int[Tensor, "*place random"]:
-        """For a block of a sentence of `count` blocks, the blocks it looks at by chance; −1 where too few are left."""
+        """For a block of a sentence of `count` blocks, the blocks it looks at by chance; −1 where
+        too few are left."""
         numbers = range(self.num_random_blocks)
         chosen = [self.random_block(block, count, number) for number in numbers]
         return torch.stack(chosen, -1) if chosen else block[..., None][..., :0]
@@ -228,10 +238,12 @@ class BigBirdAttention(SparseAttention):
     def _far_keys(
         self, sentences: Sentences, pattern: BigBirdPattern, layout: Layout
     ) -> Int[Tensor, "#batch block extra"]:
-        """Global keys of the sentences at both ends of a block of queries, and random ones; those between lie inside it."""
+        """Global keys of the sentences at both ends of a block of queries, and random ones; those
+        between lie inside it."""
         first = layout.query[:, 0]
         last = layout.query[:, -1].clamp(max=sentences.length - 1)
-        # A block of queries touches at most two blocks of the sentence it begins in, and one of the sentence it ends in.
+        # A block of queries touches at most two blocks of the sentence it begins in, and one of the
+        # sentence it ends in.
         token, is_new = first[None], torch.ones_like(first, dtype=torch.bool)[None]
         chosen = [self._random_tokens(sentences, pattern, token, is_new)]
         if sentences.rows != "whole":
@@ -270,7 +282,8 @@ class BigBirdAttention(SparseAttention):
     def _last_tokens(
         self, sentences: Sentences, place: Int[Tensor, " place"]
     ) -> Int[Tensor, "#batch place count"]:
-        """Positions of the last blocks of the sentence each place stands in; −1 where they are first blocks too."""
+        """Positions of the last blocks of the sentence each place stands in; −1 where they are
+        first blocks too."""
         start, end = sentences.start[:, place], sentences.end[:, place]
         begin = (_num_blocks(end - start, self.block) - self.num_last).clamp(min=self.num_first)
         token = (start + begin * self.block)[..., None] + torch.arange(
@@ -279,7 +292,8 @@ class BigBirdAttention(SparseAttention):
         return torch.where(token < end[..., None], token, -1)
 
     def _targets(self, sentences: Sentences) -> Int[Tensor, "#batch key_block target"]:
-        """Global queries of the sentences that reach into a block of keys, and all that stand in it or near."""
+        """Global queries of the sentences that reach into a block of keys, and all that stand in it
+        or near."""
         first = torch.arange(0, sentences.length, self.block, device=sentences.start.device)
         last = (first + self.block - 1).clamp(max=sentences.length - 1)
         num_first, num_last = self.num_first * self.block, self.num_last * self.block
@@ -308,15 +322,17 @@ def _without(
 
 
 def _draw(number: Tensor, size: Tensor) -> Tensor:
-    """Numbers below `size` that look random and are the same everywhere: the middle of a square. A kernel calculates them for every tile it
-    asks about, so they are three products and no division; none exceeds 31 bits, which is what a GPU's kernel counts in."""
+    """Numbers below `size` that look random and are the same everywhere: the middle of a square. A
+    kernel calculates them for every tile it asks about, so they are three products and no division;
+    none exceeds 31 bits, which is what a GPU's kernel counts in."""
     mixed = ((number & 0xFFFF) * 25173 + 13849) & 0x7FFF
     mixed = (mixed * mixed >> 8) & 0x7FFF
     return (mixed * size.clamp(max=0xFFFF)) >> 15
 
 
 class BigBird(AttentionKind):
-    """Neighbouring blocks, random ones, and global ones at both ends of a sentence. Encoder only."""
+    """Neighbouring blocks, random ones, and global ones at both ends of a sentence. Encoder
+    only."""
 
     kind: Literal["bigbird"] = "bigbird"
     block: int = Field(64, ge=1, le=1 << 30)

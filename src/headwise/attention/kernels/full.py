@@ -1,12 +1,14 @@
-"""Attention written out: every query is compared with every key, and takes the weighted mean of the values.
+"""Attention written out: every query is compared with every key, and takes the weighted mean of the
+values.
 
     scores  = q kᵀ / √head_dim  (+ bias)
     weights = softmax(scores over the keys that may be looked at)
     output  = weights v
 
-Vaswani et al. 2017, section 3.2.1. This file is the reference: plain, quadratic, correct; every other kernel in the
-folder is compared with it, gradients included. The scaling keeps the scores' variance at one, since a dot product of
-two unit-variance vectors has variance head_dim, and a saturated softmax would pass no gradient.
+Vaswani et al. 2017, section 3.2.1. This file is the reference: plain, quadratic, correct; every
+other kernel in the folder is compared with it, gradients included. The scaling keeps the scores'
+variance at one, since a dot product of two unit-variance vectors has variance head_dim, and a
+saturated softmax would pass no gradient.
 
 Tested against: numbers worked by hand, torch's scaled_dot_product_attention, finite differences.
 """
@@ -47,7 +49,8 @@ def attention_weights(
     mask: Mask,
     bias: Bias | None = None,
 ) -> Float[Tensor, "batch head query key"]:
-    """How much of each key every query takes; each row sums to one, or to zero if nothing may be seen."""
+    """How much of each key every query takes; each row sums to one, or to zero if nothing may be
+    seen."""
     scores = leave_half(q) @ leave_half(k).transpose(-2, -1) / math.sqrt(q.shape[-1])
     allowed = mask.dense(q.shape[-2], k.shape[-2], q.device)
     if bias is not None:
@@ -99,7 +102,8 @@ class FullAttention:
 
 
 class Full(AttentionKind):
-    """Written out, quadratic, the reference: for reading and for comparing with; its three steps can be exchanged."""
+    """Written out, quadratic, the reference: for reading and for comparing with; its three steps
+    can be exchanged."""
 
     kind: Literal["full"] = "full"
     score: ScoreSettings = ScaledDotSettings()
@@ -136,7 +140,8 @@ class Full(AttentionKind):
         if self.window is None or role == "cross":
             return None
         return (
-            f"its window.kind={self.window.kind} follows a target word through its source; write it under "
+            f"its window.kind={self.window.kind} follows a target word through its source; write "
+            "it under "
             "model.decoder.cross_attention instead",
             f"其 window.kind={self.window.kind} 只用于目标词对源句的注意力；"
             "请改写在 model.decoder.cross_attention 下",

@@ -1,15 +1,18 @@
-"""Linear attention: weights that are products of features, so that keys and values can be summed up before anyone asks.
+"""Linear attention: weights that are products of features, so that keys and values can be summed up
+before anyone asks.
 
     out_i = φ(q_i)ᵀ Σ_j φ(k_j) v_jᵀ  /  φ(q_i)ᵀ Σ_j φ(k_j)             φ(x) = elu(x) + 1
 
-Katharopoulos et al. 2020, *Transformers are RNNs*. Three forms of the same numbers: parallel (the sums at once), chunked (causal or
-packed rows: masked_products.py), and recurrent: while decoding, all that was read is one head_dim × head_dim matrix and one vector,
-so a step costs the same after ten words and after ten thousand. The vector is the matrix's last column: values are given a
+Katharopoulos et al. 2020, *Transformers are RNNs*. Three forms of the same numbers: parallel (the
+sums at once), chunked (causal or packed rows: masked_products.py), and recurrent: while decoding,
+all that was read is one head_dim × head_dim matrix and one vector, so a step costs the same after
+ten words and after ten thousand. The vector is the matrix's last column: values are given a
 component of ones, and one product yields numerator and denominator.
 
-Cost per head, n tokens, d = head_dim, C = 128: 4 n d² operations (parallel), n (4 d² + 4 C d) (causal), 8 n d² more if packed
-and not causal; full attention takes 4 n² d. From n ≈ d + C on it is the cheaper one in operations; at 65,536 tokens by a factor of
-340 (causal, d = 64), so that reading q, k, v and writing the output, 4 n d numbers, is what remains.
+Cost per head, n tokens, d = head_dim, C = 128: 4 n d² operations (parallel), n (4 d² + 4 C d)
+(causal), 8 n d² more if packed and not causal; full attention takes 4 n² d. From n ≈ d + C on it is
+the cheaper one in operations; at 65,536 tokens by a factor of 340 (causal, d = 64), so that reading
+q, k, v and writing the output, 4 n d numbers, is what remains.
 
 There are no separate weights to forget: dropout forgets a value for all who ask.
 
@@ -146,7 +149,8 @@ class LinearAttention(FeatureAttention):
 
 
 class SumCache:
-    """What linear attention remembers: Σ φ(k) [v, 1]ᵀ for each row and head, in fp32 (fp64 for fp64), whatever the length."""
+    """What linear attention remembers: Σ φ(k) [v, 1]ᵀ for each row and head, in fp32 (fp64 for
+    fp64), whatever the length."""
 
     def __init__(
         self, num_rows: int, num_heads: int, num_features: int, value_dim: int, *, like: Tensor
@@ -217,7 +221,8 @@ def implied_weights(
     k: Float[Tensor, "batch head key features"],
     lined: Lined,
 ) -> Float[Tensor, "batch head query key"]:
-    """The table nobody needs but those who look: products of features, each row divided by its sum."""
+    """The table nobody needs but those who look: products of features, each row divided by its
+    sum."""
     products = q @ k.transpose(-2, -1)
     products = products.masked_fill(~lined.dense(q.shape[2], k.shape[2], q.device), 0.0)
     total = products.sum(-1, keepdim=True)
@@ -225,13 +230,15 @@ def implied_weights(
 
 
 class Linear(AttentionKind):
-    """Products of features instead of a softmax: linear time, and a decoder that remembers one matrix."""
+    """Products of features instead of a softmax: linear time, and a decoder that remembers one
+    matrix."""
 
     kind: Literal["linear"] = "linear"
 
     title: ClassVar[Words] = ("linear", "线性")
     summary: ClassVar[Words] = (
-        "Features instead of a softmax: the table is never built, its rank is at most the width of a "
+        "Features instead of a softmax: the table is never built, its rank is at most the width of "
+        "a "
         "head.",
         "用特征代替 softmax：不建表，秩不超过头的宽度。",
     )

@@ -1,21 +1,26 @@
-"""Linformer: a sentence of any length is summed up in `rank` keys and values, which are looked at instead of its tokens.
+"""Linformer: a sentence of any length is summed up in `rank` keys and values, which are looked at
+instead of its tokens.
 
     k' = Eᵀ k,  v' = Fᵀ v            E, F: [max_length, rank], learned; token number t of its sentence uses row t
     output = softmax(q k'ᵀ / √head_dim) v'
 
-Wang et al. 2020. A mixture of tokens is no token, so it can neither be causal (a sum would hold later words) nor take a bias, and
-sentences longer than `max_length` have no rows. Filling is left out of the sums; a column to which no token of the sentence
-contributes is hidden, so that rank = length with the identity is full attention.
+Wang et al. 2020. A mixture of tokens is no token, so it can neither be causal (a sum would hold
+later words) nor take a bias, and sentences longer than `max_length` have no rows. Filling is left
+out of the sums; a column to which no token of the sentence contributes is hidden, so that rank =
+length with the identity is full attention.
 
-Sharing: `heads` (E and F for all heads of a layer), `keys_values` (E = F), `layers` (E = F, one for all layers of a stack).
+Sharing: `heads` (E and F for all heads of a layer), `keys_values` (E = F), `layers` (E = F, one for
+all layers of a stack).
 
-Packed rows need sums per sentence. With e_t the row of E that token t uses, both products are sums of linear.py's kind and take its machinery
-(masked_products.py), with no limit on the sentences in a row:
+Packed rows need sums per sentence. With e_t the row of E that token t uses, both products are sums
+of linear.py's kind and take its machinery (masked_products.py), with no limit on the sentences in a
+row:
 
     scores_i = Σ_j [same sentence] (q_i · k_j) e_j          output_i = Σ_j [same sentence] (weights_i · f_j) v_j
 
-Cost per head, n tokens, d = head_dim, r = rank: 8 n r d operations in a padded batch of one sentence per row without a mask; about twice that
-and 4 n C (d + r) for packed rows; full attention takes 4 n² d. The table of weights, n r, is the largest thing stored.
+Cost per head, n tokens, d = head_dim, r = rank: 8 n r d operations in a padded batch of one
+sentence per row without a mask; about twice that and 4 n C (d + r) for packed rows; full attention
+takes 4 n² d. The table of weights, n r, is the largest thing stored.
 
 Tested against: linformer (the package) with copied weights; the identity at full rank.
 """
@@ -74,9 +79,11 @@ class LinformerAttention(nn.Module):
         )
         if rank > max_length:
             raise UsageError(
-                f"LinformerAttention was given rank={rank} for max_length={max_length}, but a summary cannot hold more than the sentence has tokens; "
+                f"LinformerAttention was given rank={rank} for max_length={max_length}, but a "
+                "summary cannot hold more than the sentence has tokens; "
                 f"build it with rank={max_length} or less, or a larger max_length",
-                f"LinformerAttention 收到 rank={rank}、max_length={max_length}，而摘要不会比句子的词元更多；"
+                f"LinformerAttention 收到 rank={rank}、max_length={max_length}，"
+                "而摘要不会比句子的词元更多；"
                 f"请设 rank={max_length} 或更小，或增大 max_length",
             )
         self.rank, self.max_length, self.sharing = rank, max_length, sharing
@@ -132,7 +139,8 @@ class LinformerAttention(nn.Module):
         *,
         bias: Bias | None = None,
     ) -> Float[Tensor, "batch head query key"]:
-        """What each token's value is multiplied with in the end; summaries may subtract, so it may be negative."""
+        """What each token's value is multiplied with in the end; summaries may subtract, so it may
+        be negative."""
         refuse_bias(bias, kind="linformer")
         if is_empty(q, k):
             return empty_weights(q, k)
@@ -149,7 +157,8 @@ class LinformerAttention(nn.Module):
         summary = self._rows(self.key_summary, number, q)
         scaled = (widen(q) / math.sqrt(q.shape[-1])).to(dtype)
         scores = masked_products(scaled, k.to(dtype), summary, lined, chunk=self.chunk)
-        # Which columns anybody contributes to: the same sum of sizes instead of keys, one feature wide, for one head.
+        # Which columns anybody contributes to: the same sum of sizes instead of keys, one feature
+        # wide, for one head.
         of_queries, of_keys = (
             torch.ones(q.shape[0], 1, x.shape[2], 1, dtype=dtype, device=q.device) for x in (q, k)
         )
@@ -163,13 +172,17 @@ class LinformerAttention(nn.Module):
         return table[number].to(product_dtype(like))[:, None]
 
     def _numbers(self, lined: Lined, k: Tensor) -> Int[Tensor, "#batch key"]:
-        """Which token of its sentence each key is. How long the sentences of a row are, only the device knows: the row is what counts."""
+        """Which token of its sentence each key is. How long the sentences of a row are, only the
+        device knows: the row is what counts."""
         num_keys = k.shape[2]
         if num_keys > self.max_length:
             raise UsageError(
-                f"attention.kind=linformer has rows for sentences of at most max_length={self.max_length} tokens and got a row of {num_keys}; "
-                "set attention.max_length higher, or use attention.kind=window or linear, which take any length",
-                f"attention.kind=linformer 只能处理不超过 max_length={self.max_length} 个词元的句子，得到长 {num_keys} 的一行；"
+                "attention.kind=linformer has rows for sentences of at most "
+                f"max_length={self.max_length} tokens and got a row of {num_keys}; "
+                "set attention.max_length higher, or use attention.kind=window or linear, which "
+                "take any length",
+                f"attention.kind=linformer 只能处理不超过 max_length={self.max_length} "
+                f"个词元的句子，得到长 {num_keys} 的一行；"
                 "请调高 attention.max_length，或用不限长度的 attention.kind=window 或 linear",
             )
         if lined.line is None:
@@ -180,7 +193,8 @@ class LinformerAttention(nn.Module):
                 else (time - find_first(lined.visible)[:, None]).clamp(min=0)
             )
         line = lined.line
-        # On the line a sentence is one stretch: the number of keys before, less that before the stretch began.
+        # On the line a sentence is one stretch: the number of keys before, less that before the
+        # stretch began.
         is_key = put_on_line(
             line, None, torch.ones(*line.run.shape[:1], 1, num_keys, 1, device=k.device)
         )[:, 0, :, 0]
@@ -191,19 +205,23 @@ class LinformerAttention(nn.Module):
 
 
 class Linformer(AttentionKind):
-    """A sentence summed up in `rank` learned mixtures of its tokens; not for words that are written one by one."""
+    """A sentence summed up in `rank` learned mixtures of its tokens; not for words that are written
+    one by one."""
 
     kind: Literal["linformer"] = "linformer"
     rank: int = Field(default=64, ge=1, le=65536)
-    """Keys and values that are left of a sentence; where it is not given, no more than `max_length`."""
+    """Keys and values that are left of a sentence; where it is not given, no more than
+    `max_length`."""
     max_length: int = Field(default=512, ge=1, le=1 << 20)
     """Longer rows are refused."""
     sharing: Sharing = "heads"
-    """One pair of mixtures for all heads of a layer; one for keys and values; one for all layers."""
+    """One pair of mixtures for all heads of a layer; one for keys and values; one for all
+    layers."""
 
     title: ClassVar[Words] = ("Linformer (low rank)", "Linformer（低秩）")
     summary: ClassVar[Words] = (
-        "The sentence is summed up in a few learned mixtures; weights may be negative, the rank is the "
+        "The sentence is summed up in a few learned mixtures; weights may be negative, the rank is "
+        "the "
         "number of mixtures.",
         "把句子概括为少数学得的混合；权重可为负，秩即混合的个数。",
     )
@@ -230,7 +248,8 @@ class Linformer(AttentionKind):
                 f"attention.rank={self.rank} is over attention.max_length={self.max_length}, but a "
                 f"summary cannot hold more than the sentence has tokens; set attention.rank="
                 f"{self.max_length} or less, or a larger attention.max_length",
-                f"attention.rank={self.rank} 大于 attention.max_length={self.max_length}，而摘要不会比句子的词元更多；"
+                f"attention.rank={self.rank} 大于 attention.max_length={self.max_length}，"
+                "而摘要不会比句子的词元更多；"
                 f"请设 attention.rank={self.max_length} 或更小，或增大 attention.max_length",
             )
         return self

@@ -1,17 +1,21 @@
-"""Longformer: a window for everybody, and a few global tokens that see everything and are seen by all.
+"""Longformer: a window for everybody, and a few global tokens that see everything and are seen by
+all.
 
     a local query i:    one softmax over  { j : |i − j| ≤ window/2 }  ∪  { global tokens }        with W_q, W_k, W_v
     a global query g:   softmax over all j of its sentence                                        with W_q', W_k', W_v' of its own
 
-Beltagy et al. 2020, section 3. Global tokens carry news between places that no window joins; which tokens they are depends on
-the task (the paper's classifier uses the first one), here the first `num_global` of every sentence, packed or not. `window` is the
-two-sided size of the paper. With dilation d a local query looks at every d-th token, d times as far; the paper does so only in its
+Beltagy et al. 2020, section 3. Global tokens carry news between places that no window joins; which
+tokens they are depends on the task (the paper's classifier uses the first one), here the first
+`num_global` of every sentence, packed or not. `window` is the two-sided size of the paper. With
+dilation d a local query looks at every d-th token, d times as far; the paper does so only in its
 language models, which have no global tokens, and so does this file.
 
-Cost for n tokens: n · (window + 2 · num_global) pairs. In a decoder, where nobody may see everything, there are no global tokens either; a
-query then looks back only, and of what was written the last window/2 · d tokens are remembered.
+Cost for n tokens: n · (window + 2 · num_global) pairs. In a decoder, where nobody may see
+everything, there are no global tokens either; a query then looks back only, and of what was written
+the last window/2 · d tokens are remembered.
 
-Tested against: transformers' LongformerSelfAttention with copied weights; attention/kernels/full.py under the same pattern.
+Tested against: transformers' LongformerSelfAttention with copied weights; attention/kernels/full.py
+under the same pattern.
 """
 
 from dataclasses import dataclass, replace
@@ -115,9 +119,11 @@ class LongformerAttention(SparseAttention):
         )
         if not torch.compiler.is_compiling() and self.dilation > 1 and self.num_global > 0:
             raise UsageError(
-                f"LongformerAttention was given dilation={self.dilation} beside num_global={self.num_global}, but a dilated window has no "
+                f"LongformerAttention was given dilation={self.dilation} beside "
+                f"num_global={self.num_global}, but a dilated window has no "
                 "global tokens; build it with num_global=0 or dilation=1",
-                f"LongformerAttention 同时收到 dilation={self.dilation} 与 num_global={self.num_global}，但空洞窗口没有全局词元；"
+                f"LongformerAttention 同时收到 dilation={self.dilation} 与 "
+                f"num_global={self.num_global}，但空洞窗口没有全局词元；"
                 "请设 num_global=0 或 dilation=1",
             )
 
@@ -129,9 +135,12 @@ class LongformerAttention(SparseAttention):
         only_self_attention(self.kind, num_queries, num_keys)
         if (offset := mask.causal_offset) not in (None, 0):
             raise MaskError(
-                f"attention.kind=longformer was given a causal mask whose queries stand {offset} places from their keys, but it is for one sequence, "
-                "in which both stand at the same place; use causal() without an offset, or attention.kind=window or fused",
-                f"attention.kind=longformer 收到的因果掩码中查询与键相差 {offset} 个位置，而它只用于同一序列，两者位置相同；"
+                f"attention.kind=longformer was given a causal mask whose queries stand {offset} "
+                "places from their keys, but it is for one sequence, "
+                "in which both stand at the same place; use causal() without an offset, or "
+                "attention.kind=window or fused",
+                f"attention.kind=longformer 收到的因果掩码中查询与键相差 {offset} 个位置，"
+                "而它只用于同一序列，两者位置相同；"
                 "请用不带偏移的 causal()，或 attention.kind=window 或 fused",
             )
         # What lies outside the row would be laid out and hidden again.
@@ -186,7 +195,8 @@ class LongformerAttention(SparseAttention):
         )
 
     def _targets(self, sentences: Sentences, block: int) -> Int[Tensor, "#batch key_block target"]:
-        """The global tokens of the sentence that reaches into a block from before, and all that stand in or just after it."""
+        """The global tokens of the sentence that reaches into a block from before, and all that
+        stand in or just after it."""
         first = torch.arange(0, sentences.length, block, device=sentences.start.device)
         before = first_tokens(sentences, first, self.num_global)
         inside = first[:, None] + torch.arange(block + self.num_global - 1, device=first.device)
@@ -206,7 +216,8 @@ def first_tokens(
 
 
 class LongformerMultiHead(MultiHeadAttention):
-    """Multi-head attention with a second set of projections for the queries that look everywhere, and for what they look at."""
+    """Multi-head attention with a second set of projections for the queries that look everywhere,
+    and for what they look at."""
 
     kernel: LongformerAttention
 
@@ -288,7 +299,8 @@ class LongformerMultiHead(MultiHeadAttention):
 
 
 class Longformer(AttentionKind):
-    """A window, and global tokens at the head of every sentence that see and are seen by all; in a decoder without them."""
+    """A window, and global tokens at the head of every sentence that see and are seen by all; in a
+    decoder without them."""
 
     kind: Literal["longformer"] = "longformer"
     width: int = Field(512, ge=2, le=1 << 30, multiple_of=2)
@@ -316,7 +328,8 @@ class Longformer(AttentionKind):
                 f"attention.dilation={self.dilation} stands beside attention.num_global="
                 f"{self.num_global}, but a dilated window has no global tokens; set "
                 "attention.num_global=0 or attention.dilation=1",
-                f"attention.dilation={self.dilation} 与 attention.num_global={self.num_global} 同时出现，"
+                f"attention.dilation={self.dilation} 与 attention.num_global={self.num_global} "
+                "同时出现，"
                 "但空洞窗口没有全局词元；请设 attention.num_global=0 或 attention.dilation=1",
             )
         return self

@@ -1,23 +1,28 @@
-"""Reformer: queries look only at keys that fall into the same bucket of a hash which sends like vectors to like buckets.
+"""Reformer: queries look only at keys that fall into the same bucket of a hash which sends like
+vectors to like buckets.
 
     bucket(x) = arg max [x R; −x R]                 R: random directions, fixed; `num_rounds` hashes, each with its own
     keys      = queries of unit length (one projection for both), so that like asks like
     output_i  = softmax over the keys that i met in any round of q_i · k_j / √head_dim, itself only if it met nobody else
 
-Kitaev et al. 2020. Tokens are sorted by (sentence, bucket, place in the sentence); in this order each looks at `window` tokens to either side
-of its own bucket (causally: before it). The published form cuts the order into chunks and looks at the own and the previous one; where
-the cuts fall depends on later words and on neighbours in the row, so that it is neither causal nor the same packed and alone. A window
-that goes along with the token has no cuts: how many of a bucket stand between two of its tokens is settled by those between them.
+Kitaev et al. 2020. Tokens are sorted by (sentence, bucket, place in the sentence); in this order
+each looks at `window` tokens to either side of its own bucket (causally: before it). The published
+form cuts the order into chunks and looks at the own and the previous one; where the cuts fall
+depends on later words and on neighbours in the row, so that it is neither causal nor the same
+packed and alone. A window that goes along with the token has no cuts: how many of a bucket stand
+between two of its tokens is settled by those between them.
 
-Rounds are joined exactly: each gives a sum of exponentials and of values times exponentials, with its largest score taken off, and a key met in c rounds
-counts 1 / c in each, which makes the whole one softmax over all keys met. Who meets whom: meetings.py. More buckets than tokens are no error: tokens are then
-often alone in theirs, and look at themselves. A token that others may not see is filling and asks nothing.
+Rounds are joined exactly: each gives a sum of exponentials and of values times exponentials, with
+its largest score taken off, and a key met in c rounds counts 1 / c in each, which makes the whole
+one softmax over all keys met. Who meets whom: meetings.py. More buckets than tokens are no error:
+tokens are then often alone in theirs, and look at themselves. A token that others may not see is
+filling and asks nothing.
 
-Cost per head, n tokens, r rounds, w = window: 12 n r w d operations (causal 8), n r (8 d + 15 w) numbers on the way; sorting n log n.
-Full attention takes 4 n² d.
+Cost per head, n tokens, r rounds, w = window: 12 n r w d operations (causal 8), n r (8 d + 15 w)
+numbers on the way; sorting n log n. Full attention takes 4 n² d.
 
-Tested against: the paper's equations position by position; reformer-pytorch where its cuts fall between buckets; transformers' hash; with
-one bucket, full attention of shared queries and keys.
+Tested against: the paper's equations position by position; reformer-pytorch where its cuts fall
+between buckets; transformers' hash; with one bucket, full attention of shared queries and keys.
 """
 
 import math
@@ -50,7 +55,8 @@ from headwise.settings.kind import Words
 ALONE = -1e5
 """A token's score with itself: nothing beside any other score, everything if there is none."""
 LEAST = -80.0
-"""Below the largest score all are alike: e⁻⁸⁰ is nothing beside 1, and still a normal number in fp32."""
+"""Below the largest score all are alike: e⁻⁸⁰ is nothing beside 1, and still a normal number in
+fp32."""
 EXACT_ROWS = 512
 """Queries whose scores with all keys are formed at once, in exact attention."""
 MAX_ROUNDS = 1024
@@ -90,7 +96,8 @@ class SharedQueryKeyAttention(MultiHeadAttention):
 
 
 class HashedAttention(nn.Module):
-    """For self-attention; `k` must be `q` (it is given once more so that it is a kernel like the others)."""
+    """For self-attention; `k` must be `q` (it is given once more so that it is a kernel like the
+    others)."""
 
     keys_are_queries = True
     """Queries and keys must stay one: what marks them differently would be hashed differently."""
@@ -145,7 +152,8 @@ class HashedAttention(nn.Module):
         return self._attend(q, k, v, lined, self.dropout_rate if training else 0.0)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, lined: Lined, rate: float) -> Tensor:
-        """All rounds at once, an axis beside the heads: a compiler sees one round, however many there are."""
+        """All rounds at once, an axis beside the heads: a compiler sees one round, however many
+        there are."""
         with torch.autocast(q.device.type, enabled=False):
             met = find_meetings(
                 self._runs(q, lined), window=self.window, is_causal=lined.offset is not None
@@ -154,13 +162,15 @@ class HashedAttention(nn.Module):
             own, *seen = (met.sort(x) for x in inputs)
             keys, values = (met.with_neighbours(x) for x in seen)
             (here, others), itself = met.compare(own.dtype), met.itself(own)
-            # Sums and products instead of masked_fill, which takes ten times as long on a CPU; in place, since each is as large as all scores.
+            # Sums and products instead of masked_fill, which takes ten times as long on a CPU; in
+            # place, since each is as large as all scores.
             hidden = torch.finfo(own.dtype).max / 4
             scores = (
                 (own @ keys.mT).mul_(1 - itself).add_(ALONE * itself).add_(here - 1, alpha=hidden)
             )
             largest = scores.detach().amax(-1, keepdim=True)
-            # exp is thirty times as slow where its result is too small for a float; a key met in several rounds counts once.
+            # exp is thirty times as slow where its result is too small for a float; a key met in
+            # several rounds counts once.
             parts = F.threshold(scores.sub_(largest), LEAST, LEAST).exp_() * here.div_(1 + others)
             kept = F.dropout(parts, rate) if rate > 0 else parts
             found, total = met.unsort(kept @ values), met.unsort(parts.sum(-1, keepdim=True))
@@ -233,15 +243,19 @@ class HashedAttention(nn.Module):
         lined = lay_on_line(mask, q.shape[2], k.shape[2], kind="reformer")
         if lined.offset not in (None, 0):
             raise MaskError(
-                "attention.kind=reformer was given queries and keys that stand at different places, and sorts both as one; "
+                "attention.kind=reformer was given queries and keys that stand at different "
+                "places, and sorts both as one; "
                 "use attention.kind=full or fused",
-                "attention.kind=reformer 将查询与键一同排序，而所给的查询与键位置不同；请用 attention.kind=full 或 fused",
+                "attention.kind=reformer 将查询与键一同排序，而所给的查询与键位置不同；请用 "
+                "attention.kind=full 或 fused",
             )
         if q.shape[2] != k.shape[2]:
             raise UsageError(
-                f"attention.kind=reformer shares queries and keys, and was given {q.shape[2]} queries for {k.shape[2]} keys; "
+                f"attention.kind=reformer shares queries and keys, and was given {q.shape[2]} "
+                f"queries for {k.shape[2]} keys; "
                 "use it for self-attention, or attention.kind=fused",
-                f"attention.kind=reformer 共用查询与键，却得到 {q.shape[2]} 个查询与 {k.shape[2]} 个键；请只用于自注意力，或用 attention.kind=fused",
+                f"attention.kind=reformer 共用查询与键，却得到 {q.shape[2]} 个查询与 {k.shape[2]} "
+                "个键；请只用于自注意力，或用 attention.kind=fused",
             )
         return lined
 
@@ -265,7 +279,8 @@ class HashedAttention(nn.Module):
         *,
         bias: Bias | None = None,
     ) -> Float[Tensor, "row head 1 head_dim"]:
-        """The keys so far are hashed again: they are few beside the products of a layer, and a bucket is never stored wrong."""
+        """The keys so far are hashed again: they are few beside the products of a layer, and a
+        bucket is never stored wrong."""
         refuse_bias(bias, kind="reformer")
         assert isinstance(cache, KeyValueCache)
         keys, values = cache.append(k, v)
@@ -282,7 +297,8 @@ def _scores_to_weights(q: Tensor, k: Tensor, met: Tensor, itself: Tensor) -> Ten
 
 
 def _unit_keys(k: Tensor) -> Tensor:
-    """Of length one; in float16 a length could be infinite, and the least one that is divided by would be zero."""
+    """Of length one; in float16 a length could be infinite, and the least one that is divided by
+    would be zero."""
     return F.normalize(widen(k), dim=-1)
 
 
@@ -357,10 +373,12 @@ class Reformer(AttentionKind):
             return None
         fitting = num_tokens // 2 // 2 * 2 or 2
         return (
-            f"{key}.num_buckets is {self.num_buckets}, but rows have {num_tokens} tokens, most of which "
+            f"{key}.num_buckets is {self.num_buckets}, but rows have {num_tokens} tokens, most of "
+            "which "
             "would be alone in their bucket and see only themselves; set "
             f"{key}.num_buckets to {fitting} or less",
-            f"{key}.num_buckets 为 {self.num_buckets}，而每行只有 {num_tokens} 个词元，多数会独占一桶、只看到自己；"
+            f"{key}.num_buckets 为 {self.num_buckets}，而每行只有 {num_tokens} 个词元，"
+            "多数会独占一桶、只看到自己；"
             f"请将 {key}.num_buckets 设为 {fitting} 或更小",
         )
 

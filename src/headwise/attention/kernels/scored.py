@@ -1,11 +1,13 @@
-"""Full attention with any score, any way to weights and, over a source, any window: the three steps with every part exchangeable.
+"""Full attention with any score, any way to weights and, over a source, any window: the three steps
+with every part exchangeable.
 
     scores  = score(q, k)  (+ bias)                     scores.py
     weights = normalizer(scores, visible keys)          normalizers.py; narrowed by a window (local_position.py)
     output  = weights v
 
-With the scaled dot product, softmax and no window it is `FullAttention`, and a recipe that asks for that gets that. Quadratic in time and
-memory, whatever the window: it is for learning and comparing, not for long rows (attention.kind=window is).
+With the scaled dot product, softmax and no window it is `FullAttention`, and a recipe that asks for
+that gets that. Quadratic in time and memory, whatever the window: it is for learning and comparing,
+not for long rows (attention.kind=window is).
 
 Tested against: the table of laws; attention/kernels/full.py where it must be the same.
 """
@@ -87,7 +89,8 @@ class ScoredAttention(nn.Module):
         return self.score.map_keys(k) if isinstance(self.score, KeyMapping) else k
 
     def stand_at(self, position: Int[Tensor, "#batch query"]) -> "StandingAttention":
-        """The same kernel told where its queries stand, as one cannot tell from a single step of decoding."""
+        """The same kernel told where its queries stand, as one cannot tell from a single step of
+        decoding."""
         return StandingAttention(self, position)
 
     def forward(

@@ -1,15 +1,19 @@
-"""Sliding-window attention: a query looks at its neighbours only, so that a sequence twice as long costs twice as much.
+"""Sliding-window attention: a query looks at its neighbours only, so that a sequence twice as long
+costs twice as much.
 
     weights_ij = softmax over j with i − left ≤ j ≤ i + right          (and what the mask allows)
 
-Beltagy et al. 2020 (Longformer), section 3.1; also called local attention. After L layers a token has heard of L · left tokens to its left,
-as a stack of small convolutions has. Under a causal mask nothing right of i is seen, whatever `right` says, and while decoding
-only the last left + 1 positions are remembered: memory and time of a step do not grow with the length.
+Beltagy et al. 2020 (Longformer), section 3.1; also called local attention. After L layers a token
+has heard of L · left tokens to its left, as a stack of small convolutions has. Under a causal mask
+nothing right of i is seen, whatever `right` says, and while decoding only the last left + 1
+positions are remembered: memory and time of a step do not grow with the length.
 
-The cost for n tokens, h heads of d: 4 · n · h · (left + right + block) · d operations instead of 4 · n² · h · d; the last block keys come
-from working in blocks of queries (attention/sparse/gathered.py).
+The cost for n tokens, h heads of d: 4 · n · h · (left + right + block) · d operations instead of 4
+· n² · h · d; the last block keys come from working in blocks of queries
+(attention/sparse/gathered.py).
 
-Tested against: attention/kernels/full.py with a window mask; with left and right ≥ length it is full attention.
+Tested against: attention/kernels/full.py with a window mask; with left and right ≥ length it is
+full attention.
 """
 
 from dataclasses import dataclass
@@ -37,7 +41,8 @@ from headwise.settings.kind import Words
 
 @dataclass(frozen=True)
 class WindowAttention(SparseAttention):
-    """`left` keys back, `right` keys ahead, and the query's own; a query stands at its number, or as a causal mask's offset says."""
+    """`left` keys back, `right` keys ahead, and the query's own; a query stands at its number, or
+    as a causal mask's offset says."""
 
     kind: ClassVar[str] = "window"
     left: int
@@ -56,9 +61,11 @@ class WindowAttention(SparseAttention):
         check_sizes("WindowAttention", *sizes)
         if self.left == self.right == 0:
             raise UsageError(
-                "a window of 0 tokens to the left and 0 to the right was given, so a token would see only itself; it needs at least one "
+                "a window of 0 tokens to the left and 0 to the right was given, so a token would "
+                "see only itself; it needs at least one "
                 "neighbour: build it with left=1 or more",
-                "窗口向左 0 个、向右 0 个词元，词元只能看到自己；至少要有一个邻居：请设 left=1 或更大",
+                "窗口向左 0 个、向右 0 个词元，词元只能看到自己；至少要有一个邻居：请设 left=1 "
+                "或更大",
             )
 
     def plan(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Plan:
@@ -90,7 +97,8 @@ class WindowAttention(SparseAttention):
 
 
 class WindowCache:
-    """The last `num_kept` keys and values; room for twice as many, so that they lie in order and move only now and then."""
+    """The last `num_kept` keys and values; room for twice as many, so that they lie in order and
+    move only now and then."""
 
     def __init__(
         self,
@@ -107,7 +115,8 @@ class WindowCache:
     def empty(
         cls, num_in_sight: int, *, max_length: int, shape: tuple[int, int, int], like: Tensor
     ) -> "WindowCache":
-        """For a window that sees so many positions, rows of at most `max_length`, and a position of [row, head, head_dim]."""
+        """For a window that sees so many positions, rows of at most `max_length`, and a position of
+        [row, head, head_dim]."""
         num_kept = min(num_in_sight, max_length)
         room = max_length if max_length < num_in_sight else None
         return cls(like.new_empty((2, 2 * num_kept, *shape)), num_kept, room=room)
@@ -118,8 +127,10 @@ class WindowCache:
         """Add one position; returns the keys and values that are still in sight, oldest first."""
         if self.length == self.room:  # the oldest are in sight, and would be forgotten
             raise UsageError(
-                f"the cache has room for {self.room} positions and {self.length + 1} are needed; start with a larger max_length",
-                f"缓存可容纳 {self.room} 个位置，需要 {self.length + 1} 个；请以更大的 max_length 开始",
+                f"the cache has room for {self.room} positions and {self.length + 1} are needed; "
+                "start with a larger max_length",
+                f"缓存可容纳 {self.room} 个位置，需要 {self.length + 1} 个；请以更大的 max_length "
+                "开始",
             )
         if self._end == self.store.shape[1]:
             num_older = self.num_kept - 1

@@ -2,23 +2,26 @@
 
     out_i = Σ_j M_ij (a_i · b_j) v_j          M: one sentence looks at itself, causally or not
 
-Without a mask the brackets move, A (Bᵀ V), and nothing of size n × n exists. With one, the line is cut into chunks of C: inside
-a chunk the C × C table is written out and masked; of the other chunks only sums Bᵀ V are needed, one [m, e] matrix a
-chunk, and of these only the sentence that reaches over the border counts, since a sentence is one stretch of the line (lines.py):
+Without a mask the brackets move, A (Bᵀ V), and nothing of size n × n exists. With one, the line is
+cut into chunks of C: inside a chunk the C × C table is written out and masked; of the other chunks
+only sums Bᵀ V are needed, one [m, e] matrix a chunk, and of these only the sentence that reaches
+over the border counts, since a sentence is one stretch of the line (lines.py):
 
     state_c = Σ_{c' < c} [run at the end of c' = run at the end of c − 1] U_c',      U_c' = Σ_{j in c', same run as its end} b_j v_jᵀ
 
-and the mirror image for sentences that go on to the right. The sums over chunks are products with 0/1 tables of at most
-GROUP × GROUP, groups of groups above that: everything is a matrix product, no sum is ever taken back by subtraction (a huge hidden
-number would leave its rounding error), and the cost is linear:
+and the mirror image for sentences that go on to the right. The sums over chunks are products with
+0/1 tables of at most GROUP × GROUP, groups of groups above that: everything is a matrix product, no
+sum is ever taken back by subtraction (a huge hidden number would leave its rounding error), and the
+cost is linear:
 
     operations per head    n (2 C (m + e) + 4 m e), twice the second part if not causal
     bytes per head         n (2 m + 2 e) read and written, n m e / C of states, n C of tables
 
-Rows no longer than a chunk take the masked table alone, which for them is the cheapest form. Accumulators are fp32 (fp64 for fp64);
-operands are as given.
+Rows no longer than a chunk take the masked table alone, which for them is the cheapest form.
+Accumulators are fp32 (fp64 for fp64); operands are as given.
 
-Tested against: the dense formula, outputs and gradients, in every law of tests/laws with chunks of 2.
+Tested against: the dense formula, outputs and gradients, in every law of tests/laws with chunks of
+2.
 """
 
 import torch
@@ -112,7 +115,8 @@ def _from_before(
 def carry(
     values: Float[Tensor, "batch head step size"], run: Int[Tensor, "#batch step"] | None
 ) -> Float[Tensor, "batch head step size"]:
-    """Step t gets the sum of the earlier steps that belong to the run of step t − 1; runs are unbroken. Zeros at step 0."""
+    """Step t gets the sum of the earlier steps that belong to the run of step t − 1; runs are
+    unbroken. Zeros at step 0."""
     num_steps = values.shape[2]
     group = min(GROUP, num_steps)
     filling = -num_steps % group

@@ -10,11 +10,11 @@
     gaussian    −|q − k|² / (2 width²)          Nadaraya & Watson 1964; with width⁴ = dim it is
                                                 scaled_dot − |k|²/(2√dim) + what softmax drops
 
-A score is a function of (q, k) with any leading axes, so heads and recurrent decoders use the same one.
-The weights of a learned score are shared by all heads, each of which has its own view of q and k already.
-Scores are computed in float32 at least, from numbers bounded by 1e15, so that half precision and huge
-values stay finite.
+A score is a function of (q, k) with any leading axes, so heads and recurrent decoders use the same
+one. The weights of a learned score are shared by all heads, each of which has its own view of q and
+k already. Scores are computed in float32 at least, from numbers bounded by 1e15, so that half
+precision and huge values stay finite.
 
-Tested against: the formulas looped over single pairs in double precision, finite differences, numbers
-worked by hand.
+Tested against: the formulas looped over single pairs in double precision, finite differences,
+numbers worked by hand.
 """

@@ -62,7 +62,8 @@ class AdditiveSettings(ScoreKind):
         "用小型网络比较查询与键，两者宽度可以不同。",
     )
     paper: ClassVar[str] = (
-        "Bahdanau et al. 2015, Neural Machine Translation by Jointly Learning to Align and Translate"
+        "Bahdanau et al. 2015, Neural Machine Translation by Jointly Learning to Align and "
+        "Translate"
     )
     formula: ClassVar[str] = "w_v · tanh(W_q q + W_k k)"
     parameters: ClassVar[dict[str, str]] = {"W_q": "query_map", "W_k": "key_map", "w_v": "vote"}

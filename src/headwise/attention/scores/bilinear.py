@@ -15,7 +15,8 @@ from headwise.settings.kind import Words
 
 
 class BilinearScore(nn.Module):
-    """A learned matrix between query and key; where it is the identity over √dim, the scaled dot product."""
+    """A learned matrix between query and key; where it is the identity over √dim, the scaled dot
+    product."""
 
     def __init__(self, query_dim: int, key_dim: int) -> None:
         super().__init__()

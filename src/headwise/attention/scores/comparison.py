@@ -2,8 +2,9 @@
 
     vote · tanh(a_i + b_j)       for all pairs of a query i and a key j
 
-The comparison takes O(query · key · hidden) operations *and* memory. Above `CHUNK` numbers the queries go
-in pieces that are worked out again in backward, so memory stays O(query · key) beside one piece.
+The comparison takes O(query · key · hidden) operations *and* memory. Above `CHUNK` numbers the
+queries go in pieces that are worked out again in backward, so memory stays O(query · key) beside
+one piece.
 """
 
 from collections.abc import Callable
@@ -27,7 +28,8 @@ CHUNK = 2**26
 
 
 def make_matrix(num_rows: int, num_columns: int) -> nn.Parameter:
-    """Weights of a score. No nn.Linear, whose form for inference has other numbers inside than these formulas are written with."""
+    """Weights of a score. No nn.Linear, whose form for inference has other numbers inside than
+    these formulas are written with."""
     return nn.Parameter(nn.init.xavier_uniform_(torch.empty(num_rows, num_columns)))
 
 
@@ -69,7 +71,8 @@ def compare_in_pieces(
 
 @runtime_checkable
 class KeyMapping(Protocol):
-    """A score whose work on the keys does not wait for a query: score(q, k) = compare(q, map_keys(k))."""
+    """A score whose work on the keys does not wait for a query: score(q, k) = compare(q,
+    map_keys(k))."""
 
     def map_keys(
         self, k: Float[Tensor, "*batch key key_dim"]

@@ -18,7 +18,8 @@ from headwise.settings.kind import Words
 
 
 class CosineScore(nn.Module):
-    """The angle between query and key; `scale` (1 / temperature) says how sharply it counts, and is learned from there."""
+    """The angle between query and key; `scale` (1 / temperature) says how sharply it counts, and is
+    learned from there."""
 
     def __init__(self, *, scale: float) -> None:
         super().__init__()
@@ -31,7 +32,8 @@ class CosineScore(nn.Module):
     def forward(
         self, q: Float[Tensor, "*batch query dim"], k: Float[Tensor, "*batch key dim"]
     ) -> Float[Tensor, "*batch query key"]:
-        # A vector of zeros has no direction: its cosine is 0, and the bound keeps its gradient finite. Of shorter vectors the squares leave the type.
+        # A vector of zeros has no direction: its cosine is 0, and the bound keeps its gradient
+        # finite. Of shorter vectors the squares leave the type.
         q, k = (
             F.normalize(x, dim=-1, eps=1e-6 if x.dtype == torch.float32 else 1e-100)
             for x in (bound(q), bound(k))

@@ -23,7 +23,8 @@ class ScoreKind(Kind):
 
     @classmethod
     def small(cls, kind: str, *, num_keys: int, hidden: int) -> "ScoreKind":
-        """Settings for an example that is worked by hand; `hidden`: numbers that a network compares in."""
+        """Settings for an example that is worked by hand; `hidden`: numbers that a network compares
+        in."""
         return cls(kind=kind)
 
     @property
@@ -36,5 +37,6 @@ class ScoreKind(Kind):
         return {**super().declare(), "formula": cls.formula, "number": cls.number}
 
     def build(self, *, query_dim: int, key_dim: int) -> Score:
-        """A function or module of (q, k); for multi-head attention both widths are those of a head."""
+        """A function or module of (q, k); for multi-head attention both widths are those of a
+        head."""
         raise NotImplementedError(f"{type(self).__name__} does not say how its score is built")

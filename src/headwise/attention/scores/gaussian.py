@@ -16,11 +16,13 @@ from headwise.initialization import InitialWeights, zeros
 from headwise.settings.kind import Words
 
 FEW = 2**12
-"""Differences whose squares are summed as one would by hand; of more, distances by themselves: a root and its square, a rounding apart."""
+"""Differences whose squares are summed as one would by hand; of more, distances by themselves: a
+root and its square, a rounding apart."""
 
 
 class GaussianScore(nn.Module):
-    """Near keys count: softmax of it is kernel regression. The width is learned from where it starts."""
+    """Near keys count: softmax of it is kernel regression. The width is learned from where it
+    starts."""
 
     def __init__(self, *, width: float) -> None:
         super().__init__()
@@ -34,8 +36,9 @@ class GaussianScore(nn.Module):
         self, q: Float[Tensor, "*batch query dim"], k: Float[Tensor, "*batch key dim"]
     ) -> Float[Tensor, "*batch query key"]:
         q, k = bound(q), bound(k)
-        # Each distance by itself: |q|² + |k|² − 2 q · k in a product would be a small difference of large squares for numbers far from
-        # zero (years, seconds), and moved nearer by their mean, keys that are hidden would have a say in it. Not in autocast's half precision.
+        # Each distance by itself: |q|² + |k|² − 2 q · k in a product would be a small difference of
+        # large squares for numbers far from zero (years, seconds), and moved nearer by their mean,
+        # keys that are hidden would have a say in it. Not in autocast's half precision.
         with torch.autocast(q.device.type, enabled=False):
             if q.numel() * k.shape[-2] <= FEW:
                 square = (q.unsqueeze(-2) - k.unsqueeze(-3)).square().sum(-1)

@@ -18,7 +18,8 @@ from headwise.settings.kind import Words
 
 
 class LocationScore(nn.Module):
-    """The query names places of the sentence; what stands there is not looked at. Knows `max_length` places and no more."""
+    """The query names places of the sentence; what stands there is not looked at. Knows
+    `max_length` places and no more."""
 
     def __init__(self, query_dim: int, *, max_length: int) -> None:
         super().__init__()
@@ -45,13 +46,17 @@ class LocationScore(nn.Module):
         *,
         key_place: Int[Tensor, "#batch key"] | None = None,
     ) -> Float[Tensor, "*batch query key"]:
-        """`key_place`: where each key stands in its sentence, if several share a row ([batch, head, query, …] then)."""
+        """`key_place`: where each key stands in its sentence, if several share a row ([batch, head,
+        query, …] then)."""
         num_keys, limit = k.shape[-2], self.place_map.shape[0]
         if num_keys > limit:
             raise UsageError(
-                f"the location score knows {limit} places and was given {num_keys} keys; raise attention.score.max_length "
-                "(a packed row counts whole), or take a score that reads the keys, such as attention.score.kind=additive",
-                f"location 打分只认识 {limit} 个位置，却有 {num_keys} 个键；请增大 attention.score.max_length（打包行按整行计），"
+                f"the location score knows {limit} places and was given {num_keys} keys; raise "
+                "attention.score.max_length "
+                "(a packed row counts whole), or take a score that reads the keys, such as "
+                "attention.score.kind=additive",
+                f"location 打分只认识 {limit} 个位置，却有 {num_keys} 个键；请增大 "
+                "attention.score.max_length（打包行按整行计），"
                 "或改用读取键的打分，例如 attention.score.kind=additive",
             )
         scores = map_vectors(q, self.place_map)

@@ -1,18 +1,24 @@
-"""Block-sparse attention in one fused kernel on CUDA: torch's FlexAttention, told which tiles of the table exist.
+"""Block-sparse attention in one fused kernel on CUDA: torch's FlexAttention, told which tiles of
+the table exist.
 
-The [query, key] table is cut into tiles of 128 × 128. A tile that holds no pair of the pattern is never loaded, one that lies inside a band or in
-linked blocks is computed as it is, and in the others the mask is asked pair by pair inside the kernel (`Mask.at` has the signature it wants);
-scores stay in registers. A mask that calculates a little is asked for free, one that looks numbers up for queries and keys costs ten times the
-tile's products (measured on an H200), which is why patterns over a single sentence are written as arithmetic. Which tiles exist follows from
-the same layout that the chunked form fetches by, so both forms compute the same pairs. That table has (n / 128)² entries of one byte
-(65,536 tokens: 0.26 MB, and its lists of indices 1 MB), made once per batch; torch's own `create_block_mask` would ask about
-all n² pairs.
+The [query, key] table is cut into tiles of 128 × 128. A tile that holds no pair of the pattern is
+never loaded, one that lies inside a band or in linked blocks is computed as it is, and in the
+others the mask is asked pair by pair inside the kernel (`Mask.at` has the signature it wants);
+scores stay in registers. A mask that calculates a little is asked for free, one that looks numbers
+up for queries and keys costs ten times the tile's products (measured on an H200), which is why
+patterns over a single sentence are written as arithmetic. Which tiles exist follows from the same
+layout that the chunked form fetches by, so both forms compute the same pairs. That table has (n /
+128)² entries of one byte (65,536 tokens: 0.26 MB, and its lists of indices 1 MB), made once per
+batch; torch's own `create_block_mask` would ask about all n² pairs.
 
-Cost for n tokens, h heads of d and s keys a query, rounded up to tiles: 4 · n · h · s · d operations forward, 10 backward; bytes: q, k, v and the output once,
-keys and values again for each tile row from cache. At n = 65,536, h = 8, d = 64, s = 640: 86 GFLOP and 0.3 GB forward, so 0.2 ms by arithmetic on
-an H200 at half its bf16 peak; full attention needs 8.8 TFLOP, a hundred times as many.
+Cost for n tokens, h heads of d and s keys a query, rounded up to tiles: 4 · n · h · s · d
+operations forward, 10 backward; bytes: q, k, v and the output once, keys and values again for each
+tile row from cache. At n = 65,536, h = 8, d = 64, s = 640: 86 GFLOP and 0.3 GB forward, so 0.2 ms
+by arithmetic on an H200 at half its bf16 peak; full attention needs 8.8 TFLOP, a hundred times as
+many.
 
-Dong et al. 2024 (FlexAttention). Tested against: attention/kernels/full.py, by torch's uncompiled form on a CPU; benchmarks/bench_sparse.py on CUDA.
+Dong et al. 2024 (FlexAttention). Tested against: attention/kernels/full.py, by torch's uncompiled
+form on a CPU; benchmarks/bench_sparse.py on CUDA.
 """
 
 import functools
@@ -31,8 +37,9 @@ from headwise.attention.sparse.gathered import Layout
 from headwise.errors import UsageError
 
 TILE = 128
-# torch stops compiling a function after 8 variants (kinds of masks, their numbers, types, gradients or none), and would then compute all n²
-# pairs without a word; with fullgraph it raises. Lengths are no variants.
+# torch stops compiling a function after 8 variants (kinds of masks, their numbers, types, gradients
+# or none), and would then compute all n² pairs without a word; with fullgraph it raises. Lengths
+# are no variants.
 MAX_VARIANTS = 128
 Pair = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 Lists = tuple[Tensor, Tensor, Tensor | None, Tensor | None]
@@ -48,7 +55,8 @@ class FlexTable:
 
 
 def tiles_of(mask: Mask, layout: Layout, *, only_band: bool) -> FlexTable:
-    """The tiles that a layout's pairs lie in. `only_band`: in the band nothing hides a pair but its two edges."""
+    """The tiles that a layout's pairs lie in. `only_band`: in the band nothing hides a pair but its
+    two edges."""
     query = (
         TILE * torch.arange(_num_tiles(layout.num_queries), device=layout.device)[:, None]
         + layout.offset
@@ -131,8 +139,9 @@ def attend_compiled(
 ) -> Tensor:
     """By one kernel for all lengths: `compiled` comes from `compile_flex`.
 
-    Sizes are symbols, and the plain numbers of a mask (a window's width, a block) constants, as torch cannot put an expression of symbols
-    into a mask, and a division by a constant is cheaper. So what follows the length is a tensor or a size, never a plain number.
+    Sizes are symbols, and the plain numbers of a mask (a window's width, a block) constants, as
+    torch cannot put an expression of symbols into a mask, and a division by a constant is cheaper.
+    So what follows the length is a tensor or a size, never a plain number.
     """
     score: Score | None = None if bias is None else functools.partial(_add_bias, bias)
     if isinstance(bias, DistanceBias):
@@ -157,7 +166,8 @@ def _compiled() -> Callable[..., Any]:
 
 
 def compile_flex(backend: str | Callable[..., Any] = "inductor") -> Callable[..., Any]:
-    """One kernel for all lengths. Rows of a single tile are compiled apart, as torch treats sizes of one as fixed."""
+    """One kernel for all lengths. Rows of a single tile are compiled apart, as torch treats sizes
+    of one as fixed."""
     return torch.compile(_attend, dynamic=True, fullgraph=True, backend=backend)
 
 
@@ -214,7 +224,8 @@ def _linked(part: BlockPart, layout: Layout) -> Bool[Tensor, "tile_row tile"]:
 def _mark(
     query: Tensor, key: Tensor, exists: Tensor, shape: tuple[int, int]
 ) -> Bool[Tensor, "batch tile_row tile"]:
-    """True for the tile of every pair that exists; the others are written beyond the end and cut off."""
+    """True for the tile of every pair that exists; the others are written beyond the end and cut
+    off."""
     number = torch.where(
         exists, query // TILE * shape[1] + key // TILE, shape[0] * shape[1]
     ).flatten(1)

@@ -1,18 +1,20 @@
-"""Attention over few keys: queries are taken in blocks, each block fetches the keys it needs, and only those pairs exist.
+"""Attention over few keys: queries are taken in blocks, each block fetches the keys it needs, and
+only those pairs exist.
 
     for every block of queries I:   keys J(I) = the band around I, and perhaps some far ones ("extra")
         scores  = q_I k_Jᵀ / √head_dim + bias(I, J)
         weights = softmax(scores over the pairs of I × J that the mask allows)
         output  = weights v_J
 
-The mask is asked only about these pairs (`Mask.at`), so nothing has the size queries × keys: with b queries to a block and
-s keys for each, time and memory are n · s. Bytes decide, not arithmetic: n · s scores in fp32 are written and read about ten times
-forward and backward (8 heads, 65,536 tokens, s = 640: 1.3 GB each time), while the products are 4 · n · s · head_dim operations
-a head, a hundredth of full attention's. On CUDA attention/sparse/flex.py keeps the scores in registers; this form works everywhere,
-with dropout and in double precision.
+The mask is asked only about these pairs (`Mask.at`), so nothing has the size queries × keys: with b
+queries to a block and s keys for each, time and memory are n · s. Bytes decide, not arithmetic: n ·
+s scores in fp32 are written and read about ten times forward and backward (8 heads, 65,536 tokens,
+s = 640: 1.3 GB each time), while the products are 4 · n · s · head_dim operations a head, a
+hundredth of full attention's. On CUDA attention/sparse/flex.py keeps the scores in registers; this
+form works everywhere, with dropout and in double precision.
 
-A query block never fetches more keys than there are: where its list would be longer, it takes all keys as they stand and the
-mask says which count, which is the same result from fewer pairs.
+A query block never fetches more keys than there are: where its list would be longer, it takes all
+keys as they stand and the mask says which count, which is the same result from fewer pairs.
 
 Tested against: attention/kernels/full.py under the same mask, written out.
 """
@@ -32,7 +34,8 @@ from headwise.attention.precision import leave_half, widen
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Which keys each block of queries fetches: those at most `left` before and `right` after one of its own, and `extra` ones."""
+    """Which keys each block of queries fetches: those at most `left` before and `right` after one
+    of its own, and `extra` ones."""
 
     num_queries: int
     num_keys: int
@@ -45,7 +48,8 @@ class Layout:
     step: int = 1
     """Queries of a block stand this far apart, and so do the keys they fetch (dilation)."""
     extra: Int[Tensor, "#batch block extra"] | None = None
-    """Far keys by position; −1 stands for none. One that lies in the band already must be −1, or it would count twice."""
+    """Far keys by position; −1 stands for none. One that lies in the band already must be −1, or it
+    would count twice."""
 
     @property
     def num_blocks(self) -> int:
@@ -63,7 +67,8 @@ class Layout:
 
     @property
     def fetched_right(self) -> int:
-        """How far after the last query of a block its band goes; `right`, and what rounding adds."""
+        """How far after the last query of a block its band goes; `right`, and what rounding
+        adds."""
         return self.step * (self.width - self.block - self.left // self.step)
 
     @property
@@ -87,7 +92,8 @@ class Layout:
 
     @property
     def key(self) -> Int[Tensor, "#batch block key"]:
-        """Position of every key that is fetched; those that do not exist are outside 0 … num_keys − 1."""
+        """Position of every key that is fetched; those that do not exist are outside 0 … num_keys −
+        1."""
         if self.takes_all:
             return torch.arange(self.num_keys, device=self.device).expand(1, self.num_blocks, -1)
         if self.extra is None:
@@ -95,7 +101,8 @@ class Layout:
         return torch.cat([self.band.expand(self.extra.shape[0], -1, -1), self.extra], dim=-1)
 
     def with_extra(self, extra: Int[Tensor, "#batch block extra"]) -> "Layout":
-        """The same with far keys; those that lie in the band are left out, as they would count twice."""
+        """The same with far keys; those that lie in the band are left out, as they would count
+        twice."""
         first = self.band[:, :1]
         in_band = (
             (extra >= first)
@@ -131,7 +138,8 @@ class Layout:
         )
 
     def _fetch_band(self, x: Tensor) -> Tensor:
-        # Neighbouring blocks share most of their keys. Shifted slices instead of an index: their gradient is a few plain sums.
+        # Neighbouring blocks share most of their keys. Shifted slices instead of an index: their
+        # gradient is a few plain sums.
         before = self.step * (self.left // self.step) - self.offset
         num_shifts = self.width // self.block
         size = self.step * self.block * (self.num_lines + num_shifts - 1)
@@ -141,7 +149,8 @@ class Layout:
         return torch.cat(shifts, dim=4).flatten(2, 3)
 
     def _fetch_extra(self, x: Tensor, extra: Tensor) -> Tensor:
-        # Tokens of the whole batch on one axis: [batch, time, head, width] is how projections lie in memory anyway.
+        # Tokens of the whole batch on one axis: [batch, time, head, width] is how projections lie
+        # in memory anyway.
         num_batch, num_heads, num_keys, width = x.shape
         first = num_keys * torch.arange(num_batch, device=x.device)[:, None, None]
         index = (first + extra.clamp(min=0)).expand(num_batch, -1, -1)
@@ -161,7 +170,8 @@ def allowed_pairs(mask: Mask, layout: Layout) -> Bool[Tensor, "#batch #head bloc
 def pair_numbers(
     layout: Layout, num_batch: int, num_heads: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Numbers of batch, head, query and key that broadcast to [batch, head, block, place, chosen], all inside the tables."""
+    """Numbers of batch, head, query and key that broadcast to [batch, head, block, place, chosen],
+    all inside the tables."""
     batch = torch.arange(num_batch, device=layout.device).view(-1, 1, 1, 1, 1)
     head = torch.arange(num_heads, device=layout.device).view(-1, 1, 1, 1)
     query = layout.query.clamp(max=layout.num_queries - 1)[None, None, :, :, None]
@@ -199,11 +209,13 @@ def attend_gathered(
 
 
 def in_eights(tokens: Int[Tensor, "... count"], *, beside: int = 0) -> Int[Tensor, "... more"]:
-    """Filled up with −1 until they and those beside them are a multiple of eight: tensor cores take whole eights, and the compiler pads the rows of
-    odd tables by itself (torch 2.11 in bfloat16 on CUDA; Longformer, the one kernel with such tables, learnt less well there)."""
+    """Filled up with −1 until they and those beside them are a multiple of eight: tensor cores take
+    whole eights, and the compiler pads the rows of odd tables by itself (torch 2.11 in bfloat16 on
+    CUDA; Longformer, the one kernel with such tables, learnt less well there)."""
     return F.pad(tokens, (0, -(tokens.shape[-1] + beside) % 8), value=-1)
 
 
 def fitting_block(num_near: int) -> int:
-    """Queries to a block: few waste products on small blocks, many on keys that only some of them see."""
+    """Queries to a block: few waste products on small blocks, many on keys that only some of them
+    see."""
     return next(size for size in (16, 32, 64, 128) if 2 * size >= num_near or size == 128)

@@ -1,12 +1,13 @@
-"""Who meets whom in a hash's buckets: each round's order of the tokens, cut into blocks, and the pairs that met.
+"""Who meets whom in a hash's buckets: each round's order of the tokens, cut into blocks, and the
+pairs that met.
 
     in a round's order a bucket is one stretch, so the keys a token meets there are an interval of places:
     low = max(start of the bucket, place − window)        high = min(end of the bucket, place + window), causally: place
     i meets j in a round  ⟺  low_i ≤ place_j ≤ high_i
 
-Tokens of a round stand in blocks of `window` places; a block meets itself and the one before it, and without causality the one after it. A pair
-that stands in neighbouring blocks of one round is asked about every other round by two comparisons; nothing but their answers is
-stored per pair.
+Tokens of a round stand in blocks of `window` places; a block meets itself and the one before it,
+and without causality the one after it. A pair that stands in neighbouring blocks of one round is
+asked about every other round by two comparisons; nothing but their answers is stored per pair.
 
 Tested against: kernels/reformer.py's table of weights, through its tests and the laws.
 """
@@ -27,7 +28,8 @@ FILLING = torch.iinfo(torch.long).max
 
 @dataclass(frozen=True, eq=False)
 class Meetings:
-    """All rounds' orders: place p of a round holds token order[p], which meets the places low[p] … high[p]."""
+    """All rounds' orders: place p of a round holds token order[p], which meets the places low[p] …
+    high[p]."""
 
     order: Int[Tensor, "batch head round time"]
     place: Int[Tensor, "batch head round time"]
@@ -60,7 +62,8 @@ class Meetings:
         return torch.cat([before, blocks, *after], dim=-2)
 
     def compare(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """For each pair in each round's order, [batch, head, round, block, query, key]: 1 if it meets in this round, and in how many others."""
+        """For each pair in each round's order, [batch, head, round, block, query, key]: 1 if it
+        meets in this round, and in how many others."""
         here = self._meet(self.low, self.high, self._own_places()).to(dtype)
         others = torch.zeros((), dtype=dtype, device=here.device)
         for shift in range(1, self.order.shape[2]):
@@ -76,7 +79,8 @@ class Meetings:
         return here, others
 
     def itself(self, like: Tensor) -> Float[Tensor, "query key"]:
-        """1 where query and key are one token: a block's places in those of itself and its neighbours."""
+        """1 where query and key are one token: a block's places in those of itself and its
+        neighbours."""
         table = torch.eye(self.size, dtype=like.dtype, device=like.device)
         return F.pad(table, (self.size, self.size if self.num_sides == 2 else 0))
 
@@ -132,8 +136,9 @@ def _beside(number: Int[Tensor, "batch head round time"]) -> Int[Tensor, "batch 
 
 
 class _SortedRows(torch.autograd.Function):
-    """x[…, order, :], whole rows at a time. `order` names every row equally often (once a round); going back, the gradient's rows in the order
-    `inverse` are the rounds one behind the other, and are added in that order: the result is the same every time."""
+    """x[…, order, :], whole rows at a time. `order` names every row equally often (once a round);
+    going back, the gradient's rows in the order `inverse` are the rounds one behind the other, and
+    are added in that order: the result is the same every time."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, order: Tensor, inverse: Tensor) -> Tensor:

@@ -1,14 +1,18 @@
-"""What all attention over few pairs has in common: a pattern says who may look at whom, and two forms compute it.
+"""What all attention over few pairs has in common: a pattern says who may look at whom, and two
+forms compute it.
 
     attention over pattern ∧ mask
 
-A kernel here is a `plan`: its pattern as a mask, the layout that fetches every pair of the pattern (and others, which the pattern
-hides), and the queries that look everywhere (wide_rows.py). From it come the chunked form (gathered.py: batched products, any device) and
-the block-sparse form (flex.py: one fused kernel on CUDA). `form` chooses: "auto" takes flex on CUDA unless dropout or double
-precision is asked for, which it does not know, or the row is short and nothing is being compiled: there a kernel of its own would cost seconds to make
-and save microseconds. "chunked" and "flex" are for measuring one against the other.
+A kernel here is a `plan`: its pattern as a mask, the layout that fetches every pair of the pattern
+(and others, which the pattern hides), and the queries that look everywhere (wide_rows.py). From it
+come the chunked form (gathered.py: batched products, any device) and the block-sparse form
+(flex.py: one fused kernel on CUDA). `form` chooses: "auto" takes flex on CUDA unless dropout or
+double precision is asked for, which it does not know, or the row is short and nothing is being
+compiled: there a kernel of its own would cost seconds to make and save microseconds. "chunked" and
+"flex" are for measuring one against the other.
 
-Tested against: attention/kernels/full.py under the same pattern as a dense mask, through the table of laws and in tests/attention.
+Tested against: attention/kernels/full.py under the same pattern as a dense mask, through the table
+of laws and in tests/attention.
 """
 
 from abc import ABC, abstractmethod
@@ -55,7 +59,8 @@ class Planned(Prepared):
 
 
 class SparseAttention(ABC):
-    """A kernel that looks at few pairs; those who inherit say which (`plan`) and are frozen dataclasses."""
+    """A kernel that looks at few pairs; those who inherit say which (`plan`) and are frozen
+    dataclasses."""
 
     kind: ClassVar[str]
     dropout_rate: float
@@ -95,7 +100,8 @@ class SparseAttention(ABC):
         bias: Bias | None = None,
         training: bool = False,
     ) -> Float[Tensor, "batch head query value_dim"]:
-        """`far` are the queries, keys and values of the queries that look everywhere, if they have projections of their own."""
+        """`far` are the queries, keys and values of the queries that look everywhere, if they have
+        projections of their own."""
         check_shapes(*near)
         refuse_vectors(bias, kind=self.kind)
         if is_empty(near[0], near[1]):
@@ -166,7 +172,8 @@ class SparseAttention(ABC):
 
 
 def _fits_flex(q: Tensor, bias: Bias | None, dropout_rate: float) -> bool:
-    """What the fused kernel knows: no dropout, no double precision, no tiny heads; a learned bias would need sums of its own."""
+    """What the fused kernel knows: no dropout, no double precision, no tiny heads; a learned bias
+    would need sums of its own."""
     table = bias.table if isinstance(bias, DistanceBias) else bias
     learned = table is not None and not (isinstance(table, Tensor) and not table.requires_grad)
     return dropout_rate == 0 and q.dtype != torch.float64 and q.shape[-1] >= 16 and not learned
@@ -190,7 +197,8 @@ def refuse_causal(kind: str, mask: Mask, way: str = "", way_zh: str = "") -> Non
         raise MaskError(
             f"attention.kind={kind} was given a causal mask, but its global tokens look ahead; "
             f"use attention.kind=window or fused in a decoder{way}",
-            f"attention.kind={kind} 收到因果掩码，但其全局词元会向后看；解码器请使用 attention.kind=window 或 fused{way_zh}",
+            f"attention.kind={kind} 收到因果掩码，但其全局词元会向后看；解码器请使用 "
+            f"attention.kind=window 或 fused{way_zh}",
         )
 
 
@@ -198,8 +206,10 @@ def only_self_attention(kind: str, num_queries: int, num_keys: int) -> None:
     """Refuse two sequences: a pattern of sentences means nothing between them."""
     if num_queries != num_keys:
         raise UsageError(
-            f"attention.kind={kind} was given {num_queries} queries and {num_keys} keys; it needs the same tokens on both "
+            f"attention.kind={kind} was given {num_queries} queries and {num_keys} keys; it needs "
+            "the same tokens on both "
             "sides (self-attention); use attention.kind=fused between two sequences",
-            f"attention.kind={kind} 收到 {num_queries} 个查询和 {num_keys} 个键；它要求两边是同一些词元（自注意力）；"
+            f"attention.kind={kind} 收到 {num_queries} 个查询和 {num_keys} 个键；"
+            "它要求两边是同一些词元（自注意力）；"
             "两个序列之间请使用 attention.kind=fused",
         )

@@ -1,13 +1,15 @@
-"""Queries that look at everything (global tokens): their keys are too many to fetch, so the keys look for them instead.
+"""Queries that look at everything (global tokens): their keys are too many to fetch, so the keys
+look for them instead.
 
     for every block of keys J:   queries I(J) = the wide queries whose sentence reaches into J
         scores = q_I k_Jᵀ / √head_dim                    a piece of each query's softmax
     the pieces of a query are put together by their sums:   output_i = Σ_J Σ_j∈J exp(s_ij − m_i) v_j / Σ_J Σ_j∈J exp(s_ij − m_i)
 
-One wide query costs as many products as there are keys, w of them n · w; in a row of many sentences each costs only its own
-sentence, and the sum stays n · w. Rows that are packed need no shape of their own: which queries a block of keys
-serves is a table of numbers. Where a row is one sentence all its keys serve the same queries, and those are plain attention of a few
-queries over all keys, in one fused kernel.
+One wide query costs as many products as there are keys, w of them n · w; in a row of many sentences
+each costs only its own sentence, and the sum stays n · w. Rows that are packed need no shape of
+their own: which queries a block of keys serves is a table of numbers. Where a row is one sentence
+all its keys serve the same queries, and those are plain attention of a few queries over all keys,
+in one fused kernel.
 
 Tested against: attention/kernels/full.py under the same mask, written out.
 """
@@ -28,13 +30,15 @@ from headwise.attention.precision import leave_half, widen
 
 @dataclass(frozen=True, eq=False)
 class WideRows:
-    """`target[j]`: the queries that block j of keys serves, −1 for none, none twice; `is_wide` marks all of them."""
+    """`target[j]`: the queries that block j of keys serves, −1 for none, none twice; `is_wide`
+    marks all of them."""
 
     block: int
     target: Int[Tensor, "#batch key_block target"]
     is_wide: Bool[Tensor, "#batch query"]
     is_shared: bool = False
-    """All keys of a row are one block, and every wide query of the row may look at all of them: a row that is one sentence."""
+    """All keys of a row are one block, and every wide query of the row may look at all of them: a
+    row that is one sentence."""
 
     def key(self) -> Int[Tensor, "key_block place"]:
         size = self.target.shape[1] * self.block
@@ -44,7 +48,8 @@ class WideRows:
 def allowed_targets(
     mask: Mask, rows: WideRows, num_keys: int
 ) -> Bool[Tensor, "#batch #head key_block target place"] | None:
-    """The mask at the pairs of wide queries and keys, and False for those that do not exist; None if nothing is hidden."""
+    """The mask at the pairs of wide queries and keys, and False for those that do not exist; None
+    if nothing is hidden."""
     if rows.is_shared and len(mask.parts) == 0:
         return None
     num_batch, num_heads = mask.sizes
@@ -95,8 +100,9 @@ def attend_widely(
     total = scores.new_zeros(num_batch, num_heads, num_queries).scatter_add(
         2, index, exponents.sum(-1).flatten(2)
     )
-    # Divided before the product: gradients of scores then sum to zero in any precision. Divided after it, what bfloat16 rounds off
-    # pushes all keys of a query one way, and a projection that only such queries use follows it until it fails.
+    # Divided before the product: gradients of scores then sum to zero in any precision. Divided
+    # after it, what bfloat16 rounds off pushes all keys of a query one way, and a projection that
+    # only such queries use follows it until it fails.
     weights = exponents / torch.where(total > 0, total, 1.0).gather(2, index).view(
         *scores.shape[:-1], 1
     )

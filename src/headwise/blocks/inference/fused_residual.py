@@ -3,8 +3,9 @@
     norm before:   read: norm_i(x) Wᵀ          add: x ← x + y                    the norm belongs to the reader
     norm after:    read: n(x) Wᵀ               add: x ← n(x) + y, n ← norm_i     the norm of the last sum is still owed
 
-Norms are put off until somebody reads. Then a product of few rows applies the norm itself, and with many rows the sum and its norm
-are one operation (blocks/inference/projection.py). The numbers are those of `Residual`.
+Norms are put off until somebody reads. Then a product of few rows applies the norm itself, and with
+many rows the sum and its norm are one operation (blocks/inference/projection.py). The numbers are
+those of `Residual`.
 
 Tested through the whole decoder: step by step = at once.
 """
@@ -49,7 +50,8 @@ class Stream:
         *,
         residual: Residual,
     ) -> None:
-        """The end of a sub-layer: its last product, of `y`, joins the stream as this residual connection has it."""
+        """The end of a sub-layer: its last product, of `y`, joins the stream as this residual
+        connection has it."""
         if fuses(self._x):
             self._x = project(y, weight, bias, residual=self._x, residual_norm=self._owed)
         else:

@@ -1,16 +1,19 @@
-"""A linear layer in 8-bit integers, for inference on a CPU: a quarter of the bytes of fp32, multiplied four at a time.
+"""A linear layer in 8-bit integers, for inference on a CPU: a quarter of the bytes of fp32,
+multiplied four at a time.
 
     scale_o = max_i |W_oi| / 127                     one for each output          W_oi ≈ scale_o · w_oi,    w in -127 … 127
     y_o     = scale_x · scale_o · Σ_i (x̂_i − zero) w_oi + b_o                     x_i ≈ scale_x · (x̂_i − zero), found anew at every call
 
-Jacob et al. 2018. Weights are rounded once, activations when they come (*dynamic* quantisation), so no calibration data are
-needed; sums are exact in 32 bits. Two implementations, tried in this order (models/inference.py):
+Jacob et al. 2018. Weights are rounded once, activations when they come (*dynamic* quantisation), so
+no calibration data are needed; sums are exact in 32 bits. Two implementations, tried in this order
+(models/inference.py):
 
     fbgemm    one kernel: find the range of x, round, multiply, scale. The range is that of the whole batch.
     integer   `torch._int_mm` between ordinary operators, one range per row: slower, but it needs no quantised tensors, which
               torch is about to remove.
 
-Not differentiable; the layer it is made from is left alone. Tested against: nn.Linear, and the formula in double precision.
+Not differentiable; the layer it is made from is left alone. Tested against: nn.Linear, and the
+formula in double precision.
 """
 
 import warnings
@@ -22,7 +25,8 @@ from torch import Tensor, nn
 from headwise.blocks.inference.operator_probe import quantized_engine
 
 LARGEST = 127
-# Without VNNI, fbgemm adds products in pairs of 16 bits, where 8-bit activations overflow; 7 bits do not.
+# Without VNNI, fbgemm adds products in pairs of 16 bits, where 8-bit activations overflow; 7 bits
+# do not.
 VNNI_IS_THERE: bool = getattr(torch.cpu, "_is_vnni_supported", lambda: False)()
 
 
@@ -41,7 +45,8 @@ class FbgemmLinear(nn.Module):
         zero = torch.zeros(len(integers), dtype=torch.long)
         with quantized_engine("fbgemm"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # The only form of an int8 weight that fbgemm packs is a quantised tensor, whose makers warn that they will go.
+            # The only form of an int8 weight that fbgemm packs is a quantised tensor, whose makers
+            # warn that they will go.
             quantized = torch._make_per_channel_quantized_tensor(
                 integers, scale[:, 0].double(), zero, 0
             )

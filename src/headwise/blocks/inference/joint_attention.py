@@ -1,9 +1,11 @@
-"""Self-attention for inference: queries, keys and values of the same token from one product instead of two.
+"""Self-attention for inference: queries, keys and values of the same token from one product instead
+of two.
 
     [q | k | v] = x [W_q | W_k | W_v] + [b_q | b_k | b_v]
 
-In self-attention all three are asked of the same x, so the three weights may stand on top of each other: one larger product
-instead of two small ones, and x is read (in int8: rounded) once. The result is the same number by number.
+In self-attention all three are asked of the same x, so the three weights may stand on top of each
+other: one larger product instead of two small ones, and x is read (in int8: rounded) once. The
+result is the same number by number.
 
 Made from a trained MultiHeadAttention, which is left alone. Tested against: it.
 """

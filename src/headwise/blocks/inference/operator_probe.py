@@ -1,7 +1,9 @@
-"""Trying an operator before relying on it: torch's fast products for CPUs are not public, and may go, or be missing on a machine.
+"""Trying an operator before relying on it: torch's fast products for CPUs are not public, and may
+go, or be missing on a machine.
 
-A layer is made from a small weight and asked for a small product, which is compared with torch's own. Whatever goes wrong becomes
-a reason in words, which `headwise doctor` repeats, and something slower is used instead.
+A layer is made from a small weight and asked for a small product, which is compared with torch's
+own. Whatever goes wrong becomes a reason in words, which `headwise doctor` repeats, and something
+slower is used instead.
 """
 
 import contextlib

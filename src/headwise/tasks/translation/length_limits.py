@@ -12,7 +12,10 @@ MAX_SOURCE_TOKENS = 2048
 
 
 def longest_source(model: TranslatorSettings) -> Limit:
-    """The most tokens a sentence may have, its end included; no key: whatever the model could do."""
+    """The most tokens a sentence may have, its end included.
+
+    A limit without a key is ours and not the model's.
+    """
     return min(
         [Limit("", MAX_SOURCE_TOKENS), *source_limits(model)], key=lambda limit: limit.tokens
     )

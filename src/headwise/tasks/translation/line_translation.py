@@ -1,15 +1,18 @@
-"""Line by line, whatever a line holds: a file of 10,000 lines is not lost because one of them is longer than the model reads.
+"""Translation line by line: what is done with lines that are too long for the model.
 
-    split     translate its sentences, one by one, and join them again; a sentence that is too long itself is halved at clauses
-              or between words until its pieces are no longer than what the model learnt from (data.row_tokens)
+    split     translate its sentences one by one and join them again; a sentence that is too long
+              itself is halved at clauses or between words, until its parts are no longer than the
+              model's training rows (data.row_tokens)
     empty     leave its translation empty
-    refuse    stop with its place
+    refuse    stop, and name file and line
 
-The translation of line n stands on line n in every case. Each line that was not translated as it stands, and each that is unlike the
-text the model learned from (input_warning.py), is told with its place: the first `MAX_TOLD` one by one, the others by their number. A line of more bytes than is ever held in memory
+The translation of line n is always on line n. A warning names each line that was not translated as
+a whole, and each that is unlike the training text (input_warning.py): the first `MAX_TOLD` by file
+and line, the others by their number. A line of more bytes than are held in memory
 (`data/text_lines.py`) has no text to split; it is left empty or refused.
 
-Tested against: the same sentences on lines of their own; lines that fit are those of the translator.
+Tested against: the same sentences on lines of their own; lines that fit are those of the
+translator.
 """
 
 import logging
@@ -40,7 +43,7 @@ MAX_TOLD = 10
 
 
 class Line(NamedTuple):
-    """A line and its place; None for a line that is too long to be read at all."""
+    """A line, its file and its number; no text if it is too long to be read at all."""
 
     text: str | None
     file: str
@@ -56,7 +59,7 @@ def read_places(path: Path | None, *, once: bool = False) -> Iterator[Line]:
 
 
 class _Waiting(NamedTuple):
-    """A line on its way through the search."""
+    """A line whose sentences are being translated."""
 
     line: Line
     split: SplitText | None
@@ -73,7 +76,7 @@ def translate_lines(
     alignment: bool = False,
     attention: bool = False,
 ) -> Iterator[Translation]:
-    """One answer for each line, in order, with the memory of one window."""
+    """One translation for each line, in order, with the memory of one window."""
     waiting: deque[_Waiting] = deque()
     notes = _Notes(translator.longest_source.tokens)
 
@@ -102,7 +105,7 @@ _Prepared = tuple[list[SourceSentence], SplitText | None, Literal["split", "empt
 
 
 def _prepare(translator: Translator, line: Line, too_long: TooLong, notes: "_Notes") -> _Prepared:
-    """What is translated for a line: itself, its sentences or nothing."""
+    """What is translated for a line: the whole line, its sentences, or nothing."""
     limit = translator.longest_source
     if line.text is None:
         if too_long == "refuse":
@@ -177,7 +180,7 @@ def _join(translator: Translator, waiting: _Waiting, parts: Sequence[Translation
 
 
 class _Notes:
-    """Tells of lines that are too long or unlike the training text: the first by their places, the others by their number."""
+    """Warnings about lines that are too long or unlike the training text."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -196,15 +199,18 @@ class _Notes:
         self._tell(
             line,
             "split",
-            f"has {num_tokens:,} tokens, at most {self._limit:,} are read at once; translated in {count:,} pieces{more[0]}",
-            f"有 {num_tokens:,} 个词元，一次最多读 {self._limit:,} 个；已分 {count:,} 段翻译{more[1]}",
+            f"has {num_tokens:,} tokens, at most {self._limit:,} are read at once; translated in "
+            f"{count:,} pieces{more[0]}",
+            f"有 {num_tokens:,} 个词元，一次最多读 {self._limit:,} 个；"
+            f"已分 {count:,} 段翻译{more[1]}",
         )
 
     def tell_empty(self, line: Line, num_tokens: int) -> None:
         self._tell(
             line,
             "empty",
-            f"has {num_tokens:,} tokens, at most {self._limit:,} are read at once; its translation is left empty",
+            f"has {num_tokens:,} tokens, at most {self._limit:,} are read at once; its translation "
+            "is left empty",
             f"有 {num_tokens:,} 个词元，一次最多读 {self._limit:,} 个；译文留空",
         )
 
@@ -212,7 +218,8 @@ class _Notes:
         self._tell(
             line,
             "empty",
-            f"is longer than {MAX_LINE_BYTES:,} bytes and is not read; its translation is left empty: put one sentence on a line",
+            f"is longer than {MAX_LINE_BYTES:,} bytes and is not read; its translation is left "
+            "empty: put one sentence on a line",
             f"超过 {MAX_LINE_BYTES:,} 字节，未读入；译文留空：请每行只放一句",
         )
 
@@ -235,6 +242,9 @@ class _Notes:
                 case "empty":
                     en, zh = f"{was} too long: left empty", "行过长：译文留空"
                 case _:
-                    en = f"{was} unlike the text that this model learned from: the translation may be nonsense"
+                    en = (
+                        f"{was} unlike the text that this model learned from: the translation may "
+                        "be nonsense"
+                    )
                     zh = "行与该模型的训练文本不相像：译文可能毫无意义"
             logger.warning("%s", say(f"{count:,} more {en}", f"另有 {count:,} {zh}"))

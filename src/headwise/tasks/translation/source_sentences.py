@@ -1,9 +1,9 @@
-"""A sentence before and after generation: its source tokens, and the candidates for its translation.
+"""A sentence before and after generation: its source tokens, and candidates for its translation.
 
-A text that is too long for the model is translated in several sentences. Only the first of them begins
-with the prefix of the settings. Joined, candidate i of the text is made of candidate i of each sentence:
-log-probabilities are added, scores (which are per token or per length already) are averaged. Shared by
-`headwise translate` (line_translation.py) and the server.
+A text that is too long for the model is translated in several sentences. Only the first of them
+begins with the prefix of the settings. Joined, candidate i of the text is made of candidate i of
+each sentence: log-probabilities are added, scores (which are per token or per length already) are
+averaged. Shared by `headwise translate` (line_translation.py) and the server.
 
 Tested against: a text joined by hand; the server, which joins the same.
 """
@@ -56,7 +56,7 @@ def explain_length(
     file: str | None = None,
     line: int | None = None,
 ) -> DataError:
-    """A text of too many tokens, refused: which one it is, the limit, and where the limit comes from."""
+    """The error for a text of too many tokens: which text, the limit, and its setting."""
     key, others = limit.key, limit.unlimited
     more = (
         f", or train a model with a larger {key}, or with {' or '.join(others)}, without a limit"
@@ -71,7 +71,8 @@ def explain_length(
     )
     return DataError(
         f"{who[0]} {num_tokens:,} tokens, at most {limit.tokens:,} are translated"
-        f"{f' (the model was built with {key}={limit.tokens})' if key else ''}; split it into sentences{more}",
+        f"{f' (the model was built with {key}={limit.tokens})' if key else ''}; split it into "
+        f"sentences{more}",
         f"{who[1]} {num_tokens:,} 个词元，最多翻译 {limit.tokens:,} 个"
         f"{f'（模型以 {key}={limit.tokens} 构建）' if key else ''}；请拆成句子{more_zh}",
         file=file,

@@ -1,12 +1,13 @@
-"""Text in, text out: a trained bundle as a function.
+"""The translator: a trained bundle as a function from texts to translations.
 
     translator = Translator.load("runs/demo/model")
     translator(["The dog is old."])[0].text
     translator(["The dog is old."], alignment=True, attention=True)[0].alignment
 
-Sentences are cut into pieces, sorted longest first inside a window, decoded in batches and given back in order, so a
-file of any length needs the memory of one window. Empty lines stay empty lines. Alignment and attention come from one
-teacher-forced pass over the finished translation: the search itself never stores a map.
+Sentences are cut into tokens, sorted by length inside a window, decoded in batches and returned in
+order, so a file of any length needs the memory of one window. Empty lines stay empty.
+Alignment and attention come from one teacher-forced pass over the finished translation: the search
+itself never stores a map.
 """
 
 import logging
@@ -65,7 +66,7 @@ class Translation:
     """The maps, if asked for."""
     source_pieces: tuple[str, ...] = ()
     target_pieces: tuple[str, ...] = ()
-    """What the numbers of the links count, with the end marks; empty unless links or maps were asked for."""
+    """The pieces that links refer to, with the end marks; empty without links and maps."""
     warning: InputWarning | None = None
     """Why the sentence is unlike the text that the model learned to read."""
     parts: tuple["Translation", ...] = ()
@@ -111,18 +112,22 @@ class Translator:
     """A loaded bundle that translates."""
 
     form: InferenceForm
-    """How products are computed: what `precision` led to on this machine."""
+    """How linear layers compute: the choice for `precision` on this machine."""
 
     def __init__(
         self, bundle: TranslatorBundle, *, device: Device = "auto", precision: Precision = "auto"
     ) -> None:
-        """`precision`: auto and fp32 give the results of the plain modules up to rounding; bf16 and int8 are faster."""
+        """`precision`: auto and fp32 give the trained model's results up to rounding.
+
+        bf16, fp16 and int8 are faster and less exact.
+        """
         place = choose_device(device)
         self.form = choose_form(precision, place)
         if self.form.remark is not None:
             logging.getLogger(__name__).warning(self.form.remark)
         self.model = exchange(bundle.model.to(place).eval(), self.form)
-        # Nobody here needs the weights twice: if the bundle was loaded for us, the trained form goes.
+        # Nobody here needs the weights twice: if the bundle was loaded for us, the trained form
+        # goes.
         self.bundle = replace(bundle, model=self.model)
         self.recipe = bundle.recipe
         self.tokenizers = bundle.tokenizers
@@ -148,7 +153,7 @@ class Translator:
         return self.recipe.data.target
 
     def settings(self, overrides: Sequence[str] = ()) -> DecodingSettings:
-        """The recipe's decoding settings with `key=value` changes, e.g. `size=8` or `kind=greedy`."""
+        """The recipe's decoding settings with changes such as `size=8` or `kind=greedy`."""
         changed = apply_overrides(self.recipe.decoding.model_dump(mode="json"), overrides)
         return check_settings(_Decoding, {"decoding": changed}).decoding
 
@@ -167,7 +172,8 @@ class Translator:
             or not all(isinstance(text, str) for text in texts)
         ):
             raise UsageError(
-                f"{type(texts).__name__} was given where a list of texts is needed; write translator([text])",
+                f"{type(texts).__name__} was given where a list of texts is needed; write "
+                "translator([text])",
                 f"需要文本列表，给出的却是 {type(texts).__name__}；请写 translator([text])",
             )
         return list(self.stream(texts, decoding, alignment=alignment, attention=attention))
@@ -192,7 +198,7 @@ class Translator:
         alignment: bool = False,
         attention: bool = False,
     ) -> Iterator[Translation]:
-        """The same for texts that are tokens already and are known to fit."""
+        """The same for sentences that are encoded already and known to fit."""
         settings = self.within_positions(self.recipe.decoding if decoding is None else decoding)
         phrases = encode_phrases(settings, self.tokenizers.target)
         without_prefix = replace(phrases, prefix=())
@@ -208,15 +214,15 @@ class Translator:
 
     @property
     def attends(self) -> bool:
-        """Whether it has attention that alignments and pictures can be read from; a recurrent one need not."""
+        """Whether it has attention, from which alignments and pictures are made."""
         return attends(self.recipe.model)
 
     def encode(self, text: str) -> list[int]:
-        """Its tokens, without their end; of white space none."""
+        """The tokens of a text, without their end; of white space none."""
         return self.tokenizers.source.encode(text) if text.strip() else []
 
     def _prepare(self, text: str, number: int) -> SourceSentence:
-        """Refuse a sentence before the model sees it: attention's cost grows with the square of its length."""
+        """Encode a sentence, and refuse one that is too long before the model sees it."""
         tokens = self.encode(text)
         if len(tokens) >= self.longest_source.tokens:
             raise explain_length(len(tokens) + 1, self.longest_source, sentence=number)
@@ -230,8 +236,10 @@ class Translator:
         """The same settings, with outputs no longer than the model can write."""
         if not isinstance(settings, GenerationSettings):
             raise UsageError(
-                f"the decoding given is a {type(settings).__name__}; make one with translator.settings(['kind=beam', 'size=8'])",
-                f"给出的 decoding 是 {type(settings).__name__}；请用 translator.settings(['kind=beam', 'size=8']) 生成",
+                f"the decoding given is a {type(settings).__name__}; make one with "
+                "translator.settings(['kind=beam', 'size=8'])",
+                f"给出的 decoding 是 {type(settings).__name__}；"
+                "请用 translator.settings(['kind=beam', 'size=8']) 生成",
             )
         return within_positions(settings, self.recipe.model)
 
@@ -274,7 +282,7 @@ class Translator:
 
     @torch.inference_mode()
     def trace(self, source: Sequence[int], target: Sequence[int]) -> AttentionTrace:
-        """Every attention map of one sentence pair, computed in one pass over the finished target."""
+        """Every attention map of one sentence pair, in one pass over the finished target."""
         device = self.model.output.weight.device
         source_ids, target_ids = [*source, EOS], [BOS, *target]
         maps = self.model.attention_maps(
@@ -282,9 +290,11 @@ class Translator:
         )
         if not maps:
             raise UsageError(
-                "alignments and pictures are read from attention, and this model has none (model.attention.kind=none); leave them "
-                "out, or train with model.attention.kind=luong",
-                "对齐与图画来自注意力，而该模型没有注意力（model.attention.kind=none）；请不要索取，或以 model.attention.kind=luong 训练",
+                "alignments and pictures are read from attention, and this model has none "
+                "(model.attention.kind=none); leave them out, or train with "
+                "model.attention.kind=luong",
+                "对齐与图画来自注意力，而该模型没有注意力（model.attention.kind=none）；"
+                "请不要索取，或以 model.attention.kind=luong 训练",
             )
         return AttentionTrace(
             source_pieces=(*self.tokenizers.source.pieces(source), "</s>"),
@@ -295,10 +305,10 @@ class Translator:
 
 
 def align_pieces(trace: AttentionTrace) -> tuple[tuple[int, int], ...]:
-    """For each target piece the source piece most looked at by the step that predicts it, heads averaged.
+    """For each target piece the source piece of greatest attention, averaged over heads.
 
-    Shallow decoders align in their last layer (on the pocket corpus: 0.13 errors against 0.21 in the first of two); in deep
-    ones the last layer already mixes, and the last but one is read.
+    Shallow decoders align in their last layer (on the pocket corpus: 0.13 errors against 0.21 in
+    the first of two); in deep ones the last layer already mixes, and the last but one is read.
     """
     crosses = [weights for name, weights in trace.maps.items() if name.endswith(".cross")]
     layer = -1 if len(crosses) <= MAX_SHALLOW_LAYERS else -2
