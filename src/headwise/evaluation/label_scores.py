@@ -1,11 +1,11 @@
-"""How well labels are found: accuracy, and for each class how often it is right when named and how
-often it is found.
+"""Scores of classification and tagging: accuracy, and precision, recall and F1 of each class.
 
-    accuracy = right / all      precision = right / named      recall = right / there      F1 = 2 P R / (P + R)
+    accuracy = correct / all
+    precision = correct / predicted      recall = correct / gold      F1 = 2 P R / (P + R)
 
-Accuracy hides a rare class that is never found; the mean of the classes' F1 (macro) does not.
-`LabelStatistics` is what each text or sentence adds to the accuracy, for intervals over draws of
-the test set. Tested against: counts by hand.
+Accuracy hides a rare class that is never predicted; the mean F1 over classes (macro F1) does not.
+`LabelStatistics` is what each text adds to the accuracy, for bootstrap intervals. Tested against:
+counts by hand.
 """
 
 from collections import Counter
@@ -50,9 +50,7 @@ class ClassScore:
 
 @dataclass(frozen=True)
 class CutTexts:
-    """Texts that were not read to their end: how many, and of the longest how many tokens were read
-    and are there.
-    """
+    """Texts that were cut: how many, and how many tokens of the longest were read."""
 
     num_texts: int = 0
     num_read: int = 0
@@ -61,7 +59,7 @@ class CutTexts:
 
 @dataclass(frozen=True)
 class LabelScores:
-    """All classes together, the most frequent first."""
+    """The scores of all classes, the most frequent first."""
 
     classes: tuple[ClassScore, ...]
     cut: CutTexts = CutTexts()
@@ -76,7 +74,7 @@ class LabelScores:
 
     @property
     def macro_f1(self) -> float:
-        """The mean over classes that are there."""
+        """The mean over the classes of the gold labels."""
         there = [one.f1 for one in self.classes if one.num_there]
         return sum(there) / max(len(there), 1)
 
@@ -92,7 +90,7 @@ class LabelScores:
 def score_labels(
     gold: Sequence[str], found: Sequence[str], *, cut: CutTexts = CutTexts()
 ) -> LabelScores:
-    """Compare label by label; a class that was never there but named has a line too."""
+    """Compare labels; a class that was only predicted has a row too."""
     there, named = Counter(gold), Counter(found)
     right = Counter(one for one, other in zip(gold, found, strict=True) if one == other)
     names = sorted(there | named, key=lambda name: (-there[name], name))
@@ -103,9 +101,7 @@ def score_labels(
 
 @dataclass(frozen=True)
 class LabelStatistics:
-    """Labels found right and labels there, a row for each text or sentence
-    (evaluation/several_seeds.Statistics).
-    """
+    """Correct labels and all labels, a row for each text (several_seeds.Statistics)."""
 
     rows: NDArray[np.float64]
 

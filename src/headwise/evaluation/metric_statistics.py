@@ -1,10 +1,9 @@
 """Sufficient statistics of sacreBLEU's metrics: what one sentence adds to a corpus score.
 
 BLEU, chrF and TER of a corpus are functions of *sums* over its sentences (n-gram matches and
-totals, lengths, edits). With the statistics of each sentence, s_i, the score of any resample that
-holds sentence i c_i times is score(Σ_i c_i s_i), without looking at text again: one matrix product
-gives a thousand resamples. Tested: the sum over all sentences once gives sacreBLEU's own corpus
-score.
+totals, lengths, edits). With the statistics s_i of each sentence, the score of a resample that
+contains sentence i c_i times is score(Σ_i c_i s_i): one matrix product gives a thousand resamples,
+without reading text again. Tested: the sum over all sentences gives sacreBLEU's corpus score.
 """
 
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 CHUNK = 256
-"""Resamples drawn at a time: bounds memory at 256 numbers per sentence."""
+"""Resamples drawn at a time, which bounds memory to 256 numbers per sentence."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +56,11 @@ class SentenceStatistics:
 def draw_counts(
     generator: np.random.Generator, num_sentences: int, *, num_resamples: int
 ) -> NDArray[np.float64]:
-    """How often each sentence stands in each resample of the same size, drawn with replacement."""
+    """How often each sentence occurs in each resample, drawn with replacement."""
     even = np.full(num_sentences, 1 / num_sentences)
     return generator.multinomial(num_sentences, even, size=num_resamples).astype(np.float64)
 
 
 def chunk_sizes(total: int) -> list[int]:
-    """`total` cut into chunks."""
+    """The sizes of the chunks of `total` resamples."""
     return [min(CHUNK, total - start) for start in range(0, total, CHUNK)]

@@ -1,12 +1,10 @@
-"""Scores of translations: BLEU, chrF and TER by sacreBLEU, each with its signature and a confidence
-interval.
+"""Scores of translations: BLEU, chrF and TER by sacreBLEU, with signature and interval.
 
 A score without its signature (tokenizer, case, smoothing, version) cannot be compared with another
-(Post 2018), so none is given without. The tokenizer follows the target language: `13a` for most,
-`zh` for Chinese, characters for languages without spaces; `pretokenized` takes text as it stands
-(tokenizer `none`). The interval is the 95 % bootstrap percentile interval (Koehn 2004): the corpus
-is drawn anew with replacement, and 95 % of the scores lie between low and high. Tested against
-sacreBLEU's own corpus functions; the interval against its definition.
+(Post 2018). The tokenizer follows the target language: `13a` for most, `zh` for Chinese, characters
+for other languages without spaces; `pretokenized` takes the text as it is (tokenizer `none`). The
+interval is the 95 % bootstrap percentile interval (Koehn 2004) over resamples of the test set.
+Tested against sacreBLEU's corpus functions; the interval against its definition.
 """
 
 import dataclasses
@@ -34,7 +32,7 @@ TOKENIZERS = {
 
 @dataclass(frozen=True)
 class Score:
-    """One metric of one system; the interval is None when no resamples were asked for."""
+    """One metric of one system; the interval is None without resamples."""
 
     name: str
     value: float
@@ -61,7 +59,7 @@ class TranslationScores:
     chrf: Score
     ter: Score
     exact_match: float
-    """Share of sentences that equal a reference, spaces at the ends aside."""
+    """Share of sentences that equal a reference, apart from spaces at the ends."""
     num_sentences: int
 
     def as_dict(self) -> dict[str, Any]:
@@ -103,9 +101,7 @@ def score_translations(
     num_resamples: int = 1000,
     seed: int = 12345,
 ) -> TranslationScores:
-    """Score hypotheses against one reference each, or against several sets of references (a list of
-    lists).
-    """
+    """Score hypotheses against one reference each, or against several sets of references."""
     sets = check_parallel(hypotheses, references)
     metrics = build_metrics(language, pretokenized=pretokenized, lowercase=lowercase)
     scores = {
@@ -128,9 +124,7 @@ def score_metric(
     num_resamples: int,
     seed: int,
 ) -> Score:
-    """One metric with its bootstrap interval; the same seed draws the same sentences for every
-    metric.
-    """
+    """One metric with its bootstrap interval; the same seed draws the same sentences."""
     statistics = SentenceStatistics.of(metric, hypotheses, references)
     low = high = None
     if num_resamples:
@@ -150,7 +144,7 @@ def score_metric(
 def check_parallel(
     hypotheses: Sequence[str], references: Sequence[str] | Sequence[Sequence[str]]
 ) -> list[Sequence[str]]:
-    """Sets of references, each as long as the hypotheses."""
+    """The sets of references; an error unless each is as long as the hypotheses."""
     sets: list[Any] = (
         [references] if not references or isinstance(references[0], str) else list(references)
     )

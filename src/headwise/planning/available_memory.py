@@ -1,5 +1,5 @@
-"""How much memory is there to be had: what the system would give, or less where a container or a
-limit says so.
+"""How much memory a training may use: what the system has free, or the limit of a container or
+process.
 """
 
 import sys
@@ -14,7 +14,7 @@ _CGROUPS = (
 
 
 def available_memory(device: torch.device) -> int | None:
-    """Bytes a training may still take on this device; None where that cannot be told."""
+    """Bytes that a training may still use on this device; None if unknown."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     found = [limit for limit in (_of_system(), _of_container(), _of_process()) if limit is not None]
@@ -22,7 +22,7 @@ def available_memory(device: torch.device) -> int | None:
 
 
 def _of_system(path: Path = Path("/proc/meminfo")) -> int | None:
-    """Linux' own estimate of what can be had without swapping."""
+    """The estimate of Linux of what is available without swapping."""
     for line in _read(path).splitlines():
         if line.startswith("MemAvailable:"):
             return 1024 * int(line.split()[1])

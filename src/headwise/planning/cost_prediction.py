@@ -1,12 +1,13 @@
-"""From a traced step and a machine to memory and seconds: a roofline, operation by operation.
+"""Predict memory and time of a training step from its trace and the machine: a roofline model.
 
-    memory    weights + gradients + Adam's moments + average + what forward leaves for backward + work space
-    seconds   Σ over operations max(flops / product speed, bytes / bandwidth), or launches if those take longer
-              + optimiser: 44 bytes a weight (norm 4, scaling 8, Adam reads 16 and writes 12, clearing 4)
+    memory    weights + gradients + Adam's moments + average + activations + work space
+    seconds   Σ over operations max(flops / speed, bytes / bandwidth), or the launches if longer
+              + optimiser: 44 bytes a weight (norm 4, scaling 8, Adam reads 16 and writes 12,
+                clearing 4)
 
-On the machine at hand each operation's own time is measured instead (`calibration.py`). Compiled
-code moves fewer bytes between products and launches fewer kernels; captured as a CUDA graph it
-launches none. Tested against: cases worked by hand; real steps in benchmarks/bench_plan.py.
+On this machine the time of each operation is measured instead (`machine_timing.py`). Compiled code
+moves fewer bytes between products and launches fewer kernels; recorded as a CUDA graph it launches
+none. Tested against: hand-computed cases; real steps in benchmarks/bench_plan.py.
 """
 
 from dataclasses import dataclass, replace
@@ -19,22 +20,21 @@ from headwise.planning.step_tracing import Operation, StepTrace
 OPTIMIZER_BYTES = 44
 BYTES_FP32 = 4
 COMPILED_KEPT = 0.9
-"""Of what plain code keeps for backward: compiled code makes some of it again (small, fp32 and
-bf16, on a CPU)."""
+"""Share of the activations that compiled code keeps; it recomputes the others (small model, CPU).
+"""
 GAP_SECONDS = 3.5e-6
-"""For each kernel of a replayed CUDA graph, beyond its work: one drains while the next fills (H200,
-four sizes)."""
+"""For each kernel of a replayed CUDA graph, beyond its work (H200, four sizes)."""
 UNRECORDED_CALLS = 6.5
 """Launches that each product of compiled code stands for if they are not recorded: its own, that of
 what was fused, the sums of gradients, the optimiser and the bookkeeping between them (H200: tiny at
 8,192 tokens 22 ms, base at 25,600 30.8 ms)."""
 LIBRARY_BYTES = 64 << 20
-"""What cuBLAS takes for itself on two streams: one that runs and one that is recorded."""
+"""Memory of cuBLAS on two streams: one that runs and one that is recorded."""
 
 
 @dataclass(frozen=True)
 class Execution:
-    """How a step is run: what the recipe and the machine decided."""
+    """How a step is executed: decided by recipe and machine."""
 
     bf16: bool
     compiled: bool = False
@@ -44,7 +44,7 @@ class Execution:
 
 @dataclass(frozen=True)
 class Weights:
-    """Numbers that stay: of all weights, of those that learn, and copies kept for averaging."""
+    """Number of all weights, of trainable ones, and of copies kept for averaging."""
 
     nbytes: int
     num_learning: int
@@ -53,7 +53,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class MemoryParts:
-    """Bytes, each at the highest point of a step."""
+    """Bytes, each at the peak of a step."""
 
     weights: int
     gradients: int
@@ -74,14 +74,14 @@ class MemoryParts:
 
 @dataclass(frozen=True)
 class StepSeconds:
-    """Where the time of one update goes; kernels of all batches of an update together."""
+    """Where the time of one update goes, over all batches of the update."""
 
     products: float
     attention: float
     other: float
     optimizer: float
     launches: float
-    """What the launches take beyond the kernels they wait for."""
+    """Time of launches beyond the kernels."""
 
     @property
     def total(self) -> float:
@@ -92,7 +92,7 @@ Parts = TypeVar("Parts", MemoryParts, StepSeconds)
 
 
 def draw_out(small: Parts, large: Parts, steps: float) -> Parts:
-    """On the straight line through both: what `large` and `steps` times their difference add up to."""
+    """Extrapolate linearly: `large` plus `steps` times the difference."""
     slopes = {name: value - getattr(small, name) for name, value in vars(large).items()}
     return replace(
         large,
@@ -111,7 +111,7 @@ def predict_memory(
     accumulation: int = 1,
     heap: float = 1.0,
 ) -> MemoryParts:
-    """`heap`: what the allocator holds for each byte that comes and goes."""
+    """`heap`: bytes that the allocator holds for each temporary byte."""
     gradients = BYTES_FP32 * weights.num_learning
     # They outlive the update if more batches follow, or if a graph or other devices write to them;
     # else they grow while activations shrink.
@@ -119,7 +119,8 @@ def predict_memory(
     workspace = trace.compiled_workspace if execution.compiled else trace.workspace
     activations = int(trace.activations * (COMPILED_KEPT if execution.compiled else 1))
     at_peak = gradients if stay else trace.gradients_at_peak
-    if not stay:  # at the end of backward nothing but gradients is left: the other candidate for the highest point
+    # At the end of the backward pass only gradients are left: the other possible peak.
+    if not stay:
         at_peak = max(at_peak, gradients - activations - workspace)
     return MemoryParts(
         weights=weights.nbytes,
@@ -139,7 +140,7 @@ def predict_seconds(
     *,
     timings: Timings | None = None,
 ) -> StepSeconds:
-    """Of forward and backward on one batch and one update."""
+    """Time of forward and backward pass on one batch, and of one update."""
     sums = {"product": 0.0, "attention": 0.0, "other": 0.0}
     for operation, count in trace.operations.items():
         seconds = None if timings is None else timings.seconds(operation)
@@ -172,9 +173,7 @@ def _roofline(operation: Operation, hardware: Hardware, execution: Execution) ->
 def _waiting_seconds(
     trace: StepTrace, hardware: Hardware, execution: Execution, kernels: float
 ) -> float:
-    """A device that is sent kernels one by one waits if they are shorter than the sending; a CPU
-    sends them to itself.
-    """
+    """A device waits if kernels are shorter than their launches; a CPU launches for itself."""
     if execution.cuda_graphs:
         # Compiled: one product or attention and, before it, what was fused.
         return (2 * trace.num_regions if execution.compiled else trace.calls()) * GAP_SECONDS

@@ -1,11 +1,10 @@
-"""The machine at hand, measured in a few seconds: each distinct operation of the step is run alone
-and put on the clock.
+"""Measure this machine in a few seconds: time each distinct operation of a training step alone.
 
-A table of fudge factors would be wrong on the next processor. A step of a Transformer has about a
-hundred distinct calls, most of them repeated in every layer; timed once each, their sum is the time
-of the step, with the caches, libraries and thread counts of this very machine. Where a call takes
-long it is timed once, where it is short, often enough to be seen. A large batch is timed at a
-smaller one's shapes and drawn out by its flops and bytes.
+A table of correction factors would be wrong on the next processor. A step of a Transformer has
+about a hundred distinct operations, most of them repeated in every layer. Timed once each, their
+sum is the time of the step, with the caches, libraries and thread counts of this machine. Short
+operations are repeated until they can be measured. A large batch is timed at the shapes of a
+smaller one and extrapolated by flops and bytes.
 
 Tested against: real training steps (benchmarks/bench_plan.py).
 """
@@ -28,29 +27,27 @@ from headwise.planning.step_tracing import Form, Operation, StepTrace
 SECONDS_PER_CALL = 0.02
 _NUM_PRODUCTS = 12
 _LARGE = {"cuda": 4096, "cpu": 512}
-"""Rows and columns of a product that shows what the device can do at its best."""
+"""Rows and columns of a matrix product that reaches the best speed of the device."""
 ATTENTION_OF_LARGE = 0.10
-"""Of a large product's speed that fused attention reaches on rows of 128 tokens (an H200: 78 of 769
-TFLOP/s)."""
+"""Share of the speed of a large product that fused attention reaches on rows of 128 tokens (H200:
+78 of 769 TFLOP/s)."""
 _NUM_PASSES = 2
 _RECORDED_CALLS = 20
 _LAUNCH_OF_ADDITION = 4.0
-"""A call in a model costs about four bare additions: autograd notes it and runs it back, a view or
-two and a module stand around it."""
+"""A call in a model costs about four plain additions: autograd records it and runs it backwards,
+with views and modules around it."""
 UNKNOWN_LINK = 1.25e9
-"""Bytes a second to other machines where nobody said: 10 Gbit/s Ethernet."""
+"""Bytes a second to other machines if not given: 10 Gbit/s Ethernet."""
 _COPY_BYTES = {"cpu": 1 << 27, "cuda": 1 << 30}
 
 
 @dataclass(frozen=True)
 class Timings:
-    """Seconds of operations that were timed, and of others of their kind: by flops for products, by
-    bytes for the rest.
-    """
+    """Seconds of the timed operations, and of others of their kind: by flops or by bytes."""
 
     exact: Mapping[Operation, float]
     pace: Mapping[str, float]
-    """Seconds a unit of work, for each function."""
+    """Seconds per unit of work, for each function."""
 
     @staticmethod
     def of(exact: Mapping[Operation, float]) -> "Timings":
@@ -71,7 +68,7 @@ class Timings:
 def time_operations(
     operations: Iterable[Operation], device: torch.device, *, least: float = SECONDS_PER_CALL
 ) -> Timings:
-    """Time each by itself; one that needs something of the real step is left out."""
+    """Time each operation alone; one that needs the context of the real step is left out."""
     listed, found = list(operations), dict[Operation, float]()
     for _ in range(
         _NUM_PASSES
@@ -105,10 +102,10 @@ def _time_operation(
 def measure_seconds(
     run: Callable[[], object], device: torch.device, *, least: float = SECONDS_PER_CALL
 ) -> float:
-    """The least of a few repetitions; short calls are repeated within one measurement.
+    """The minimum of a few repetitions; short calls are repeated within one measurement.
 
-    Results are kept until the clock stops: in a real step too each is written to memory that nobody
-    has just used.
+    Results are kept until the clock stops, because a real step also writes to memory that was not
+    just used.
     """
     run()
     _synchronize(device)
@@ -132,9 +129,7 @@ def measure_seconds(
 def measure_machine(
     trace: StepTrace, device: torch.device, *, bf16: bool, memory: int | None
 ) -> Hardware:
-    """Product speed at the shapes of this step, copy speed, and the pace of small calls, on the
-    device at hand.
-    """
+    """Speed of matrix products at the shapes of this step, copy speed, and time of small calls."""
     products = [operation for operation in trace.operations if operation.kind == "product"]
     largest = sorted(products, key=lambda operation: operation.flops)[-_NUM_PRODUCTS:]
     seconds = {operation: _time_operation(operation, device) or 0.0 for operation in largest}
@@ -164,9 +159,7 @@ def measure_machine(
 
 
 def measure_kernel(run: Callable[[], object]) -> float:
-    """On a GPU: without the launch, which would be longer than a short kernel; recorded many times
-    over and replayed.
-    """
+    """Time on a GPU without the launch: the kernel is recorded many times and replayed."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -180,7 +173,7 @@ def measure_kernel(run: Callable[[], object]) -> float:
 
 
 def measure_large_product(device: torch.device, *, bf16: bool) -> float:
-    """FLOP/s of a product that is large enough for the device's best."""
+    """FLOP/s of a product that is large enough for the best speed."""
     size = _LARGE[device.type]
     factor = torch.ones(size, size, device=device, dtype=torch.bfloat16 if bf16 else torch.float32)
     run = partial(torch.mm, factor, factor)

@@ -1,16 +1,16 @@
-"""Several devices on paper: which layout fits, what they must tell each other, and how much of that
-hides behind work.
+"""Predict training on several devices: which layout fits, communication, and scaling efficiency.
 
-Replicated (data parallel): every device holds all and adds up gradients, in a ring 2 (N-1)/N of
-their bytes to send and to receive (Patarasuk & Yuan 2009), while backward still runs. Sharded (ZeRO
-stage 3, Rajbhandari et al. 2020): every device holds 1/N of weights, gradients and moments, gathers
-weights twice and scatters gradients once: half as much again.
+Replicated (data parallel): every device holds the whole model and all-reduces the gradients, in a
+ring 2 (N-1)/N of their bytes (Patarasuk & Yuan 2009), during the backward pass. Sharded (ZeRO stage
+3, Rajbhandari et al. 2020): every device holds 1/N of weights, gradients and moments, gathers
+weights twice and scatters gradients once: 1.5 times the traffic.
 
-    exposed    = max(0, traffic / link - overlap · backward) + the last bucket, which nothing is left to hide behind
-    efficiency = tokens/s of N devices / (N · tokens/s of one alone with the same recipe)
+    exposed    = max(0, traffic / link - overlap · backward) + the last bucket
+    efficiency = tokens/s of N devices / (N · tokens/s of one device with the same recipe)
 
-Gradient checkpointing keeps the input of each block and runs its forward again: a third more work,
-and of the activations one block's share and the inputs remain (Chen et al. 2016).
+The last bucket has no backward pass left to overlap with. Gradient checkpointing keeps the input of
+each block and recomputes its forward pass: a third more work, and activations of one block plus the
+inputs (Chen et al. 2016).
 """
 
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from headwise.planning.cost_prediction import MemoryParts
 BACKWARD_SHARE = 2 / 3
 OVERLAP = 0.9
 BUCKET_BYTES = 25 << 20
-"""torch's default: gradients are sent in buckets of so many bytes."""
+"""torch's default size of a bucket of gradients."""
 RECOMPUTATION = 4 / 3
 SHARD_TRAFFIC = 1.5
 
@@ -30,7 +30,7 @@ Parallel = Literal["replicated", "sharded"]
 
 @dataclass(frozen=True)
 class DeviceLayout:
-    """How a batch and a model are spread."""
+    """How a batch and a model are distributed."""
 
     parallel: Parallel = "replicated"
     accumulation: int = 1
@@ -61,8 +61,9 @@ def scale(
     parallel: Parallel = "replicated",
     overlap: float = OVERLAP,
 ) -> Scaling:
-    """What `devices` take for one update when each computes for `compute_seconds`; `overlap`: of
-    backward that hides sending.
+    """One update on `devices` devices that each compute for `compute_seconds`.
+
+    `overlap`: the share of the backward pass that hides communication.
     """
     if devices == 1:
         return Scaling(1, 0, compute_seconds, 0.0)
@@ -81,9 +82,7 @@ def scale(
 def arrange(
     memory: MemoryParts, layout: DeviceLayout, *, devices: int, num_blocks: int
 ) -> MemoryParts:
-    """The memory of one device under a layout; `memory` is that of the whole batch on one device,
-    replicated.
-    """
+    """The memory of one device in a layout; `memory` is that of the whole batch on one device."""
     share = devices if layout.parallel == "sharded" else 1
     activations = memory.activations // (devices * layout.accumulation)
     if layout.recompute:

@@ -1,6 +1,4 @@
-"""A plan as a value: what was predicted, for people (tables in two languages) and for programs
-(`as_dict`).
-"""
+"""A plan as a value: the prediction as tables in two languages, and as data (`as_dict`)."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -19,29 +17,29 @@ Table = tuple[str, tuple[str, ...], Rows]
 MARGIN_OF_SPEED = 0.25
 """How far measurements may be from a prediction (benchmarks/bench_plan.py)."""
 HARDLY = 1.05
-"""Twice the devices that are not faster by this much gain nothing."""
+"""If twice the devices are not faster by this factor, they gain nothing."""
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """What the recipe alone decides."""
+    """What follows from the recipe alone."""
 
     parameters: int
     batch_rows: int
     source_row: int
     target_row: int
     tokens_per_step: float
-    """Target tokens of one update, padding left out."""
+    """Target tokens of one update, without padding."""
     flops_per_token: float
     steps: int
     disk: int
-    """The most checkpoints, snapshots and model take; prepared data comes on top, about 4 bytes a
-    token and 16 a pair."""
+    """Most space for checkpoints, snapshots and model; prepared data add about 4 bytes a token and
+    16 a pair."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The prediction: of one device, and of all together."""
+    """The prediction for one device and for all together."""
 
     hardware: Hardware
     execution: Execution
@@ -51,20 +49,20 @@ class Plan:
     layout: DeviceLayout
     fitting: DeviceLayout | None
     smaller: Proposal
-    """A batch to take if this one does not fit."""
+    """A batch that fits, if this one does not."""
     refusal: UsageError | None
-    """Why the recipe's batch cannot be shared by all devices."""
+    """Why the batch of the recipe cannot be shared by all devices."""
     together: Scaling | None
-    """The recipe's batch shared by all; None if it cannot be."""
+    """The batch of the recipe shared by all devices; None if impossible."""
     each: Scaling
     alone: Scaling
-    """One device with the same recipe: recorded as a graph where only one can be."""
+    """One device with the same recipe."""
     half: Scaling | None
-    """Half as many devices, if those are several."""
+    """Half as many devices, if there are several."""
 
     @property
     def update(self) -> Scaling:
-        """What training would do; where it would refuse, a batch on each device."""
+        """What training would do; if it would refuse, a batch on each device."""
         return self.together or self.each
 
     @property
@@ -73,16 +71,16 @@ class Plan:
 
     @property
     def duration(self) -> float | None:
-        """Seconds of all updates; preparing, compiling, validating and saving come on top."""
+        """Seconds of all updates, without preparation, compilation, validation and saving."""
         return None if self.together is None else self.run.steps * self.together.step_seconds
 
     def speed(self, scaling: Scaling) -> float:
-        """Target tokens a second; `each` device has the recipe's batch, all others share it."""
+        """Target tokens a second; with `each`, every device has a batch of the recipe of its own."""
         batches = scaling.devices if scaling is self.each else 1
         return batches * self.run.tokens_per_step / scaling.step_seconds
 
     def efficiency(self, scaling: Scaling) -> float:
-        """Speed to that of as many devices as fast as one is alone."""
+        """Speed relative to as many independent devices."""
         return self.speed(scaling) / (scaling.devices * self.speed(self.alone))
 
     @property
@@ -91,7 +89,7 @@ class Plan:
 
     @property
     def assumption(self) -> str | None:
-        """What nobody said and a plan of several devices had to take for granted."""
+        """What a plan for several devices had to assume."""
         if self.each.devices == 1 or self.hardware.kind != "cpu":
             return None
         return say(

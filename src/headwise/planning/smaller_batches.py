@@ -1,10 +1,11 @@
-"""What to change when a step does not fit: a smaller batch, more of them to an update.
+"""What to change if a step does not fit into memory: smaller batches, more of them per update.
 
-    training.batch_tokens / p,  training.accumulation · p:   the same updates, 1/p of the activations
+    training.batch_tokens / p,  training.accumulation · p:   the same updates,
+                                                             1/p of the activations
 
-Several devices share the batches of an update, and each takes as few as its rows fit in
-(data/batching.py): a device's batch shrinks only once there are more batches than devices. Tested
-against: the proposed settings, planned themselves, fit.
+Several devices share the batches of an update, each in as few batches as possible
+(data/batching.py): the batch of a device shrinks only if there are more batches than devices.
+Tested against: the proposed settings fit when they are planned themselves.
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ MARGIN_OF_MEMORY = 0.15
 
 @dataclass(frozen=True)
 class Proposal:
-    """The largest batch that fits, and what it would take; None where not even one row would."""
+    """The largest batch that fits, and its memory; None if not even one row fits."""
 
     batch_tokens: int | None
     accumulation: int
@@ -26,7 +27,7 @@ class Proposal:
     parts: int = 1
 
     def describe(self) -> tuple[str, str]:
-        """What to do, in both languages."""
+        """What to do, in English and Chinese."""
         total = f"{self.total / GIB:.1f} GiB"
         if self.batch_tokens is None:
             return (
@@ -59,11 +60,10 @@ def propose(
     devices: int = 1,
     sharded: bool = False,
 ) -> Proposal:
-    """Halve the batch and double the accumulation until it fits; `memory` is that of the whole
-    batch on one device.
+    """Halve the batch and double the accumulation until it fits.
 
-    `loss_space`: the most that a chunk of the loss takes; the rest of the work space shrinks with
-    the batch.
+    `memory` is that of the whole batch on one device; `loss_space` the most that a chunk of the
+    loss takes; the rest of the work space shrinks with the batch.
     """
     gradients = memory.optimizer // 2  # they stay from batch to batch
     fixed = (memory.fixed + gradients) // (devices if sharded else 1)

@@ -1,20 +1,20 @@
-"""One training step on paper: the real loss is run forward and backward on tensors without content,
-and watched.
+"""Trace one training step without executing it: the real loss runs on tensors without data.
 
-torch's fake tensors know shape, type and lifetime but hold nothing, so the step of a large model
-takes a second and no memory. What is seen is what will happen, for any mechanism a recipe names:
-there is no formula to keep in step with the code.
+torch's fake tensors have shape, dtype and lifetime but no data, so that a step of a large model
+takes a second and no memory. The trace sees what the code does, for any mechanism of a recipe;
+there are no formulas to keep in step with the code.
 
-    live bytes      a storage counts from its first appearance until autograd lets go of it: the peak is the eager peak
-    operations      2·m·k·n of a product, 4·q·k·d of attention (backward 2.5 times), bytes read and written of the rest
+    live bytes      a storage counts from its first use until autograd releases it
+    operations      2·m·k·n flops of a product, 4·q·k·d of attention (backward 2.5 times),
+                    bytes read and written by the others
 
-A compiler fuses what lies between two products, so that only what crosses a product is written to
-memory. With regions numbered by the products and attentions passed so far, compiled code writes a
-tensor if a product reads or makes it, or if forward reads it in another region than the one it was
-made in; every region that reads it costs a pass over it.
+A compiler fuses the operations between two products, so that only what crosses a product is written
+to memory. With regions numbered by the products and attentions so far, compiled code writes a
+tensor if a product reads or makes it, or if the forward pass reads it in another region than where
+it was made; every region that reads it costs a pass over it.
 
-Tested against: torch's FlopCounterMode, the allocator's own peak where there is one, counts worked
-by hand.
+Tested against: torch's FlopCounterMode, the peak of the allocator where there is one, hand-computed
+counts.
 """
 
 import contextlib
@@ -31,9 +31,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 Kind = Literal["product", "attention", "other"]
 PRODUCTS = {"mm": 0, "bmm": 0, "addmm": 1, "baddbmm": 1}
-"""Where the first factor stands among the arguments."""
+"""The index of the first factor among the arguments."""
 BACKWARD_OF_ATTENTION = 2.5
-"""Products of the backward pass for each of the forward's: five against two."""
+"""Products of the backward pass for each of the forward pass: five to two."""
 _FREE = (
     "aten.detach",
     "aten.empty",
@@ -46,7 +46,7 @@ _FREE = (
 
 @dataclass(frozen=True)
 class Form:
-    """A tensor without its content."""
+    """Shape and dtype of a tensor."""
 
     shape: tuple[int, ...]
     stride: tuple[int, ...]
@@ -59,8 +59,8 @@ class Form:
 
 @dataclass(frozen=True)
 class Operation:
-    """A call, as often as it occurs: what it is, what it gets (forms in place of tensors), and what
-    it costs.
+    """A call and how often it occurs: the function, its arguments (forms instead of tensors), its
+    cost.
     """
 
     function: Any
@@ -78,25 +78,25 @@ class Operation:
 
 @dataclass
 class StepTrace:
-    """What one step of a loss does to memory and machine, the optimiser left out."""
+    """Memory and work of one step of a loss, without the optimiser."""
 
     operations: dict[Operation, int] = field(default_factory=dict)
     activations: int = 0
-    """What forward leaves for backward, uncompiled."""
+    """What the forward pass keeps for the backward pass, uncompiled."""
     workspace: int = 0
-    """At the highest point, what is neither gradient nor left by forward: chunks of logits, results
-    under way."""
+    """At the peak, what is neither gradient nor activation: chunks of logits, intermediate results.
+    """
     gradients_at_peak: int = 0
     compiled_workspace: int = 0
-    """The same of compiled code, which never writes out what it fuses: fp32 scores of a chunk, for
-    one."""
+    """The same for compiled code, which does not write what it fuses (such as fp32 scores of a
+    chunk)."""
     compiled_traffic: int = 0
     """Bytes the fused code between products reads and writes."""
     num_regions: int = 0
 
     @property
     def eager_peak(self) -> int:
-        """The most memory beyond weights and batch, gradients included."""
+        """Peak memory beyond weights and batch, with gradients."""
         return self.activations + self.workspace + self.gradients_at_peak
 
     @property
@@ -114,7 +114,7 @@ Step = Callable[[], contextlib.AbstractContextManager[tuple[nn.Module, Callable[
 
 
 def trace_step(step: Step) -> StepTrace:
-    """Watch a step, forward and backward."""
+    """Trace a step, forward and backward."""
     with FakeTensorMode(), torch.device("cpu"), step() as (module, loss):
         watch = _Watch([*module.parameters(), *module.buffers()])
         with watch:
@@ -235,7 +235,7 @@ class _Watch(TorchDispatchMode):
 
 
 def highest(events: Iterable[tuple[int, bool]]) -> int:
-    """The most bytes alive at once, from what is made and let go in order."""
+    """The most bytes alive at once, from allocations and releases in order."""
     live = peak = 0
     for nbytes, made in events:
         live += nbytes if made else -nbytes
@@ -257,7 +257,7 @@ def kind_of(function: Any) -> Kind:
 
 
 def count_flops(function: Any, args: Sequence[Any], outputs: Sequence[Tensor]) -> tuple[Kind, int]:
-    """Of products and attention; all else moves bytes rather than multiplying."""
+    """Of products and attention; other operations move bytes."""
     kind = kind_of(function)
     name = str(function).split(".")[1]
     if kind == "product":
@@ -283,7 +283,7 @@ def _tensors(value: Any) -> Iterator[Tensor]:
 
 
 def _nbytes(tensor: Tensor) -> int:
-    """What is really there: an expanded dimension is read once."""
+    """The bytes really read: an expanded dimension is read once."""
     return (
         prod(size for size, step in zip(tensor.shape, tensor.stride(), strict=True) if step)
         * tensor.element_size()
