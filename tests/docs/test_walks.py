@@ -24,7 +24,7 @@ def read_walk(page: str, language: str) -> list[str]:
 
 
 def imported_by(name: str) -> set[Path]:
-    """The modules that a file imports, wherever the import stands in it."""
+    """The modules that a file imports, wherever the import stands in it, or names as text."""
     tree = ast.parse((SOURCE / name).read_text(encoding="utf-8"))
     found = set()
     for node in ast.walk(tree):
@@ -32,6 +32,9 @@ def imported_by(name: str) -> set[Path]:
             module = ROOT / "src" / node.module.replace(".", "/")
             found.add(module.with_suffix(".py"))
             found |= {module / f"{alias.name}.py" for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if named := re.fullmatch(r"(headwise(?:\.\w+)+):\w+", node.value):  # tasks/table.py
+                found.add(ROOT / "src" / f"{named[1].replace('.', '/')}.py")
     return found
 
 
