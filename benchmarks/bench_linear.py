@@ -23,7 +23,7 @@ from headwise.attention.kernels.fused import FusedAttention
 from headwise.attention.kernels.linear import LinearAttention
 from headwise.attention.kernels.linformer import LinformerAttention
 from headwise.attention.kernels.performer import PerformerAttention
-from headwise.attention.kernels.reformer import HashedAttention
+from headwise.attention.kernels.reformer import ReformerAttention
 from headwise.attention.masks import Mask, causal, segments
 from headwise.attention.multi_head import Kernel
 from headwise.randomness import torch_generator
@@ -46,7 +46,7 @@ def make_work(length: int, *, is_causal: bool) -> Work:
 
 def make_kernels(work: Work, device: torch.device) -> dict[str, Kernel]:
     num_buckets = max(2, work.length // work.bucket // 2 * 2)
-    hashed = HashedAttention(
+    hashed = ReformerAttention(
         HEAD_DIM, num_buckets=num_buckets, num_rounds=work.rounds, window=work.bucket
     )
     kernels: dict[str, Kernel] = {
@@ -70,7 +70,7 @@ def build_run(
         torch.randn(shape, generator=generator).to(device, dtype).requires_grad_() for _ in range(3)
     )
     gradient = torch.randn(shape, generator=generator).to(device, dtype)
-    k = q if isinstance(kernel, HashedAttention) else k
+    k = q if isinstance(kernel, ReformerAttention) else k
     prepared = kernel.prepare(mask, length, length, device)
 
     def run() -> float:

@@ -1,6 +1,6 @@
 """Who may look at whom, written out with loops over one sentence: slow, dense, and plain to read.
 
-Places are counted from the beginning of the sentence: filling before it stands at −1, −2 …, filling
+Places are counted from the beginning of the sentence: padding before it stands at −1, −2 …, padding
 behind it at its length and on.
 """
 

@@ -9,7 +9,7 @@ from headwise.attention.checked_attention import AnyBias, check_mask, check_tens
 from headwise.attention.kernels.full import FullAttention
 from headwise.attention.kernels.linear import LinearAttention
 from headwise.attention.kernels.longformer import LongformerAttention
-from headwise.attention.kernels.reformer import HashedAttention
+from headwise.attention.kernels.reformer import ReformerAttention
 from headwise.attention.masks import Mask, causal, explicit, padding, segments
 from headwise.attention.multi_head import Fitted
 from headwise.errors import MaskError, UsageError
@@ -243,7 +243,7 @@ def test_an_answer_that_is_no_number_is_refused() -> None:
 
 def test_shared_queries_and_keys_must_be_the_same() -> None:
     q, k, v = draw(7, 7, 7)
-    kernel = HashedAttention(HEAD_DIM, num_buckets=2, num_rounds=2, window=4)
+    kernel = ReformerAttention(HEAD_DIM, num_buckets=2, num_rounds=2, window=4)
     with pytest.raises(
         UsageError,
         match=r"keys that are not its queries.* take kernel=FusedAttention\(\)",

@@ -6,7 +6,7 @@ import torch
 from headwise.attention.kernels.linear import LinearAttention
 from headwise.attention.kernels.linformer import LinformerAttention
 from headwise.attention.kernels.performer import PerformerAttention
-from headwise.attention.kernels.reformer import HashedAttention
+from headwise.attention.kernels.reformer import ReformerAttention
 from headwise.attention.masks import Mask, padding, segments
 from headwise.attention.multi_head import Kernel
 from headwise.attention.packed_segments import find_sentences, line_up
@@ -57,7 +57,7 @@ def test_a_sentence_in_two_pieces_is_refused() -> None:
     for numbers in (
         [[1, 0, 2, 2, 0, 3]],
         [[3, 3, 1, 0, 0, 2]],
-    ):  # filling anywhere and any order of numbers are fine
+    ):  # padding anywhere and any order of numbers are fine
         find_sentences(
             segments(torch.tensor(numbers), torch.tensor(numbers)),
             6,
@@ -112,7 +112,7 @@ def test_negative_numbers_are_sentences_like_others() -> None:
         LinearAttention(chunk=4),
         PerformerAttention(5, 16, chunk=4),
         LinformerAttention(3, 8, chunk=4),
-        HashedAttention(5, num_buckets=2, num_rounds=2, window=8),
+        ReformerAttention(5, num_buckets=2, num_rounds=2, window=8),
     ],
     ids=lambda kernel: type(kernel).__name__,
 )
@@ -133,7 +133,7 @@ def test_joined_segments_of_large_numbers_do_not_leak(kernel: Kernel) -> None:
         mask = segments(one, one.clone() if cross else one) & segments(
             other, other.clone() if cross else other
         )
-        if cross and isinstance(kernel, HashedAttention):
+        if cross and isinstance(kernel, ReformerAttention):
             continue
         before = kernel(q, q, v, mask)
         after = kernel(changed_q, changed_q, changed_v, mask)

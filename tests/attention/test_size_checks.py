@@ -11,7 +11,7 @@ from headwise.attention.kernels.bigbird import BigBirdAttention
 from headwise.attention.kernels.linformer import LinformerAttention
 from headwise.attention.kernels.longformer import LongformerAttention
 from headwise.attention.kernels.performer import PerformerAttention
-from headwise.attention.kernels.reformer import HashedAttention
+from headwise.attention.kernels.reformer import ReformerAttention
 from headwise.attention.kernels.window import WindowAttention
 from headwise.attention.masks import Mask
 from headwise.attention.size_checks import Size, check_sizes
@@ -19,7 +19,7 @@ from headwise.errors import UsageError
 from headwise.randomness import torch_generator
 from tests.laws.references import SharedQueryKey
 
-hashed = partial(HashedAttention, 8)
+hashed = partial(ReformerAttention, 8)
 
 
 @pytest.mark.parametrize(

@@ -72,13 +72,13 @@ def test_filling_changes_nothing(generator: torch.Generator) -> None:
     x, gradient, real = draw(generator)
     gradient = torch.where(real[..., None], gradient, 0.0)
     results = []
-    for filling in (0.0, 1e3):
+    for padding in (0.0, 1e3):
         norm = PowerNorm(DIM, warmup=1).double()
         for _ in range(3):
-            leaf = torch.where(real[..., None], x, filling).requires_grad_()
+            leaf = torch.where(real[..., None], x, padding).requires_grad_()
             y = norm(leaf, real)
             y.backward(gradient)
-        assert not leaf.grad[~real].any(), "nothing is sent through filling to what made it"
+        assert not leaf.grad[~real].any(), "nothing is sent through padding to what made it"
         results.append((y[real], leaf.grad[real], norm.running_square, norm.gradient_mean))
     for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other)
@@ -127,7 +127,7 @@ def test_low_precision_is_worked_out_in_fp32(
 
 
 def test_a_batch_of_nothing_says_nothing(generator: torch.Generator) -> None:
-    """Neither filling alone nor no rows at all: the running square was 0 after the one, no number
+    """Neither padding alone nor no rows at all: the running square was 0 after the one, no number
     for ever after the other."""
     norm = PowerNorm(DIM, epsilon=EPSILON, warmup=3).double()
     x, gradient, real = draw(generator)

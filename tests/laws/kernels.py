@@ -18,7 +18,7 @@ from headwise.attention.kernels.linear import LinearAttention
 from headwise.attention.kernels.linformer import LinformerAttention
 from headwise.attention.kernels.longformer import LongformerAttention
 from headwise.attention.kernels.performer import PerformerAttention, draw_features
-from headwise.attention.kernels.reformer import HashedAttention
+from headwise.attention.kernels.reformer import ReformerAttention
 from headwise.attention.kernels.scored import ScoredAttention
 from headwise.attention.kernels.window import WindowAttention
 from headwise.attention.local_position import LocalWindow, MonotonicWindow, PredictiveWindow
@@ -191,10 +191,12 @@ KERNELS: tuple[LawCase, ...] = (
     ),
     LawCase(
         "reformer",
-        lambda rate: HashedAttention(
+        lambda rate: ReformerAttention(
             HEAD_DIM, num_buckets=4, num_rounds=3, window=2, dropout_rate=rate
         ),
-        exact=lambda length: HashedAttention(HEAD_DIM, num_buckets=1, num_rounds=2, window=length),
+        exact=lambda length: ReformerAttention(
+            HEAD_DIM, num_buckets=1, num_rounds=2, window=length
+        ),
         refuses=("causal_offset", "window", "explicit"),
         takes_bias=False,
         order_free=False,

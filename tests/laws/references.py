@@ -75,12 +75,12 @@ class QuadraticBounded:
 @dataclass(frozen=True)
 class SharedQueryKey:
     """Reformer with one bucket for all: unit keys, oneself only when there is nobody else; hidden
-    tokens are filling, and ask nothing."""
+    tokens are padding, and ask nothing."""
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask, **_: Any) -> Tensor:
         length = q.shape[2]
         table = visible(mask, q, k).expand(q.shape[0], 1, length, length)
-        table = table & table.any(-2)[..., None]  # a token that nobody sees is filling
+        table = table & table.any(-2)[..., None]  # a token that nobody sees is padding
         others = table & ~torch.eye(length, dtype=torch.bool)
         table = torch.where(others.any(-1, keepdim=True), others, table)
         scores = (

@@ -9,7 +9,7 @@ from transformers.models.t5.modeling_t5 import T5Attention
 from headwise.attention.kernels.full import FullAttention
 from headwise.attention.masks import Mask
 from headwise.positions.choices import PositionSettings
-from headwise.positions.t5 import BucketRelation, distance_buckets
+from headwise.positions.t5 import T5Relation, distance_buckets
 
 HEADS, TIME = 3, 211
 
@@ -38,7 +38,7 @@ def test_the_bias_is_t5s(is_causal: bool, generator: torch.Generator) -> None:
     )
     config.relative_attention_max_distance = 50
     theirs = T5Attention(config, has_relative_attention_bias=True, layer_idx=0)
-    ours = BucketRelation(HEADS, num_buckets=16, max_distance=50, is_causal=is_causal)
+    ours = T5Relation(HEADS, num_buckets=16, max_distance=50, is_causal=is_causal)
     with torch.no_grad():
         ours.bucket_bias.normal_(generator=generator)
         theirs.relative_attention_bias.weight.copy_(ours.bucket_bias.T)

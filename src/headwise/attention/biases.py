@@ -1,12 +1,11 @@
-"""Biases as values: a number added to the score of a query and a key, given as a table or as a
-rule.
+"""Biases of attention scores, as values: a dense table, or one number for each distance.
 
     score(i, j) ← score(i, j) + bias(head, j − i)
 
-A dense table [batch, head, query, key] is the general bias. Most biases know only the distance of
-key and query (Shaw et al. 2018, T5's buckets, ALiBi), so one number per head and distance says it
-all; a kernel that looks at few pairs asks for those with `at` and never builds the table. minus
-infinity hides a key, as a mask does.
+A dense table [batch, head, query, key] is the general form. Most biases depend on the distance of
+key and query alone (Shaw et al. 2018, T5, ALiBi); `DistanceBias` then stores one number per head
+and distance. A kernel that computes few pairs asks for those with `at` and never builds the table.
+A bias of minus infinity hides a key, as a mask does.
 
 Tested against: the dense table, pair by pair.
 """
@@ -61,7 +60,7 @@ class VectorBias:
     """A bias of the scores together with a vector for each distance that joins the mean of the
     values (Shaw et al. 2018):
 
-    output(i) ← output(i) + Σ_j weight(i, j) · values[d − first],      d = j − i, held inside the table
+    output(i) ← output(i) + Σ_j weight(i, j) · values[d − first],   d = j − i, clipped
 
     Only a kernel that forms its weights can add the second part.
     """

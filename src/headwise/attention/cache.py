@@ -1,12 +1,11 @@
-"""What a decoder has already read: the keys and values of earlier positions, kept so that a step
-costs one token.
+"""The key-value cache of a decoder: keys and values of earlier positions, stored for the next
+steps.
 
-Without a cache, step t recomputes t keys in every layer; with it, one. The store is time-major
-`[time, row, head, head_dim]`, so the written prefix is one contiguous block: a step writes one
-slice in place, and re-ordering hypotheses copies exactly the prefix, once, into the second of two
-buffers.
+Without a cache, step t computes t keys in every layer; with it, one. The store is time-major,
+`[time, row, head, head_dim]`, so the written prefix is one contiguous block. A step writes one
+slice in place. Reordering hypotheses copies the prefix once, into the second of two buffers.
 
-Tested against: the whole sequence computed at once (tests/laws: step by step = whole sequence).
+Tested against: the whole sequence computed at once (tests/laws).
 """
 
 from typing import Protocol, runtime_checkable

@@ -1,9 +1,10 @@
 """What an attention kernel declares about itself, in the file that computes it.
 
     masks      which masks it honours
-    roles      encoder (self-attention over a whole sequence), decoder (causal self-attention, with a cache
-               while decoding), cross (from target to source)
-    takes      which kinds of position encoding it can be told of
+    roles      encoder: self-attention over a whole sequence
+               decoder: causal self-attention, with a cache while decoding
+               cross: from target to source
+    takes      which kinds of position encoding it supports
     limits     the longest and shortest rows it can read
     cost       multiplications and additions as a formula
     example    small settings for laws, pictures and the page

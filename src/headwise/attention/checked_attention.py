@@ -1,18 +1,16 @@
-"""The door for tensors that come from outside: everything is checked, and what is wrong is said in
-one sentence.
+"""Attention over tensors of one's own: every input is checked, and a mistake is explained.
 
     attend(q, k, v)                                                 fused full attention
     attend(q, k, v, kernel=WindowAttention(64, 64), mask=causal())  any kernel, any mask
 
-Inside a model queries, keys and values come from its own projections: shapes fit and numbers are
-finite, and asking would make a GPU wait. Tensors of one's own can be anything. Here their shapes
-must fit each other, the mask, the bias and the kernel, all must be of one kind and on one device,
-and every number must be one, small enough for its products to stay in float32: hidden ones too,
-since a weight of zero does not silence a NaN (0 × NaN = NaN). Where there is nothing (no batch, no
-queries, no keys) the answer is nothing, or zeros; an answer that left the numbers of its type is
-refused as well.
+Inside a model, queries, keys and values come from its own projections, so their shapes fit and
+their numbers are finite, and a check would make a GPU wait. Tensors from elsewhere are checked
+here: shapes against each other, the mask, the bias and the kernel; one dtype and one device; finite
+numbers, small enough that products stay in float32. Hidden numbers are checked too, because a
+weight of zero does not remove a NaN (0 × NaN = NaN). Without a batch, queries or keys the result is
+empty or zeros. A result that overflows its type is refused as well.
 
-Tested against: each mistake by itself, for every kernel of the table of laws.
+Tested against: each mistake by itself, for every kernel under the laws.
 """
 
 import torch
@@ -215,7 +213,7 @@ def _check_numbers(name: str, x: Tensor) -> None:
         raise UsageError(
             f"{name}{place[0]} is {number:g}; attention needs finite numbers, hidden ones too, and "
             f"up to {LARGEST:g} in queries and keys: "
-            "look where it comes from, or fill it with zeros (torch.nan_to_num) if it is filling",
+            "look where it comes from, or fill it with zeros (torch.nan_to_num) if it is padding",
             f"{name}{place[0]} 为 {number:g}；注意力需要有限的数（被遮住的也一样），查询与键不超过 "
             f"{LARGEST:g}："
             "请查明来源；若是填充，请用零填上（torch.nan_to_num）",

@@ -1,14 +1,13 @@
-"""What a kernel costs before it is run: the products that it really forms, counted while it runs on
-tensors that hold nothing.
+"""The cost of a kernel before it is run: its matrix products, counted on tensors without content.
 
-    full, fused    4 · queries · keys · dim                  every query against every key, and the mean of the values
-    others         their own: blocks that a window fetches, features, hashes, summaries, with what rounding to blocks adds
+    plain kernels    4 · queries · keys · dim, for the scores and for the mean of the values
+    others           the products they form, with what rounding to blocks adds
 
-The rows are those of the models: numbered sentences, here one a row. Kernels are counted in the
-form that works everywhere (attention/sparse/gathered.py); the fused block-sparse form on CUDA
-rounds to tiles of 128 instead. A multiplication and an addition are two operations. Only products
-of matrices count, as in torch's FlopCounterMode (and of a matrix with a vector): sorting, look-ups,
-softmax, tanh do not.
+The rows are those of the models, here with one sentence in each. Kernels are counted in the form
+that works on every device (attention/sparse/gathered.py); the fused block-sparse form on CUDA
+rounds to tiles of 128 instead. A multiplication and an addition are two operations. As in torch's
+FlopCounterMode, only products of matrices count (and of a matrix with a vector): sorting, look-ups,
+softmax and tanh do not.
 
 Tested against: numbers worked by hand for every kernel, and torch's counter over real tensors.
 """

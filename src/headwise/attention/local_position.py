@@ -1,15 +1,16 @@
-"""Windows over the source: a word being written looks only near one place of the source, which is
-given or predicted.
+"""Local attention: a target word looks only near one position of the source, given or predicted.
 
-    local_m   centre = t                                     (the sentences run side by side; the last place once t is past it)
-    local_p   centre = S · sigmoid(v · tanh(W q))            a real number; S is how many keys the query may look at
-    keys j with |j − centre| ≤ D; for local_p the weights are then multiplied by exp(−(j − centre)² / 2σ²), σ = D/2
+    local_m   centre = t                               both sentences run side by side; the last
+                                                       position where t is past it
+    local_p   centre = S · sigmoid(v · tanh(W q))      S: how many keys the query may look at
+    Only keys j with |j − centre| ≤ D count. For local_p their weights are multiplied by
+    exp(−(j − centre)² / 2σ²), σ = D/2.
 
-Luong, Pham & Manning 2015, section 3.2. The Gaussian is *not* renormalised (rows sum to less than
-one: the further from the centre, the less is said) and its centre is not rounded: it is what passes
-a gradient to W and v, as the window's edge passes none. Places count from 0 in the sentence, also
-where several sentences share a row; while decoding the caller says where the queries stand
-(`ScoredAttention.stand_at`). v and W are shared by the heads, each of which asks with its own q.
+Luong, Pham & Manning 2015, section 3.2. The Gaussian is *not* renormalised, so the weights of a row
+sum to less than one. Its centre is not rounded, because the Gaussian is what passes a gradient to W
+and v; the edge of the window passes none. Positions count from 0 in each segment of a packed row.
+While decoding, the caller says where the queries stand (`ScoredAttention.stand_at`). The heads
+share v and W, and each has its own q.
 
 Tested against: loops over single pairs; D ≥ S with a huge σ is attention over everything, exactly.
 """

@@ -1,13 +1,13 @@
-"""Masks as values: what a query may look at, said in a way a kernel can recognise.
+"""Masks as values: which keys a query may look at, in a form that kernels can recognise.
 
-A mask is a conjunction of simple statements: everything, causal (no later key), a window (no far
-key), segments (only one's own sentence), explicit (any boolean table). `True` always means *may
-look*. Because a mask keeps its parts, a kernel can take a fast path for the structure it knows (a
-causal kernel never builds the triangle), a kernel that looks at few pairs asks about just those
-with `at`, and anybody else asks for the dense table with `dense`. A float bias is something else
-and travels beside the mask (biases.py).
+A mask is a conjunction of parts: causal (no later key), window (no far key), padding (real keys
+only), segments (only one's own sentence) and explicit (any boolean table). `True` always means *may
+look*. Because a mask keeps its parts, a kernel can take a fast path for the structure it knows: a
+causal kernel never builds the triangle. A kernel that computes few pairs asks about those with
+`at`; everyone else asks for the whole table with `dense`. A float bias is a separate argument
+(biases.py).
 
-Tested against: tables written out by hand, and the laws of tests/laws (a hidden key never leaks).
+Tested against: tables written out by hand, and the laws (a hidden key never leaks).
 """
 
 from dataclasses import dataclass
@@ -133,7 +133,7 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class Padding:
-    """Keys that are real tokens; the others are filling."""
+    """Keys that are real tokens; the others are padding."""
 
     real: Bool[Tensor, "batch key"]
 
@@ -153,7 +153,7 @@ class Padding:
 @dataclass(frozen=True, eq=False)
 class Segments:
     """Several sentences share a row; a query looks only at keys that carry its own number (0 is
-    filling). Numbers are names: any but 0 will do."""
+    padding). Numbers are names: any but 0 will do."""
 
     query: Integer[Tensor, "#batch query"]
     key: Integer[Tensor, "#batch key"]
@@ -206,7 +206,7 @@ class Mask:
         return Mask(self.parts + other.parts, blind_count=self.blind_count or other.blind_count)
 
     def ignoring_blind(self) -> "Mask":
-        """The same mask where queries that see nothing are filling, whose results are never read:
+        """The same mask where queries that see nothing are padding, whose results are never read:
         saves writing their zeros."""
         return Mask(self.parts, blind_count=False)
 

@@ -1,11 +1,11 @@
-"""Multi-head attention: several small attentions side by side, each with its own view of queries,
-keys and values.
+"""Multi-head attention: several attentions side by side, each with its own queries, keys and
+values.
 
-    head_i = attention(x W_q[i], m W_k[i], m W_v[i])          x asks, m is looked at (m = x in self-attention)
-    output = concat(head_1 … head_h) W_o
+    head_i = attention(x W_q[i], m W_k[i], m W_v[i])      x asks, m is looked at; m = x in
+    output = concat(head_1 … head_h) W_o                  self-attention
 
-Vaswani et al. 2017, section 3.2.2. This module owns the weights and nothing else; how a head
-attends is the kernel it is given, and what it is told of positions beyond x is its relation. One
+Vaswani et al. 2017, section 3.2.2. This module owns the weights and nothing else. The kernel it is
+given computes the attention of the heads; the relation it is given tells them about positions. One
 weighted mean can express one relation between words; h of them express h relations at the same
 cost.
 

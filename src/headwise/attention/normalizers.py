@@ -1,18 +1,21 @@
-"""From scores to weights: the second of attention's three steps, with hidden keys given exactly
-nothing.
+"""From scores to weights: the second of attention's three steps. Hidden keys get exactly zero.
 
-    softmax    weights_j = exp(score_j − max) / Σ_k exp(score_k − max)       every visible key gets something
-    sparsemax  the point of the simplex nearest to the scores: max(score_j − τ, 0)          (Martins & Astudillo 2016)
-    entmax     in between, α = 1.5: max(score_j / 2 − τ, 0)²                                (Peters, Niculae & Martins 2019)
-    hard       all weight on the best key; learns by one of two gradients, both biased, neither needs a reward:
-               straight_through  that of the softmax (Bengio et al. 2013)
-               gumbel            in training a key is *drawn* from softmax(score / temperature), by the largest of scores plus Gumbel
-                                 noise, and the gradient is that of the noisy softmax (Jang et al. 2017; Maddison et al. 2017)
+    softmax    weights_j = exp(score_j − max) / Σ_k exp(score_k − max); every visible key gets
+               a weight
+    sparsemax  the point of the simplex nearest to the scores: max(score_j − τ, 0)
+               (Martins & Astudillo 2016)
+    entmax     between the two, α = 1.5: max(score_j / 2 − τ, 0)²
+               (Peters, Niculae & Martins 2019)
+    hard       all weight on the best key; it learns by one of two biased gradients:
+               straight_through  the gradient of the softmax (Bengio et al. 2013)
+               gumbel            while training, a key is *drawn* from softmax(score / temperature)
+                                 by adding Gumbel noise, and the gradient is that of the noisy
+                                 softmax (Jang et al. 2017; Maddison et al. 2017)
 
 τ makes the weights sum to one. Sorted scores give it exactly: the keys with weight are the first
-few, and adding one more is worthwhile as long as it lies above the τ of those before it. Filling
-happens here and nowhere else. Everything is computed in float32 at least; a query that may look at
-nothing gets zeros (not NaN), and so passes back a zero gradient.
+few, and one more joins them as long as its score lies above the τ of those before it. Everything is
+computed in float32 at least. A query that may look at nothing gets zeros (not NaN), and so passes
+back a zero gradient.
 
 Tested against: torch.softmax over the visible keys alone; τ by bisection in double precision;
 finite differences.

@@ -1,18 +1,19 @@
-"""Where sentences begin and end in a row, so that a pattern can speak of the first token of a
-sentence or of its last block.
+"""Where segments begin and end in a row, so that a pattern can refer to the first token of a
+sentence.
 
-A mask says it, in one of three ways:
+A mask says it in one of three ways:
 
-    whole     nothing is said: every row is one sentence
-    padded    `Padding`: a row is one sentence, from its first real token to its last; filling stands before it or behind it
-    packed    `Segments`: several share a row, each the run of tokens with its number; filling (number 0) forms runs too
+    whole     no statement: every row is one sentence
+    padded    `Padding`: a row is one sentence, from its first real token to its last
+    packed    `Segments`: several sentences share a row; each is the run of tokens with its number,
+              and padding (number 0) forms runs too
 
-A text must come out the same whatever stands beside it in the batch, so what is counted is counted
-in the sentence, never in the row. Where both statements stand together, segments say where
-sentences are, and padding only hides.
+A text must give the same result whatever else is in its batch, so positions are counted in the
+sentence, never in the row. Where both statements are given, segments say where sentences are, and
+padding only hides.
 
-Tested against: positions counted by hand; the laws of tests/laws (packed or padded, a sentence
-comes out as it does alone).
+Tested against: positions counted by hand; the laws (packed or padded, a sentence gives what it
+gives alone).
 """
 
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ from headwise.errors import MaskError
 
 @dataclass(frozen=True, eq=False)
 class Sentences:
-    """For every token the first position of its sentence, and the position after its last. Filling
+    """For every token the first position of its sentence, and the position after its last. Padding
     counts to the sentence of its padded row."""
 
     start: Int[Tensor, "#batch time"]
@@ -43,7 +44,7 @@ class Sentences:
 
     @property
     def is_inside(self) -> Bool[Tensor, "#batch time"]:
-        """Whether a token stands in its sentence: not the filling before it and behind it."""
+        """Whether a token stands in its sentence: not the padding before it and behind it."""
         time = torch.arange(self.length, device=self.start.device)
         return (self.start <= time) & (time < self.end)
 
@@ -67,7 +68,7 @@ def find_sentences(mask: Mask, length: int, device: torch.device, *, kind: str) 
 
 
 def real_tokens(mask: Mask) -> Bool[Tensor, "batch key"] | None:
-    """Those that no padding calls filling; None where there is no padding."""
+    """Those that no padding calls padding; None where there is no padding."""
     real: Tensor | None = None
     for part in mask.parts:
         if isinstance(part, Padding):

@@ -1,16 +1,16 @@
-"""What a mask says to kernels that never compare a query with every key: an order, sentences, and
-keys that are filling.
+"""Tokens sorted by segment, for kernels in linear time that never see a table of all pairs.
 
-Kernels in linear time can honour three statements: causal, padding and segments. They are read out
-of a mask here, and sentences are laid on one *line*: sorted by their number, so that a sentence is
-one unbroken stretch wherever it stood.
+Such kernels honour three parts of a mask: causal, padding and segments. This module reads them and
+sorts the tokens of a row by their segment number, so that each segment is one unbroken stretch
+wherever its tokens stood.
 
-    self-attention      a place on the line holds a token's query and its key
-    otherwise           every key and every query has a place of its own; a key stands before the queries that may see it
+    self-attention   one place of the order holds the query and the key of a token
+    otherwise        every key and every query has its own place; a key stands before the queries
+                     that may see it
 
-Sorting has static sizes and never waits for the device. A stack of layers prepares the line once.
+Sorting has static sizes and never waits for the device. A stack of layers prepares the order once.
 
-Tested against: dense masks, through the laws of tests/laws.
+Tested against: dense masks, through the laws.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from headwise.errors import MaskError, UsageError
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class SegmentOrder:
     """Where everything stands: place p holds number `order[p]` of what was given; `run[p]` is its
     sentence, counted from 0."""
 
@@ -45,30 +45,30 @@ class Line:
 
 
 @dataclass(frozen=True, eq=False)
-class Lined(Prepared):
+class OrderedMask(Prepared):
     """A mask as causal (an offset or None), visible keys (or None for all) and a line (None: one
     sentence)."""
 
     offset: int | None
     visible: Bool[Tensor, "batch key"] | None
-    line: Line | None
+    line: SegmentOrder | None
 
 
-def prepare_line(
+def prepare_order(
     mask: Mask, num_queries: int, num_keys: int, *, kind: str, causal_too: bool = True
 ) -> Mask:
     """The mask laid on a line."""
     if mask.is_empty(num_queries, num_keys):
         return mask
-    lined = lay_on_line(mask, num_queries, num_keys, kind=kind, causal_too=causal_too)
+    lined = order_mask(mask, num_queries, num_keys, kind=kind, causal_too=causal_too)
     return Mask((lined,), blind_count=mask.blind_count)
 
 
-def lay_on_line(
+def order_mask(
     mask: Mask, num_queries: int, num_keys: int, *, kind: str, causal_too: bool = True
-) -> Lined:
+) -> OrderedMask:
     """As prepared, or worked out now; a part that cannot be honoured is refused with what can."""
-    prepared, mask = mask.worked_out(Lined), mask.as_given()
+    prepared, mask = mask.worked_out(OrderedMask), mask.as_given()
     for part in mask.parts:  # those of a prepared one too: another kernel may have prepared it
         known = isinstance(part, Padding | Segments) or (causal_too and isinstance(part, Causal))
         if not known:
@@ -79,7 +79,7 @@ def lay_on_line(
     for _, key in pairs:
         visible = key != 0 if visible is None else visible & (key != 0)
     line = _lay_out(pairs, mask.causal_offset, num_queries, num_keys) if pairs else None
-    return Lined(mask, mask.causal_offset, visible, line)
+    return OrderedMask(mask, mask.causal_offset, visible, line)
 
 
 def _refusal(part: Part, kind: str, *, causal_too: bool) -> MaskError:
@@ -111,7 +111,7 @@ def refuse_bias(bias: Bias | None, *, kind: str) -> None:
 
 def _lay_out(
     pairs: list[tuple[Tensor, Tensor]], offset: int | None, num_queries: int, num_keys: int
-) -> Line:
+) -> SegmentOrder:
     is_joint = all(query is key for query, key in pairs) and offset in (None, 0)
     numbers = [key if is_joint else torch.cat([key, query], dim=1) for query, key in pairs]
     by_time = None
@@ -125,7 +125,7 @@ def _lay_out(
         # stays as it is.
         by_time = torch.cat([2 * key_time, 2 * query_time + 1]).argsort(stable=True)
     order, run = line_up(numbers, by_time)
-    return Line(order, invert(order), run, is_joint)
+    return SegmentOrder(order, invert(order), run, is_joint)
 
 
 def invert(order: Int[Tensor, "*batch place"]) -> Int[Tensor, "*batch place"]:
@@ -160,8 +160,10 @@ def reorder(
     return _Reordered.apply(x, order.expand(places), inverse.expand(places))
 
 
-def put_on_line(
-    line: Line, of_queries: Shaped[Tensor, "batch head query size"] | None, of_keys: Tensor | None
+def put_in_order(
+    line: SegmentOrder,
+    of_queries: Shaped[Tensor, "batch head query size"] | None,
+    of_keys: Tensor | None,
 ) -> Shaped[Tensor, "batch head place size"]:
     """What belongs to queries, or to keys, at its places on the line; zeros where the other kind
     stands."""
@@ -174,7 +176,7 @@ def put_on_line(
 
 
 def take_queries(
-    line: Line, on_line: Shaped[Tensor, "batch head place size"], num_queries: int
+    line: SegmentOrder, on_line: Shaped[Tensor, "batch head place size"], num_queries: int
 ) -> Shaped[Tensor, "batch head query size"]:
     """Back from the line: what stands at the places of the queries."""
     return reorder(on_line, line.inverse[:, None], line.order[:, None])[:, :, -num_queries:]

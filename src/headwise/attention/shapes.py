@@ -1,11 +1,11 @@
-"""Whether queries, keys and values fit together, and tokens their layer: asked before anything is
-computed, from sizes alone.
+"""Checks that queries, keys and values fit together, and tokens their layer, by their sizes alone.
 
-    queries [batch, head, query, d]     keys [batch, head, key, d]     values [batch, head, key, value_dim]
+    queries [batch, head, query, d]    keys [batch, head, key, d]    values [batch, head, key, e]
 
-Some kernels would fail on others with a message of matrices, some would silently read too few keys.
-Where there is nothing to attend to, every kernel gives zeros. Tested in
-tests/attention/test_shapes.py.
+Without these checks some kernels would fail with a message about matrices, and some would silently
+read too few keys. Without anything to attend to, every kernel gives zeros.
+
+Tested in tests/attention/test_shapes.py.
 """
 
 import torch

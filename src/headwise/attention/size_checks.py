@@ -1,10 +1,10 @@
-"""The sizes a kernel can be built with, asked where it is built.
+"""Checks of the sizes that a kernel is built with: block lengths, numbers of buckets, ranks.
 
-A block of no tokens or a hash without buckets would fail far from there, or not at all. Each kernel
-says its own sizes and their bounds; recipes have the same ones (choices.py), so these are for
-kernels that are made by hand.
+A block of zero tokens or a hash without buckets would fail later, or give wrong results. Each
+kernel states its sizes with their bounds. Recipes have the same bounds in their settings; these
+checks are for kernels that are built by hand.
 
-Tested against: one nonsense for every size of every kernel.
+Tested against: one nonsensical value for every size of every kernel.
 """
 
 from dataclasses import dataclass

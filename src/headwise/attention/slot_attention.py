@@ -1,19 +1,18 @@
-"""Attention of one step over keys and values that stay where they were written; a table says where
-each row finds its own.
+"""Attention of one decoding step through a table of slots: the cache stays where it was written.
 
-A beam search rearranges its rows at every step. Moving their keys and values along copies the whole
-cache each time; here the cache never moves, and only a small table of integers does:
+A beam search rearranges its rows at every step. Moving keys and values along would copy the whole
+cache each time. Here the cache never moves; a small table of integers does:
 
-    slot(t, r) = table[t, r]                                      which row wrote what row r remembers of position t
-    output(r)  = Σ_t softmax_t(q(r) · key[t, slot(t, r)] / √head_dim) value[t, slot(t, r)]          t ≤ time
+    slot(t, r) = table[t, r]            the row that wrote what row r remembers of position t
+    output(r)  = Σ_t softmax_t(q(r) · key[t, slot(t, r)] / √head_dim) value[t, slot(t, r)],
+                 over t ≤ time
 
-With 2,560 rows, 32 positions, 6 layers of 512 and bf16, that is 0.3 MB a step to move instead of 1
-GB. The source needs no such table: all rows of a sentence read the keys and values of the same one.
-Nothing here depends on a length known to the host, so a step can be recorded (gpu/graph_replay.py)
-and replayed.
+With 2,560 rows, 32 positions, 6 layers of 512 and bf16, a step moves 0.3 MB instead of 1 GB. The
+source needs no table, because all rows of a sentence read the same keys and values. Nothing here
+depends on a length known to the host, so a step can be recorded (gpu/graph_replay.py) and replayed.
 
-Tested against: attention/kernels/full.py over keys gathered by hand, and gpu/slot_attention.py
-against this.
+Tested against: attention/kernels/full.py over keys gathered by hand; gpu/slot_attention.py is
+tested against this file.
 """
 
 import torch

@@ -1,16 +1,15 @@
-"""Full attention that stores its weights: four batched products backward instead of a kernel that
-works them out again.
+"""Full attention that stores its weights for backward, for training in bf16 on a CPU.
 
-    forward:   P = softmax(q kᵀ / √head_dim)     y = P v                                    P is kept, in the inputs' dtype
-    backward:  dV = Pᵀ dy     dP = dy vᵀ     dS = P ⊙ (dP − Σ_keys P ⊙ dP)     dq = dS k / √head_dim     dk = dSᵀ q / √head_dim
+    forward    P = softmax(q kᵀ / √head_dim),  y = P v;  P is stored in the dtype of the inputs
+    backward   dV = Pᵀ dy    dP = dy vᵀ    dS = P ⊙ (dP − Σ_keys P ⊙ dP)
+               dq = dS k / √head_dim    dk = dSᵀ q / √head_dim
 
-A fused kernel saves the [query, key] table of P and pays with arithmetic: right where memory is
-slow and arithmetic cheap. In bf16 on a CPU it is the other way round: torch's fused backward
-converts every block to and from fp32 (30 ms where these products take 8: 32 rows of 128, 4 heads of
-64, two cores with AVX-512 bf16), and P of rows of 128 in bf16 is no larger than what the
-feed-forward part keeps. The softmax works in fp32 inside; its input and P are rounded to bf16, as
-in transformers' and fairseq's own attention under autocast. attention/kernels/fused.py decides when
-this is used.
+A fused kernel does not store P and computes it again, which is right where memory is slow and
+arithmetic cheap. In bf16 on a CPU it is the other way round: torch's fused backward converts every
+block to and from fp32 (30 ms where these products take 8: 32 rows of 128, 4 heads of 64, two cores
+with AVX-512 bf16), and P of rows of 128 in bf16 is no larger than what the feed-forward part
+stores. The softmax works in fp32 inside; its input and P are rounded to bf16, as in the attention
+of transformers and fairseq under autocast. attention/kernels/fused.py decides when this is used.
 
 Tested against: attention/kernels/full.py in fp32, outputs and gradients, and by gradcheck in double
 precision.

@@ -1,8 +1,7 @@
-"""Looking inside: collect the attention maps of chosen layers while a model runs, without slowing
-the others.
+"""Taps: collect the attention maps of chosen layers while a model runs.
 
-Fast kernels never store the [query, key] table, so a tap recomputes it from the inputs of the layer
-that was asked about. Layers nobody asked about run exactly as before.
+Fast kernels never store the [query, key] table, so a tap computes it again from the inputs of its
+layer. Layers without a tap run exactly as before.
 
     with tap_attention({"decoder.2.cross": model.decoder[2].cross_attention}) as maps:
         model(...)

@@ -1,11 +1,12 @@
 """Batch normalisation over tokens: every feature is brought to mean 0 and variance 1 over the
 tokens of the batch.
 
-    y = (x − mean) / √(var + ε) · gain + shift          mean, var: over the real tokens of the batch; when used: running ones
+    y = (x − mean) / √(var + ε) · gain + shift
+    mean, var: over the real tokens of the batch while training, running ones afterwards
 
 Ioffe & Szegedy 2015. It is here for comparison: in language the statistics of batches differ so
 much from each other that what was normalised while learning is not what is normalised in use (Shen
-et al. 2020), and layer norm is what Transformers have. Filling is left out of the statistics, and a
+et al. 2020), and layer norm is what Transformers have. Padding is left out of the statistics, and a
 batch without a real token changes none. Of several processes each takes its own; a checkpoint has
 those of the first.
 
@@ -34,7 +35,7 @@ def mean_over_tokens(
         return flat.mean(0) if len(flat) > 0 else flat.sum(0), flat.new_full((), len(flat))
     weight = real.flatten().to(flat.dtype)
     count = weight.sum()
-    # A product would let a NaN of filling through.
+    # A product would let a NaN of padding through.
     return torch.where(real.flatten()[:, None], flat, 0.0).sum(0) / count.clamp(min=1.0), count
 
 
@@ -62,7 +63,7 @@ class BatchNorm(TokenNorm):
             centred = wide - mean
             variance, _ = mean_over_tokens(centred.square(), real)
             with torch.no_grad():
-                # A batch of filling alone says nothing. A share that is a tensor: no branch on a
+                # A batch of padding alone says nothing. A share that is a tensor: no branch on a
                 # number the device holds.
                 share = self.momentum * (count > 0).to(self.running_mean)
                 self.running_mean.lerp_(mean.to(self.running_mean), share)

@@ -1,17 +1,18 @@
 """A word's vector from its letters: filters slide over them, each keeps the best match it finds,
 gates decide what becomes of it.
 
-    c_f = max over places of  relu(W_f · letters[place : place + width_f] + b_f)          one number for each filter f
-    y   = g ⊙ relu(A y + a) + (1 - g) ⊙ y,     g = σ(G y + d)                            a highway (Srivastava et al. 2015), twice
-    x   = P y + p                                                                        down to the width of the model
+    c_f = max over i of  relu(W_f · letters[i : i + width_f] + b_f)    one number for each filter f
+    y   = g ⊙ relu(A y + a) + (1 - g) ⊙ y,     g = σ(G y + d)          a highway layer, twice
+                                                                       (Srivastava et al. 2015)
+    x   = P y + p                                                      to the width of the model
 
 Filters of several widths see endings, beginnings and whole short words, so a word never seen in
 training gets a vector from its parts, and no table of words is needed. Gates begin nearly closed (d
 = -2): at first the highway lets everything pass. Kim et al. 2016; Peters et al. 2018 (ELMo: 2,048
 filters of 1 to 7 letters, 512 numbers). A place past the word's last letter never wins, so that
-filling changes nothing.
+padding changes nothing.
 
-Tested against: the formulas in double precision, word by word in plain Python; longer filling = the
+Tested against: the formulas in double precision, word by word in plain Python; longer padding = the
 same vector.
 """
 
@@ -77,7 +78,7 @@ class CharacterEncoder(nn.Module):
         yield from initial_linear(self.narrow, xavier())
 
     def forward(self, letters: Int[Tensor, "word letter"]) -> Float[Tensor, "word dim"]:
-        """A vector for each word; letters are numbers from 1, 0 is filling at the end."""
+        """A vector for each word; letters are numbers from 1, 0 is padding at the end."""
         given = letters != 0
         # √dim: vectors of letters start with deviation 1/√dim, filters want numbers about 1.
         x = self.table(letters) * self.table.embedding_dim**0.5 * given[..., None]

@@ -1,7 +1,8 @@
 """Dropout from random bytes: each number of x is set to zero with probability p, and the rest grow
 by 1 / (1 - p).
 
-    noise ~ uniform{0 … 255}        y = x · 256 / (256 - t) where noise ≥ t, else 0        t = round(256 p)
+    noise ~ uniform{0 … 255},  t = round(256 p)
+    y = x · 256 / (256 - t) where noise ≥ t, else 0
 
 What dropout costs is its random numbers, so they are made as cheap as the place allows. One byte is
 enough to decide about one number; the price is that the rate is a multiple of 1/256 (0.1 becomes

@@ -6,7 +6,8 @@ for the maximum, stores the result and a mask for backward: 4.5 passes over it. 
 stores max(0, ·) at once (an epilogue of cuBLAS), and backward reads from that result itself where
 the slope is zero:
 
-    y = max(0, x Wᵀ + b)        d = dy where y > 0, else 0        dx = d W        dW = dᵀ x        db = Σ d
+    y = max(0, x Wᵀ + b)
+    d = dy where y > 0, else 0        dx = d W        dW = dᵀ x        db = Σ d
 
 Tested against: the two operations written out, values and gradients in double precision.
 """

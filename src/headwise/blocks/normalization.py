@@ -6,7 +6,7 @@ it up.
 
 Both look at one token alone, so neither batch nor length matters. RMS drops the centring: a little
 cheaper, as good. Norms that look over all tokens of a batch (`TokenNorm`: power_norm.py,
-batch_norm.py) must be told which of them are filling.
+batch_norm.py) must be told which of them are padding.
 
 Tested against: the formulas in double precision.
 """

@@ -1,14 +1,15 @@
 """Power normalisation: every feature is divided by the root of its mean square over many batches.
 
-    z = x̂ / √(ψ² + ε),   y = z · gain + shift          x̂: x with its own root mean square divided out (one group)
-    ψ² ← a ψ² + (1 − a) · mean over real tokens of x̂²                                               a = 0.9
+    z = x̂ / √(ψ² + ε),   y = z · gain + shift      x̂: x divided by its own root mean square
+    ψ² ← a ψ² + (1 − a) · mean over real tokens of x̂²,  a = 0.9
 
-    backward:  x̂' = (z' − ν z) / √(ψ² + ε),   ν ← ν (1 − (1 − b) Γ) + (1 − b) Λ,     Γ = mean of z²,  Λ = mean of z' z     b = 0.9
+    backward:  x̂' = (z' − ν z) / √(ψ² + ε),   ν ← ν (1 − (1 − b) Γ) + (1 − b) Λ,  b = 0.9
+               Γ = mean of z²,  Λ = mean of z' z
 
 Shen et al. 2020 (PowerNorm). No mean is subtracted, and what is divided by while learning is (after
 a warm-up, in which it is the batch's own) the same running number that is divided by in use: what
 batch norm lacks in language. Since ψ is no function of this batch alone, the exact derivative would
-run through all batches before; ν is its running stand-in, for real tokens: filling had no part in
+run through all batches before; ν is its running stand-in, for real tokens: padding had no part in
 ψ.
 
 As in the paper, backward divides by the ψ that forward used (the authors' code divides by the
@@ -16,7 +17,7 @@ batch's). In the warm-up ψ² is the plain mean of all batches so far. Everythin
 buffers and changed in place: a resumed run goes on with the same bits, and a recorded one plays. Of
 several processes each takes its own statistics; a checkpoint has those of the first.
 
-Tested against: the formulas written out step by step, filling that changes nothing, an affine map
+Tested against: the formulas written out step by step, padding that changes nothing, an affine map
 in use.
 """
 
@@ -51,7 +52,7 @@ class _DivideByRoot(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
         (gradient,) = gradients
         z, root, real = ctx.saved_tensors
-        # Filling had no part in ψ, so its derivative has no part in the correction.
+        # Padding had no part in ψ, so its derivative has no part in the correction.
         corrected = gradient - ctx.nu * (z if real is None else z * real[..., None])
         # ν (1 − (1 − b) Γ) + (1 − b) Λ: the mean of z times the corrected gradient is Λ − ν Γ.
         moved, _ = mean_over_tokens(corrected * z, real)

@@ -1,12 +1,13 @@
-"""Recurrent layers: a state is carried from word to word, and each word changes it. The plain cell
-overwrites it; gates let a cell keep what it knows (LSTM's line c, GRU's h) over many words, because
-what is added to is not multiplied away.
+"""Recurrent layers: a state is carried from word to word, and each word changes it.
 
-    RNN    h' = tanh(W x + b + U h + d)                                                             Elman 1990
+The plain cell overwrites its state. The gates of LSTM and GRU let a cell keep parts of its state
+(c, h) over many words, because new information is added to it instead of multiplying it.
+
+    RNN    h' = tanh(W x + b + U h + d)          Elman 1990
     LSTM   i, f, o = σ(W x + b + U h + d) each with its own rows;   g = tanh(W x + b + U h + d)
-           c' = f ⊙ c + i ⊙ g         h' = o ⊙ tanh(c')                                             Hochreiter & Schmidhuber 1997
+           c' = f ⊙ c + i ⊙ g         h' = o ⊙ tanh(c')          Hochreiter & Schmidhuber 1997
     GRU    r, z = σ(W x + b + U h + d);   n = tanh(W x + b + r ⊙ (U h + d))
-           h' = (1 - z) ⊙ n + z ⊙ h                                                                 Cho et al. 2014
+           h' = (1 - z) ⊙ n + z ⊙ h          Cho et al. 2014
 
 W x of all times is one product; only U h has to wait for the word before. The equations stand below
 (`written_out=True`, and `step` for one word); the fast path is torch's fused loop over the same
@@ -251,7 +252,7 @@ class RecurrentStack(nn.Module):
 def turn_around(
     x: Float[Tensor, "batch time dim"], lengths: Int[Tensor, " batch"] | None
 ) -> Float[Tensor, "batch time dim"]:
-    """Each sentence from its end to its beginning; filling stays at the end. Doing it twice changes
+    """Each sentence from its end to its beginning; padding stays at the end. Doing it twice changes
     nothing."""
     if lengths is None:
         return x.flip(1)

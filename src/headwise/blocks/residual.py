@@ -36,7 +36,7 @@ class Residual(nn.Module):
         *,
         real: Bool[Tensor, "batch time"] | None = None,
     ) -> Float[Tensor, "batch time dim"]:
-        """`real` tells tokens from filling, for norms that look over tokens; None: all are
+        """`real` tells tokens from padding, for norms that look over tokens; None: all are
         tokens."""
         if self.place == "before":
             normed = apply_norm(self.norm, x, real)

@@ -32,7 +32,7 @@ from headwise.positions.choices import Buckets, Learned, Relative, Rotary, Sinus
 from headwise.positions.learned import LearnedPositions
 from headwise.positions.relative import RelativeRelation
 from headwise.positions.sinusoidal import sinusoidal_table
-from headwise.positions.t5 import BucketRelation
+from headwise.positions.t5 import T5Relation
 
 if TYPE_CHECKING:
     from ctranslate2.specs.transformer_spec import TransformerSpec
@@ -222,7 +222,7 @@ def _fill_self_attention(attention: Any, own: MultiHeadAttention, norm: nn.Modul
             attention.relative_position_values = _copied(
                 torch.zeros_like(keys) if values is None else values
             )
-        case BucketRelation(bucket_bias=bias, max_distance=distance):
+        case T5Relation(bucket_bias=bias, max_distance=distance):
             attention.relative_attention_bias = np.ascontiguousarray(_copied(bias).T)
             attention.relative_attention_max_distance = np.int32(distance)
 

@@ -45,9 +45,11 @@ class BeamTensors:
 
 @triton.jit
 def _select(
-    value_at, token_at, divisor_at, time_at, running_at, score_at, total_at, last_at, origin_at, done_at, limit_at,
+    value_at, token_at, divisor_at, time_at, running_at, score_at, total_at, last_at, origin_at,
+    done_at, limit_at,
     number_at, parents_at, tokens_at, values_at, next_at, row_at, time_stride,
-    WIDTH: tl.constexpr, SLOTS: tl.constexpr, COUNT: tl.constexpr, PLACES: tl.constexpr, END: tl.constexpr,
+    WIDTH: tl.constexpr, SLOTS: tl.constexpr, COUNT: tl.constexpr, PLACES: tl.constexpr,
+    END: tl.constexpr,
     STOP: tl.constexpr, GROWS: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     sentence = tl.program_id(0)
@@ -123,8 +125,11 @@ def select(
     num_sentences, width = beam.running.shape
     count = values.shape[1]
     _select[(num_sentences,)](
-                values, tokens, divisors, time, beam.running, beam.score, beam.total, beam.last, beam.origin, beam.done, beam.limits,
+                values, tokens, divisors, time, beam.running, beam.score, beam.total, beam.last,
+                beam.origin, beam.done, beam.limits,
         beam.numbers, *beam.history, beam.tokens, beam.rows, beam.history[0].stride(0),
-        WIDTH=width, SLOTS=triton.next_power_of_2(width), COUNT=count, PLACES=triton.next_power_of_2(width * count), END=end,
-        STOP=STOPS[stop], GROWS=grows, num_warps=1 if width * count <= 256 else 4, **early_start(values),
+        WIDTH=width, SLOTS=triton.next_power_of_2(width), COUNT=count,
+        PLACES=triton.next_power_of_2(width * count), END=end,
+        STOP=STOPS[stop], GROWS=grows, num_warps=1 if width * count <= 256 else 4,
+        **early_start(values),
     )  # fmt: skip

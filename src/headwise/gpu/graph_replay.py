@@ -7,7 +7,9 @@ no arguments and no result: it reads and writes tensors that stay where they are
 for the device, and its shapes may not depend on what is in them.
 
     play = Recording(function, device)
-    play(); play(); play()        # runs it (which compiles and warms up what needs it), records and replays it, replays it
+    play()        # runs it, which compiles and warms up what needs it
+    play()        # records and replays it
+    play()        # replays it
 
 On a CPU it only calls the function. Tested: the same numbers as plain calls, on both.
 """

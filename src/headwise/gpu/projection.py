@@ -36,7 +36,8 @@ def _standardize(x, real, size, epsilon, CENTRED: tl.constexpr):
 def _project(
     x_at, weight_at, bias_at, residual_at, gain_at, shift_at, out_at,
     num_outputs, x_stride, residual_stride, epsilon,
-    INPUTS: tl.constexpr, ROWS: tl.constexpr, OUTPUTS: tl.constexpr, CHUNK: tl.constexpr, WIDE: tl.constexpr,
+    INPUTS: tl.constexpr, ROWS: tl.constexpr, OUTPUTS: tl.constexpr, CHUNK: tl.constexpr,
+    WIDE: tl.constexpr,
     HAS_BIAS: tl.constexpr, HAS_RESIDUAL: tl.constexpr, NORM: tl.constexpr, CENTRED: tl.constexpr,
     ACTIVATION: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
@@ -107,12 +108,14 @@ def project(
     out = torch.empty((num_rows, num_outputs), dtype=x.dtype, device=x.device)
     outputs = 4 if num_outputs <= 2048 else 8
     _project[(triton.cdiv(num_outputs, outputs),)](
-                x, weight, weight if bias is None else bias, x if residual is None else residual, gain,
+                x, weight, weight if bias is None else bias, x if residual is None else residual,
+                gain,
         gain if shift is None else shift, out,
         num_outputs, x.stride(0), 0 if residual is None else residual.stride(0), epsilon,
         INPUTS=num_inputs, ROWS=num_rows, OUTPUTS=outputs, CHUNK=triton.next_power_of_2(num_inputs),
         WIDE=triton.next_power_of_2(num_outputs) if place == NORM_RESIDUAL else 1,
-        HAS_BIAS=bias is not None, HAS_RESIDUAL=residual is not None, NORM=place, CENTRED=shift is not None,
+        HAS_BIAS=bias is not None, HAS_RESIDUAL=residual is not None, NORM=place,
+        CENTRED=shift is not None,
         ACTIVATION=ACTIVATIONS[activation], num_warps=4, **early_start(x),
     )  # fmt: skip
     return out
@@ -121,7 +124,8 @@ def project(
 @triton.jit
 def _add_and_norm(
     x_at, y_at, gain_at, shift_at, sum_at, out_at, x_stride, y_stride, epsilon,
-    DIM: tl.constexpr, WIDE: tl.constexpr, ADDS: tl.constexpr, CENTRED: tl.constexpr, EARLY: tl.constexpr,
+    DIM: tl.constexpr, WIDE: tl.constexpr, ADDS: tl.constexpr, CENTRED: tl.constexpr,
+    EARLY: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     place = tl.arange(0, WIDE)

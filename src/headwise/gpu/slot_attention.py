@@ -72,8 +72,10 @@ def _attend(
 
 @triton.jit
 def _attend_shared(
-    q_at, key_at, value_at, sentence_at, length_at, out_at, scale, q_stride, sentence_stride, time_stride,
-    HEAD_DIM: tl.constexpr, DIMS: tl.constexpr, TIMES: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr,
+    q_at, key_at, value_at, sentence_at, length_at, out_at, scale, q_stride, sentence_stride,
+    time_stride,
+    HEAD_DIM: tl.constexpr, DIMS: tl.constexpr, TIMES: tl.constexpr, WIDTH: tl.constexpr,
+    ROWS: tl.constexpr,
     EARLY: tl.constexpr,
 ):  # fmt: skip
     head, group = tl.program_id(0), tl.program_id(1)
@@ -138,9 +140,11 @@ def attend(
     out = torch.empty((num_rows, dim), dtype=q.dtype, device=q.device)
     _attend[(num_heads, num_rows)](
                 q, keys, values, new_key, new_value, table, length, out,
-        head_dim**-0.5, q.stride(0), new_key.stride(0), keys.stride(0), keys.stride(1), table.stride(0), table.stride(1),
+        head_dim**-0.5, q.stride(0), new_key.stride(0), keys.stride(0), keys.stride(1),
+        table.stride(0), table.stride(1),
         length.stride(0),
-        HEAD_DIM=head_dim, DIMS=triton.next_power_of_2(head_dim), TIMES=32 if num_rows < MANY_ROWS else 16,
+        HEAD_DIM=head_dim, DIMS=triton.next_power_of_2(head_dim),
+        TIMES=32 if num_rows < MANY_ROWS else 16,
         APPENDS=new is not None, num_warps=1, **early_start(q),
     )  # fmt: skip
     return out

@@ -69,6 +69,7 @@ def rank(logits: Tensor, banned: Tensor, *, count: int) -> tuple[Tensor, Tensor]
     tokens = torch.empty((num_rows, count), dtype=torch.long, device=logits.device)
     _rank[(num_rows,)](
         logits, banned.view(torch.uint8), values, tokens, vocab, logits.stride(0),
-        COUNT=count, BLOCKS=blocks, BLOCK=block, num_warps=min(16, max(1, blocks * block // 2048)), **early_start(logits),
+        COUNT=count, BLOCKS=blocks, BLOCK=block, num_warps=min(16, max(1, blocks * block // 2048)),
+        **early_start(logits),
     )  # fmt: skip
     return values, tokens

@@ -1,7 +1,7 @@
 """All laws over one kernel, in one call: what the author of a kernel runs.
 
     from headwise.laws import check
-    check(Laplace(width=2.0))                            # raises AssertionError and names the laws that are broken
+    check(Laplace(width=2.0))     # raises AssertionError and names the laws that are broken
 
 A kernel that equals another one in some setting says so, and is compared with it too:
 

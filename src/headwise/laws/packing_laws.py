@@ -38,7 +38,7 @@ def packed_is_one_by_one(row: LawCase, dtype: torch.dtype = torch.float64) -> No
 
 
 def padded_is_one_by_one(row: LawCase, dtype: torch.dtype = torch.float64) -> None:
-    """A sentence with filling before and behind it gives what it gives by itself, causal or not: no
+    """A sentence with padding before and behind it gives what it gives by itself, causal or not: no
     answer depends on its company in a batch."""
     if "padding" in row.refuses:
         return

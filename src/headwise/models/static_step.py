@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from headwise.attention.slot_attention import attend_through_table, attend_to_source
 from headwise.blocks.decoder_block import DecoderBlock
 from headwise.blocks.feed_forward import FeedForward, GatedFeedForward
-from headwise.blocks.inference.fused_residual import Stream, norm_before
+from headwise.blocks.inference.fused_residual import FusedResidual, norm_before
 from headwise.blocks.normalization import LayerNorm, RMSNorm
 from headwise.blocks.residual import Residual
 from headwise.models.encoder_decoder import EncoderDecoder
@@ -87,7 +87,7 @@ class StaticStep:
     ) -> Float[Tensor, "row vocab"]:
         """Feed one token to every row; the logits of the next."""
         embedding = self.model.target_embedding
-        stream = Stream(
+        stream = FusedResidual(
             torch.add(position, F.embedding(tokens, embedding.table.weight), alpha=embedding.scale)
         )
         for layer, cache in zip(self.layers, caches, strict=True):
@@ -124,7 +124,7 @@ class _StaticLayer:
             else torch.cat([own.query.bias, own.key_value.bias]).detach()
         )
 
-    def step(self, stream: Stream, cache: LayerCache, tables: Tables) -> None:
+    def step(self, stream: FusedResidual, cache: LayerCache, tables: Tables) -> None:
         block = self.block
         own, cross = block.self_attention, block.cross_attention
         q, k, v = stream.read(
@@ -155,7 +155,7 @@ class _StaticLayer:
         stream.add(heads, cross.output.weight, cross.output.bias, residual=block.cross_residual)
         self._feed_forward(stream)
 
-    def _feed_forward(self, stream: Stream) -> None:
+    def _feed_forward(self, stream: FusedResidual) -> None:
         part, residual = self.block.feed_forward, self.block.feed_forward_residual
         norm = norm_before(residual)
         if isinstance(part, FeedForward):

@@ -1,7 +1,8 @@
 """Positions as a path: a learned differential equation carries a vector along the sentence
 (FLOATER).
 
-    dp/dt = h(p, t),    p(0) learned        token at place m:  q_m + p_q(m δ),  k_m + p_k(m δ),  v_m + p_v(m δ)
+    dp/dt = h(p, t),    p(0) learned
+    token at position m:  q_m + p_q(m δ),  k_m + p_k(m δ),  v_m + p_v(m δ)
     h(p, t) = W₂ [relu(W₁ [p, t] + b₁), t] + b₂
 
 Liu, Yu, Dhillon & Hsieh 2020. One h is shared by all layers of a stack, each layer has three start
@@ -151,7 +152,8 @@ class ContinuousRelation(nn.Module):
     def initial_weights(self) -> InitialWeights:
         return [(self.start, zeros)]
 
-    def train(self, mode: bool = True) -> "ContinuousRelation":  # noqa: FBT001, FBT002 - the signature is torch's
+    # The signature is torch's.
+    def train(self, mode: bool = True) -> "ContinuousRelation":  # noqa: FBT001, FBT002
         """A recorded update (CUDA graph) changes weights without being counted; between two
         validations stands this call."""
         self._kept = None

@@ -2,7 +2,8 @@
 it stands.
 
     score(i, j) = q_i · (k_j + A_K[clip(j − i)]) / √head_dim
-    output(i)   = Σ_j weight(i, j) (v_j + A_V[clip(j − i)])               clip(d) = d held between −limit and +limit
+    output(i)   = Σ_j weight(i, j) (v_j + A_V[clip(j − i)])
+    clip(d)     = d held between −limit and +limit
 
 Shaw, Uszkoreit & Vaswani 2018. Each layer has its own two tables, shared by its heads. The first
 part becomes a bias: q is multiplied with the 2 · limit + 1 vectors once, and each pair picks its

@@ -1,6 +1,7 @@
 """Positions as rotations: queries and keys are turned by an angle that grows with their position.
 
-    (a, b) ← (a cos mθ − b sin mθ,  a sin mθ + b cos mθ)        for each pair of dimensions, θ_i = base^(−2i / head_dim)
+    (a, b) ← (a cos mθ − b sin mθ,  a sin mθ + b cos mθ)
+    for each pair of dimensions, θ_i = base^(−2i / head_dim)
 
 Su et al. 2021 (RoFormer). Turning both sides leaves of the two angles only their difference: q_m ·
 k_n depends on m − n alone, and lengths stay as they are. Nothing is learned and nothing is added,

@@ -48,7 +48,7 @@ def distance_buckets(
     return ahead + torch.where(far < num_single, far, shared)
 
 
-class BucketRelation(nn.Module):
+class T5Relation(nn.Module):
     """What self-attention is told: a learned bias by distance; the same module stands in all layers
     of a stack."""
 
@@ -129,7 +129,7 @@ class Buckets(PositionKind):
     def build_relations(
         self, *, num_layers: int, dim: int, num_heads: int, is_causal: bool
     ) -> Sequence[Relation | None]:
-        shared = BucketRelation(
+        shared = T5Relation(
             num_heads,
             num_buckets=self.num_buckets,
             max_distance=self.max_distance,

@@ -77,7 +77,7 @@ def test_equals_transformers_given_its_random_blocks() -> None:
         chosen = (nothing, *(tuple(row.tolist()) for row in middle), nothing)
         kernel = GivenBlocks(BLOCK, 3, 2, RANDOM, chosen=chosen)
         one = slice(head, head + 1)
-        # It counts blocks to the end of the row, filling included: a table hides as much as padding
+        # It counts blocks to the end of the row, padding included: a table hides as much as padding
         # and says nothing of sentences.
         given = kernel(q[:, one], k[:, one], v[:, one], explicit(real[:, None, None]))
         wanted = expected.unflatten(-1, (HEADS, HEAD_DIM))[:, :, head]

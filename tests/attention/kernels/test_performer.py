@@ -21,7 +21,7 @@ from headwise.attention.kernels.performer import (
     query_features,
 )
 from headwise.attention.masks import Mask, causal
-from headwise.attention.segment_order import lay_on_line
+from headwise.attention.segment_order import order_mask
 from headwise.randomness import torch_generator
 
 
@@ -43,7 +43,7 @@ def test_equals_performer_pytorch_with_its_features() -> None:
         peer.softmax_kernel(x, projection_matrix=rows, is_query=x is q, eps=0.0) for x in (q, k)
     ]
     ours = query_features(q, rows, epsilon=0.0), key_features(k, rows, epsilon=0.0)
-    output = attend_by_features(*ours, v, lay_on_line(Mask(), 29, 29, kind="performer"))
+    output = attend_by_features(*ours, v, order_mask(Mask(), 29, 29, kind="performer"))
     assert torch.allclose(output, peer.linear_attention(*theirs, v), atol=1e-9)
 
 

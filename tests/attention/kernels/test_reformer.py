@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from headwise.attention.choices import Reformer, build_attention
-from headwise.attention.kernels.reformer import HashedAttention
+from headwise.attention.kernels.reformer import ReformerAttention
 from headwise.attention.masks import Mask, causal, segments
 from headwise.errors import SettingsError, UsageError
 from headwise.randomness import torch_generator
@@ -21,7 +21,7 @@ def test_twice_the_rounds_lower_the_error_by_1_7_or_more() -> None:
     q, v = (torch.randn(2, 4, 256, 64, generator=generator) for _ in range(2))
     exact, errors = SharedQueryKey()(q, q, v, Mask()), []
     for num_rounds in (1, 2, 4, 8, 16):
-        kernel = HashedAttention(64, num_buckets=8, num_rounds=num_rounds, window=32)
+        kernel = ReformerAttention(64, num_buckets=8, num_rounds=num_rounds, window=32)
         output = kernel(q, q, v, Mask())
         errors.append(((output - exact).square().mean() / exact.square().mean()).item())
     assert all(fewer >= 1.7 * more for fewer, more in itertools.pairwise(errors)), errors
@@ -41,7 +41,7 @@ def test_buckets_are_those_of_transformers() -> None:
     )
     peer = LSHSelfAttention(config)
     q = torch.randn(2, 2, 24, 8, generator=torch_generator("hash"))
-    kernel = HashedAttention(8, num_buckets=6, num_rounds=3, window=4)
+    kernel = ReformerAttention(8, num_buckets=6, num_rounds=3, window=4)
     with torch.random.fork_rng():
         torch.manual_seed(7)
         rotations = torch.randn(2, 8, 3, 3)
@@ -53,7 +53,7 @@ def test_buckets_are_those_of_transformers() -> None:
 
 @pytest.mark.parametrize("mask", [Mask(), causal()])
 def test_gradients_hold_away_from_the_borders_of_buckets(mask: Mask) -> None:
-    kernel = HashedAttention(5, num_buckets=2, num_rounds=2, window=2)
+    kernel = ReformerAttention(5, num_buckets=2, num_rounds=2, window=2)
     q, v = (
         torch.randn(1, 1, 7, 5, generator=torch_generator(name), dtype=torch.float64)
         for name in "qv"
@@ -67,7 +67,7 @@ def test_rounds_join_to_one_softmax_over_all_keys_met() -> None:
     `weights` times the values."""
     q, v = (torch.randn(2, 3, 61, 11, generator=torch_generator(name)) for name in "qv")
     run = torch.tensor([[1] * 17 + [2] * 40 + [0] * 4, [1] * 61])
-    kernel = HashedAttention(11, num_buckets=4, num_rounds=5, window=3)
+    kernel = ReformerAttention(11, num_buckets=4, num_rounds=5, window=3)
     for mask in (Mask(), causal(), segments(run, run), causal() & segments(run, run)):
         assert torch.allclose(kernel(q, q, v, mask), kernel.weights(q, q, mask) @ v, atol=1e-5)
 
@@ -75,7 +75,7 @@ def test_rounds_join_to_one_softmax_over_all_keys_met() -> None:
 def test_more_buckets_than_tokens_leave_everyone_to_himself() -> None:
     q, v = (torch.randn(1, 1, 3, 64, generator=torch_generator(name)) for name in "qv")
     assert torch.allclose(
-        HashedAttention(64, num_buckets=4096, num_rounds=1, window=2)(q, q, v, Mask()), v
+        ReformerAttention(64, num_buckets=4096, num_rounds=1, window=2)(q, q, v, Mask()), v
     )
 
 
@@ -83,7 +83,7 @@ def test_a_bucket_size_beyond_the_row_costs_no_more_than_the_row() -> None:
     """65,536 places to either side would be four billion scores a block."""
     q, v = (torch.randn(1, 1, 31, 8, generator=torch_generator(name)) for name in "qv")
     outputs = [
-        HashedAttention(8, num_buckets=2, num_rounds=2, window=window)(q, q, v, Mask())
+        ReformerAttention(8, num_buckets=2, num_rounds=2, window=window)(q, q, v, Mask())
         for window in (31, 65536)
     ]
     torch.testing.assert_close(*outputs)
@@ -106,7 +106,7 @@ def test_in_a_decoder_steps_equal_the_whole() -> None:
 def test_other_sequences_are_refused() -> None:
     with pytest.raises(SettingsError, match="cross_attention"):
         build_attention(Reformer(), dim=8, num_heads=2, dropout_rate=0.0, role="cross")
-    kernel = HashedAttention(4, num_buckets=2, num_rounds=1, window=2)
+    kernel = ReformerAttention(4, num_buckets=2, num_rounds=1, window=2)
     with pytest.raises(UsageError, match="given 3 queries for 5 keys"):
         kernel(torch.zeros(1, 1, 3, 4), torch.zeros(1, 1, 5, 4), torch.zeros(1, 1, 5, 4), Mask())
 
@@ -115,7 +115,7 @@ def test_long_keys_are_cut_to_length_one_in_float16_too() -> None:
     """Their length is infinite there, and keys of length zero would all look alike."""
     q, v = (torch.randn(1, 2, 13, 16, generator=torch_generator("long", name)) for name in "qv")
     q, v = (q / q.abs().max() * 2e4).half(), v.half()
-    kernel = HashedAttention(16, num_buckets=2, num_rounds=2, window=13)
+    kernel = ReformerAttention(16, num_buckets=2, num_rounds=2, window=13)
     precise = kernel(q.double(), q.double(), v.double(), Mask())
     torch.testing.assert_close(kernel(q, q, v, Mask()).double(), precise, atol=2e-3, rtol=2e-3)
     torch.testing.assert_close(

@@ -16,7 +16,7 @@ import torch
 from reformer_pytorch import LSHAttention
 from torch import Tensor
 
-from headwise.attention.kernels.reformer import HashedAttention
+from headwise.attention.kernels.reformer import ReformerAttention
 from headwise.attention.masks import Mask, causal, segments
 from headwise.randomness import torch_generator
 
@@ -111,7 +111,7 @@ def test_outputs_are_those_of_the_equations(
     num_buckets: int, num_rounds: int, window: int, is_causal: bool, sentence: list[int]
 ) -> None:
     q, v = (_draw(1, 2, 31, 5, name=name) for name in "qv")
-    kernel = HashedAttention(5, num_buckets=num_buckets, num_rounds=num_rounds, window=window)
+    kernel = ReformerAttention(5, num_buckets=num_buckets, num_rounds=num_rounds, window=window)
     numbers = torch.tensor([sentence])
     mask = (causal() if is_causal else Mask()) & (
         segments(numbers, numbers) if sentence is PACKED else Mask()
@@ -160,8 +160,10 @@ def _ask_peer(
 def test_outputs_and_gradients_are_those_of_reformer_pytorch(
     num_buckets: int, num_rounds: int, is_causal: bool
 ) -> None:
-    """Two sentences and filling in one row, of which the peer is given each by itself."""
-    kernel = HashedAttention(7, num_buckets=num_buckets, num_rounds=num_rounds, window=44).double()
+    """Two sentences and padding in one row, of which the peer is given each by itself."""
+    kernel = ReformerAttention(
+        7, num_buckets=num_buckets, num_rounds=num_rounds, window=44
+    ).double()
     half, v = _draw(3, 22, 7, name="half"), _draw(3, 49, 7, name="v").requires_grad_()
     order = (
         torch.randperm(26, generator=torch_generator("first")),
@@ -171,7 +173,7 @@ def test_outputs_and_gradients_are_those_of_reformer_pytorch(
         torch.cat([part, -part], dim=1)[:, one]
         for part, one in zip((half[:, :13], half[:, 13:]), order, strict=True)
     ]
-    q = torch.cat([*sentences, _draw(3, 5, 7, name="filling")], dim=1).requires_grad_()
+    q = torch.cat([*sentences, _draw(3, 5, 7, name="padding")], dim=1).requires_grad_()
     numbers = torch.tensor([[1] * 26 + [2] * 18 + [0] * 5])
     theirs = []
     for start, end in ((0, 26), (26, 44)):

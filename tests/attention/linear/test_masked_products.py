@@ -7,7 +7,7 @@ import torch
 from headwise.attention.linear import masked_products as products
 from headwise.attention.linear.masked_products import carry, masked_products
 from headwise.attention.masks import Mask, causal, padding, segments
-from headwise.attention.segment_order import lay_on_line
+from headwise.attention.segment_order import order_mask
 from headwise.randomness import torch_generator
 
 
@@ -49,7 +49,7 @@ def test_long_packed_rows_equal_the_table(chunk: int, offset: int | None) -> Non
         segments(own, own) & segments(other, other),
     ):
         mask = order & parts & padding(real)
-        lined = lay_on_line(mask, 61, 61, kind="linear")
+        lined = order_mask(mask, 61, 61, kind="linear")
         table = mask.dense(61, 61, a.device)
         expected = (a @ b.transpose(-2, -1) * table) @ v
         assert torch.allclose(masked_products(a, b, v, lined, chunk=chunk), expected)
@@ -78,6 +78,6 @@ def test_no_operation_makes_a_table_of_all_pairs() -> None:
             segments(run.clone(), run),
         ):
             masked_products(
-                a, b, v, lay_on_line(mask, 4096, 4096, kind="linear"), chunk=8
+                a, b, v, order_mask(mask, 4096, 4096, kind="linear"), chunk=8
             ).sum().backward()
     assert largest <= 4096 * 8 * 8

@@ -62,39 +62,39 @@ def sentences_of_rows(name: str) -> list[list[tuple[int, int]]]:
 KERNELS = {
     "window": (
         lambda form: WindowAttention(9, 4, block=8, form=form),
-        lambda length, **filling: window_table(length, 9, 4, **filling),
+        lambda length, **padding: window_table(length, 9, 4, **padding),
     ),
     "longformer": (
         lambda form: LongformerAttention(14, num_global=3, block=8, form=form),
-        lambda length, **filling: longformer_table(length, 7, num_global=3, **filling),
+        lambda length, **padding: longformer_table(length, 7, num_global=3, **padding),
     ),
     "longformer without global": (
         lambda form: LongformerAttention(14, num_global=0, form=form),
-        lambda length, **filling: longformer_table(length, 7, num_global=0, **filling),
+        lambda length, **padding: longformer_table(length, 7, num_global=0, **padding),
     ),
     "longformer, dilated": (
         lambda form: LongformerAttention(6, num_global=0, dilation=3, block=4, form=form),
-        lambda length, **filling: longformer_table(length, 3, num_global=0, dilation=3, **filling),
+        lambda length, **padding: longformer_table(length, 3, num_global=0, dilation=3, **padding),
     ),
     "bigbird": (
         lambda form: BigBirdAttention(4, num_random_blocks=2, form=form),
-        lambda length, **filling: bigbird_table(
-            length, BigBirdAttention(4, num_random_blocks=2), **filling
+        lambda length, **padding: bigbird_table(
+            length, BigBirdAttention(4, num_random_blocks=2), **padding
         ),
     ),
     "bigbird, other numbers": (
         lambda form: BigBirdAttention(3, 5, 5, 1, form=form),
-        lambda length, **filling: bigbird_table(length, BigBirdAttention(3, 5, 5, 1), **filling),
+        lambda length, **padding: bigbird_table(length, BigBirdAttention(3, 5, 5, 1), **padding),
     ),
     "bigbird, one by one": (
         lambda form: BigBirdAttention(1, 1, 0, 4, form=form),
-        lambda length, **filling: bigbird_table(length, BigBirdAttention(1, 1, 0, 4), **filling),
+        lambda length, **padding: bigbird_table(length, BigBirdAttention(1, 1, 0, 4), **padding),
     ),
 }
 
 
 def whole_table(kind: str, mask: str) -> Tensor:
-    """The pattern of every sentence, put on the diagonal; a padded row is one, with the filling
+    """The pattern of every sentence, put on the diagonal; a padded row is one, with the padding
     around it."""
     table = torch.zeros(BATCH, 1, TIME, TIME, dtype=torch.bool)
     for row, sentences in enumerate(sentences_of_rows(mask)):

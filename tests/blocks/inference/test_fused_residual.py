@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from headwise.blocks.inference.fused_residual import Stream, norm_before
+from headwise.blocks.inference.fused_residual import FusedResidual, norm_before
 from headwise.blocks.inference.projection import add_and_norm, project
 from headwise.blocks.normalization import LayerNorm, RMSNorm
 from headwise.blocks.residual import Residual
@@ -45,7 +45,7 @@ def test_a_stream_is_a_stack_of_residual_connections(
     layers = [(nn.Linear(DIM, HIDDEN), nn.Linear(HIDDEN, DIM)) for _ in range(3)]
     last, output = make_norm(kind, generator), nn.Linear(DIM, 7)
     expected = x = torch.randn(ROWS, DIM, generator=generator)
-    stream = Stream(x)
+    stream = FusedResidual(x)
     for residual, (widen, narrow) in zip(residuals, layers, strict=True):
 
         def think(normed: Tensor, widen: nn.Linear = widen, narrow: nn.Linear = narrow) -> Tensor:

@@ -3,16 +3,17 @@ and are seen by all.
 
     a sentence is cut into blocks;  query block b looks at key block c  if one of these holds:
         |b − c| ≤ num_window_blocks // 2                 window
-        c or b is one of the first or last blocks        global (half of num_global_blocks at each end)
+        c or b is one of the first or last blocks        global: half of num_global_blocks
+                                                         at each end
         c ∈ random(b)                                    num_random_blocks of the others
 
 Zaheer et al. 2020, the internal construction (ITC). Window, global and random links together make a
 sparse graph in which any two tokens are a few steps apart; with global tokens it is still able to
-approximate any function of sequences. Random blocks are no state: they follow from the number of a
-block and of blocks in its sentence by fixed arithmetic, so they are the same in every layer, run
+approximate any function of sequences. Random blocks are not stored: they follow from the number of
+a block and of blocks in its sentence by fixed arithmetic, so they are the same in every layer, run
 and machine and after loading. One is drawn from each of num_random_blocks equal stretches of what
 window and global blocks leave, so none is drawn twice. A sentence with fewer blocks than the
-pattern links is simply seen whole.
+pattern links is seen whole.
 
 Cost for n tokens: n · block · (num_window_blocks + 2 · num_global_blocks + num_random_blocks)
 pairs, counted in packed rows about twice, since sentences do not begin where blocks do. Encoder
@@ -167,7 +168,7 @@ class BigBirdAttention(SparseAttention):
         sentences = find_sentences(mask, num_keys, device, kind=self.kind)
         block = (torch.arange(num_keys, device=device) - sentences.start) // self.block
         count = _num_blocks(sentences.end - sentences.start, self.block)
-        # Filling is in no block of the sentence: it is nobody's global token, and looks at nothing
+        # Padding is in no block of the sentence: it is nobody's global token, and looks at nothing
         # by chance.
         inside = sentences.is_inside
         is_global = inside & ((block < self.num_first) | (block >= count - self.num_last))

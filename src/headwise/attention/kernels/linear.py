@@ -1,5 +1,5 @@
-"""Linear attention: weights that are products of features, so that keys and values can be summed up
-before anyone asks.
+"""Linear attention: weights that are products of features, so that keys and values are summed up
+before any query is compared with them.
 
     out_i = φ(q_i)ᵀ Σ_j φ(k_j) v_jᵀ  /  φ(q_i)ᵀ Σ_j φ(k_j)             φ(x) = elu(x) + 1
 
@@ -14,7 +14,7 @@ Cost per head, n tokens, d = head_dim, C = 128: 4 n d² operations (parallel), n
 the cheaper one in operations; at 65,536 tokens by a factor of 340 (causal, d = 64), so that reading
 q, k, v and writing the output, 4 n d numbers, is what remains.
 
-There are no separate weights to forget: dropout forgets a value for all who ask.
+There are no separate weights to drop: dropout drops a value for all queries.
 
 Tested against: its own quadratic form, outputs and gradients; step by step = whole sequence.
 """
@@ -36,7 +36,7 @@ from headwise.attention.linear.masked_products import CHUNK, masked_products
 from headwise.attention.masks import Mask
 from headwise.attention.multi_head import Kernel, Need
 from headwise.attention.precision import product_dtype
-from headwise.attention.segment_order import Lined, lay_on_line, prepare_line, refuse_bias
+from headwise.attention.segment_order import OrderedMask, order_mask, prepare_order, refuse_bias
 from headwise.attention.shapes import check_shapes, empty_output, empty_weights, is_empty
 from headwise.settings.kind import Words
 
@@ -69,7 +69,7 @@ class FeatureAttention(ABC):
     def num_features_of(self, head_dim: int) -> int: ...
 
     def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
-        return prepare_line(mask, num_queries, num_keys, kind=self.kind)
+        return prepare_order(mask, num_queries, num_keys, kind=self.kind)
 
     def attend(
         self,
@@ -85,7 +85,7 @@ class FeatureAttention(ABC):
         refuse_bias(bias, kind=self.kind)
         if is_empty(q, k):
             return empty_output(q, k, v)
-        lined = lay_on_line(mask, q.shape[2], k.shape[2], kind=self.kind)
+        lined = order_mask(mask, q.shape[2], k.shape[2], kind=self.kind)
         with torch.autocast(q.device.type, enabled=False):
             features = self.features(q, k, training=training)
             rate = self.dropout_rate if training else 0.0
@@ -102,7 +102,7 @@ class FeatureAttention(ABC):
         refuse_bias(bias, kind=self.kind)
         if is_empty(q, k):
             return empty_weights(q, k)
-        lined = lay_on_line(mask, q.shape[2], k.shape[2], kind=self.kind)
+        lined = order_mask(mask, q.shape[2], k.shape[2], kind=self.kind)
         with torch.autocast(q.device.type, enabled=False):
             return implied_weights(*self.features(q, k, training=self.training), lined).to(q.dtype)
 
@@ -179,7 +179,7 @@ def attend_by_features(
     q: Float[Tensor, "batch head query features"],
     k: Float[Tensor, "batch head key features"],
     v: Float[Tensor, "batch head key value_dim"],
-    lined: Lined,
+    lined: OrderedMask,
     *,
     dropout_rate: float = 0.0,
     chunk: int = CHUNK,
@@ -219,7 +219,7 @@ def divide(
 def implied_weights(
     q: Float[Tensor, "batch head query features"],
     k: Float[Tensor, "batch head key features"],
-    lined: Lined,
+    lined: OrderedMask,
 ) -> Float[Tensor, "batch head query key"]:
     """The table nobody needs but those who look: products of features, each row divided by its
     sum."""

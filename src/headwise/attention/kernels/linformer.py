@@ -1,11 +1,11 @@
 """Linformer: a sentence of any length is summed up in `rank` keys and values, which are looked at
 instead of its tokens.
 
-    k' = Eᵀ k,  v' = Fᵀ v            E, F: [max_length, rank], learned; token number t of its sentence uses row t
-    output = softmax(q k'ᵀ / √head_dim) v'
+    k' = Eᵀ k,  v' = Fᵀ v            E, F: [max_length, rank], learned; the t-th token of a
+    output = softmax(q k'ᵀ / √head_dim) v'            sentence uses row t
 
 Wang et al. 2020. A mixture of tokens is no token, so it can neither be causal (a sum would hold
-later words) nor take a bias, and sentences longer than `max_length` have no rows. Filling is left
+later words) nor take a bias, and sentences longer than `max_length` have no rows. Padding is left
 out of the sums; a column to which no token of the sentence contributes is hidden, so that rank =
 length with the identity is full attention.
 
@@ -16,7 +16,8 @@ Packed rows need sums per sentence. With e_t the row of E that token t uses, bot
 of linear.py's kind and take its machinery (masked_products.py), with no limit on the sentences in a
 row:
 
-    scores_i = Σ_j [same sentence] (q_i · k_j) e_j          output_i = Σ_j [same sentence] (weights_i · f_j) v_j
+    scores_i = Σ_j [same sentence] (q_i · k_j) e_j
+    output_i = Σ_j [same sentence] (weights_i · f_j) v_j
 
 Cost per head, n tokens, d = head_dim, r = rank: 8 n r d operations in a padded batch of one
 sentence per row without a mask; about twice that and 4 n C (d + r) for packed rows; full attention
@@ -45,10 +46,10 @@ from headwise.attention.normalizers import masked_softmax
 from headwise.attention.packed_segments import find_first
 from headwise.attention.precision import product_dtype, widen
 from headwise.attention.segment_order import (
-    Lined,
-    lay_on_line,
-    prepare_line,
-    put_on_line,
+    OrderedMask,
+    order_mask,
+    prepare_order,
+    put_in_order,
     refuse_bias,
 )
 from headwise.attention.shapes import check_shapes, empty_output, empty_weights, is_empty
@@ -103,7 +104,7 @@ class LinformerAttention(nn.Module):
         return self.sharing == "layers"
 
     def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
-        return prepare_line(mask, num_queries, num_keys, kind="linformer", causal_too=False)
+        return prepare_order(mask, num_queries, num_keys, kind="linformer", causal_too=False)
 
     def forward(
         self,
@@ -119,7 +120,7 @@ class LinformerAttention(nn.Module):
         refuse_bias(bias, kind="linformer")
         if is_empty(q, k):
             return empty_output(q, k, v)
-        lined = lay_on_line(mask, q.shape[2], k.shape[2], kind="linformer", causal_too=False)
+        lined = order_mask(mask, q.shape[2], k.shape[2], kind="linformer", causal_too=False)
         with torch.autocast(q.device.type, enabled=False):
             number = self._numbers(lined, k)
             weights = self._weights(q, k, number, lined)
@@ -144,14 +145,14 @@ class LinformerAttention(nn.Module):
         refuse_bias(bias, kind="linformer")
         if is_empty(q, k):
             return empty_weights(q, k)
-        lined = lay_on_line(mask, q.shape[2], k.shape[2], kind="linformer", causal_too=False)
+        lined = order_mask(mask, q.shape[2], k.shape[2], kind="linformer", causal_too=False)
         number = self._numbers(lined, k)
         summary = widen(self._rows(self.value_summary, number, q))
         table = self._weights(q, k, number, lined) @ summary.mT
         return table.masked_fill(~lined.dense(q.shape[2], k.shape[2], q.device), 0.0).to(q.dtype)
 
     def _weights(
-        self, q: Tensor, k: Tensor, number: Tensor, lined: Lined
+        self, q: Tensor, k: Tensor, number: Tensor, lined: OrderedMask
     ) -> Float[Tensor, "batch head query rank"]:
         dtype = product_dtype(q)
         summary = self._rows(self.key_summary, number, q)
@@ -171,7 +172,7 @@ class LinformerAttention(nn.Module):
     ) -> Float[Tensor, "#batch 1 key rank"]:
         return table[number].to(product_dtype(like))[:, None]
 
-    def _numbers(self, lined: Lined, k: Tensor) -> Int[Tensor, "#batch key"]:
+    def _numbers(self, lined: OrderedMask, k: Tensor) -> Int[Tensor, "#batch key"]:
         """Which token of its sentence each key is. How long the sentences of a row are, only the
         device knows: the row is what counts."""
         num_keys = k.shape[2]
@@ -195,7 +196,7 @@ class LinformerAttention(nn.Module):
         line = lined.line
         # On the line a sentence is one stretch: the number of keys before, less that before the
         # stretch began.
-        is_key = put_on_line(
+        is_key = put_in_order(
             line, None, torch.ones(*line.run.shape[:1], 1, num_keys, 1, device=k.device)
         )[:, 0, :, 0]
         before = is_key.long().cumsum(1) - is_key.long()

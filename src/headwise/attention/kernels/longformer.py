@@ -1,14 +1,14 @@
-"""Longformer: a window for everybody, and a few global tokens that see everything and are seen by
-all.
+"""Longformer: a window for every token, and a few global tokens that see all and are seen by all.
 
-    a local query i:    one softmax over  { j : |i − j| ≤ window/2 }  ∪  { global tokens }        with W_q, W_k, W_v
-    a global query g:   softmax over all j of its sentence                                        with W_q', W_k', W_v' of its own
+    a local query i:    one softmax over { j : |i − j| ≤ window/2 } ∪ { global tokens },
+                        with W_q, W_k, W_v
+    a global query g:   softmax over all j of its sentence, with W_q', W_k', W_v' of its own
 
-Beltagy et al. 2020, section 3. Global tokens carry news between places that no window joins; which
-tokens they are depends on the task (the paper's classifier uses the first one), here the first
-`num_global` of every sentence, packed or not. `window` is the two-sided size of the paper. With
-dilation d a local query looks at every d-th token, d times as far; the paper does so only in its
-language models, which have no global tokens, and so does this file.
+Beltagy et al. 2020, section 3. Global tokens carry information between positions that no window
+joins. Which tokens they are depends on the task (the paper's classifier uses the first one), here
+the first `num_global` of every sentence, packed or not. `window` is the two-sided size of the
+paper. With dilation d a local query looks at every d-th token, d times as far; the paper does so
+only in its language models, which have no global tokens, and so does this file.
 
 Cost for n tokens: n · (window + 2 · num_global) pairs. In a decoder, where nobody may see
 everything, there are no global tokens either; a query then looks back only, and of what was written
@@ -247,7 +247,11 @@ class LongformerMultiHead(MultiHeadAttention):
 
     @property
     def own_sequence_only(self) -> tuple[str, str]:
-        why = "with attention.kind=longformer its global queries have projections of their own for one sequence"
+        why = (
+            "with attention.kind=longformer its global queries have projections of their own for "
+            "one "
+            "sequence"
+        )
         return why, "attention.kind=longformer 的全局查询有只用于同一序列的投影"
 
     def _attend_self(

@@ -1,6 +1,7 @@
 """Performer: the softmax itself by random features, without ever comparing a query with a key.
 
-    exp(q · k) = E_w [ exp(w · q − |q|²/2) exp(w · k − |k|²/2) ],  w ~ N(0, I)        q and k scaled by head_dim^(-1/4)
+    exp(q · k) = E_w [ exp(w · q − |q|²/2) exp(w · k − |k|²/2) ],  w ~ N(0, I);
+                 q and k scaled by head_dim^(-1/4)
     φ(x)       = exp(W x − |x|²/2),  W of `num_features` rows; then as linear attention (linear.py)
 
 Choromanski et al. 2021, FAVOR+. Positive features never make a weight negative, as sines and

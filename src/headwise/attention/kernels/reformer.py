@@ -1,9 +1,11 @@
-"""Reformer: queries look only at keys that fall into the same bucket of a hash which sends like
-vectors to like buckets.
+"""Reformer: queries look only at keys in the same bucket of a locality-sensitive hash, which sends
+similar vectors to the same bucket.
 
-    bucket(x) = arg max [x R; −x R]                 R: random directions, fixed; `num_rounds` hashes, each with its own
-    keys      = queries of unit length (one projection for both), so that like asks like
-    output_i  = softmax over the keys that i met in any round of q_i · k_j / √head_dim, itself only if it met nobody else
+    bucket(x) = arg max [x R; −x R]         R: fixed random directions; each of the `num_rounds`
+                                            hashes has its own
+    keys      = queries of unit length (one projection for both)
+    output_i  = softmax of q_i · k_j / √head_dim over the keys that share a bucket with i in any
+                round, and over i itself only if there is no other
 
 Kitaev et al. 2020. Tokens are sorted by (sentence, bucket, place in the sentence); in this order
 each looks at `window` tokens to either side of its own bucket (causally: before it). The published
@@ -14,9 +16,9 @@ between two of its tokens is settled by those between them.
 
 Rounds are joined exactly: each gives a sum of exponentials and of values times exponentials, with
 its largest score taken off, and a key met in c rounds counts 1 / c in each, which makes the whole
-one softmax over all keys met. Who meets whom: meetings.py. More buckets than tokens are no error:
-tokens are then often alone in theirs, and look at themselves. A token that others may not see is
-filling and asks nothing.
+one softmax over all keys met. sparse/lsh_buckets.py finds these keys. More buckets than tokens are
+no error: tokens are then often alone in theirs, and look at themselves. A token that others may not
+see is padding and asks nothing.
 
 Cost per head, n tokens, r rounds, w = window: 12 n r w d operations (causal 8), n r (8 d + 15 w)
 numbers on the way; sorting n log n. Full attention takes 4 n² d.
@@ -43,12 +45,18 @@ from headwise.attention.multi_head import Kernel, MultiHeadAttention, Need, Rela
 from headwise.attention.normalizers import masked_softmax
 from headwise.attention.packed_segments import read_segments
 from headwise.attention.precision import widen
-from headwise.attention.segment_order import Lined, invert, lay_on_line, prepare_line, refuse_bias
+from headwise.attention.segment_order import (
+    OrderedMask,
+    invert,
+    order_mask,
+    prepare_order,
+    refuse_bias,
+)
 from headwise.attention.shapes import check_shapes, empty_output, empty_weights, is_empty
+from headwise.attention.shared_query_key import SharedQueryKeyAttention
 from headwise.attention.size_checks import Size, check_sizes
-from headwise.attention.sparse.lsh_buckets import FILLING, find_meetings
+from headwise.attention.sparse.lsh_buckets import PADDING, find_neighbours
 from headwise.errors import MaskError, UsageError
-from headwise.initialization import PROJECTION_GAIN, InitialWeights, initial_linear, xavier
 from headwise.randomness import torch_generator
 from headwise.settings.kind import Words
 
@@ -63,39 +71,7 @@ MAX_ROUNDS = 1024
 """Nobody asks for so many."""
 
 
-class SharedQueryKeyAttention(MultiHeadAttention):
-    """Multi-head self-attention whose keys are its queries."""
-
-    def __init__(
-        self,
-        dim: int,
-        num_heads: int,
-        kernel: "HashedAttention",
-        *,
-        relation: Relation | None = None,
-    ) -> None:
-        super().__init__(dim, num_heads, kernel, relation=relation)
-        del self.key_value
-        self.value = nn.Linear(dim, dim)
-
-    def initial_weights(self) -> InitialWeights:
-        yield from initial_linear(self.query, xavier(gain=PROJECTION_GAIN))
-        yield from initial_linear(self.value, xavier(gain=PROJECTION_GAIN))
-        yield from initial_linear(self.output, xavier())
-
-    @property
-    def own_sequence_only(self) -> tuple[str, str]:
-        return (
-            "with attention.kind=reformer its keys are its own queries",
-            "attention.kind=reformer 的键就是自己的查询",
-        )
-
-    def project(self, x: Float[Tensor, "batch time dim"]) -> tuple[Tensor, Tensor, Tensor]:
-        q = self._split(self.query(x))
-        return q, q, self._split(self.value(x))
-
-
-class HashedAttention(nn.Module):
+class ReformerAttention(nn.Module):
     """For self-attention; `k` must be `q` (it is given once more so that it is a kernel like the
     others)."""
 
@@ -114,13 +90,15 @@ class HashedAttention(nn.Module):
     ) -> None:
         super().__init__()
         check_sizes(
-            "HashedAttention",
+            "ReformerAttention",
             Size("head_dim", head_dim),
             Size("num_rounds", num_rounds, most=MAX_ROUNDS),
             Size("window", window),
         )
         if num_buckets != 1:  # one bucket is full attention of shared queries and keys
-            check_sizes("HashedAttention", Size("num_buckets", num_buckets, least=2, is_even=True))
+            check_sizes(
+                "ReformerAttention", Size("num_buckets", num_buckets, least=2, is_even=True)
+            )
         self.num_buckets, self.window, self.dropout_rate = num_buckets, window, dropout_rate
         shape = (num_rounds, head_dim, num_buckets // 2)
         cpu = torch.device("cpu")
@@ -133,7 +111,7 @@ class HashedAttention(nn.Module):
         return self.rotations.shape[1]
 
     def prepare(self, mask: Mask, num_queries: int, num_keys: int, device: torch.device) -> Mask:
-        return prepare_line(mask, num_queries, num_keys, kind="reformer")
+        return prepare_order(mask, num_queries, num_keys, kind="reformer")
 
     def forward(
         self,
@@ -151,11 +129,11 @@ class HashedAttention(nn.Module):
         lined = self._read(q, k, mask, bias)
         return self._attend(q, k, v, lined, self.dropout_rate if training else 0.0)
 
-    def _attend(self, q: Tensor, k: Tensor, v: Tensor, lined: Lined, rate: float) -> Tensor:
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, lined: OrderedMask, rate: float) -> Tensor:
         """All rounds at once, an axis beside the heads: a compiler sees one round, however many
         there are."""
         with torch.autocast(q.device.type, enabled=False):
-            met = find_meetings(
+            met = find_neighbours(
                 self._runs(q, lined), window=self.window, is_causal=lined.offset is not None
             )
             inputs = (widen(q) / math.sqrt(q.shape[-1]), _unit_keys(k), widen(v))
@@ -190,18 +168,18 @@ class HashedAttention(nn.Module):
         turned = torch.einsum("bhtd,rdm->bhrtm", widen(q), widen(self.rotations).to(widen(q).dtype))
         return torch.cat([turned, -turned], dim=-1).argmax(-1)
 
-    def _visible(self, lined: Lined, q: Tensor) -> Bool[Tensor, "batch time"]:
+    def _visible(self, lined: OrderedMask, q: Tensor) -> Bool[Tensor, "batch time"]:
         everyone = torch.ones(q.shape[0], q.shape[2], dtype=torch.bool, device=q.device)
         for query, key in read_segments(lined.mask):  # one token, one sentence
             everyone = everyone & (query == key)
         return everyone if lined.visible is None else everyone & lined.visible
 
-    def _runs(self, q: Tensor, lined: Lined) -> Int[Tensor, "batch head round time"]:
-        """Sentence and bucket as one number; filling stands behind all others."""
+    def _runs(self, q: Tensor, lined: OrderedMask) -> Int[Tensor, "batch head round time"]:
+        """Sentence and bucket as one number; padding stands behind all others."""
         buckets = self._buckets(q)
         if lined.line is not None:
             buckets = buckets + lined.line.sentence(q.shape[2])[:, None, None] * self.num_buckets
-        return buckets.masked_fill(~self._visible(lined, q)[:, None, None], FILLING)
+        return buckets.masked_fill(~self._visible(lined, q)[:, None, None], PADDING)
 
     def attend_exactly(
         self,
@@ -233,14 +211,14 @@ class HashedAttention(nn.Module):
             if is_causal
             else distance.abs() <= self.window
         )
-        same = (run[..., :, None] == run[..., None, :]) & (run != FILLING)[..., None]
+        same = (run[..., :, None] == run[..., None, :]) & (run != PADDING)[..., None]
         return _scores_to_weights(
             q, k, (same & near).any(2), torch.eye(q.shape[2], dtype=torch.bool, device=q.device)
         )
 
-    def _read(self, q: Tensor, k: Tensor, mask: Mask, bias: Bias | None) -> Lined:
+    def _read(self, q: Tensor, k: Tensor, mask: Mask, bias: Bias | None) -> OrderedMask:
         refuse_bias(bias, kind="reformer")
-        lined = lay_on_line(mask, q.shape[2], k.shape[2], kind="reformer")
+        lined = order_mask(mask, q.shape[2], k.shape[2], kind="reformer")
         if lined.offset not in (None, 0):
             raise MaskError(
                 "attention.kind=reformer was given queries and keys that stand at different "
@@ -383,7 +361,7 @@ class Reformer(AttentionKind):
         )
 
     def build_kernel(self, *, head_dim: int, dropout_rate: float) -> Kernel:
-        return HashedAttention(
+        return ReformerAttention(
             head_dim,
             num_buckets=self.num_buckets,
             num_rounds=self.num_rounds,
@@ -394,5 +372,5 @@ class Reformer(AttentionKind):
     def build_layer(
         self, dim: int, num_heads: int, kernel: Kernel, *, relation: Relation | None
     ) -> MultiHeadAttention:
-        assert isinstance(kernel, HashedAttention)
+        assert isinstance(kernel, ReformerAttention)
         return SharedQueryKeyAttention(dim, num_heads, kernel, relation=relation)

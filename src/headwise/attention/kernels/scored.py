@@ -1,13 +1,13 @@
-"""Full attention with any score, any way to weights and, over a source, any window: the three steps
-with every part exchangeable.
+"""Full attention with an exchangeable score, normalizer and window over the source.
 
-    scores  = score(q, k)  (+ bias)                     scores.py
-    weights = normalizer(scores, visible keys)          normalizers.py; narrowed by a window (local_position.py)
+    scores  = score(q, k)  (+ bias)                     scores/
+    weights = normalizer(scores, visible keys)          normalizers.py; a window (local_position.py)
+                                                        may narrow them
     output  = weights v
 
-With the scaled dot product, softmax and no window it is `FullAttention`, and a recipe that asks for
-that gets that. Quadratic in time and memory, whatever the window: it is for learning and comparing,
-not for long rows (attention.kind=window is).
+With the scaled dot product, softmax and no window it equals `FullAttention`, and such a recipe is
+built with that. It is quadratic in time and memory, whatever the window: it is for learning and
+comparing, not for long rows (attention.kind=window is).
 
 Tested against: the table of laws; attention/kernels/full.py where it must be the same.
 """

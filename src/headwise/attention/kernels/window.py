@@ -4,8 +4,8 @@ costs twice as much.
     weights_ij = softmax over j with i − left ≤ j ≤ i + right          (and what the mask allows)
 
 Beltagy et al. 2020 (Longformer), section 3.1; also called local attention. After L layers a token
-has heard of L · left tokens to its left, as a stack of small convolutions has. Under a causal mask
-nothing right of i is seen, whatever `right` says, and while decoding only the last left + 1
+is influenced by L · left tokens to its left, as in a stack of small convolutions. Under a causal
+mask nothing right of i is seen, whatever `right` says, and while decoding only the last left + 1
 positions are remembered: memory and time of a step do not grow with the length.
 
 The cost for n tokens, h heads of d: 4 · n · h · (left + right + block) · d operations instead of 4

@@ -1,10 +1,10 @@
-"""Feature maps: φ(q) · φ(k) in place of exp(q · k), so that attention becomes a product of three
+"""Feature maps: φ(q) · φ(k) in place of exp(q · k), so that attention becomes a product of
 matrices.
 
-    elu       φ(x) = elu(x) + 1                    positive, as weights must be; no approximation of the softmax, a kernel of its own
+    elu       φ(x) = elu(x) + 1        positive, as weights must be; it does not approximate softmax
 
 Katharopoulos et al. 2020, section 3.2.1. Features are computed in fp32 (fp64 for fp64) and handed
-on in the type that products should have (precision.py).
+on in the dtype that products should have (precision.py).
 
 Tested against: the formula written out.
 """

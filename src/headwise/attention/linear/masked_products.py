@@ -1,18 +1,19 @@
-"""(A Bᵀ ∘ M) V in linear time: the sum that linear attention, Performer and Linformer all are.
+"""(A Bᵀ ∘ M) V in linear time: the sum behind linear attention, Performer and Linformer.
 
     out_i = Σ_j M_ij (a_i · b_j) v_j          M: one sentence looks at itself, causally or not
 
-Without a mask the brackets move, A (Bᵀ V), and nothing of size n × n exists. With one, the line is
-cut into chunks of C: inside a chunk the C × C table is written out and masked; of the other chunks
-only sums Bᵀ V are needed, one [m, e] matrix a chunk, and of these only the sentence that reaches
-over the border counts, since a sentence is one stretch of the line (lines.py):
+Without a mask the brackets move, A (Bᵀ V), and nothing of size n × n exists. With a mask, the
+sorted tokens (segment_order.py) are cut into chunks of C. Inside a chunk the C × C table is written
+out and masked. Of the other chunks only the sums Bᵀ V are needed, one [m, e] matrix a chunk, and of
+these only the sentence that reaches over the border counts, since a sentence is one stretch:
 
-    state_c = Σ_{c' < c} [run at the end of c' = run at the end of c − 1] U_c',      U_c' = Σ_{j in c', same run as its end} b_j v_jᵀ
+    state_c = Σ_{c' < c} [run at the end of c' = run at the end of c − 1] U_c'
+    U_c'    = Σ_{j in c', same run as its end} b_j v_jᵀ
 
 and the mirror image for sentences that go on to the right. The sums over chunks are products with
-0/1 tables of at most GROUP × GROUP, groups of groups above that: everything is a matrix product, no
-sum is ever taken back by subtraction (a huge hidden number would leave its rounding error), and the
-cost is linear:
+0/1 tables of at most GROUP × GROUP, and groups of groups above that. So everything is a matrix
+product, and no sum is ever undone by subtraction, which would leave the rounding error of a huge
+hidden number. The cost is linear:
 
     operations per head    n (2 C (m + e) + 4 m e), twice the second part if not causal
     bytes per head         n (2 m + 2 e) read and written, n m e / C of states, n C of tables
@@ -20,8 +21,7 @@ cost is linear:
 Rows no longer than a chunk take the masked table alone, which for them is the cheapest form.
 Accumulators are fp32 (fp64 for fp64); operands are as given.
 
-Tested against: the dense formula, outputs and gradients, in every law of tests/laws with chunks of
-2.
+Tested against: the dense formula, outputs and gradients, in every law with chunks of 2.
 """
 
 import torch
@@ -30,7 +30,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from headwise.attention.precision import widen
-from headwise.attention.segment_order import Lined, put_on_line, take_queries
+from headwise.attention.segment_order import OrderedMask, put_in_order, take_queries
 
 CHUNK = 128
 GROUP = 32
@@ -40,7 +40,7 @@ def masked_products(
     a: Float[Tensor, "batch head query features"],
     b: Float[Tensor, "#batch #head key features"],
     v: Float[Tensor, "#batch #head key size"],
-    lined: Lined,
+    lined: OrderedMask,
     *,
     chunk: int = CHUNK,
 ) -> Float[Tensor, "batch head query size"]:
@@ -56,7 +56,11 @@ def masked_products(
     is_causal = lined.offset is not None
     if lined.line is not None:
         line = lined.line
-        a, b, v = put_on_line(line, a, None), put_on_line(line, None, b), put_on_line(line, None, v)
+        a, b, v = (
+            put_in_order(line, a, None),
+            put_in_order(line, None, b),
+            put_in_order(line, None, v),
+        )
         return take_queries(
             line, _by_chunks(a, b, v, line.run, is_causal=is_causal, chunk=chunk), num_queries
         )
@@ -81,10 +85,10 @@ def _by_chunks(
     chunk: int,
 ) -> Tensor:
     length = a.shape[2]
-    filling = -length % chunk
-    a, b, v = (F.pad(x, (0, 0, 0, filling)).unflatten(2, (-1, chunk)) for x in (a, b, v))
+    padding = -length % chunk
+    a, b, v = (F.pad(x, (0, 0, 0, padding)).unflatten(2, (-1, chunk)) for x in (a, b, v))
     if run is not None:
-        run = F.pad(run, (0, filling), value=-1).unflatten(1, (-1, chunk))
+        run = F.pad(run, (0, padding), value=-1).unflatten(1, (-1, chunk))
     own = a @ b.transpose(-2, -1)
     if run is not None:
         own = own.masked_fill((run[:, None, :, :, None] != run[:, None, :, None, :]), 0.0)
@@ -119,12 +123,12 @@ def carry(
     unbroken. Zeros at step 0."""
     num_steps = values.shape[2]
     group = min(GROUP, num_steps)
-    filling = -num_steps % group
-    values = F.pad(values, (0, 0, 0, filling)).unflatten(2, (-1, group))
+    padding = -num_steps % group
+    values = F.pad(values, (0, 0, 0, padding)).unflatten(2, (-1, group))
     earlier = torch.ones(group, group, dtype=torch.bool, device=values.device).tril(-1)
     table = earlier[None, None, None]
     if run is not None:
-        run = F.pad(run, (0, filling), value=-1).unflatten(1, (-1, group))
+        run = F.pad(run, (0, padding), value=-1).unflatten(1, (-1, group))
         previous = F.pad(run, (1, 0), value=-1)[..., :-1]
         table = table & (previous[..., :, None] == run[..., None, :])[:, None]
     sums = table.to(values.dtype) @ values

@@ -3,10 +3,10 @@
     dot         q · k                           Luong et al. 2015; large for long vectors
     scaled_dot  q · k / √dim                    Vaswani et al. 2017; variance one whatever the dim
     additive    w_v · tanh(W_q q + W_k k)       Bahdanau et al. 2015; q and k may differ in width
-    concat      v · tanh(W [q; k])              Luong et al. 2015: additive with one matrix [W_q W_k]
-    bilinear    q · W k                         Luong et al. 2015, their "general"; starts as scaled_dot
-    cosine      scale · q · k / (|q| |k|)       Graves et al. 2014; the angle, and a learned sharpness
-    location    (W q)_j                         Luong et al. 2015: the query says which position j it wants
+    concat      v · tanh(W [q; k])              Luong et al. 2015: one matrix [W_q W_k]
+    bilinear    q · W k                         Luong et al. 2015; starts as scaled_dot
+    cosine      scale · q · k / (|q| |k|)       Graves et al. 2014; learned sharpness
+    location    (W q)_j                         Luong et al. 2015: the query names position j
     gaussian    −|q − k|² / (2 width²)          Nadaraya & Watson 1964; with width⁴ = dim it is
                                                 scaled_dot − |k|²/(2√dim) + what softmax drops
 

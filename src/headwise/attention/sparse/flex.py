@@ -121,10 +121,11 @@ def attend_flex(
 def _refuse_gradients(*inputs: Tensor) -> None:
     if torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
         raise UsageError(
-            'form="flex" was asked for gradients on a CPU, where torch has the fused kernel without them; use form="chunked" (or "auto", which '
-            "takes it there), or torch.no_grad()",
-            'form="flex" 在 CPU 上被要求计算梯度，而 torch 的融合内核在 CPU 上没有梯度；请用 form="chunked"（或在 CPU 上会选它的 "auto"），'
-            "或 torch.no_grad()",
+            'form="flex" was asked for gradients on a CPU, where torch has the fused kernel '
+            'without them; use form="chunked" (or "auto", which chooses it on a CPU), '
+            "or torch.no_grad()",
+            'form="flex" 在 CPU 上被要求计算梯度，而 torch 的融合内核在 CPU 上没有梯度；'
+            '请用 form="chunked"（或在 CPU 上会选它的 "auto"），或 torch.no_grad()',
         )
 
 

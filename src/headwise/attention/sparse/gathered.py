@@ -1,20 +1,20 @@
-"""Attention over few keys: queries are taken in blocks, each block fetches the keys it needs, and
-only those pairs exist.
+"""Attention over few keys: each block of queries fetches the keys it needs and computes only those
+pairs.
 
-    for every block of queries I:   keys J(I) = the band around I, and perhaps some far ones ("extra")
+    for every block of queries I:   keys J(I) = the band around I, and some far ones ("extra")
         scores  = q_I k_Jᵀ / √head_dim + bias(I, J)
         weights = softmax(scores over the pairs of I × J that the mask allows)
         output  = weights v_J
 
-The mask is asked only about these pairs (`Mask.at`), so nothing has the size queries × keys: with b
-queries to a block and s keys for each, time and memory are n · s. Bytes decide, not arithmetic: n ·
-s scores in fp32 are written and read about ten times forward and backward (8 heads, 65,536 tokens,
+The mask is asked only about these pairs (`Mask.at`), so nothing has the size queries × keys: with s
+keys for each of n queries, time and memory are n · s. Memory traffic decides, not arithmetic: n · s
+scores in fp32 are written and read about ten times forward and backward (8 heads, 65,536 tokens,
 s = 640: 1.3 GB each time), while the products are 4 · n · s · head_dim operations a head, a
-hundredth of full attention's. On CUDA attention/sparse/flex.py keeps the scores in registers; this
-form works everywhere, with dropout and in double precision.
+hundredth of those of full attention. On CUDA attention/sparse/flex.py keeps the scores in
+registers; this form works on every device, with dropout and in double precision.
 
-A query block never fetches more keys than there are: where its list would be longer, it takes all
-keys as they stand and the mask says which count, which is the same result from fewer pairs.
+A block of queries never fetches more keys than there are. Where its list would be longer, it takes
+all keys in their order and the mask says which count: the same result from fewer pairs.
 
 Tested against: attention/kernels/full.py under the same mask, written out.
 """

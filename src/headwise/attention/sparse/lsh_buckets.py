@@ -1,15 +1,15 @@
-"""Who meets whom in a hash's buckets: each round's order of the tokens, cut into blocks, and the
-pairs that met.
+"""Keys that share a hash bucket with a query, in every round of locality-sensitive hashing.
 
-    in a round's order a bucket is one stretch, so the keys a token meets there are an interval of places:
-    low = max(start of the bucket, place − window)        high = min(end of the bucket, place + window), causally: place
-    i meets j in a round  ⟺  low_i ≤ place_j ≤ high_i
+    Sorted by bucket, a bucket is one stretch, so the keys of token i are an interval of places:
+    low = max(start of the bucket, place − window)
+    high = min(end of the bucket, place + window); causal: place
+    i looks at j in a round  ⟺  low_i ≤ place_j ≤ high_i
 
-Tokens of a round stand in blocks of `window` places; a block meets itself and the one before it,
-and without causality the one after it. A pair that stands in neighbouring blocks of one round is
-asked about every other round by two comparisons; nothing but their answers is stored per pair.
+The tokens of a round are cut into blocks of `window` places. A block is compared with itself, the
+block before it and, without causality, the block after it. Two comparisons tell whether a pair of
+neighbouring blocks also shares a bucket in another round; only these answers are stored per pair.
 
-Tested against: kernels/reformer.py's table of weights, through its tests and the laws.
+Tested against: the table of weights of kernels/reformer.py, through its tests and the laws.
 """
 
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ from torch import Tensor
 
 from headwise.attention.segment_order import invert
 
-FILLING = torch.iinfo(torch.long).max
+PADDING = torch.iinfo(torch.long).max
 """The bucket of tokens that meet nobody."""
 
 
 @dataclass(frozen=True, eq=False)
-class Meetings:
+class BucketNeighbours:
     """All rounds' orders: place p of a round holds token order[p], which meets the places low[p] …
     high[p]."""
 
@@ -85,7 +85,7 @@ class Meetings:
         return F.pad(table, (self.size, self.size if self.num_sides == 2 else 0))
 
     def _meet(self, low: Tensor, high: Tensor, places: Tensor) -> Tensor:
-        low, high = self._blocks(low[..., None]), self._blocks(high[..., None], filling=-1)
+        low, high = self._blocks(low[..., None]), self._blocks(high[..., None], padding=-1)
         return (places[..., None, :] >= low) & (places[..., None, :] <= high)
 
     def _own_places(self) -> Int[Tensor, "block key"]:
@@ -95,15 +95,15 @@ class Meetings:
             self.size * (1 + self.num_sides), device=self.order.device
         )
 
-    def _blocks(self, x: Tensor, filling: int = 0) -> Tensor:
-        return F.pad(x, (0, 0, 0, -x.shape[-2] % self.size), value=filling).unflatten(
+    def _blocks(self, x: Tensor, padding: int = 0) -> Tensor:
+        return F.pad(x, (0, 0, 0, -x.shape[-2] % self.size), value=padding).unflatten(
             -2, (-1, self.size)
         )
 
 
-def find_meetings(
+def find_neighbours(
     run: Int[Tensor, "batch head round time"], *, window: int, is_causal: bool
-) -> Meetings:
+) -> BucketNeighbours:
     """`run` is the bucket of each token in each round."""
     own_run, order = run.sort(dim=-1, stable=True)
     length = run.shape[-1]
@@ -123,8 +123,8 @@ def find_meetings(
             .values.flip(-1)
         )
         high = ends.minimum(time + window)
-    high = torch.where(own_run == FILLING, -1, high)
-    return Meetings(
+    high = torch.where(own_run == PADDING, -1, high)
+    return BucketNeighbours(
         order, invert(order), low, high, max(1, min(window, length)), 1 if is_causal else 2
     )
 

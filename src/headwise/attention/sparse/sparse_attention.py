@@ -1,18 +1,17 @@
-"""What all attention over few pairs has in common: a pattern says who may look at whom, and two
-forms compute it.
+"""The base of kernels that compute few pairs: a pattern of pairs, and two forms that compute it.
 
     attention over pattern ∧ mask
 
-A kernel here is a `plan`: its pattern as a mask, the layout that fetches every pair of the pattern
-(and others, which the pattern hides), and the queries that look everywhere (wide_rows.py). From it
-come the chunked form (gathered.py: batched products, any device) and the block-sparse form
-(flex.py: one fused kernel on CUDA). `form` chooses: "auto" takes flex on CUDA unless dropout or
-double precision is asked for, which it does not know, or the row is short and nothing is being
-compiled: there a kernel of its own would cost seconds to make and save microseconds. "chunked" and
-"flex" are for measuring one against the other.
+A kernel gives a `plan`: its pattern as a mask, the layout that fetches every pair of the pattern
+(and others, which the pattern hides), and the queries that look everywhere (wide_rows.py). Two
+forms compute a plan: the chunked form (gathered.py: batched products, any device) and the
+block-sparse form (flex.py: one fused kernel on CUDA). `form="auto"` takes flex on CUDA, except with
+dropout or in double precision, which flex does not support, and for short rows outside a compiled
+step, where compiling a kernel would cost seconds and save microseconds. "chunked" and "flex" are
+for measuring one against the other.
 
-Tested against: attention/kernels/full.py under the same pattern as a dense mask, through the table
-of laws and in tests/attention.
+Tested against: attention/kernels/full.py under the same pattern as a dense mask, through the laws
+and in tests/attention.
 """
 
 from abc import ABC, abstractmethod

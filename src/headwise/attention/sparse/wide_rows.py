@@ -1,15 +1,16 @@
-"""Queries that look at everything (global tokens): their keys are too many to fetch, so the keys
-look for them instead.
+"""Queries that look at everything (global tokens): each block of keys serves the queries that need
+it.
 
     for every block of keys J:   queries I(J) = the wide queries whose sentence reaches into J
-        scores = q_I k_Jᵀ / √head_dim                    a piece of each query's softmax
-    the pieces of a query are put together by their sums:   output_i = Σ_J Σ_j∈J exp(s_ij − m_i) v_j / Σ_J Σ_j∈J exp(s_ij − m_i)
+        scores = q_I k_Jᵀ / √head_dim            a piece of the softmax of each query
+    the pieces of a query are joined by their sums:
+        output_i = Σ_J Σ_j∈J exp(s_ij − m_i) v_j / Σ_J Σ_j∈J exp(s_ij − m_i)
 
-One wide query costs as many products as there are keys, w of them n · w; in a row of many sentences
-each costs only its own sentence, and the sum stays n · w. Rows that are packed need no shape of
-their own: which queries a block of keys serves is a table of numbers. Where a row is one sentence
-all its keys serve the same queries, and those are plain attention of a few queries over all keys,
-in one fused kernel.
+One wide query costs as many products as there are keys, w of them n · w. In a row of many sentences
+each costs only its own sentence, and the sum stays n · w. Packed rows need no shape of their own: a
+table of numbers says which queries a block of keys serves. Where a row is one sentence, all keys
+serve the same queries, and those are plain attention of a few queries over all keys, in one fused
+kernel.
 
 Tested against: attention/kernels/full.py under the same mask, written out.
 """

@@ -1,7 +1,8 @@
 """The residual stream of one decoding step: who reads it applies a norm, who is done adds to it.
 
-    norm before:   read: norm_i(x) Wᵀ          add: x ← x + y                    the norm belongs to the reader
-    norm after:    read: n(x) Wᵀ               add: x ← n(x) + y, n ← norm_i     the norm of the last sum is still owed
+    norm before:   read: norm_i(x) Wᵀ       add: x ← x + y
+    norm after:    read: n(x) Wᵀ            add: x ← n(x) + y, n ← norm_i; the norm of the last sum
+                                            is applied by the next reader
 
 Norms are put off until somebody reads. Then a product of few rows applies the norm itself, and with
 many rows the sum and its norm are one operation (blocks/inference/projection.py). The numbers are
@@ -17,7 +18,7 @@ from headwise.blocks.inference.projection import Activation, add_and_norm, fuses
 from headwise.blocks.residual import Residual
 
 
-class Stream:
+class FusedResidual:
     def __init__(self, x: Float[Tensor, "row dim"]) -> None:
         self._x = x
         self._addend: Tensor | None = None

@@ -1,16 +1,18 @@
 """A linear layer in 8-bit integers, for inference on a CPU: a quarter of the bytes of fp32,
 multiplied four at a time.
 
-    scale_o = max_i |W_oi| / 127                     one for each output          W_oi ≈ scale_o · w_oi,    w in -127 … 127
-    y_o     = scale_x · scale_o · Σ_i (x̂_i − zero) w_oi + b_o                     x_i ≈ scale_x · (x̂_i − zero), found anew at every call
+    W_oi ≈ scale_o · w_oi,  w in -127 … 127,  scale_o = max_i |W_oi| / 127 for each output
+    x_i  ≈ scale_x · (x̂_i − zero), found anew at every call
+    y_o  = scale_x · scale_o · Σ_i (x̂_i − zero) w_oi + b_o
 
 Jacob et al. 2018. Weights are rounded once, activations when they come (*dynamic* quantisation), so
 no calibration data are needed; sums are exact in 32 bits. Two implementations, tried in this order
 (models/inference.py):
 
-    fbgemm    one kernel: find the range of x, round, multiply, scale. The range is that of the whole batch.
-    integer   `torch._int_mm` between ordinary operators, one range per row: slower, but it needs no quantised tensors, which
-              torch is about to remove.
+    fbgemm    one kernel: find the range of x, round, multiply, scale. The range is that of the
+              whole batch.
+    integer   `torch._int_mm` between ordinary operators, one range per row: slower, but without
+              quantised tensors, which torch is about to remove.
 
 Not differentiable; the layer it is made from is left alone. Tested against: nn.Linear, and the
 formula in double precision.

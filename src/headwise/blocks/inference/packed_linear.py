@@ -1,7 +1,8 @@
 """A linear layer for inference on a CPU: its weight laid out once as the processor's matrix kernel
 wants to read it.
 
-    y = x Wᵀ + b          W in fp32 (the same numbers up to rounding) or bf16 (half the bytes, 8 bits of precision)
+    y = x Wᵀ + b
+    W in fp32 (the same numbers up to rounding) or bf16 (half the bytes, 8 bits of precision)
 
 A decoding step of one sentence multiplies one row with every weight of the decoder, so it takes as
 long as reading them. torch's `F.linear` reads W row by row in one thread; oneDNN's blocked layout

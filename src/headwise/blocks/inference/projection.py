@@ -1,7 +1,8 @@
 """A linear layer with what stands around it in a Transformer: norm before, activation and residual
 after.
 
-    y = activation(norm(x) Wᵀ + b) + residual           or, with the norm after each sub-layer,  … + norm(residual)
+    y = activation(norm(x) Wᵀ + b) + residual
+    or, with the norm after each sub-layer, … + norm(residual)
 
 Written as one function because a GPU computes it as one kernel when the rows are few
 (gpu/projection.py): a decoding step of one sentence is fifty such products, each of which takes as
