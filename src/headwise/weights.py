@@ -1,13 +1,13 @@
-"""Weights on disk: numbers under their names, and put back only if every one of them fits.
+"""Weights as safetensors files, loaded only if all names, shapes and types match.
 
 A weight tied under two names is stored once, under the first. Names, shapes and types are compared
 before the first number is copied, and all differences are listed, because half-loaded weights are
-worse than none. Files are safetensors: they can hold numbers and nothing else. They carry no
-checksum of their own; `storage` adds one. A tensor that holds NaN or infinity is refused wherever
-it is read: a model with such weights still answers, and every answer is wrong.
+worse than none. safetensors files contain numbers only. They have no checksum of their own;
+`storage` adds one. NaN or infinity in a tensor is an error wherever it is read: a model with such
+weights would still answer, wrongly.
 
 Tested against: bit-equality after a round trip; renamed pickles, oversized headers, missing and
-misshapen weights; NaN and infinity in every type of number.
+misshapen weights; NaN and infinity in every number type.
 """
 
 import errno
@@ -32,7 +32,7 @@ MB and 150,000 commas."""
 
 
 def weights_of(module: nn.Module) -> dict[str, Tensor]:
-    """The module's own tensors (parameters and saved buffers), each under its first name."""
+    """The tensors of a module (parameters and saved buffers), each under its first name."""
     seen: set[int] = set()
     found: dict[str, Tensor] = {}
     for name, tensor in module.state_dict(keep_vars=True).items():
@@ -43,12 +43,12 @@ def weights_of(module: nn.Module) -> dict[str, Tensor]:
 
 
 def is_part(tensor: Tensor) -> bool:
-    """Whether the tensor is spread over processes (torch's DTensor), each of which holds a part."""
+    """Whether the tensor is sharded over processes (a DTensor of torch)."""
     return hasattr(tensor, "to_local")
 
 
 def local_part(tensor: Tensor) -> Tensor:
-    """What this process holds of a tensor: all of it, unless it is spread over processes."""
+    """The part of a tensor in this process: all of it, unless it is sharded."""
     return tensor.to_local() if is_part(tensor) else tensor  # type: ignore[attr-defined]
 
 
@@ -61,12 +61,13 @@ def load_weights(module: nn.Module, path: Path) -> None:
 
 
 def check_shapes(module: nn.Module, path: Path) -> None:
-    """Compare a module (which may be on the meta device) with a file's header alone."""
+    """Compare a module (possibly on the meta device) with the header of a file."""
     expected = {name: tuple(tensor.shape) for name, tensor in weights_of(module).items()}
     try:
         _check_header(path)
         with safe_open(path, framework="pt") as file:
-            found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 - no mapping
+            names = file.keys()
+        found = {name: tuple(file.get_slice(name).get_shape()) for name in names}
     except (OSError, SafetensorError) as error:
         raise _damaged(path, error) from error
     differences = [
@@ -98,10 +99,10 @@ def write_tensors(path: Path, tensors: Weights) -> None:
 
 
 def read_tensors(path: Path, *, lowest: float = -sys.float_info.max) -> dict[str, Tensor]:
-    """All tensors of a safetensors file; the header's size is checked before anything is parsed.
+    """All tensors of a safetensors file; the size of the header is checked before it is parsed.
 
-    Every number must be finite; `lowest` is -inf for tables of log-probabilities, where log 0 has a
-    meaning.
+    Every number must be finite; `lowest` is -inf for tables of log-probabilities, where log 0 is
+    valid.
     """
     try:
         _check_header(path)
@@ -127,9 +128,7 @@ def _check_finite(tensors: Weights, path: Path, lowest: float) -> None:
 
 
 def _is_finite(tensor: Tensor, lowest: float) -> bool:
-    """The least and the largest number tell it in one pass and without a copy; both are NaN if one
-    number is.
-    """
+    """Minimum and maximum show it in one pass without a copy; both are NaN if one number is."""
     if not tensor.is_floating_point() or tensor.numel() == 0:
         return True
     least, largest = (bound.item() for bound in tensor.aminmax())

@@ -32,9 +32,12 @@ def imported_by(name: str) -> set[Path]:
             module = ROOT / "src" / node.module.replace(".", "/")
             found.add(module.with_suffix(".py"))
             found |= {module / f"{alias.name}.py" for alias in node.names}
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if named := re.fullmatch(r"(headwise(?:\.\w+)+):\w+", node.value):  # tasks/table.py
-                found.add(ROOT / "src" / f"{named[1].replace('.', '/')}.py")
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and (named := re.fullmatch(r"(headwise(?:\.\w+)+):\w+", node.value))
+        ):  # tasks/table.py names classes as text
+            found.add(ROOT / "src" / f"{named[1].replace('.', '/')}.py")
     return found
 
 

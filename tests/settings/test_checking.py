@@ -146,7 +146,8 @@ class Drawing(Settings):
         ),
         (
             {"size": 1, "shape": {"kind": "square", "radius": 1}},
-            "shape.radius: unknown key of kind: square; it belongs to kind: circle; known here: kind, side",
+            "shape.radius: unknown key of kind: square; it belongs to kind: circle; known here: "
+            "kind, side",
             "shape.radius：kind: square 没有这个键；它属于 kind: circle；这里可用：kind、side",
         ),
         (

@@ -67,7 +67,8 @@ def test_sentences_of_the_pocket_corpus(source: str, target: str, other: str) ->
     }
     assert found[source] == [None] * len(test)
     assert {one and one.reason for one in found[target]} == {"target_language"}
-    # A short sentence may share most of its words with another language: English "in", "was" and "war" are German too.
+    # A short sentence may share most of its words with another language: English "in", "was" and
+    # "war" are German too.
     assert sum(one is not None for one in found[other]) >= 0.98 * len(test)
 
 

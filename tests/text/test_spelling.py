@@ -1,4 +1,6 @@
-"""Surfaces put together are the decoded text, for every kind of tokenizer and any ids; symbols by hand."""
+"""Surfaces put together are the decoded text, for every kind of tokenizer and any ids; symbols by
+hand.
+"""
 
 import functools
 
@@ -57,7 +59,8 @@ def test_surfaces_put_together_are_the_text(kind, data):
     joined = "".join("\ufffd" if "\udc80" <= letter <= "\udcff" else letter for letter in joined)
     joined = unescape(joined)
     decoded = tokenizer.decode(ids)
-    # sentencepiece leaves out the space at the beginning of a text, and all of them where it normalises white space.
+    # sentencepiece leaves out the space at the beginning of a text, and all of them where it
+    # normalises white space.
     assert decoded in (
         joined,
         joined.removeprefix(" "),

@@ -1,9 +1,11 @@
-"""What survives a change of kind: the keys that the new kind has too, with values that it takes.
+"""Which keys survive a change of kind: those that the new kind also has, with valid values.
 
-    model: {kind: encoder, dim: 64, layers: 2, dropout: 0.2}     model.kind=word     →  {kind: word, dim: 64, dropout: 0.2}
+    model: {kind: encoder, dim: 64, layers: 2, dropout: 0.2}
+    model.kind=word     →  {kind: word, dim: 64, dropout: 0.2}
 
-A choice of several kinds is a union of settings types that differ in `kind`; the type at the place of the change is found by walking the recipe's
-own type along the keys. Tested against: unions worked by hand, and every kind of the shipped recipes.
+A choice is a union of settings types that differ in `kind`; the type at the position of the change
+is found by following the keys through the type of the recipe. Tested against: unions by hand, and
+every kind of the shipped recipes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,13 +18,14 @@ from headwise.errors import SettingsError
 
 SettingsClass = type[pydantic.BaseModel]
 MAX_AT_ODDS = 3
-"""So many keys at most are taken out because the new kind has them but refuses them; what is still wrong then is told by the check."""
+"""At most this many keys are removed because the new kind has them but rejects their values; the
+check reports what is still wrong."""
 
 
 def find_kind(
     settings: SettingsClass, data: Any, keys: Sequence[str], kind: Any
 ) -> SettingsClass | None:
-    """The settings type that has this kind at the end of the keys, or None where there is none."""
+    """The settings type of this kind at the end of the keys, or None."""
     types = [settings]
     for key in keys:
         if isinstance(data, Mapping):
@@ -40,7 +43,7 @@ def find_kind(
 def keep_known(
     data: Mapping[str, Any], new: SettingsClass, kind: Any
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The keys of the old kind that the new one has too, with values that it takes; and the names of the others."""
+    """The keys of the old kind that the new one accepts; and the names of the others."""
     known = {key: value for key, value in data.items() if key != "kind" and _takes(new, key, value)}
     at_odds = (
         out
@@ -80,7 +83,7 @@ def _kinds(settings: SettingsClass) -> tuple[Any, ...]:
 
 
 def _members(annotation: Any) -> list[SettingsClass]:
-    """The settings types of an annotation: of a union, a list, an optional."""
+    """The settings types in an annotation: of a union, a list, an optional."""
     if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
         return [annotation]
     return [member for part in get_args(annotation) for member in _members(part)]

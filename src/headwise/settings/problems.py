@@ -1,7 +1,8 @@
-"""What pydantic found wrong with settings, in our words: the path, what is required, what was given, the nearest name.
+"""pydantic's errors as our messages: the path, what is required, what was given, the nearest name.
 
-A path is what a user would write (`decoding.size`), without the tags pydantic adds for the members of a union; a choice is
-refused with its alternatives, an unknown key with the nearest known one, the kind that has it or its whole path.
+A path is what a user would write (`decoding.size`), without the tags that pydantic adds for members
+of a union. An invalid choice is reported with its alternatives; an unknown key with the nearest
+known one, the kind that has it, or its full path.
 """
 
 import difflib
@@ -16,7 +17,7 @@ from headwise.settings.usual_names import find_usual
 
 SHOWN_CHARACTERS = 60
 MAX_DEPTH = 2
-"""A key that was written too high is looked for so many levels down."""
+"""How many levels down a key that was written too high is searched."""
 MAX_PATHS = 3
 _PLAIN_MEMBERS = ("int", "float", "str", "bool")
 SettingsClass = type[pydantic.BaseModel]
@@ -70,14 +71,15 @@ REQUIREMENTS: Mapping[str, tuple[str, str]] = {
 _OTHER_FORM = frozenset(
     name for name in REQUIREMENTS if name.endswith(("_type", "_parsing", "_from_float"))
 )
-"""A value of another form than is needed: text for a number, a number for parts."""
+"""Values of the wrong form: text for a number, a number for a mapping."""
 _PARTS_NEEDED = ("model_type", "model_attributes_type", "dict_type")
 
 
 def describe_problems(kind: SettingsClass, error: pydantic.ValidationError) -> list[Problem]:
     """Every problem once, in the order of the settings."""
     found = error.errors()
-    # A list whose only entry is wrong counts as empty for pydantic; the entry's own problem says it better.
+    # A list whose only entry is wrong counts as empty for pydantic; the entry's own problem says it
+    # better.
     inner = {
         tuple(problem["loc"][:length]) for problem in found for length in range(len(problem["loc"]))
     }
@@ -87,7 +89,7 @@ def describe_problems(kind: SettingsClass, error: pydantic.ValidationError) -> l
 
 
 def _by_path(told: Sequence[Any], paths: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
-    """Problems of one value together: a value that may be a number or have parts is wrong once, not once as each of them."""
+    """Group the problems of one value: a value that may be a number or a mapping is wrong once."""
     inside = {path[:length] for path in paths for length in range(len(path))}
     groups: dict[tuple[Any, ...], list[Any]] = {}
     for number, (path, problem) in enumerate(zip(paths, told, strict=True)):
@@ -103,7 +105,7 @@ def _by_path(told: Sequence[Any], paths: Sequence[tuple[Any, ...]]) -> list[list
 
 
 def _describe_all(kind: SettingsClass, together: Sequence[Any]) -> Problem:
-    """One problem; of several the requirements are joined, because any of them would do."""
+    """One problem; several requirements of one value are joined with "or"."""
     first, *others = [_describe(kind, problem) for problem in together]
     for problem in together[1:] if others else ():
         en, zh = REQUIREMENTS[problem["type"]]
@@ -176,8 +178,10 @@ def _unknown_key(
     ):  # right in itself, but of another kind: nearer than any name that looks alike
         here = _tag(allowed[0])
         return Problem(
-            f"{path}: unknown key of kind: {here}; it belongs to kind: {' or '.join(owners)}; known here: {', '.join(known)}",
-            f"{path}：kind: {here} 没有这个键；它属于 kind: {' 或 '.join(owners)}；这里可用：{'、'.join(known)}",
+            f"{path}: unknown key of kind: {here}; it belongs to kind: {' or '.join(owners)}; "
+            f"known here: {', '.join(known)}",
+            f"{path}：kind: {here} 没有这个键；它属于 kind: {' 或 '.join(owners)}；这里可用："
+            f"{'、'.join(known)}",
         )
     below = find_below(allowed, key)
     # `steps=3` for `training.steps=3`: the right name, not the whole path
@@ -199,8 +203,10 @@ def _unknown_key(
     if near:
         owner = elsewhere[near[0]]
         return Problem(
-            f"{path}: unknown key; did you mean {near[0]!r} of kind: {owner}? known here: {', '.join(known)}",
-            f"{path}：未知的键；是否想写 kind: {owner} 的 {near[0]!r}？这里可用：{'、'.join(known)}",
+            f"{path}: unknown key; did you mean {near[0]!r} of kind: {owner}? known here: "
+            f"{', '.join(known)}",
+            f"{path}：未知的键；是否想写 kind: {owner} 的 {near[0]!r}？这里可用："
+            f"{'、'.join(known)}",
         )
     return Problem(
         f"{path}: unknown key; known here: {', '.join(known)}",
@@ -209,7 +215,9 @@ def _unknown_key(
 
 
 def _set_elsewhere(kind: SettingsClass, parts: Sequence[Any], given: Any) -> list[str]:
-    """Where a key of another toolkit's name is set here (`lr`, `optim.lr`), or one that was written too deep."""
+    """Where a key with the name of another toolkit is set here (`lr`, `optim.lr`), or one written
+    too deep.
+    """
     inner = given if isinstance(given, Mapping) else {}
     above = [[*parts[:length], parts[-1]] for length in range(len(parts) - 2, 0, -1)]
     higher = next((one for one in above if has_path(kind, one)), None)
@@ -236,12 +244,12 @@ def _set_elsewhere(kind: SettingsClass, parts: Sequence[Any], given: Any) -> lis
 
 
 def has_path(kind: SettingsClass, parts: Sequence[Any]) -> bool:
-    """Whether there is such a key in the settings, of whatever kinds on the way."""
+    """Whether the settings have such a key, for any kinds on the way."""
     return any(parts[-1] in one.model_fields for one in _types_at(kind, parts[:-1]))
 
 
 def find_below(types: Sequence[SettingsClass], key: str) -> list[tuple[str, ...]]:
-    """The paths at which a key stands further down, all of the level that is nearest, in the order of the settings."""
+    """The paths of a key further down, all of the nearest level, in the order of the settings."""
     level: list[tuple[tuple[str, ...], SettingsClass]] = [((), one) for one in types]
     for _ in range(MAX_DEPTH):
         level = [
@@ -259,7 +267,9 @@ def find_below(types: Sequence[SettingsClass], key: str) -> list[tuple[str, ...]
 def walk(
     kind: SettingsClass, location: Sequence[Any]
 ) -> tuple[list[Any], list[SettingsClass], list[SettingsClass]]:
-    """A location without the tags of unions, the types that its last part stands in, and those of the other kinds there."""
+    """A location without the tags of unions, the types that contain its last part, and those of
+    other kinds.
+    """
     candidates, others = [kind], list[SettingsClass]()
     parts: list[Any] = []
     for number, part in enumerate(location):
@@ -281,7 +291,7 @@ def walk(
 
 
 def _described_as(kind: SettingsClass, parts: Sequence[Any], name: str) -> list[str]:
-    """The kind whose description uses another name of the same thing: SwiGLU is `gated`."""
+    """The kind whose description has another name of the same thing: SwiGLU is `gated`."""
     found = [
         one
         for one in _types_at(kind, parts)
@@ -291,7 +301,7 @@ def _described_as(kind: SettingsClass, parts: Sequence[Any], name: str) -> list[
 
 
 def _kinds_at(kind: SettingsClass, parts: Sequence[Any]) -> set[Any]:
-    """The kinds one may choose from at a path."""
+    """The kinds that can be chosen at a path."""
     return {_tag(one) for one in _types_at(kind, parts)}
 
 

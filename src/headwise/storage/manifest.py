@@ -1,9 +1,8 @@
-"""`MANIFEST.json`: every file of a directory with its size and SHA-256, compared before anything is
-parsed.
+"""`MANIFEST.json`: the files of a directory with size and SHA-256, verified before parsing.
 
-safetensors and sentencepiece load flipped bits without noticing, so reading starts here. The
-manifest is sealed itself (files.py): damage to it is reported as such and not blamed on a file that
-it lists.
+safetensors and sentencepiece load flipped bits without an error, so verification comes first. The
+manifest has a seal of its own (files.py), so that damage to it is not blamed on a file that it
+lists.
 """
 
 import contextlib
@@ -44,11 +43,10 @@ def write_manifest(directory: Path, *, kind: str) -> None:
 
 
 def manifest_digest(directory: Path, *, without: Collection[str] = ()) -> str:
-    """What a directory's content is known by: its manifest's seal, or what the seal of an older one
-    would be.
+    """The identity of the content of a directory: the seal of its manifest.
 
-    `without` names files that older versions did not write and nothing depends on: the directory
-    counts as theirs.
+    For an older manifest without seal, the seal it would have. `without` names files that older
+    versions did not write and nothing depends on.
     """
     manifest = read_json(directory / MANIFEST)
     files = {name: entry for name, entry in manifest["files"].items() if name not in without}
@@ -56,7 +54,7 @@ def manifest_digest(directory: Path, *, without: Collection[str] = ()) -> str:
 
 
 def read_manifest(directory: Path) -> Mapping[str, Any]:
-    """The manifest itself; the files it lists are not looked at yet."""
+    """The manifest itself; the files are not verified yet."""
     manifest = read_sealed_json(directory / MANIFEST, _KEYS)
     if not isinstance(manifest["files"], dict):
         raise CheckpointError(
@@ -114,9 +112,7 @@ def verify_listed(directory: Path, manifest: Mapping[str, Any], name: str) -> No
 
 
 def refuse_sealed(path: Path) -> None:
-    """Refuse to write inside a model, a checkpoint or another directory whose files a manifest
-    lists.
-    """
+    """Raise for a path inside a directory whose files a manifest lists (a model, a checkpoint)."""
     whole = Path(os.path.realpath(path))  # unlike `resolve` it does not mind links in a circle
     for parent in (whole, *whole.parents):
         manifest = None
@@ -136,7 +132,7 @@ def refuse_sealed(path: Path) -> None:
 
 
 def _lies_inside(root: Path, name: str) -> bool:
-    """Symlink loops, NULs and names too long for the system are no files of ours either."""
+    """Whether a name stays inside the directory; symlink loops, NULs and overlong names do not."""
     if len(name) > MAX_NAME_LENGTH:
         return False
     try:

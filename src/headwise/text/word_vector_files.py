@@ -14,6 +14,7 @@ file and line.
 
 import io
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -201,8 +202,7 @@ def _decode(raw: bytes, path: Path, line: int | None) -> str:
 def _check_distinct(words: list[str], path: Path) -> None:
     if len(set(words)) == len(words):
         return
-    seen: set[str] = set()
-    twice = next(word for word in words if word in seen or seen.add(word))  # type: ignore[func-returns-value]
+    twice = next(word for word, count in Counter(words).items() if count > 1)
     raise DataError(
         f"holds {twice!r} twice; a word has one vector: remove one of them",
         f"{twice!r} 出现两次；一个词只有一个向量：请删去其一",
