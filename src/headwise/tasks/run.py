@@ -100,12 +100,19 @@ def _train(
     with join_processes() as processes, contextlib.ExitStack() as stack:
         check_before_start(task, recipe, processes.count, anyway=anyway)
         stack.enter_context(explaining_memory(training, directory))
-        opened, prepared = _open(task, recipe, directory, watcher, processes, resume=resume)
+        meter = MemoryMeter(choose_device(training.device))
+
+        def build(prepared: Any) -> torch.nn.Module:
+            meter.start_building()
+            module: torch.nn.Module = task.build(recipe, prepared)
+            task.check_memory(recipe, prepared, module, anyway=anyway)
+            return module
+
+        opened, (prepared, module) = _open(
+            task, recipe, directory, watcher, processes, build, resume=resume
+        )
         if opened is not None:
             stack.enter_context(opened)
-        meter = MemoryMeter(choose_device(training.device))
-        meter.start_building()
-        module = task.build(recipe, prepared)
         share = Share(processes.number, processes.count, training.accumulation)
         learner = task.learner(recipe, prepared, module, share=share, directory=directory)
         if opened is not None:
@@ -208,6 +215,7 @@ def check_run(
     else:
         module = task.build(found, prepared)
         watcher.note(task.describe_start(found, prepared, module))
+        task.check_memory(found, prepared, module, anyway=anyway)
         training = training_of(found)
         assert training is not None
         cost = measure_cost(task.trial(found, prepared, module), training=training)
@@ -235,19 +243,23 @@ def _open(
     directory: Path,
     watcher: Events,
     processes: Processes,
+    build: Callable[[Any], torch.nn.Module],
     *,
     resume: bool,
-) -> tuple[RunDirectory | None, Any]:
-    """The run directory, which only the first process holds, and the prepared data."""
-    data, opened, prepared = directory / "data", None, None
+) -> tuple[RunDirectory | None, tuple[Any, torch.nn.Module]]:
+    """The run directory, which only the first process holds; the prepared data and the model."""
+
+    def begin() -> tuple[Any, torch.nn.Module]:
+        prepared = task.prepare(recipe, directory / "data", watcher)
+        return prepared, build(prepared)
+
     if processes.is_first:
-        opened, prepared = begin_run(
-            directory, recipe, lambda: task.prepare(recipe, data, watcher), resume=resume
-        )
-    processes.ask_first(lambda: None)  # the others wait until the data is there
-    if opened is None:
-        prepared = task.reopen(recipe, data, Silence())
-    return opened, prepared
+        opened, made = begin_run(directory, recipe, begin, resume=resume)
+        processes.ask_first(lambda: None)
+        return opened, made
+    processes.ask_first(lambda: None)  # wait until the first process has prepared the data
+    prepared = task.reopen(recipe, directory / "data", Silence())
+    return None, (prepared, build(prepared))
 
 
 def _saver(

@@ -25,6 +25,7 @@ from headwise.data.batching import Share
 from headwise.errors import UsageError
 from headwise.tasks.any_recipe import AnyRecipe
 from headwise.tasks.events import Events
+from headwise.tasks.memory_check import check_memory
 from headwise.tasks.training_cost import TrainingCost, Trial
 from headwise.training.choices import TrainingSettings
 from headwise.training.prefetching import Batches
@@ -104,6 +105,14 @@ class Task(ABC, Generic[RecipeType, Prepared]):
     def trial(self, recipe: RecipeType, prepared: Prepared, module: nn.Module) -> Trial:
         """A step whose time and memory are measured by `--check`."""
         raise NotImplementedError
+
+    def check_memory(
+        self, recipe: RecipeType, prepared: Prepared, module: nn.Module, *, anyway: bool
+    ) -> None:
+        """Refuse a training that cannot fit into memory, now that data and model are there."""
+        training = training_of(recipe)
+        assert training is not None
+        check_memory(self.trial(recipe, prepared, module), training, anyway=anyway)
 
     def count(self, recipe: RecipeType, prepared: Prepared, watcher: Events) -> Counted:
         """Learn by counting."""

@@ -96,6 +96,11 @@ class TranslationTask(Task[TranslationRecipe, PreparedData]):
         size = SMALL_VOCABULARY
         return build_model(recipe.model, source_size=size, target_size=size, generator=None)
 
+    def check_memory(
+        self, recipe: TranslationRecipe, prepared: PreparedData, module: nn.Module, *, anyway: bool
+    ) -> None:
+        """`check` has asked already, before the data was read."""
+
     def learner(
         self,
         recipe: TranslationRecipe,
