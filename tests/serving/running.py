@@ -8,9 +8,9 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
-import uvicorn
 from fastapi import Request
 
+from headwise.serving.accepting import AcceptingServer
 from headwise.serving.app import create_app
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
@@ -56,7 +56,7 @@ class Running:
         self.port = self.listening.getsockname()[1]
         config = configure(app)
         config.http.slots.most = 7  # type: ignore[union-attr]
-        self.server = uvicorn.Server(config)
+        self.server = AcceptingServer(config)
         self.thread = threading.Thread(target=lambda: self.server.run(sockets=[self.listening]))
         self.thread.start()
 

@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import pytest
 
+from headwise.serving.connections import MAX_PIPELINED
 from tests.serving.running import POST, Running, read_all
 
 
@@ -103,3 +104,47 @@ def test_a_client_that_is_gone_altogether_is_noticed(running: Running) -> None:
     with running.connect(sent=b"GET /watched HTTP/1.1\r\nHost: localhost\r\n\r\n"):
         assert running.is_watched.wait(10)
     assert running.has_left.wait(10)
+
+
+GET = b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n"
+HEALTH = GET.replace(b"/slow", b"/healthz")
+
+
+def test_more_requests_at_once_than_are_held_are_answered_as_far_as_they_are(
+    running: Running,
+) -> None:
+    """One at work and so many behind it, in order; the last reply says that the connection ends, and the end is a clean one."""
+    with running.connect(sent=HEALTH + GET + HEALTH * 400) as connection:
+        connection.sendall(HEALTH * 2_000)  # still on its way when the connection ends
+        found = read_all(connection)
+    replies = found.split(b"HTTP/1.1 ")[1:]
+    assert len(replies) in (
+        MAX_PIPELINED + 1,
+        MAX_PIPELINED + 2,
+    )  # the first may be answered before the last is read
+    assert all(one.startswith(b"200 ") for one in replies)
+    assert b'"done"' in replies[1]
+    assert [b"connection: close" in one for one in replies] == [False] * (len(replies) - 1) + [True]
+    assert running.is_answering()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [b"GET /healthz HTTP/1.1\r\n\r\n", b"nonsense\r\n\r\n", b"x" * 20_000],
+    ids=["no host", "no HTTP", "a large head"],
+)
+def test_requests_before_one_that_cannot_be_read_are_answered(running: Running, bad: bytes) -> None:
+    with running.connect(sent=GET + HEALTH + bad) as connection:
+        replies = read_all(connection).split(b"HTTP/1.1 ")[1:]
+    assert [one[:4] for one in replies] == [b"200 ", b"200 "]
+    assert b"connection: close" in replies[1]
+
+
+def test_a_request_whose_body_is_on_its_way_while_another_is_answered(running: Running) -> None:
+    body = b'{"text": "a", "model": "x"}'
+    with running.connect(
+        sent=GET + POST + b"Connection: close\r\nContent-Length: 27\r\n\r\n" + body[:9]
+    ) as connection:
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 200 ")
+        connection.sendall(body[9:])
+        assert b"HTTP/1.1 404 " in read_all(connection)

@@ -1,7 +1,10 @@
 """As many connections as the system has files for, and a server that stays quiet when there are few."""
 
+import json
 import socket
+import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -26,11 +29,41 @@ def test_too_few_files_are_told_before_anything_is_served() -> None:
         connections_within(40, 20)
 
 
+BODY = json.dumps({"text": ["a b c d"] * 20})
 FEW_FILES = """
 import os, resource
 open_now = len(os.listdir("/proc/self/fd"))
 resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 64, open_now + 64))
 """
+
+
+@pytest.mark.parametrize("num_clients", [60, pytest.param(200, marks=pytest.mark.prove)])
+def test_nobody_is_reset_for_want_of_files(tmp_path: Path, num_clients: int) -> None:
+    """More clients at once than there are files: each is answered, or told 503 and when to return."""
+    found: Counter[object] = Counter()
+
+    def ask() -> None:
+        connection = server.connect()
+        try:
+            connection.request("POST", "/v1/translate", BODY, {"Content-Type": "application/json"})
+            reply = connection.getresponse()
+            reply.read()
+            found[(reply.status, reply.getheader("retry-after"))] += 1
+        except OSError as error:
+            found[type(error).__name__] += 1
+        finally:
+            connection.close()
+
+    with ServerProcess(log=tmp_path / "log.txt", before=FEW_FILES) as server:
+        threads = [threading.Thread(target=ask) for _ in range(num_clients)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert server.ask("GET", "/readyz")[0] == 200
+    assert set(found) <= {(200, None), (503, "1"), (503, "2")}
+    assert found[(200, None)]
+    assert sum(found.values()) == num_clients
 
 
 @pytest.mark.prove

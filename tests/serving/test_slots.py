@@ -51,9 +51,15 @@ def test_who_is_answered_or_has_just_come_stays_and_the_newcomer_is_told() -> No
     slots.work(second)
     slots.wait(second)
     clock.now += 0.5
-    surplus = [Fake() for _ in range(MAX_SURPLUS + 2)]
-    assert not any(slots.enter(one) for one in surplus)
-    assert [one.is_cut for one in surplus] == [False] * MAX_SURPLUS + [True] * 2
+    surplus = [Fake(address) for address in [None, "192.0.2.1"] * (MAX_SURPLUS // 2)]
+    for one in surplus:
+        assert slots.has_place()
+        assert not slots.enter(one)
+    assert not any(one.is_cut for one in surplus)
+    assert not slots.has_place()  # the next one waits in line
+    clock.now += 1
+    assert slots.has_place()  # one that has sent nothing for so long makes room
+    assert [one.is_cut for one in surplus] == [True] + [False] * (MAX_SURPLUS - 1)
     assert not first.is_cut
     assert not second.is_cut
     for one in (first, second, *surplus):

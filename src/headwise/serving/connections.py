@@ -4,6 +4,8 @@
     too many connections                        the one that has kept the server waiting longest makes room, first of those that were
                                                 never answered; if all are being answered, the newcomer is told 503 and when to return
     a head too large, many tiny chunks          431, 400, closed
+    more than 16 requests behind one that is    those are answered in order, the last with `Connection: close`; the client repeats the rest.
+    being answered, or one that cannot be read  The same for whole requests before one that cannot be read (RFC 9112, 9.3.2, 9.6)
     framing that two readers could read in      400, closed: a length beside chunks, chunks in HTTP/1.0, two hosts (RFC 9112, 3.2, 6.1)
     two ways
     an offer of another protocol (Upgrade)      ignored (`plain_parser.py`); a tunnel (CONNECT): 501, closed
@@ -17,10 +19,15 @@ import asyncio
 import json
 import socket
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 from uvicorn.server import ServerState
 
 from headwise.serving.door import HEAD_BYTES
@@ -31,7 +38,7 @@ from headwise.serving.slots import Slots
 
 HEAD_SECONDS = 10.0
 LINGER_SECONDS = 2.0
-"""A client that is still sending when it is refused gets so long to read why."""
+"""A client that is refused gets so long to send what it began and to read why."""
 GONE_SECONDS = 0.1
 """How often a client that has ended its side is looked for."""
 MAX_CHUNKS = 4_096
@@ -93,6 +100,7 @@ class Connection(HttpToolsProtocol):
             self.address = self.client[0]
         if not self.slots.enter(self):
             self.app = refuse_surplus
+            self.loop.call_later(LINGER_SECONDS, transport.close)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -108,7 +116,11 @@ class Connection(HttpToolsProtocol):
         super().data_received(data)
         if self._in_head:
             self._head_bytes += len(data)
-            if self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
+            if (
+                self._head_bytes > HEAD_BYTES
+                and not self._is_ending
+                and not self.transport.is_closing()
+            ):
                 self._why = _LARGE_HEAD
                 self.send_400_response("")
         if self.is_idle or self.transport.is_closing():
@@ -170,6 +182,8 @@ class Connection(HttpToolsProtocol):
                 "一个连接上同时请求过多",
             )
         super().on_headers_complete()
+        cycle = self.cycle
+        cycle.transport = ClosedByUs(self.transport, lambda: self._close_after(cycle))  # type: ignore[assignment]
 
     def on_message_complete(self) -> None:
         if self.parser.is_offered:
@@ -215,7 +229,11 @@ class Connection(HttpToolsProtocol):
     # How it is ended
 
     def on_response_complete(self) -> None:
-        if self.cycle is not None and self.cycle.more_body and not self.transport.is_closing():
+        if (
+            self.is_idle
+            and (self._is_ending or self.cycle.more_body)
+            and not self.transport.is_closing()
+        ):
             self._end_slowly()
             return
         super().on_response_complete()
@@ -231,8 +249,13 @@ class Connection(HttpToolsProtocol):
             super().timeout_keep_alive_handler()
 
     def send_400_response(self, msg: str) -> None:
-        """To a head or body that cannot be read; in the middle of a reply nothing can be said any more."""
-        is_late = not self.is_idle and (self.cycle.response_started or not self.cycle.more_body)
+        """To a head or body that cannot be read. Whole requests before it are answered, and nothing is said of it; in the
+        middle of a reply to half a request nothing can be said any more."""
+        if not self.is_idle and not self.cycle.more_body:
+            self._is_ending = True
+            self.cycle.keep_alive = False
+            return
+        is_late = not self.is_idle and self.cycle.response_started
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
@@ -248,6 +271,13 @@ class Connection(HttpToolsProtocol):
         )
         self.transport.write(STATUS_LINE[status] + head + content)
         self._end_slowly()
+
+    def _close_after(self, cycle: RequestResponseCycle) -> None:
+        """As uvicorn does after a last reply, unless something is still being sent to us."""
+        if self._is_ending or cycle.more_body:
+            self._end_slowly()
+        else:
+            self.transport.close()
 
     def _end_slowly(self) -> None:
         """Nothing more is read in earnest, but thrown away for a while: closing at once would take the reply from a client that
@@ -274,6 +304,16 @@ class Connection(HttpToolsProtocol):
         if self._late is not None:
             self._late.cancel()
             self._late = None
+
+
+class ClosedByUs:
+    """A transport as a reply sees it: how it is closed is the connection's to say."""
+
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
+        self._transport, self.close = transport, close
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
 
 _LARGE_HEAD = (

@@ -1,8 +1,7 @@
 """How many connections the system lets a server have: each is an open file, and a process may have so many.
 
-The bound of the process is raised to what it is allowed at most. What is open already, and some for a searching process that must be started again,
-for models and for connections that are just being accepted, are left out: if accepting failed for want of files, asyncio
-would try again at once and write a traceback each time. Tested: bounds of all sizes, a real process with 64 files.
+The bound of the process is raised to what it is allowed at most. What is open already, and some for a searching process that must be
+started again, for models and for connections that are accepted only to be told 503 (`slots.py`), are left out. Tested: bounds of all sizes, a real process with 64 files.
 """
 
 import os
@@ -15,8 +14,6 @@ MAX_CONNECTIONS = 2_048
 WANTED_FILES = 4_096
 SPARE_FILES = 32
 MIN_CONNECTIONS = 4
-ACCEPTED_AT_ONCE = 4
-"""Connections accepted in one turn of the event loop; they count only in a later turn."""
 
 
 def allowed_connections() -> int:

@@ -23,13 +23,14 @@ from fastapi import FastAPI
 
 from headwise.errors import UsageError
 from headwise.language import say
+from headwise.serving.accepting import AcceptingServer
 from headwise.serving.app import create_app
 from headwise.serving.connections import Connection
 from headwise.serving.exposure import check_exposure
 from headwise.serving.few_log_lines import few_log_lines
 from headwise.serving.limits import ServerSettings
 from headwise.serving.loaded import LoadedModel
-from headwise.serving.open_files import ACCEPTED_AT_ONCE, allowed_connections
+from headwise.serving.open_files import allowed_connections
 from headwise.serving.server import Server
 from headwise.serving.slots import Slots
 
@@ -41,7 +42,7 @@ GRACE_SECONDS = 3.0
 logger = logging.getLogger(__name__)
 
 
-class DrainingServer(uvicorn.Server):
+class DrainingServer(AcceptingServer):
     """uvicorn closes its door at once on a signal; here whoever knocks meanwhile is told 503."""
 
     def __init__(self, config: uvicorn.Config, server: Server) -> None:
@@ -57,13 +58,6 @@ class DrainingServer(uvicorn.Server):
         # A thread of its own, begun beforehand: whatever hangs, it does not, and a signal only has to wake it.
         threading.Thread(target=self._see_to_the_end, name="headwise-leaving", daemon=True).start()
         await super().serve(sockets)
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        for one in sockets or ():
-            one.listen(
-                BACKLOG
-            )  # uvicorn's bound is of those accepted at once; more may wait in line
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._status or self._loop is None:
@@ -149,7 +143,6 @@ def configure(app: FastAPI) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        backlog=ACCEPTED_AT_ONCE,
     )
 
 

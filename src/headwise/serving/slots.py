@@ -15,8 +15,8 @@ PATIENCE_SECONDS = 1.0
 """A connection that has kept the server waiting no longer than this does not have to make room."""
 MAX_OF_ONE = 128
 """Connections of one other machine."""
-MAX_SURPLUS = 8
-"""Connections beyond the bound that are told so; more are cut off at once."""
+MAX_SURPLUS = 16
+"""Connections beyond the bound that are told so at one time; more wait in line (`accepting.py`)."""
 
 
 class Slot(Protocol):
@@ -41,19 +41,28 @@ class Slots:
     def __len__(self) -> int:
         return len(self._all)
 
+    @property
+    def num_places(self) -> int:
+        """For those who are answered and those who are told that they cannot be."""
+        return self.most + MAX_SURPLUS - len(self._all)
+
+    def has_place(self) -> bool:
+        """Whether one more may be accepted; whoever has kept the server waiting makes room."""
+        return self.num_places > 0 or self._cut_longest()
+
     def enter(self, slot: Slot) -> bool:
-        """A new connection; False if it finds no room. It is counted all the same, or cut off."""
-        has_room = True
+        """A new connection; False if it finds no room. It is counted all the same; one too many of its machine is cut off."""
+        has_room = is_tolerated = True
         address = slot.address
         if address is not None:
             if self._of[address] >= MAX_OF_ONE:
-                has_room = self._cut_longest(lambda one: one.address == address)
+                has_room = is_tolerated = self._cut_longest(lambda one: one.address == address)
             self._of[address] += 1
         if has_room and len(self._all) >= self.most:
             has_room = self._cut_longest()
         self._all.add(slot)
         self._fresh[slot] = self._clock()
-        if not has_room and (address is not None or len(self._all) > self.most + MAX_SURPLUS):
+        if not is_tolerated:
             self.leave(slot)
             slot.cut()
         return has_room
