@@ -1,21 +1,25 @@
-"""Phrases as one automaton over text: it reads the symbols of a text one by one and says where a phrase is complete.
+"""Phrases as one automaton over text: it reads symbols one by one and reports complete phrases.
 
-What counts as an occurrence is `text/phrase_matching.py`: a phrase that begins with a word character is not begun after another
-one, and a phrase that ends with one is complete only when something else follows, or nothing:
+`text/phrase_matching.py` says what counts as an occurrence. A phrase that begins with a word
+character does not begin after another word character, and a phrase that ends with one is complete
+only when something else follows, or nothing:
 
     "cat" in   c → a → t → "alogue"     dropped: a longer word
                        t → " ", "." …   complete
                        t → the end      complete
 
-A state is the kind of the last character and a chain of matches, the longest first: how many bytes of which phrase the end of
-the text matches. What follows the longest match in the chain is its failure link (Aho & Corasick 1975): how the rest of the
-chain reads a symbol was found before, so a state costs a few steps however long its chain is, and phrases of n bytes make
-some n states.
+A state is the kind of the last character and a chain of matches, the longest first. A match says
+how many bytes of which phrase agree with the end of the text. The rest of a chain after its longest
+match is its failure link (Aho & Corasick 1975): how that rest reads a symbol was computed before.
+So a state costs a few steps however long its chain is, and phrases of n bytes make about n states.
 
-A space in a required phrase is one space. In a forbidden phrase it is white space of any kind and length, also where byte
-pieces spell it: two spaces do not save it. The kind of a character that byte pieces spell is not known: it never makes a
-required phrase complete and never saves a forbidden one. An escape and the digit after it are one character that is in no word
-(`text/tokenizer.py`), also where several tokens spell them: how much of an escape was read is a kind of the last character.
+A space in a required phrase is one space. In a forbidden phrase it is white space of any kind and
+length, also where byte pieces spell it, so that two spaces do not hide the phrase. The kind of a
+character that byte pieces spell is not known: it never completes a required phrase and never hides
+a forbidden one.
+An escape and the digit after it are one character that belongs to no word
+(`text/tokenizer.py`), also where several tokens spell them. How much of an escape was read is
+therefore a kind of the last character.
 Tested against `occurs` on random texts, cut into pieces and bytes at random.
 """
 
@@ -38,7 +42,7 @@ from headwise.text.spelling import (
 from headwise.text.tokenizer import ESCAPE
 
 LONG_SPACES = frozenset(chr(code).encode() for code in range(0x80, 0x3001) if is_space(chr(code)))
-"""White space of several bytes; what has one byte is the symbol of a space."""
+"""White space of several bytes. White space of one byte is the symbol of a space."""
 SPACES = LONG_SPACES | {bytes([SPACE])}
 SPACE_BEGINNINGS = frozenset(
     space[:length] for space in LONG_SPACES for length in range(1, len(space))
@@ -49,10 +53,10 @@ SPACE_PARTS = {
     )
     for begun in (b"", *SPACE_BEGINNINGS)
 }
-"""Bytes that go on with a space of several bytes."""
+"""Bytes that continue a space of several bytes."""
 
 ONE_BYTE, TWO_BYTES, ESCAPED = 3, 4, 5
-"""Kinds of what was read last, beside those of `text/spelling.py`: byte pieces of an escape, and a whole one."""
+"""More kinds of what was read last: byte pieces of an escape, and a whole escape."""
 ESCAPE_BYTES = {
     byte + 256 * NOT_KNOWN: (before, after)
     for byte, before, after in zip(
@@ -63,15 +67,15 @@ ESCAPE_BYTES = {
 ESCAPED_DIGITS = frozenset(digit + 256 * WORD for digit in b"01")
 
 MAX_STEPS_OF_STATE = 64
-"""A bound on the work: chains and steps of chains for each state there may be."""
+"""A bound on the work: chains and steps of chains per permitted state."""
 
 Item = tuple[int, int, bytes]
-"""Number of the phrase, how many of its bytes were read, and what was read of a space of several bytes."""
+"""Number of the phrase, its bytes read so far, and the bytes of an unfinished space."""
 
 
 @dataclass(frozen=True)
 class Phrase:
-    """One phrase to look for; `bit` is what it is reported as."""
+    """One phrase to look for; `bit` is the bit it is reported by."""
 
     content: bytes
     bit: int
@@ -105,17 +109,20 @@ class PhraseAutomaton:
 def build_automaton(
     phrases: Sequence[Phrase], *, max_states: int, symbols: Collection[int] = range(NUM_SYMBOLS)
 ) -> PhraseAutomaton | None:
-    """Of all phrases together, for texts of these symbols; None if that takes more than `max_states` states."""
+    """One automaton for all phrases, for texts of these symbols.
+
+    None if that takes more than `max_states` states.
+    """
     return _Builder(phrases, frozenset(symbols)).build(max_states)
 
 
 def kind_of(symbol: int) -> int:
-    """Of the character a symbol belongs to."""
+    """The kind of the character that a symbol belongs to."""
     return NO_WORD if symbol in (OTHER_SPACE, ESCAPE_SYMBOL) else symbol >> 8
 
 
 def kind_after(kind: int, symbol: int) -> int:
-    """What was read last, after one symbol more."""
+    """The kind of what was read last, after one more symbol."""
     if symbol == ESCAPE_SYMBOL:
         return ESCAPED
     if kind == ESCAPED and symbol in ESCAPED_DIGITS:
@@ -136,12 +143,12 @@ class _Builder:
         kinds = {WORD, ONE_BYTE, TWO_BYTES, ESCAPED} if begin_word else set()
         kinds |= {NOT_KNOWN} if True in begin_word else set()
         self.kinds = tuple(kind if kind in kinds else NO_WORD for kind in range(ESCAPED + 1))
-        """Kinds that no phrase tells from another are one."""
+        """Kinds that make no difference to any phrase are joined."""
         self.chains: list[tuple[Item, int]] = [((-1, 0, b""), 0)]
         self.watched: list[frozenset[int]] = [frozenset()]
-        """Of each chain: the symbols that it does not read as an empty one does."""
+        """For each chain the symbols that it reads differently from an empty chain."""
         self.pending: list[tuple[int, int]] = [(0, 0)]
-        """Of each chain: the bits of forbidden and of required phrases that only need the end of a word."""
+        """For each chain the bits of forbidden and required phrases that only lack a word end."""
         self.numbers: dict[tuple[Item, int], int] = {}
         self.known: dict[tuple[int, int, int], tuple[int, int]] = {}
         self.states: dict[tuple[int, int], int] = {}
@@ -180,7 +187,7 @@ class _Builder:
         return self.states[state]
 
     def _read_beginnings(self, kind: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """What a state without matches does at each symbol."""
+        """The moves of a state without matches."""
         moves, found = np.zeros((2, NUM_SYMBOLS), dtype=np.int32)
         for symbol in sorted(self.symbols):
             chain, found[symbol] = self._read(kind, 0, symbol)
@@ -208,7 +215,7 @@ class _Builder:
         return after, bits
 
     def _put(self, items: Sequence[Item], chain: int, bits: int) -> tuple[int, int]:
-        """Items before a chain; those that are complete leave their bits."""
+        """Put items before a chain; complete ones become bits instead."""
         for item in reversed(items):
             phrase = self.phrases[item[0]]
             is_complete = item[1] == len(phrase.content)
@@ -244,7 +251,7 @@ class _Builder:
         return frozenset(watched) & self.symbols
 
     def _go_on(self, item: Item, symbol: int) -> Iterator[Item]:
-        """Where a phrase that was begun is after one more symbol; nowhere if it does not fit."""
+        """The match after one more symbol; none if the symbol does not fit."""
         number, place, begun = item
         phrase, byte = self.phrases[number], symbol & 255
         if place == len(phrase.content):

@@ -1,15 +1,20 @@
-"""Forbidden and required phrases as a rule for tokens: how many more tokens a text needs after each token.
+"""Forbidden and required phrases as a rule for tokens: how many more tokens a text needs.
 
-The automaton of the phrases (`phrase_automaton.py`) reads whole tokens here, so a rule holds on the text, whatever tokens spell
-it. A state is a state of that automaton together with the set of required phrases that were written. With
+The automaton of the phrases (`phrase_automaton.py`) reads whole tokens here, so a rule holds on the
+text, whatever tokens spell it. A state is a state of that automaton together with the set of
+required phrases that were written. With
 
     need(state) = the fewest tokens after which the text may end
 
-a token w may follow a state if it writes no forbidden phrase and need(state after w) ≤ the tokens that are left; the end may
-follow if need(state) = 0. That one number is the whole rule: forbidden phrases, required phrases, overlaps between them (counted
-once, since the shortest way is taken), and what no output can meet (need is infinite). Tokens with the same effect in every
-state are one class, so the tables are small (`token_effects.py`), and what was written of the required phrases is kept beside
-them: the table of needs alone has a row for every set of phrases (`needed_tokens.py`). Tested against `occurs` over decoded text, and against exhaustive search.
+a token w may follow a state if it writes no forbidden phrase and need(state after w) is at most the
+number of tokens that are left; the end may follow if need(state) = 0. This number covers forbidden
+phrases, required phrases, overlaps between them (counted once, since the shortest way is taken),
+and rules that no output can meet (need is infinite).
+
+Tokens with the same effect in every state form one class, so the tables are small
+(`token_effects.py`). The set of written phrases is kept beside the state: only the table of needs
+has a row for every set (`needed_tokens.py`).
+Tested against `occurs` over decoded text, and against exhaustive search.
 """
 
 from collections.abc import Sequence
@@ -36,7 +41,7 @@ MAX_STATES = 8192
 
 @dataclass(frozen=True, eq=False)
 class TextRules:
-    """What may be written, for one vocabulary. State 0 is the beginning of a text."""
+    """The rules of some phrases for one vocabulary. State 0 is the beginning of a text."""
 
     forbidden: tuple[str, ...]
     required: tuple[str, ...]
@@ -47,7 +52,7 @@ class TextRules:
     found: NDArray[np.uint8]
     """[state, class]: bits of the required phrases that such a token completes."""
     need: NDArray[np.int16]
-    """[state, set of required phrases]: the fewest tokens until the text may end; IMPOSSIBLE if it never may."""
+    """[state, set of required phrases]: the fewest tokens until the text may end, or IMPOSSIBLE."""
     _on_devices: dict[torch.device, "RuleTables"] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -72,7 +77,10 @@ class TextRules:
 
 @dataclass(frozen=True)
 class RuleTables:
-    """`TextRules` where the search computes. A state here is one of theirs times `num_sets`, plus the set that was written."""
+    """`TextRules` as tensors.
+
+    A state here is a state there times `num_sets`, plus the set of written phrases.
+    """
 
     num_sets: int
     classes: Tensor
@@ -141,13 +149,15 @@ def can_be_written(phrase: str, spelling: Spelling) -> bool:
 
 
 def _build(phrases: Sequence[Phrase], spelling: Spelling) -> PhraseAutomaton:
-    """Of phrases that are not too many: what cannot be built is refused before much was done."""
+    """The automaton of these phrases; too many or too long ones are refused before the work."""
     length = sum(len(phrase.content) for phrase in phrases)
     if length > MAX_BYTES:
         raise UsageError(
-            f"the {len(phrases)} forbidden and required phrases have {length:,} bytes together, which is too much to watch for: "
-            f"at most {MAX_BYTES:,} are possible; give fewer or shorter ones",
-            f"{len(phrases)} 个禁用与必需短语共 {length:,} 字节，超出可处理的范围（最多 {MAX_BYTES:,} 字节）；请减少或缩短",
+            f"the {len(phrases)} forbidden and required phrases have {length:,} bytes together, "
+            f"which is too much to watch for: at most {MAX_BYTES:,} are possible; "
+            "give fewer or shorter ones",
+            f"{len(phrases)} 个禁用与必需短语共 {length:,} 字节，"
+            f"超出可处理的范围（最多 {MAX_BYTES:,} 字节）；请减少或缩短",
         )
     automaton = build_automaton(phrases, max_states=MAX_STATES, symbols=spelling.alphabet)
     if automaton is None:
@@ -158,7 +168,9 @@ def _build(phrases: Sequence[Phrase], spelling: Spelling) -> PhraseAutomaton:
 def _too_much_work(phrases: Sequence[Phrase]) -> UsageError:
     length = sum(len(phrase.content) for phrase in phrases)
     return UsageError(
-        f"the {len(phrases)} forbidden and required phrases ({length:,} bytes together) take too much work to watch for with "
-        "this vocabulary; give fewer or shorter ones, above all of those that hold many spaces or repeat themselves",
-        f"{len(phrases)} 个禁用与必需短语（共 {length:,} 字节）在此词表下监视的工作量过大；请减少或缩短，尤其是含许多空格或自身重复的短语",
+        f"the {len(phrases)} forbidden and required phrases ({length:,} bytes together) take too "
+        "much work to watch for with this vocabulary; give fewer or shorter ones, above all of "
+        "those that hold many spaces or repeat themselves",
+        f"{len(phrases)} 个禁用与必需短语（共 {length:,} 字节）在此词表下监视的工作量过大；"
+        "请减少或缩短，尤其是含许多空格或自身重复的短语",
     )
