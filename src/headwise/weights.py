@@ -67,7 +67,7 @@ def check_shapes(module: nn.Module, path: Path) -> None:
         _check_header(path)
         with safe_open(path, framework="pt") as file:
             names = file.keys()
-        found = {name: tuple(file.get_slice(name).get_shape()) for name in names}
+            found = {name: tuple(file.get_slice(name).get_shape()) for name in names}
     except (OSError, SafetensorError) as error:
         raise _damaged(path, error) from error
     differences = [
