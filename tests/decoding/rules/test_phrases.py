@@ -1,18 +1,21 @@
-"""Phrases made to be costly are refused in words and once; so are characters that bytes write
-unseen."""
+"""Phrases for one tokenizer: what it cannot write, or what would cost too much, is refused."""
 
 import re
 
 import pytest
 
 from headwise.decoding.rules import phrases
-from headwise.decoding.rules.phrases import rules_of
+from headwise.decoding.rules.phrases import check_shortest, encode_phrases, rules_of
 from headwise.decoding.rules.text_rules import make_rules
 from headwise.decoding.search.beam import BeamSettings
 from headwise.errors import SettingsError, UsageError
 from headwise.settings import check_settings
+from headwise.text.character_tokenizer import learn_characters
+from headwise.text.sentencepiece_tokenizer import learn_pieces
 from headwise.text.spelling import Spelling
-from tests.decoding.rules.test_text_rules import learn
+from headwise.text.tokenizer import Tokenizer
+from headwise.text.word_tokenizer import learn_words
+from tests.decoding.rules.test_text_rules import LINES, learn
 
 REPEATED = (". " * 25, "." * 50, ", " * 25, "?" * 50, "! " * 25, "茶" * 50, "我 " * 25, "x1")
 
@@ -59,3 +62,58 @@ def test_characters_that_bytes_write_unseen_are_refused(kind, phrase, name):
         SettingsError, match=rf"the forbidden or required phrase .* holds {re.escape(name)}, which"
     ):
         check_settings(BeamSettings, {kind: [phrase]})
+
+
+def test_equal_phrases_share_their_rules():
+    tokenizer = learn("zh", "bpe")
+    settings = BeamSettings(forbidden=("茶",))
+    assert encode_phrases(settings, tokenizer).rules is encode_phrases(settings, tokenizer).rules
+
+
+@pytest.mark.parametrize("kind", ["words", "characters", "pieces"])
+def test_what_the_vocabulary_cannot_write_is_refused(kind):
+    lines = [*LINES["de"], *LINES["en"]]
+    tokenizer: Tokenizer
+    if kind == "words":
+        tokenizer = learn_words(lines, size=99, min_count=1, lowercase=False)
+    elif kind == "characters":
+        tokenizer = learn_characters(lines, size=99, min_count=1)
+    else:
+        tokenizer = learn_pieces(
+            lines,
+            algorithm="bpe",
+            size=60,
+            byte_fallback=False,
+            coverage=1.0,
+            normalization="identity",
+        )
+    for name, settings in {
+        "required phrase": BeamSettings(required=("Hund", "Xyzzy")),
+        "forbidden phrase": BeamSettings(forbidden=("Hund", "Xyzzy")),
+        "prefix": BeamSettings(prefix="Xyzzy"),
+    }.items():
+        with pytest.raises(
+            UsageError,
+            match=f"the {name} 'Xyzzy' is outside the model's vocabulary, which reads it as",
+        ):
+            encode_phrases(settings, tokenizer)
+    # "Häuser," is a word of that vocabulary, and the text it writes holds "Häuser".
+    assert encode_phrases(BeamSettings(forbidden=("Häuser",)), tokenizer).rules is not None
+
+
+def test_what_a_lowercasing_vocabulary_never_writes_is_refused():
+    tokenizer = learn_words(LINES["de"], size=99, min_count=1, lowercase=True)
+    with pytest.raises(
+        UsageError, match="'Hund' is outside the model's vocabulary, which reads it as 'hund'"
+    ):
+        encode_phrases(BeamSettings(required=("Hund",)), tokenizer)
+
+
+def test_the_shortest_sentence_has_room():
+    tokenizer = learn("de", "bpe")
+    fits = BeamSettings(prefix="Haus und", max_length=40)
+    check_shortest(fits, tokenizer)
+    with pytest.raises(
+        UsageError, match=r"the end of the sentence take \d+ tokens, but max_length is 3 here"
+    ):
+        check_shortest(fits.model_copy(update={"max_length": 3}), tokenizer)

@@ -15,7 +15,7 @@ from headwise.decoding.choices import decode
 from headwise.decoding.rules import token_effects
 from headwise.decoding.rules.constraints import SentenceRules
 from headwise.decoding.rules.needed_tokens import IMPOSSIBLE
-from headwise.decoding.rules.phrases import check_shortest, encode_phrases, rules_of, spelling_of
+from headwise.decoding.rules.phrases import encode_phrases, rules_of, spelling_of
 from headwise.decoding.rules.text_rules import make_rules
 from headwise.decoding.search.beam import BeamSettings
 from headwise.decoding.search.greedy import GreedySettings
@@ -23,12 +23,10 @@ from headwise.decoding.search.length_penalty import NoLength
 from headwise.decoding.search.sampling import SamplingSettings
 from headwise.errors import UsageError
 from headwise.randomness import numpy_generator
-from headwise.text.character_tokenizer import learn_characters
 from headwise.text.phrase_matching import occurs
 from headwise.text.sentencepiece_tokenizer import learn_pieces
 from headwise.text.spelling import Spelling
 from headwise.text.tokenizer import Tokenizer
-from headwise.text.word_tokenizer import learn_words
 from tests.decoding.conftest import FakeStepper
 
 LINES = {
@@ -336,51 +334,6 @@ def test_no_rules_change_nothing(fake, improvise, sources):
     assert rules_of(learn("en", "bpe"), (), ()) is None
 
 
-def test_equal_phrases_share_their_rules():
-    tokenizer = learn("zh", "bpe")
-    settings = BeamSettings(forbidden=("茶",))
-    assert encode_phrases(settings, tokenizer).rules is encode_phrases(settings, tokenizer).rules
-
-
-@pytest.mark.parametrize("kind", ["words", "characters", "pieces"])
-def test_what_the_vocabulary_cannot_write_is_refused(kind):
-    lines = [*LINES["de"], *LINES["en"]]
-    tokenizer: Tokenizer
-    if kind == "words":
-        tokenizer = learn_words(lines, size=99, min_count=1, lowercase=False)
-    elif kind == "characters":
-        tokenizer = learn_characters(lines, size=99, min_count=1)
-    else:
-        tokenizer = learn_pieces(
-            lines,
-            algorithm="bpe",
-            size=60,
-            byte_fallback=False,
-            coverage=1.0,
-            normalization="identity",
-        )
-    for name, settings in {
-        "required phrase": BeamSettings(required=("Hund", "Xyzzy")),
-        "forbidden phrase": BeamSettings(forbidden=("Hund", "Xyzzy")),
-        "prefix": BeamSettings(prefix="Xyzzy"),
-    }.items():
-        with pytest.raises(
-            UsageError,
-            match=f"the {name} 'Xyzzy' is outside the model's vocabulary, which reads it as",
-        ):
-            encode_phrases(settings, tokenizer)
-    # "Häuser," is a word of that vocabulary, and the text it writes holds "Häuser".
-    assert encode_phrases(BeamSettings(forbidden=("Häuser",)), tokenizer).rules is not None
-
-
-def test_what_a_lowercasing_vocabulary_never_writes_is_refused():
-    tokenizer = learn_words(LINES["de"], size=99, min_count=1, lowercase=True)
-    with pytest.raises(
-        UsageError, match="'Hund' is outside the model's vocabulary, which reads it as 'hund'"
-    ):
-        encode_phrases(BeamSettings(required=("Hund",)), tokenizer)
-
-
 def test_rules_are_bounded(monkeypatch):
     spelling = Spelling.of(learn("en", "bpe").surfaces())
     with pytest.raises(UsageError, match="9 phrases are required, at most 8 are possible"):
@@ -405,16 +358,6 @@ def test_rules_are_bounded(monkeypatch):
         "no table of states for every set of phrases and every token"
     )
     assert many.read(learn("en", "bpe").encode("in 0137 B.C.")) == IMPOSSIBLE
-
-
-def test_the_shortest_sentence_has_room():
-    tokenizer = learn("de", "bpe")
-    fits = BeamSettings(prefix="Haus und", max_length=40)
-    check_shortest(fits, tokenizer)
-    with pytest.raises(
-        UsageError, match=r"the end of the sentence take \d+ tokens, but max_length is 3 here"
-    ):
-        check_shortest(fits.model_copy(update={"max_length": 3}), tokenizer)
 
 
 def test_tables_are_made_once_for_a_device():

@@ -16,8 +16,7 @@ So a state costs a few steps however long its chain is, and phrases of n bytes m
 A space in a required phrase is one space. In a forbidden phrase it is white space of any kind and
 length, also where byte pieces spell it, so that two spaces do not hide the phrase. The kind of a
 character that byte pieces spell is not known: it never completes a required phrase and never hides
-a forbidden one.
-An escape and the digit after it are one character that belongs to no word
+a forbidden one. An escape and the digit after it are one character that belongs to no word
 (`text/tokenizer.py`), also where several tokens spell them. How much of an escape was read is
 therefore a kind of the last character.
 Tested against `occurs` on random texts, cut into pieces and bytes at random.
