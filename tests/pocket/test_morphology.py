@@ -17,16 +17,24 @@ def words(phrase: NounPhrase, case: str) -> str:
 @pytest.mark.parametrize(
     ("concept", "determiner", "quality", "plural", "forms"),
     [
-        ("apple", "the", "red", False, "der rote Apfel, den roten Apfel, dem roten Apfel, des roten Apfels"),
-        ("apple", "a", "red", False, "ein roter Apfel, einen roten Apfel, einem roten Apfel, eines roten Apfels"),
-        ("cat", "this", "oldliving", False, "diese alte Katze, diese alte Katze, dieser alten Katze, dieser alten Katze"),
-        ("house", "my", "new", False, "mein neues Haus, mein neues Haus, meinem neuen Haus, meines neuen Hauses"),
-        ("boy", "the", "tall", False, "der große Junge, den großen Jungen, dem großen Jungen, des großen Jungen"),
+        ("apple", "the", "red", False, "der rote Apfel, den roten Apfel, dem roten Apfel, des "
+            "roten Apfels"),
+        ("apple", "a", "red", False, "ein roter Apfel, einen roten Apfel, einem roten Apfel, "
+            "eines roten Apfels"),
+        ("cat", "this", "oldliving", False, "diese alte Katze, diese alte Katze, dieser alten "
+            "Katze, dieser alten Katze"),
+        ("house", "my", "new", False, "mein neues Haus, mein neues Haus, meinem neuen Haus, "
+            "meines neuen Hauses"),
+        ("boy", "the", "tall", False, "der große Junge, den großen Jungen, dem großen Jungen, "
+            "des großen Jungen"),
         ("child", "the", None, True, "die Kinder, die Kinder, den Kindern, der Kinder"),
-        ("car", 3, "expensive", False, "drei teure Autos, drei teure Autos, drei teuren Autos, drei teurer Autos"),
-        ("tower", "the", "high", False, "der hohe Turm, den hohen Turm, dem hohen Turm, des hohen Turmes"),
+        ("car", 3, "expensive", False, "drei teure Autos, drei teure Autos, drei teuren Autos, "
+            "drei teurer Autos"),
+        ("tower", "the", "high", False, "der hohe Turm, den hohen Turm, dem hohen Turm, des "
+            "hohen Turmes"),
         ("neighbour", "the", None, False, "der Nachbar, den Nachbarn, dem Nachbarn, des Nachbarn"),
-        ("student", "a", None, False, "ein Student, einen Studenten, einem Studenten, eines Studenten"),
+        ("student", "a", None, False, "ein Student, einen Studenten, einem Studenten, eines "
+            "Studenten"),
         ("book", "many", "interesting", False,
          "viele interessante Bücher, viele interessante Bücher, vielen interessanten Büchern, "
          "viele interessanter Bücher"),

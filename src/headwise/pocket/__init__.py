@@ -1,12 +1,14 @@
-"""The pocket corpus: a grammar that says the same thing in English, Chinese and German, millions of
-times. It is small enough to learn in minutes and hard enough that only attention learns it.
+"""The pocket corpus: a grammar that generates sentences in English, Chinese and German.
+
+It can express millions of meanings, is small enough to train on in minutes, and is hard enough that
+a model needs attention to learn it.
 
 Each sentence comes with its exact translations, its word alignment and its part-of-speech tags,
 because all three languages are generated from one meaning. What the grammar contains, and why:
 
 * **Reordering.** *The teacher bought a book in the supermarket yesterday* puts time and place last,
-  German in the middle, Chinese before the verb (老师昨天在超市里买了一本书). A translator must look
-  elsewhere than straight across.
+  German in the middle, Chinese before the verb (老师昨天在超市里买了一本书). A model must
+  attend to other positions than the present one.
 * **Verb-final clauses.** *… dass der Bäcker das Fahrrad schob*: the second English word may be the
   last German one. Separable verbs split in two (*Der Zug fährt um acht Uhr ab*).
 * **Modifiers before nouns.** The Chinese relative clause precedes its noun: 老师买的那本书.

@@ -1,7 +1,8 @@
-"""Sentence i of a split is a pure function of (split, i, seed): draw, and draw again until the
-split accepts. Train, valid and test divide the sentences by a hash of the English text; unseen
-holds the combinations (verb and object, adjective and noun, two antecedents ...) that no other
-split ever contains.
+"""Sentences of the pocket corpus: sentence i of a split is a pure function of (split, i, seed).
+
+A sentence is drawn again until it belongs to the split. Train, valid and test divide the sentences
+by a hash of the English text; unseen has the combinations (verb and object, adjective and noun, two
+antecedents …) that no other split contains.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from headwise.pocket.template import Token, render
 SPLITS = ("train", "valid", "test", "unseen")
 HELD_OUT_PERCENT = 7
 BUCKETS = 16
-"""Of 16 buckets of English texts one is valid, one is test, the rest is train."""
+"""Of 16 buckets of English texts one is valid, one is test, the others are train."""
 
 
 class SplitError(ValueError):
@@ -45,8 +46,9 @@ def few_nouns() -> frozenset[str]:
 
 @cache
 def held_out(pair: tuple[str, str]) -> bool:
-    """Whether a combination is kept out of train, valid and test; a word with few partners keeps
-    them all.
+    """Whether a combination is kept out of train, valid and test.
+
+    Words with few partners keep all of them in training.
     """
     kind, _, concept = pair[0].partition(":")
     if kind == "object" and len(verb(concept).objects) < 5:
@@ -63,7 +65,7 @@ def split_of(text: str) -> str:
 
 
 class _Drawn(NamedTuple):
-    """A meaning that belongs to a split, put into words in English so far."""
+    """A meaning that belongs to a split, so far worded in English only."""
 
     pattern: Pattern
     pairs: list[tuple[str, str]]
@@ -116,10 +118,7 @@ def sentence(split: str, index: int, *, seed: int = 0) -> Sentence:
 def texts(
     split: str, count: int, languages: Sequence[str], *, seed: int = 0
 ) -> Iterator[tuple[str, ...]]:
-    """Sentences 0, 1, ...
-
-    as natives of these languages write them; into the others they are not put at all.
-    """
+    """Sentences 0, 1, … as text in these languages only."""
     for index in range(count):
         found = _draw_until(split, index, seed)
         yield tuple(

@@ -1,5 +1,6 @@
-"""How large is the corpus? Its words are counted from the tables, and its sentences from below:
-a few patterns, with the plainest subjects and objects only, already make millions.
+"""The size of the pocket corpus: words counted from the tables, and a lower bound on sentences.
+
+A few patterns, with the simplest subjects and objects only, already give millions of sentences.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def lemmas(language: str) -> frozenset[str]:
 
 @cache
 def fixed_words(language: str) -> frozenset[str]:
-    """The words that stand in the wordings themselves, lower case."""
+    """The words of the wordings themselves, in lower case."""
     if language not in LANGUAGES:
         raise LanguageError(language)
     return frozenset(
@@ -55,8 +56,9 @@ def sentence_count_lower_bound() -> int:
     """A number of distinct sentences that certainly exist: "the" subject, verb, a/the/this object,
     recent time.
 
-    Every combination is a different English text, because English words of subjects, verbs, objects
-    and times differ; adjectives, numerals, names, plurals and the other patterns are left out.
+    Every combination is a different English text, because the English words of subjects, verbs,
+    objects and times differ. Adjectives, numerals, names, plurals and the other patterns are not
+    counted.
     """
     combinations = sum(
         sum(1 for subject in verb.subjects if "kin" not in subject.classes)

@@ -1,7 +1,5 @@
-"""The central picture of the course notes whose examples are used here, as sentences with a right
-answer.
+"""The example of the notes: what does "it" refer to, and how is it translated into German?
 
-What does "it" mean, and so what is it in German?
 "The animal didn't cross the street because it was too tired" and "… too wide" differ in one word.
 """
 

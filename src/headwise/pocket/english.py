@@ -1,5 +1,6 @@
-"""English spelling rules: a or an, plurals, third person -s, -ing forms and comparison.
-They are the few regular changes; what is irregular stands in the lexicon.
+"""English morphology: a or an, plurals, third person -s, -ing forms and comparison.
+
+These are the regular forms; irregular ones are in the lexicon.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""German is the language of the three that inflects: articles, adjectives, nouns and verbs all
-change form. Each rule here is one small table or function, checked against hand-worked paradigms in
-the tests.
+"""German morphology: inflection of articles, adjectives, nouns and verbs.
 
-Cases are the letters n, a, d, g; genders m, f, n, and p for the plural of any gender.
+Each rule is a small table or function, tested against paradigms written by hand. Cases are the
+letters n, a, d, g; genders m, f, n, and p for the plural of any gender.
 """
 
 from __future__ import annotations
@@ -109,7 +108,7 @@ def noun_form(
 
 
 def contract(preposition: str, article: str) -> str | None:
-    """``in`` + ``dem`` = ``im``; None where the two stay apart."""
+    """``in`` + ``dem`` = ``im``; None if the two are not contracted."""
     return CONTRACTIONS.get((preposition, article))
 
 

@@ -1,5 +1,6 @@
-"""The lexicon is a set of tables a native speaker can review, loaded once into frozen records.
-Classes in the tables (person, food, portable ...) say which words make sense together.
+"""The lexicon: tables that a native speaker can review, loaded once into frozen records.
+
+Classes in the tables (person, food, portable …) say which words make sense together.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Noun phrases, names and pronouns: whatever can be the subject or the object of a sentence. Each
-renders itself in the three languages and names what each word means, from which alignments follow.
+"""Noun phrases, names and pronouns: everything that can be a subject or an object.
+
+Each renders itself in the three languages and names the meaning of each word, from which word
+alignments follow.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""A pattern is one kind of sentence: a function that draws its slots, and its wording in each
-language.
+"""A pattern is one kind of sentence: how its slots are drawn, and its wording in each language.
 
 The patterns of one theme are a module of `sentence_patterns/`; `sentence_patterns/table.py` lists
 all of them. The wordings are text files in `wordings/`, which a native speaker can review.
@@ -28,7 +27,7 @@ class Wording:
 
 @dataclass(frozen=True)
 class Pattern:
-    """Named, weighted, with a function that draws the slots and the wordings to choose from."""
+    """A name, a weight, a function that draws the slots, and the wordings to choose from."""
 
     name: str
     weight: int

@@ -1,5 +1,7 @@
-"""Phrases that are no noun phrases: verbs, places, times, qualities and numbers. Each renders
-itself in the three languages and names what each word means, from which alignments follow.
+"""Phrases other than noun phrases: verbs, places, times, qualities and numbers.
+
+Each renders itself in the three languages and names the meaning of each word, from which word
+alignments follow.
 """
 
 from __future__ import annotations
@@ -161,7 +163,7 @@ class Location:
 
 @cache
 def _with_name(name: str, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
-    """Fixed phrases are few and come again and again."""
+    """Fixed phrases are few and occur often, so they are cached."""
     return tuple(
         Token(word, tag, " ".join(name + link for link in links.split()))
         for word, tag, links in tokens

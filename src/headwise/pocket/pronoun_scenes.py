@@ -1,6 +1,7 @@
-"""A scene has two things that "it" could mean, and reasons that decide: too tired is the animal,
-too wide the street. The two always differ in German gender, so that the pronoun of a translation
-shows what was understood.
+"""Scenes with two possible antecedents of "it", and reasons that decide between them.
+
+Too tired is the animal, too wide the street. The two nouns always differ in German gender, so that
+the pronoun of a translation shows which one was understood.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Did a translation get the pronouns right? The third-person pronouns of the hypothesis must be
-exactly those of the reference, in order; everything else in the hypothesis is left to other
-measures.
+"""Score pronouns: the third-person pronouns of a translation must equal those of the reference.
+
+They are compared in order; other measures judge the rest of the translation.
 """
 
 from __future__ import annotations
@@ -26,20 +26,17 @@ def pronoun_words(text: str, language: str) -> tuple[str, ...]:
 
 
 def pronouns_correct(sentence: Sentence, language: str, hypothesis: str) -> bool | None:
-    """Whether the hypothesis has the right pronouns; None if the sentence has none that follow a
-    far word.
-    """
+    """Whether the hypothesis has the right pronouns; None if no pronoun depends on a distant word."""
     if not sentence.pronouns(language):
         return None
     return pronoun_words(hypothesis, language) == pronoun_words(sentence.text(language), language)
 
 
 def pronouns_word_for_word(chosen: Sequence[Sentence], source: str, target: str) -> float:
-    """The share of sentences whose pronouns are right if each is translated as it most often is
-    among these sentences.
+    """The share of sentences with correct pronouns if each pronoun gets its most frequent
+    translation.
 
-    It looks at no other word than those a pronoun is aligned with, so what is missing to 1 must be
-    found elsewhere.
+    This baseline looks only at the words that are aligned with a pronoun; more requires context.
     """
     counts: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     found: list[list[tuple[tuple[str, ...], str]]] = []

@@ -1,6 +1,7 @@
-"""Chance without state: a sentence is drawn from one large number, and every choice takes a
-remainder of it. The number is a hash of seed, split and index, so sentence i of seed s is the same
-on every machine.
+"""Random choices without state: every choice takes a remainder of one large number.
+
+The number is a hash of seed, split and index, so that sentence i of seed s is the same on every
+machine.
 """
 
 from __future__ import annotations

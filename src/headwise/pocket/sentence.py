@@ -1,6 +1,7 @@
-"""A sentence is one meaning in three languages: words, tags, links, and from them text and
-alignments. Nothing is estimated: two words are aligned because they were generated from the same
-part of the meaning.
+"""A sentence: one meaning in three languages, with words, tags and links.
+
+Text and word alignments follow from these. Nothing is estimated: two words are aligned if they were
+generated from the same part of the meaning.
 """
 
 from __future__ import annotations
@@ -123,8 +124,8 @@ class Sentence:
         return {(last_source, last_target)}
 
     def pronouns(self, language: str) -> tuple[tuple[int, int], ...]:
-        """(position of the pronoun, position of its antecedent) for pronouns that follow a far
-        word.
+        """(position of the pronoun, position of its antecedent) for pronouns that depend on a
+        distant word.
         """
         tokens = self.tokens(language)
         found = []

@@ -1,6 +1,7 @@
-"""A template is one sentence with holes, written once per language so that a native speaker can
-read it. Fixed words carry a tag letter and a link number; words of two languages with the same link
-are aligned.
+"""A template is one sentence with holes, written once per language for native speakers to read.
+
+Fixed words have a tag letter and a link number; words of two languages with the same link are
+aligned.
 
 Notation, separated by blanks::
 

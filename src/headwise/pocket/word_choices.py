@@ -1,5 +1,6 @@
-"""What goes together: subjects that can do the verb, objects it can be done to, fitting adjectives.
-Every choice that makes a combination also notes it, so that some combinations can be held out of
+"""Words that go together: subjects and objects of verbs, adjectives of nouns, times and places.
+
+Every choice that makes a combination also records it, so that some combinations can be held out of
 training.
 """
 
