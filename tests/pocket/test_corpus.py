@@ -51,7 +51,10 @@ def test_chance_is_the_same_on_every_machine() -> None:
 
 
 def test_sentences_do_not_depend_on_hash_seeds() -> None:
-    code = "from headwise.pocket import sentences; print([one.text('de') for one in sentences('unseen', 40)])"
+    code = (
+        "from headwise.pocket import sentences; "
+        "print([one.text('de') for one in sentences('unseen', 40)])"
+    )
     outputs = {
         subprocess.run(
             [sys.executable, "-c", code],

@@ -1,4 +1,6 @@
-"""Settings can be read and checked without importing torch, so that a mistake is answered quickly."""
+"""Settings can be read and checked without importing torch, so that a mistake is answered
+quickly.
+"""
 
 import subprocess
 import sys

@@ -18,10 +18,12 @@ LONG = """
 import random, sys
 from headwise.text.sentencepiece_tokenizer import learn_pieces
 draw = random.Random(1)
-lines = [" ".join("".join(draw.choices("abcdefghijklmnop", k=17)) for _ in range(13)) for _ in range(20_000)]
+words = ["".join(draw.choices("abcdefghijklmnop", k=17)) for _ in range(13 * 20_000)]
+lines = [" ".join(words[13 * i : 13 * (i + 1)]) for i in range(20_000)]
 def watch(share):
     print("at work", flush=True)
-learn_pieces(lines, algorithm="unigram", size=300, byte_fallback=True, coverage=1.0, normalization="identity", watch=watch)
+options = {"byte_fallback": True, "coverage": 1.0, "normalization": "identity"}
+learn_pieces(lines, algorithm="unigram", size=300, watch=watch, **options)
 """
 
 

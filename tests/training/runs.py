@@ -1,4 +1,6 @@
-"""Whole small runs for the tests of the loop: weights, logs, and data that breaks at a known place."""
+"""Whole small runs for the tests of the loop: weights, logs, and data that breaks at a known
+place.
+"""
 
 import torch
 

@@ -28,7 +28,9 @@ VARIANTS = [
 
 
 def numbers_in(file: Path) -> int:
-    """Bytes of a safetensors file after its header, which is large beside models as small as these."""
+    """Bytes of a safetensors file after its header, which is large beside models as small as
+    these.
+    """
     content = file.read_bytes()
     return len(content) - 8 - int.from_bytes(content[:8], "little")
 

@@ -1,4 +1,6 @@
-"""A warm-up that never ends is said before training; one that ends, or a model without one, is not."""
+"""A warm-up that never ends is said before training; one that ends, or a model without one,
+is not.
+"""
 
 import logging
 import re

@@ -146,7 +146,9 @@ class _Rows:
             self.refill_pool()
 
     def take(self, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Given sorted requests for buckets, those that the pool can meet, and the pairs they get."""
+        """Given sorted requests for buckets, those that the pool can meet, and the pairs
+        they get.
+        """
         rank = _rank_in_run(wanted)
         taking = np.flatnonzero(rank < self.count[wanted])
         return taking, self.pool[self.start[wanted[taking]] + rank[taking]]

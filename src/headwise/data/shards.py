@@ -144,7 +144,9 @@ class TokenStore:
 
 
 def concatenated_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """[starts[0], starts[0]+1, …, starts[1], …]: `lengths[i]` consecutive integers from each start."""
+    """[starts[0], starts[0]+1, …, starts[1], …]: `lengths[i]` consecutive integers from each
+    start.
+    """
     before = np.cumsum(lengths) - lengths
     return np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))
 

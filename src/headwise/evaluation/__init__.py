@@ -1,1 +1,3 @@
-"""Evaluation: scores of translations, labels and word vectors, significance tests, word alignment."""
+"""Evaluation: scores of translations, labels and word vectors, significance tests, word
+alignment.
+"""

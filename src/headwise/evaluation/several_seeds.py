@@ -74,7 +74,9 @@ class SeedScores:
         num_draws: int = 1000,
         seed: int = 12345,
     ) -> "SeedScores":
-        """`hypotheses` are the translations of each seed; the same `seed` draws the same sentences."""
+        """`hypotheses` are the translations of each seed; the same `seed` draws the same
+        sentences.
+        """
         statistics = [SentenceStatistics.of(metric, each, [references]) for each in hypotheses]
         return SeedScores.of_statistics(statistics, num_draws=num_draws, seed=seed)
 

@@ -75,7 +75,9 @@ class Plan:
         return None if self.together is None else self.run.steps * self.together.step_seconds
 
     def speed(self, scaling: Scaling) -> float:
-        """Target tokens a second; with `each`, every device has a batch of the recipe of its own."""
+        """Target tokens a second; with `each`, every device has a batch of the recipe of its
+        own.
+        """
         batches = scaling.devices if scaling is self.each else 1
         return batches * self.run.tokens_per_step / scaling.step_seconds
 

@@ -290,7 +290,9 @@ TIME_KINDS = {"past": ("recent", "long"), "future": ("soon", "later"), "habit": 
 
 @cache
 def times(kind: str) -> tuple[Time, ...]:
-    """The time phrases of a kind: past (recent or long ago), future (soon or later), habit, often."""
+    """The time phrases of a kind: past (recent or long ago), future (soon or later), habit,
+    often.
+    """
     return tuple(
         Time(fields[0], parse_words(fields[1]), parse_words(fields[2]), parse_words(fields[3]))
         for fields in table_rows("times.txt")

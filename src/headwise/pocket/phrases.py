@@ -44,7 +44,9 @@ class VerbPhrase:
         return [Token(self.verb.zh, "VERB", self.name)]
 
     def de(self, form: str) -> list[Token]:
-        """Form pres, past (verb second), prefix, inf, zu, part, aux, presend, pastend (verb final)."""
+        """Form pres, past (verb second), prefix, inf, zu, part, aux, presend, pastend (verb
+        final).
+        """
         verb, name = self.verb, self.name
         if form == "prefix":
             return [Token(verb.de_prefix, "ADP", name)] if verb.de_prefix else []

@@ -26,7 +26,9 @@ def pronoun_words(text: str, language: str) -> tuple[str, ...]:
 
 
 def pronouns_correct(sentence: Sentence, language: str, hypothesis: str) -> bool | None:
-    """Whether the hypothesis has the right pronouns; None if no pronoun depends on a distant word."""
+    """Whether the hypothesis has the right pronouns; None if no pronoun depends on a distant
+    word.
+    """
     if not sentence.pronouns(language):
         return None
     return pronoun_words(hypothesis, language) == pronoun_words(sentence.text(language), language)

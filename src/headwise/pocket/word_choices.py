@@ -44,7 +44,9 @@ PRONOUN_SUBJECTS = ("i", "we", "he", "she", "they")
 
 
 def person(draw: Draw, name: str, nouns: tuple[Noun, ...], *, pronouns: bool = True) -> Subject:
-    """Someone who acts: a name, a pronoun, my mother, the teacher, the young teacher, the teachers."""
+    """Someone who acts: a name, a pronoun, my mother, the teacher, the young teacher, the
+    teachers.
+    """
     kind = draw.below(20)
     if kind < 3:
         return NamePhrase(name, draw.choose(names(draw.choose(("he", "she")))))

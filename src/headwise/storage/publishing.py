@@ -107,7 +107,9 @@ def _system_rename() -> Callable[[int, bytes, int, bytes, int], int] | None:
 
 
 def remove_directory(path: Path) -> None:
-    """Delete a published directory; it is renamed first, so that a kill leaves nothing incomplete."""
+    """Delete a published directory; it is renamed first, so that a kill leaves nothing
+    incomplete.
+    """
     retired = path.with_name(path.name + RETIRED)
     shutil.rmtree(retired, ignore_errors=True)
     path.rename(retired)

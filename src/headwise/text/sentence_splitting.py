@@ -117,7 +117,9 @@ def _sentence_end(text: str, begin: int, *, is_german: bool) -> int:
 
 
 def _ends_here(text: str, word: int, stop: int, after: int, *, is_german: bool) -> bool:
-    """Whether a full stop at `stop`, the last character of the word at `word`, ends the sentence."""
+    """Whether a full stop at `stop`, the last character of the word at `word`, ends the
+    sentence.
+    """
     if after < len(text) and not text[after].isspace():
         return False
     following = after

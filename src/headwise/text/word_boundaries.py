@@ -53,5 +53,7 @@ class WordBounds:
 
 
 def is_unspaced(character: str) -> bool:
-    """Whether a character belongs to a script without spaces between words, or to its punctuation."""
+    """Whether a character belongs to a script without spaces between words, or to its
+    punctuation.
+    """
     return bool(_UNSPACED.match(character))

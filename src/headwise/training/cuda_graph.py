@@ -30,7 +30,9 @@ NUM_PLAIN_UPDATES = 3
 
 
 class CapturedUpdate:
-    """A function that takes batches and changes tensors in place; replayed from its fourth call on."""
+    """A function that takes batches and changes tensors in place; replayed from its fourth
+    call on.
+    """
 
     def __init__(
         self, update: Callable[[Sequence[Any]], None], device: torch.device, *, insist: bool = True

@@ -57,7 +57,9 @@ class LogFile:
             self._warned = True
 
     def sync(self) -> None:
-        """Flush to disk before a checkpoint is published, so that the log is never older than it."""
+        """Flush to disk before a checkpoint is published, so that the log is never older
+        than it.
+        """
         if self._file is not None:
             os.fsync(self._file.fileno())
 

@@ -146,7 +146,9 @@ def _run_chunks(
     form: _Form,
     gradients: _Gradients | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Loss, negative log-likelihood and number correct, summed; `gradients` is filled when given."""
+    """Loss, negative log-likelihood and number correct, summed; `gradients` is filled when
+    given.
+    """
     loss, negative_log_likelihood = hidden.new_zeros(2, dtype=_sum_dtype(form.dtype)).unbind()
     num_correct = targets.new_zeros(())
     weight, bias = weight.to(form.dtype), None if bias is None else bias.to(form.dtype)

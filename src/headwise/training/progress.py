@@ -1,4 +1,6 @@
-"""The progress of a training: a small value that is handed to a callback; nothing is printed here."""
+"""The progress of a training: a small value that is handed to a callback; nothing is printed
+here.
+"""
 
 import logging
 import time

@@ -264,7 +264,9 @@ def _is_foreign(child: Path) -> bool:
 
 
 def has_learnt(path: Path) -> bool:
-    """Whether a run has left weights, intact or damaged; prepared data and logs can be made again."""
+    """Whether a run has left weights, intact or damaged; prepared data and logs can be made
+    again.
+    """
     folders = ("checkpoints", "best", "snapshots", "model")
     return any(
         not child.name.endswith((INCOMPLETE, RETIRED))

@@ -56,7 +56,9 @@ def sealed_recipe(recipe: Mapping[str, Any]) -> str:
 
 
 def is_sealed(path: Path) -> bool:
-    """Whether a run wrote this file, intact or damaged; a recipe of the user has no checksum line."""
+    """Whether a run wrote this file, intact or damaged; a recipe of the user has no checksum
+    line.
+    """
     return _SEAL.encode() in path.read_bytes()[-1024:]
 
 

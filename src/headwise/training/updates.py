@@ -92,7 +92,9 @@ class WeightLayout(Protocol):
         ...
 
     def put(self, target: Weights, source: Weights, *, file: Path | None) -> None:
-        """Copy the whole tensors of the first process to all processes, which must all call this."""
+        """Copy the whole tensors of the first process to all processes, which must all call
+        this.
+        """
         ...
 
 

@@ -7,7 +7,12 @@ import pytest
 from headwise.data.labels.word_senses import Occurrence, read_senses
 from headwise.errors import DataError, UsageError
 
-ROWS = "bank\triver\t3\tsat on the bank\nbank\tmoney\t0\tBank of China\nbank\tmoney\t1\tthe banks lend\nseal\tanimal\t1\ta seal\n"
+ROWS = (
+    "bank\triver\t3\tsat on the bank\n"
+    "bank\tmoney\t0\tBank of China\n"
+    "bank\tmoney\t1\tthe banks lend\n"
+    "seal\tanimal\t1\ta seal\n"
+)
 
 
 def _write(folder: Path, text: str) -> str:

@@ -15,7 +15,9 @@ TEXT = SentencePieceSettings(size=340)
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> DataSettings:
-    """400 good pairs and one of each defect, and a validation set with a duplicate that must stay."""
+    """400 good pairs and one of each defect, and a validation set with a duplicate that must
+    stay.
+    """
     sources, targets = english(), chinese()
     sources += [sources[0], "same", "", "nul\x00", "x" * 70_000, "q z " * 450, "a b"]
     targets += [targets[0], "same", "空", "空", "空", "空", "猫" * 110]

@@ -1,4 +1,6 @@
-"""Windows and draws: the vectorised form against loops, and what is drawn against its distribution."""
+"""Windows and draws: the vectorised form against loops, and what is drawn against its
+distribution.
+"""
 
 import numpy as np
 import torch

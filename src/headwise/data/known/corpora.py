@@ -35,7 +35,9 @@ MAX_PIECE = 1 << 24
 
 @dataclass(frozen=True)
 class KnownPart:
-    """A part of a corpus on disk: a prefix of two files, or a TSV file with its columns and rows."""
+    """A part of a corpus on disk: a prefix of two files, or a TSV file with its columns and
+    rows.
+    """
 
     path: Path
     columns: Mapping[str, int] | None
@@ -177,7 +179,9 @@ def _check_files(name: str, files: Sequence[str]) -> None:
 
 
 def _explain_missing(corpus: KnownCorpusEntry, file: KnownFile, path: Path) -> DataError:
-    """How to fetch the corpus; or, without an address, what to put where and what it is made from."""
+    """How to fetch the corpus; or, without an address, what to put where and what it is made
+    from.
+    """
     if file.url is not None:
         return DataError(
             f"is not there; bring it with `headwise data fetch {corpus.name}`, or set {VARIABLE} "

@@ -91,7 +91,9 @@ class BlockEncoder:
 
 @dataclass
 class Gate:
-    """Takes encoded blocks in order, drops duplicates of earlier pairs, and counts for the report."""
+    """Takes encoded blocks in order, drops duplicates of earlier pairs, and counts for the
+    report.
+    """
 
     drop_duplicates: bool
     report: FilterReport = field(default_factory=FilterReport)

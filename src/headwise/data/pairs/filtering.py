@@ -135,7 +135,9 @@ class FilterReport:
 
 
 def check_text(pair: Pair, settings: FilterSettings) -> tuple[str | None, Pair]:
-    """Apply the filters on text: the name of the first that drops the pair, and the cleaned pair."""
+    """Apply the filters on text: the name of the first that drops the pair, and the cleaned
+    pair.
+    """
     if pair.problem is not None:
         return pair.problem, pair
     if has_control_characters(pair.source) or has_control_characters(pair.target):
@@ -189,7 +191,9 @@ MAX_RUN = 1 << 24
 
 
 class SeenHashes:
-    """A set of 64-bit numbers in sorted runs of doubling size: 8 bytes each, looked up in blocks."""
+    """A set of 64-bit numbers in sorted runs of doubling size: 8 bytes each, looked up in
+    blocks.
+    """
 
     def __init__(self) -> None:
         self._runs: list[np.ndarray] = []

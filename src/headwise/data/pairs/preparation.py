@@ -66,7 +66,9 @@ with different seeds learn from the same data."""
 
 @dataclass(frozen=True)
 class Description:
-    """`prepared.json`, written last: a hash of the inputs (`describe_inputs`) and the row lengths."""
+    """`prepared.json`, written last: a hash of the inputs (`describe_inputs`) and the row
+    lengths.
+    """
 
     inputs: str
     source_row: int
@@ -82,7 +84,9 @@ class Description:
 
 @dataclass(frozen=True)
 class PreparedData:
-    """Tokenizers, stores and row lengths for training; `valid` is None without validation corpora."""
+    """Tokenizers, stores and row lengths for training; `valid` is None without validation
+    corpora.
+    """
 
     tokenizers: TokenizerPair
     train: TokenStore
@@ -215,7 +219,9 @@ def describe_inputs(data: DataSettings, text: TextSettings, seed: int = SEED) ->
 def read_part(
     data: DataSettings, part: Part, settings: FilterSettings | None = None
 ) -> Iterator[Pair]:
-    """The usable pairs of a part as text, for learning tokenizers and for translating a test set."""
+    """The usable pairs of a part as text, for learning tokenizers and for translating a test
+    set.
+    """
     for corpus in data.corpora(part):
         for pair in read_corpus(corpus, source=data.source, target=data.target):
             reason, cleaned = check_text(pair, settings or KEEP_ALL)
