@@ -121,7 +121,7 @@ def test_a_pair_longer_than_a_row(store: TokenStore) -> None:
     "data", [{}, {"epoch": 0, "chunk": 0, "row": -1}, {"epoch": 0, "chunk": True, "row": 0}]
 )
 def test_a_cursor_that_is_none(data: dict[str, int]) -> None:
-    with pytest.raises(CheckpointError, match="is no place in the data"):
+    with pytest.raises(CheckpointError, match="is not a position in the data"):
         Cursor.from_json(data)
 
 

@@ -81,7 +81,9 @@ def test_processes_put_together_are_one() -> None:
 
 
 def test_a_cursor_of_something_else() -> None:
-    with pytest.raises(CheckpointError, match="is no place in the data; epoch and row are needed"):
+    with pytest.raises(
+        CheckpointError, match="is not a position in the data; epoch and row are needed"
+    ):
         next(_rows().stream({"epoch": 0, "chunk": 0}))
 
 

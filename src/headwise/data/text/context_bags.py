@@ -63,10 +63,10 @@ class BagCutter:
         num_blocks = -(-len(ids) // self.share)
         num_batches = -(-num_blocks // self.blocks)
         size = -(-num_blocks // num_batches) * self.share
-        window, near, filling = self.window, self.near, num_batches * size - len(ids)
-        text = F.pad(torch.from_numpy(ids), (window, window + filling))
+        window, near, padding = self.window, self.near, num_batches * size - len(ids)
+        text = F.pad(torch.from_numpy(ids), (window, window + padding))
         # Padding has an empty context: (0, 0) is the first row of the tables.
-        rows = F.pad(torch.from_numpy(self._sight(sentences, generator)), (0, filling))
+        rows = F.pad(torch.from_numpy(self._sight(sentences, generator)), (0, padding))
         looks = F.pad(
             self.in_sight.index_select(0, rows).view(num_batches, size, near),
             (0, 0, 2 * window, 2 * window),
