@@ -7,6 +7,7 @@ import time
 import pytest
 from fastapi.testclient import TestClient
 
+from headwise.attention.choices import BUILT_IN
 from headwise.cli.main import main
 from headwise.explorer.opened_row import open_row
 from headwise.explorer.pattern_tables import show_pattern, shown_kinds
@@ -215,3 +216,19 @@ def test_patterns_that_cannot_be_shown(
 def test_costs_are_ours_without_runs(client: TestClient) -> None:
     (ours,) = client.get("/v1/costs").json()["costs"]
     assert (ours["name"], ours["shipped"], ours["machine"]["gpu"]) == ("h200", True, "NVIDIA H200")
+
+
+def test_the_server_says_which_kinds_there_are(client: TestClient) -> None:
+    found = client.get("/v1/kinds").json()
+    kernels = {one["kind"]: one for one in found["attention"]}
+    assert list(kernels) == [kind.word() for kind in BUILT_IN]
+    assert kernels["bigbird"]["roles"] == ["encoder"]
+    assert kernels["window"]["size"] == {
+        "label": {"en": "tokens to either side", "zh": "两侧的词元数"},
+        "value": 4,
+    }
+    assert not kernels["fused"]["has_own_weights"]
+    assert [one["kind"] for one in found["positions"] if one["needs_model"]] == ["learned"]
+    assert {one["kind"]: one["number"] for one in found["scores"]}["gaussian"] == "width"
+    assert found["examples"] == {"waist": "gaussian", "two-column": "dot"}
+    assert {one["kind"] for one in found["norms"]} >= {"layer", "rms"}
