@@ -157,7 +157,10 @@ def test_recipes_and_schema(headwise: Headwise) -> None:
     assert "did you mean 'base'?" in headwise("recipes", "bsae").err
     schema = json.loads(headwise("schema").out)
     assert {"data", "text", "model", "training", "decoding"} <= schema["properties"].keys()
-    assert schema["$defs"]["TrainingSettings"]["properties"]["steps"]["description"] == "Updates."
+    assert (
+        schema["$defs"]["TrainingSettings"]["properties"]["steps"]["description"]
+        == "Number of updates."
+    )
 
 
 TEXT = b"hello\tHallo\n" * 7
