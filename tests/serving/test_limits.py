@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from headwise.decoding import phrases
+from headwise.decoding.rules import phrases
 from headwise.serving.limits import (
     MAX_BEAM,
     MAX_BEST,

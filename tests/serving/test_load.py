@@ -15,7 +15,7 @@ from headwise.serving.limits import ServerSettings
 from headwise.serving.load import FIRST_PRICE, Load
 from headwise.serving.loaded import LoadedModel
 from headwise.serving.orders import Part
-from headwise.serving.sentences import FEWEST_STEPS, num_hypotheses, prepare
+from headwise.serving.sentences import FEWEST_STEPS, prepare
 from tests.serving.loops import run_alone
 from tests.serving.slow import slow_models
 from tests.serving.test_patience import wait_until_warm
@@ -143,9 +143,9 @@ def test_what_seems_impossible_is_tried_and_gets_its_share() -> None:
 
 
 def test_work_is_tokens_times_hypotheses(models: dict[str, LoadedModel]) -> None:
-    assert num_hypotheses(GreedySettings()) == 1
-    assert num_hypotheses(BeamSettings(size=8)) == 8
-    assert num_hypotheses(SamplingSettings(num_samples=3)) == 3
+    assert GreedySettings().num_hypotheses == 1
+    assert BeamSettings(size=8).num_hypotheses == 8
+    assert SamplingSettings(num_samples=3).num_hypotheses == 3
     translator = models["tiny"].value
     (one,) = prepare(
         translator, ["The dog is old"], translator.settings(["kind=beam", "size=4"])
