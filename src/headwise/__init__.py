@@ -5,8 +5,8 @@
     translator = headwise.Translator.load("runs/first/model")
     print(translator(["The dog is old."]))
 
-Every part can be imported by itself, e.g. `from headwise.attention import MultiHeadAttention`. Importing the package
-is cheap: torch is loaded when the first part that needs it is.
+Every part can be imported by itself, e.g. `from headwise.attention import MultiHeadAttention`.
+Importing the package is cheap: torch is loaded when the first part that needs it is.
 """
 
 from importlib import import_module

@@ -78,6 +78,7 @@ def train_on_a_terminal(run: Path) -> tuple[int, int]:
     words = [*WORDS, str(run), "training.steps=100000"]
     child, terminal = pty.fork()
     if child == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests themselves may run under nohup
         os.environ["OMP_NUM_THREADS"] = "1"
         os.execv(sys.executable, [sys.executable, "-m", "headwise", *words])
     deadline = time.monotonic() + 60

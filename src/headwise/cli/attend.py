@@ -32,22 +32,29 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "attend",
         help=say("attention step by step, for numbers you give", "用给定的数逐步演算注意力"),
         description=say(
-            "Attention asks three things of keys, values and queries: how alike is a query to each key (scores), what share does each key get "
-            "(weights), and what do the values make by these shares (outputs). All numbers of the three steps are printed.\n\n"
-            "Numbers stand behind an option with commas between them and `;` between rows, or in a small CSV file with a row a line. "
-            "51,56,58 is three keys of one number; 51,70; is one key of two.\n\n"
-            f"{shown}\n\n"
-            "Scores: dot q·k, scaled_dot q·k/√dim, additive w_v·tanh(W_q q + W_k k), concat v·tanh(W[q;k]), bilinear q·Wk (Luong's "
-            "general), cosine, location (W q)_j, gaussian −|q−k|²/2. Those with W need parameters: give them with --parameter; else those of additive, concat "
-            "and location are drawn from --seed, and bilinear starts as 1/√dim on the diagonal, which is scaled_dot. Further settings are key=value: score.width=2, score.scale=5, score.hidden=3; a window over the keys is window.kind=local_m or local_p (Luong), window.half_width=1, with W_p and v_p for the place that local_p predicts.",
-            "注意力对键、值、查询做三件事：查询与每个键有多像（分数），每个键分得多少（权重），值按权重合成什么（输出）。"
-            "三步中的所有数都会打印出来。\n\n"
-            "数写在选项之后，以逗号分隔，行与行以 `;` 分隔；也可放在小 CSV 文件中，一行一条。51,56,58 是三个一维的键；51,70; 是一个二维的键。\n\n"
-            f"{shown}\n\n"
-            "打分：dot q·k，scaled_dot q·k/√dim，additive w_v·tanh(W_q q + W_k k)，concat v·tanh(W[q;k])，bilinear q·Wk（Luong 称 "
-            "general），cosine，location (W q)_j，gaussian −|q−k|²/2。带 W 的需要参数：用 --parameter 给出；否则 additive、concat、location "
-            "由 --seed 抽取，bilinear 起初是对角线上的 1/√dim，即 scaled_dot。"
-            "其他设置写成 键=值：score.width=2、score.scale=5、score.hidden=3；键上的窗口为 window.kind=local_m 或 local_p（Luong），window.half_width=1，local_p 所预测的位置由 W_p 与 v_p 决定。",
+            "Attention asks three things of keys, values and queries: how alike is a query to "
+            "each key (scores), what share does each key get (weights), and what do the values "
+            "make by these shares (outputs). All numbers of the three steps are "
+            "printed.\n\nNumbers stand behind an option with commas between them and `;` between "
+            "rows, or in a small CSV file with a row a line. 51,56,58 is three keys of one "
+            f"number; 51,70; is one key of two.\n\n{shown}\n\nScores: dot q·k, scaled_dot "
+            "q·k/√dim, additive w_v·tanh(W_q q + W_k k), concat v·tanh(W[q;k]), bilinear q·Wk "
+            "(Luong's general), cosine, location (W q)_j, gaussian −|q−k|²/2. Those with W need "
+            "parameters: give them with --parameter; else those of additive, concat and location "
+            "are drawn from --seed, and bilinear starts as 1/√dim on the diagonal, which is "
+            "scaled_dot. Further settings are key=value: score.width=2, score.scale=5, "
+            "score.hidden=3; a window over the keys is window.kind=local_m or local_p (Luong), "
+            "window.half_width=1, with W_p and v_p for the place that local_p predicts.",
+            "注意力对键、值、查询做三件事：查询与每个键有多像（分数），每个键分得多少（权重），"
+            "值按权重合成什么（输出）。三步中的所有数都会打印出来。\n\n数写在选项之后，"
+            "以逗号分隔，行与行以 `;` 分隔；也可放在小 CSV 文件中，一行一条。51,56,58 "
+            f"是三个一维的键；51,70; 是一个二维的键。\n\n{shown}\n\n打分：dot q·k，scaled_dot "
+            "q·k/√dim，additive w_v·tanh(W_q q + W_k k)，concat v·tanh(W[q;k])，bilinear "
+            "q·Wk（Luong 称 general），cosine，location (W q)_j，gaussian −|q−k|²/2。带 W "
+            "的需要参数：用 --parameter 给出；否则 additive、concat、location 由 --seed 抽取，"
+            "bilinear 起初是对角线上的 1/√dim，即 scaled_dot。其他设置写成 键=值：score.width=2、"
+            "score.scale=5、score.hidden=3；键上的窗口为 window.kind=local_m 或 "
+            "local_p（Luong），window.half_width=1，local_p 所预测的位置由 W_p 与 v_p 决定。",
         ),
     )
     # "-1,2" is a table of numbers and no option.
@@ -212,7 +219,8 @@ def _parameters(given: list[str]) -> "dict[str, NumberTable]":
         name, equals, numbers = text.partition("=")
         if not equals:
             raise UsageError(
-                f"--parameter {text!r} is not NAME=NUMBERS; write for example W_q=1,0;0,1 (in quotes)",
+                f"--parameter {text!r} is not NAME=NUMBERS; write for example W_q=1,0;0,1 (in "
+                "quotes)",
                 f"--parameter {text!r} 不是 名称=数；请写成例如 W_q=1,0;0,1（加引号）",
             )
         tables[name] = read_numbers(numbers, name=f"--parameter {name}")

@@ -1,5 +1,5 @@
-"""`headwise compare`: ways of training side by side at the same budget; `compare attention`: all kernels by length; `compare
-lineage`: language models from n-grams to GPT on one text."""
+"""`headwise compare`: ways of training side by side at the same budget; `compare attention`: all
+kernels by length; `compare lineage`: language models from n-grams to GPT on one text."""
 
 import argparse
 import json
@@ -20,33 +20,40 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "train variants side by side and test the difference", "并排训练多个变体并检验差异"
         ),
         description=say(
-            "Train recipes, or alternatives of a value, with the same budget, data and seeds, and write one table: quality with "
-            "confidence intervals, parameters, time per step, memory, speed. Translators, taggers and classifiers. Stop whenever you like: the same "
-            "command goes on.\n\n"
-            "  headwise compare pocket model.norm.kind=layer,rms --seeds 1,2,3 --directory runs/norms\n"
-            "  headwise compare pocket 'model.encoder.attention={kind: fused},{kind: full}' --directory runs/kernels\n"
-            "  headwise compare base my.yaml training.steps=20000 --directory runs/two\n"
-            "  headwise compare ud-ewt-tags model.kind=word,window,encoder model.letters=0 --directory runs/rungs\n\n"
-            "What all runs would refuse is said before any begins; runs with the same data and text prepare it once.\n\n"
-            "`headwise compare attention` measures every attention kernel at growing lengths: time, memory, distance from exact attention "
-            "(all of them up to 4,096 tokens: 6 minutes on two busy CPU cores):\n\n"
-            "  headwise compare attention --directory runs/attention --lengths 512,1024,2048\n\n"
-            "`headwise compare lineage` trains language models from n-grams to GPT on one text and asks them the same questions:\n\n"
-            "  headwise compare lineage --directory runs/lineage --sentences 'the dog sees the cat' 'the dog the sees cat' --beginning 'the dog'\n"
-            "  headwise compare lineage --directory runs/ptb data.train=known:ptb/train data.valid=known:ptb/valid data.test=known:ptb/test",
-            "以相同的预算、数据与种子训练多个配方或一个值的多种取值，写出一张表：质量及置信区间、参数、每步用时、内存、速度。可用于翻译、标注与分类。"
-            "可随时停止：同一条命令会接着做。\n\n"
-            "  headwise compare pocket model.norm.kind=layer,rms --seeds 1,2,3 --directory runs/norms\n"
-            "  headwise compare pocket 'model.encoder.attention={kind: fused},{kind: full}' --directory runs/kernels\n"
-            "  headwise compare base my.yaml training.steps=20000 --directory runs/two\n"
-            "  headwise compare ud-ewt-tags model.kind=word,window,encoder model.letters=0 --directory runs/rungs\n\n"
-            "所有运行都会拒绝的问题在开始之前就说明；数据与文本设置相同的运行只准备一次数据。\n\n"
-            "`headwise compare attention` 在逐渐增大的长度上测量每种注意力内核：用时、内存、与精确注意力的距离"
-            "（全部测到 4,096 词元：在两个繁忙的 CPU 核心上用了 6 分钟）：\n\n"
-            "  headwise compare attention --directory runs/attention --lengths 512,1024,2048\n\n"
-            "`headwise compare lineage` 在同一份文本上训练从 n 元语法到 GPT 的语言模型，并问同样的问题：\n\n"
-            "  headwise compare lineage --directory runs/lineage --sentences 'the dog sees the cat' 'the dog the sees cat' --beginning 'the dog'\n"
-            "  headwise compare lineage --directory runs/ptb data.train=known:ptb/train data.valid=known:ptb/valid data.test=known:ptb/test",
+            "Train recipes, or alternatives of a value, with the same budget, data and seeds, and "
+            "write one table: quality with confidence intervals, parameters, time per step, "
+            "memory, speed. Translators, taggers and classifiers. Stop whenever you like: the "
+            "same command goes on.\n\n  headwise compare pocket model.norm.kind=layer,rms --seeds "
+            "1,2,3 --directory runs/norms\n  headwise compare pocket "
+            "'model.encoder.attention={kind: fused},{kind: full}' --directory runs/kernels\n  "
+            "headwise compare base my.yaml training.steps=20000 --directory runs/two\n  headwise "
+            "compare ud-ewt-tags model.kind=word,window,encoder model.letters=0 --directory "
+            "runs/rungs\n\nWhat all runs would refuse is said before any begins; runs with the "
+            "same data and text prepare it once.\n\n`headwise compare attention` measures every "
+            "attention kernel at growing lengths: time, memory, distance from exact attention "
+            "(all of them up to 4,096 tokens: 6 minutes on two busy CPU cores):\n\n  headwise "
+            "compare attention --directory runs/attention --lengths 512,1024,2048\n\n`headwise "
+            "compare lineage` trains language models from n-grams to GPT on one text and asks "
+            "them the same questions:\n\n  headwise compare lineage --directory runs/lineage "
+            "--sentences 'the dog sees the cat' 'the dog the sees cat' --beginning 'the dog'\n  "
+            "headwise compare lineage --directory runs/ptb data.train=known:ptb/train "
+            "data.valid=known:ptb/valid data.test=known:ptb/test",
+            "以相同的预算、数据与种子训练多个配方或一个值的多种取值，写出一张表：质量及置信区间、"
+            "参数、每步用时、内存、速度。可用于翻译、标注与分类。可随时停止：同一条命令会接着做。"
+            "\n\n  headwise compare pocket model.norm.kind=layer,rms --seeds 1,2,3 --directory "
+            "runs/norms\n  headwise compare pocket 'model.encoder.attention={kind: fused},{kind: "
+            "full}' --directory runs/kernels\n  headwise compare base my.yaml "
+            "training.steps=20000 --directory runs/two\n  headwise compare ud-ewt-tags "
+            "model.kind=word,window,encoder model.letters=0 --directory "
+            "runs/rungs\n\n所有运行都会拒绝的问题在开始之前就说明；"
+            "数据与文本设置相同的运行只准备一次数据。\n\n`headwise compare attention` "
+            "在逐渐增大的长度上测量每种注意力内核：用时、内存、与精确注意力的距离（全部测到 4,096 "
+            "词元：在两个繁忙的 CPU 核心上用了 6 分钟）：\n\n  headwise compare attention "
+            "--directory runs/attention --lengths 512,1024,2048\n\n`headwise compare lineage` "
+            "在同一份文本上训练从 n 元语法到 GPT 的语言模型，并问同样的问题：\n\n  headwise "
+            "compare lineage --directory runs/lineage --sentences 'the dog sees the cat' 'the dog "
+            "the sees cat' --beginning 'the dog'\n  headwise compare lineage --directory runs/ptb "
+            "data.train=known:ptb/train data.valid=known:ptb/valid data.test=known:ptb/test",
         ),
     )
     parser.add_argument(
@@ -145,7 +152,8 @@ def _add_lineage(parser: argparse.ArgumentParser) -> None:
         nargs=2,
         metavar=("NATURAL", "ODD"),
         help=say(
-            "which is more natural? (default: a test line, and the same with two neighbours exchanged)",
+            "which is more natural? (default: a test line, and the same with two neighbours "
+            "exchanged)",
             "哪句更自然？（默认：一行测试文本，及交换其中两个相邻词后的句子）",
         ),
     )
@@ -194,8 +202,10 @@ def check(arguments: argparse.Namespace) -> None:
     if given and not is_attention:
         option = f"--{given[0].replace('_', '-')}"
         raise UsageError(
-            f"{option} belongs to `headwise compare attention`; a recipe says it as key.path=value (training.device=cuda)",
-            f"{option} 属于 `headwise compare attention`；配方用 键.路径=值 表示（training.device=cuda）",
+            f"{option} belongs to `headwise compare attention`; a recipe says it as "
+            "key.path=value (training.device=cuda)",
+            f"{option} 属于 `headwise compare attention`；配方用 键.路径=值 "
+            "表示（training.device=cuda）",
         )
     if is_lineage and (arguments.seeds or arguments.jobs != 1):
         raise UsageError(
@@ -204,8 +214,10 @@ def check(arguments: argparse.Namespace) -> None:
         )
     if is_attention and (arguments.overrides[1:] or arguments.seeds or arguments.jobs != 1):
         raise UsageError(
-            "`compare attention` takes no recipe, seeds or jobs; it measures kernels: --kinds, --lengths, --device",
-            "`compare attention` 不接受配方、种子或并行数；它测量的是内核：--kinds、--lengths、--device",
+            "`compare attention` takes no recipe, seeds or jobs; it measures kernels: --kinds, "
+            "--lengths, --device",
+            "`compare attention` 不接受配方、种子或并行数；它测量的是内核：--kinds、--lengths、"
+            "--device",
         )
     for option in ("seeds", "lengths"):
         if getattr(arguments, option) is not None:
@@ -329,6 +341,7 @@ def read_numbers(text: str, option: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split(","))
     except ValueError as error:
         raise UsageError(
-            f"{option} {text} is not a list of whole numbers; write them with commas between: {option} 1,2,3",
+            f"{option} {text} is not a list of whole numbers; write them with commas between: "
+            f"{option} 1,2,3",
             f"{option} {text} 不是整数列表；请用逗号分隔：{option} 1,2,3",
         ) from error

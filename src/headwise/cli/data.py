@@ -14,15 +14,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "data",
         help=say("list, fetch and check known public corpora", "列出、获取并检查公开语料"),
         description=say(
-            "Known corpora are fetched from their publishers on your own network and checked by SHA-256, or taken from a local "
-            "mirror named by HEADWISE_DATA. Recipes use them as known:NAME/PATH.\n\n"
-            "  headwise data list\n"
-            "  headwise data fetch multi30k\n"
-            "  headwise train multi30k-en-de --run runs/multi30k",
-            "公开语料经你自己的网络从发布者获取并按 SHA-256 校验；或由 HEADWISE_DATA 指定的本地镜像提供。配方中写作 known:NAME/PATH。\n\n"
-            "  headwise data list\n"
-            "  headwise data fetch multi30k\n"
-            "  headwise train multi30k-en-de --run runs/multi30k",
+            "Known corpora are fetched from their publishers on your own network and checked by "
+            "SHA-256, or taken from a local mirror named by HEADWISE_DATA. Recipes use them as "
+            "known:NAME/PATH.\n\n  headwise data list\n  headwise data fetch multi30k\n  headwise "
+            "train multi30k-en-de --run runs/multi30k",
+            "公开语料经你自己的网络从发布者获取并按 SHA-256 校验；或由 HEADWISE_DATA "
+            "指定的本地镜像提供。配方中写作 known:NAME/PATH。\n\n  headwise data list\n  headwise "
+            "data fetch multi30k\n  headwise train multi30k-en-de --run runs/multi30k",
         ),
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar=say("ACTION", "操作"))
@@ -163,7 +161,8 @@ def _check(names: list[str], *, as_json: bool) -> int:
             write_line(
                 say(
                     text,
-                    f"{data_directory()} 中没有可检查的语料；请先获取：headwise data fetch multi30k",
+                    f"{data_directory()} 中没有可检查的语料；请先获取：headwise data fetch "
+                    "multi30k",
                 ),
                 sys.stderr,
             )

@@ -16,13 +16,13 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "三分钟训练一个小翻译模型并使用它",
         ),
         description=say(
-            "Trains a small Transformer on the built-in pocket corpus (English, Chinese, German; no download), measures it on "
-            "sentences and combinations it never saw, translates, and draws what it attends to.\n\n"
-            "  headwise demo\n"
-            "  headwise demo --pair zh-en --run runs/demo-zh-en",
-            "在自带的袖珍语料（英、中、德，无需下载）上训练一个小 Transformer，在未见过的句子与组合上评测、翻译，并画出注意力。\n\n"
-            "  headwise demo\n"
-            "  headwise demo --pair zh-en --run runs/demo-zh-en",
+            "Trains a small Transformer on the built-in pocket corpus (English, Chinese, German; "
+            "no download), measures it on sentences and combinations it never saw, translates, "
+            "and draws what it attends to.\n\n  headwise demo\n  headwise demo --pair zh-en --run "
+            "runs/demo-zh-en",
+            "在自带的袖珍语料（英、中、德，无需下载）上训练一个小 Transformer，"
+            "在未见过的句子与组合上评测、翻译，并画出注意力。\n\n  headwise demo\n  headwise demo "
+            "--pair zh-en --run runs/demo-zh-en",
         ),
     )
     parser.add_argument(

@@ -1,4 +1,6 @@
-"""What `headwise demo` tells at its end: scores with their scales, a dozen translations, pictures, and what to try next."""
+"""What `headwise demo` tells at its end: scores with their scales, a dozen translations, pictures,
+and what to try next.
+"""
 
 import shutil
 import sys
@@ -59,16 +61,19 @@ def _explain_pronouns(result: "DemoResult") -> str:
     """What the last column means, and whether this pair tests pronouns at all."""
     source = result.translator.source_language
     meaning = say(
-        "Word for word: a pronoun gets the translation it has most often, and no other word is looked at.",
+        "Word for word: a pronoun gets the translation it has most often, and no other word is "
+        "looked at.",
         "逐词译：每个代词都取它最常见的译法，不看别的词。",
     )
     if result.test.pronouns_word_for_word < EASY or source == "de":
         return meaning
     pair = f"{source}-de"
     return meaning + say(
-        f" Between Chinese and English that is nearly all there is to it (它 it, 他 he, 她 she); what 它 or it stands for must be "
-        f"found when German is written (er, sie, es): --pair {pair}.",
-        f"中英之间这样几乎就够了（它 it，他 he，她 she）；译成德语（er、sie、es）才必须找出“它”指什么：--pair {pair}。",
+        " Between Chinese and English that is nearly all there is to it (它 it, 他 he, 她 she); "
+        "what 它 or it stands for must be found when German is written (er, sie, es): --pair "
+        f"{pair}.",
+        "中英之间这样几乎就够了（它 it，他 he，她 she）；译成德语（er、sie、es）"
+        f"才必须找出“它”指什么：--pair {pair}。",
     )
 
 
@@ -81,11 +86,13 @@ def _explain_alignment(result: "DemoResult") -> str:
         else say(f"head {best.head + 1}", f"第 {best.head + 1} 头")
     )
     return say(
-        f"Word alignment read off attention: error rate {best.scores.error_rate:.3f} (decoder layer {best.layer + 1}, {head}). "
-        f"0 means that every link is right, 1 that none is. On these sentences, linking words by their position alone gives "
-        f"{scale.straight:.3f}; with one link for each word {scale.lowest:.3f} is the lowest possible.",
-        f"由注意力读出的词对齐：错误率 {best.scores.error_rate:.3f}（解码器第 {best.layer + 1} 层，{head}）。"
-        f"0 表示全对，1 表示全错。在这些句子上，只按位置连线为 {scale.straight:.3f}；每词一条连线时最低可到 {scale.lowest:.3f}。",
+        f"Word alignment read off attention: error rate {best.scores.error_rate:.3f} (decoder "
+        f"layer {best.layer + 1}, {head}). 0 means that every link is right, 1 that none is. On "
+        f"these sentences, linking words by their position alone gives {scale.straight:.3f}; with "
+        f"one link for each word {scale.lowest:.3f} is the lowest possible.",
+        f"由注意力读出的词对齐：错误率 {best.scores.error_rate:.3f}（解码器第 {best.layer + 1} "
+        f"层，{head}）。0 表示全对，1 表示全错。在这些句子上，只按位置连线为 "
+        f"{scale.straight:.3f}；每词一条连线时最低可到 {scale.lowest:.3f}。",
     )
 
 

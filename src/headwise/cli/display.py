@@ -1,7 +1,8 @@
 """What a person sees: live progress and tables by rich on a terminal, plain lines elsewhere.
 
-Results are written to standard output, progress to standard error. On a terminal training shows one live line with a bar, loss,
-tokens a second and time left; in a log file, a plain line every ten seconds.
+Results are written to standard output, progress to standard error. On a terminal training shows one
+live line with a bar, loss, tokens a second and time left; in a log file, a plain line every ten
+seconds.
 """
 
 import sys
@@ -128,8 +129,8 @@ class TrainingDisplay:
             return
         row = self._draw(line, done, total)
         if self._live is None:
-            # rich prints what is written to standard output above the bar. That is right only where both are one terminal:
-            # results that were sent to a file belong there.
+            # rich prints what is written to standard output above the bar. That is right only where
+            # both are one terminal: results that were sent to a file belong there.
             above = sys.stdout.isatty()
             self._live = Live(
                 row, console=self.console, refresh_per_second=8, redirect_stdout=above
@@ -138,7 +139,9 @@ class TrainingDisplay:
         self._live.update(row)
 
     def _draw(self, line: str, done: int, total: int | None) -> Table:
-        """A bar and the line beside it, broken between its parts; on a narrow terminal the line alone."""
+        """A bar and the line beside it, broken between its parts; on a narrow terminal the line
+        alone.
+        """
         width = self.console.width
         row = Table.grid(padding=(0, 1))
         row.add_column(no_wrap=True)

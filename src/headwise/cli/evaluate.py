@@ -29,15 +29,16 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "BLEU、chrF、TER 及置信区间；比较两个系统",
         ),
         description=say(
-            "Translate --source with --model (or take --hypothesis) and score against --reference with sacreBLEU; "
-            "each score carries its signature and a 95 % bootstrap interval. With --against, a second model or "
-            "hypothesis file is compared by paired resampling.\n\n"
-            "  headwise evaluate --model runs/mine/model --source test.en --reference test.de\n"
-            "  headwise evaluate --hypothesis mine.txt --reference test.de --against theirs.txt",
-            "用 --model 翻译 --source（或直接给 --hypothesis），以 sacreBLEU 对照 --reference 计分；每个分数附签名与 95% 自助区间。"
-            "--against 给出第二个模型或译文文件，作成对重采样比较。\n\n"
-            "  headwise evaluate --model runs/mine/model --source test.en --reference test.de\n"
-            "  headwise evaluate --hypothesis mine.txt --reference test.de --against theirs.txt",
+            "Translate --source with --model (or take --hypothesis) and score against --reference "
+            "with sacreBLEU; each score carries its signature and a 95 % bootstrap interval. With "
+            "--against, a second model or hypothesis file is compared by paired resampling.\n\n  "
+            "headwise evaluate --model runs/mine/model --source test.en --reference test.de\n  "
+            "headwise evaluate --hypothesis mine.txt --reference test.de --against theirs.txt",
+            "用 --model 翻译 --source（或直接给 --hypothesis），以 sacreBLEU 对照 --reference "
+            "计分；每个分数附签名与 95% 自助区间。--against 给出第二个模型或译文文件，"
+            "作成对重采样比较。\n\n  headwise evaluate --model runs/mine/model --source test.en "
+            "--reference test.de\n  headwise evaluate --hypothesis mine.txt --reference test.de "
+            "--against theirs.txt",
         ),
     )
     parser.add_argument(

@@ -18,9 +18,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "generate",
         help=say("let a language model write on", "让语言模型续写"),
         description=say(
-            "Continue a beginning with a neural language model: drawn from its distribution, or greedily.\n\n"
-            "  headwise generate --model runs/shakespeare 'ROMEO:' --length 300 --temperature 0.8\n"
-            "  headwise generate --model runs/ptb-lstm 'the company' --greedy",
+            "Continue a beginning with a neural language model: drawn from its distribution, or "
+            "greedily.\n\n  headwise generate --model runs/shakespeare 'ROMEO:' --length 300 "
+            "--temperature 0.8\n  headwise generate --model runs/ptb-lstm 'the company' --greedy",
             "用神经语言模型续写：按其分布抽样，或贪心选取。\n\n"
             "  headwise generate --model runs/shakespeare 'ROMEO:' --length 300 --temperature 0.8\n"
             "  headwise generate --model runs/ptb-lstm 'the company' --greedy",
@@ -88,8 +88,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 def check(arguments: argparse.Namespace) -> None:
     if arguments.samples > MAX_SAMPLES:
         raise UsageError(
-            f"--samples is {arguments.samples:,}, at most {MAX_SAMPLES:,} are written by one command; give fewer, and several seeds for more",
-            f"--samples 为 {arguments.samples:,}，一次最多写 {MAX_SAMPLES:,} 份；请减少，需要更多时用不同的 --seed 多次运行",
+            f"--samples is {arguments.samples:,}, at most {MAX_SAMPLES:,} are written by one "
+            "command; give fewer, and several seeds for more",
+            f"--samples 为 {arguments.samples:,}，一次最多写 {MAX_SAMPLES:,} 份；请减少，"
+            "需要更多时用不同的 --seed 多次运行",
         )
 
 
@@ -110,8 +112,10 @@ def run(arguments: argparse.Namespace) -> int:
     if num_samples > 1:
         write_line(
             say(
-                f"writing {num_samples:,} texts of at most {arguments.length:,} tokens each; Ctrl-C ends it",
-                f"将写 {num_samples:,} 份文本，每份至多 {arguments.length:,} 个词元；按 Ctrl-C 结束",
+                f"writing {num_samples:,} texts of at most {arguments.length:,} tokens each; "
+                "Ctrl-C ends it",
+                f"将写 {num_samples:,} 份文本，每份至多 {arguments.length:,} 个词元；按 Ctrl-C "
+                "结束",
             ),
             sys.stderr,
         )

@@ -1,4 +1,6 @@
-"""What `headwise classify` and `headwise tag` have in common: where texts come from, tables of classes."""
+"""What `headwise classify` and `headwise tag` have in common: where texts come from, tables of
+classes.
+"""
 
 import argparse
 import json
@@ -48,9 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Input,
         metavar="CORPUS",
         help=say(
-            "labelled text (.tsv, .csv, .conllu, known:NAME, or a corpus as in a recipe: '{path: x.txt, kind: slashed}'): accuracy and "
-            "a table of classes",
-            "带标签的文本（.tsv、.csv、.conllu、known:名称，或按配方写法：'{path: x.txt, kind: slashed}'）：给出准确率与各类别表",
+            "labelled text (.tsv, .csv, .conllu, known:NAME, or a corpus as in a recipe: '{path: "
+            "x.txt, kind: slashed}'): accuracy and a table of classes",
+            "带标签的文本（.tsv、.csv、.conllu、known:名称，或按配方写法：'{path: x.txt, kind: "
+            "slashed}'）：给出准确率与各类别表",
         ),
     )
     parser.add_argument(
@@ -92,7 +95,8 @@ def run_labelling(
     if labeller.is_tagger != tags:
         right = "tag" if labeller.is_tagger else "classify"
         raise UsageError(
-            f"{arguments.model} is made for task={labeller.bundle.recipe.task}; use `headwise {right}` with it",
+            f"{arguments.model} is made for task={labeller.bundle.recipe.task}; use `headwise "
+            f"{right}` with it",
             f"{arguments.model} 的任务是 {labeller.bundle.recipe.task}；请用 `headwise {right}`",
         )
     if arguments.measure is not None:
@@ -124,8 +128,10 @@ def _tell_cut(cut: "CutTexts") -> None:
     count, read, there = cut.num_texts, cut.num_read, cut.num_tokens
     write_line(
         say(
-            f"{count:,} text(s) are longer than this model reads (data.row_tokens): of the longest the first {read:,} of {there:,} tokens",
-            f"有 {count:,} 条文本超出模型所读的长度（data.row_tokens）：其中最长的只读了 {there:,} 个词元中的前 {read:,} 个",
+            f"{count:,} text(s) are longer than this model reads (data.row_tokens): of the "
+            f"longest the first {read:,} of {there:,} tokens",
+            f"有 {count:,} 条文本超出模型所读的长度（data.row_tokens）：其中最长的只读了 "
+            f"{there:,} 个词元中的前 {read:,} 个",
         ),
         sys.stderr,
     )
@@ -162,7 +168,9 @@ def _show_scores(scores: "LabelScores", *, as_json: bool) -> None:
         for one in scores.classes
     ]
     title = say(
-        f"accuracy {100 * scores.accuracy:.2f} % of {scores.num_labels:,}, mean F1 of the classes {100 * scores.macro_f1:.1f}",
-        f"准确率 {100 * scores.accuracy:.2f}%（共 {scores.num_labels:,} 个），各类别 F1 平均 {100 * scores.macro_f1:.1f}",
+        f"accuracy {100 * scores.accuracy:.2f} % of {scores.num_labels:,}, mean F1 of the classes "
+        f"{100 * scores.macro_f1:.1f}",
+        f"准确率 {100 * scores.accuracy:.2f}%（共 {scores.num_labels:,} 个），各类别 F1 平均 "
+        f"{100 * scores.macro_f1:.1f}",
     )
     print_table(headings, rows, title=title)

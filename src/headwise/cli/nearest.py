@@ -118,7 +118,8 @@ def run(arguments: argparse.Namespace) -> int:
         rows = [[one.word, f"{one.cosine:.3f}"] for one in near]
         if arguments.one_hot:
             headings.append(say("one-hot", "独热"))
-            # Different words have their 1 in different places: the product is 0, whatever they mean.
+            # Different words have their 1 in different places: the product is 0, whatever they
+            # mean.
             rows = [[*row, "0.000"] for row in rows]
         print_table(headings, rows)
     _doubt(space, arguments.words)
@@ -130,10 +131,14 @@ def _doubt(space: "VectorSpace", queries: "Sequence[str]") -> None:
     if any(space.is_too_small_for(query) for query in queries):
         write_line(
             say(
-                f"these vectors were learnt from {space.text_words:,} words of text, too few for sums such as king - man + woman: "
-                "with 2 million words 5 % of a published list of analogies came out, with 5.5 million 15 %. Train on more text (data.train=FILE), or import published vectors (headwise vectors import)",
-                f"这些词向量只从 {space.text_words:,} 个词的文本中学得，对 king - man + woman 这样的加减来说太少："
-                "200 万词时公开类比题只答对 5%，550 万词时 15%。请用更多文本训练（data.train=文件），或导入公开的词向量（headwise vectors import）",
+                f"these vectors were learnt from {space.text_words:,} words of text, too few for "
+                "sums such as king - man + woman: with 2 million words 5 % of a published list "
+                "of analogies came out, with 5.5 million 15 %. Train on more text "
+                "(data.train=FILE), or import published vectors (headwise vectors import)",
+                f"这些词向量只从 {space.text_words:,} 个词的文本中学得，对 king - man + woman "
+                "这样的加减来说太少：200 万词时公开类比题只答对 5%，550 万词时 15%。"
+                "请用更多文本训练（data.train=文件），或导入公开的词向量（headwise vectors "
+                "import）",
             ),
             sys.stderr,
         )

@@ -1,7 +1,8 @@
-"""argparse that speaks both languages, keeps the lines of an example as they are, and proposes the nearest name.
+"""argparse that speaks both languages, keeps the lines of an example as they are, and proposes the
+nearest name.
 
-Options are exact (no abbreviations: a new option must not change the meaning of an old script), and `--lang` may stand
-anywhere.
+Options are exact (no abbreviations: a new option must not change the meaning of an old script), and
+`--lang` may stand anywhere.
 """
 
 import argparse
@@ -69,9 +70,11 @@ def add_computing(parser: argparse.ArgumentParser) -> None:
         default="auto",
         choices=("auto", "fp32", "fp16", "bf16", "int8"),
         help=say(
-            "numbers of the products: auto keeps the results of fp32; fp16 (weights), bf16, int8 are faster and round more; with int8 "
-            "a translation may depend on its neighbours in the batch",
-            "乘积所用的数：auto 保持 fp32 的结果；fp16（权重）、bf16、int8 更快、舍入更多；用 int8 时译文可能受同批句子影响",
+            "numbers of the products: auto keeps the results of fp32; fp16 (weights), bf16, int8 "
+            "are faster and round more; with int8 a translation may depend on its neighbours in "
+            "the batch",
+            "乘积所用的数：auto 保持 fp32 的结果；fp16（权重）、bf16、int8 更快、舍入更多；用 "
+            "int8 时译文可能受同批句子影响",
         ),
     )
 
@@ -98,7 +101,9 @@ class HelpFormatter(argparse.HelpFormatter):
         return "\n".join(indent + line for line in lines)
 
     def _split_lines(self, text: str, width: int) -> list[str]:
-        """The help of an option beside its name: in Chinese broken between characters, which are two columns wide."""
+        """The help of an option beside its name: in Chinese broken between characters, which are
+        two columns wide.
+        """
         return wrap(" ".join(text.split()), width)
 
     def add_usage(self, usage: Any, actions: Any, groups: Any, prefix: str | None = None) -> None:
@@ -136,7 +141,9 @@ class Parser(argparse.ArgumentParser):
         return super()._add_action(action)
 
     def error(self, message: str, *, meant: str = "") -> NoReturn:
-        """Print what is wrong and what was `meant`, as far as it can be guessed, and leave with status 2."""
+        """Print what is wrong and what was `meant`, as far as it can be guessed, and leave with
+        status 2.
+        """
         self.print_usage(sys.stderr)
         hint = say(f"see `{self.prog} --help`", f"参见 `{self.prog} --help`")
         said = say(message, _in_chinese(message))
@@ -146,7 +153,9 @@ class Parser(argparse.ArgumentParser):
         self.exit(2)
 
     def _guess(self, message: str) -> str:
-        """What was meant by a word that is unknown: what is given here without an option, or the nearest known word."""
+        """What was meant by a word that is unknown: what is given here without an option, or the
+        nearest known word.
+        """
         unknown = re.search(r"(?:unrecognized arguments:|invalid choice:) '?([^\s',]+)", message)
         if unknown is None:
             return ""
@@ -171,7 +180,9 @@ def _in_chinese(message: str) -> str:
 
 
 def name_options(parser: argparse.ArgumentParser) -> dict[str, str]:
-    """How the user writes what argparse keeps under a `dest`: --source, or FILE for what is given without an option."""
+    """How the user writes what argparse keeps under a `dest`: --source, or FILE for what is given
+    without an option.
+    """
     return {
         action.dest: (*action.option_strings, str(action.metavar or action.dest))[0]
         for action in parser._actions
@@ -190,7 +201,9 @@ def find_leaf(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse
 
 
 def _name_override(leaf: argparse.ArgumentParser, given: Sequence[str], word: str) -> str:
-    """`--steps 20` for `training.steps=20`: the override that was meant, if recipes have such a key."""
+    """`--steps 20` for `training.steps=20`: the override that was meant, if recipes have such a
+    key.
+    """
     if not any(action.dest == "overrides" for action in leaf._actions):
         return ""
     from headwise.tasks.recipe_files import propose_overrides, task_of_recipe
@@ -213,7 +226,8 @@ def _name_override(leaf: argparse.ArgumentParser, given: Sequence[str], word: st
 def parse(parser: argparse.ArgumentParser, given: Sequence[str]) -> argparse.Namespace:
     """argparse takes positionals in one piece only; `key.path=value` may also stand behind options.
 
-    Unknown options are refused before anything else is: `--modle` is the mistake, not the missing `--model`.
+    Unknown options are refused before anything else is: `--modle` is the mistake, not the missing
+    `--model`.
     """
     leaf = find_leaf(parser, given)
     known = {

@@ -1,10 +1,11 @@
-"""What a command reads and what it writes: declared as the types of its options, checked before the command runs (path_checks.py).
+"""What a command reads and what it writes: declared as the types of its options, checked before the
+command runs (path_checks.py).
 
     parser.add_argument("--source", type=TextFile)
     parser.add_argument("--output", type=OutputFile)
 
-Missing directories of an output are made when it is written (storage.py); the help of each such option says so.
-Tested through `path_checks.py`.
+Missing directories of an output are made when it is written (storage.py); the help of each such
+option says so. Tested through `path_checks.py`.
 """
 
 import contextlib
@@ -21,10 +22,14 @@ STANDARD_INPUT = "-"
 
 
 class Input(str):
-    """A file or directory that is only read; or a text such as `51,56` or `known:ptb`, which is no file at all."""
+    """A file or directory that is only read; or a text such as `51,56` or `known:ptb`, which is no
+    file at all.
+    """
 
     def locate(self) -> Path | None:
-        """The path that is read, after all that can be checked of it was checked; None if nothing on disk is read."""
+        """The path that is read, after all that can be checked of it was checked; None if nothing
+        on disk is read.
+        """
         path = Path(self)
         return path if path.exists() else None
 
@@ -57,7 +62,9 @@ class InputFile(Input):
 
 
 class TextFile(InputFile):
-    """A text of which every line can be decoded; a line that is too long is the command's to deal with."""
+    """A text of which every line can be decoded; a line that is too long is the command's to deal
+    with.
+    """
 
     def locate(self) -> Path | None:
         from headwise.data.text_lines import read_lines
@@ -81,7 +88,9 @@ class SentenceFile(InputFile):
 
 
 class ReadOnce(InputFile):
-    """Of a text: it may be standard input or a pipe, because it is read once, from beginning to end."""
+    """Of a text: it may be standard input or a pipe, because it is read once, from beginning to
+    end.
+    """
 
     @property
     def path(self) -> Path | None:
@@ -105,11 +114,15 @@ class TextStream(ReadOnce, TextFile):
 
 
 class SentenceStream(ReadOnce, SentenceFile):
-    """A text that is read once; of which every line can be decoded and is short enough to be held in memory."""
+    """A text that is read once; of which every line can be decoded and is short enough to be held
+    in memory.
+    """
 
 
 class Model(Input):
-    """A bundle, or a run directory with one inside; `recipe` is the one that would make such a model (None: the demo does)."""
+    """A bundle, or a run directory with one inside; `recipe` is the one that would make such a
+    model (None: the demo does).
+    """
 
     recipe: str | None = None
     takes_checkpoint = False

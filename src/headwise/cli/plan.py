@@ -1,4 +1,6 @@
-"""`headwise plan`: what a training will take, before it is started: memory, speed, duration, disk, layout."""
+"""`headwise plan`: what a training will take, before it is started: memory, speed, duration, disk,
+layout.
+"""
 
 import argparse
 import contextlib
@@ -23,10 +25,11 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "预测一次训练所需的内存、速度、时间与磁盘",
         ),
         description=say(
-            "Predict a training before it starts. Without --device this machine is measured for a few seconds; with it, published "
-            f"figures are used. The aim is memory within 15 %, speed within 25 %.\n\n{examples}",
-            "在训练开始前作出预测。不写 --device 时对本机测量几秒；写了则用公布的参数。目标是内存误差在 15% 以内，速度在 25% 以内。\n\n"
-            + examples,
+            "Predict a training before it starts. Without --device this machine is measured for "
+            "a few seconds; with it, published figures are used. The aim is memory within 15 %, "
+            f"speed within 25 %.\n\n{examples}",
+            "在训练开始前作出预测。不写 --device 时对本机测量几秒；写了则用公布的参数。"
+            "目标是内存误差在 15% 以内，速度在 25% 以内。\n\n" + examples,
         ),
     )
     parser.add_argument(

@@ -1,4 +1,6 @@
-"""`headwise predict`: which word comes next? The likeliest continuations by any language model, or words for a gap by a masked one."""
+"""`headwise predict`: which word comes next? The likeliest continuations by any language model, or
+words for a gap by a masked one.
+"""
 
 import argparse
 import json
@@ -18,17 +20,19 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "predict",
         help=say("the likeliest next words of a beginning", "给定开头，预测下一个词"),
         description=say(
-            "The likeliest continuations of a beginning by a language model (a bundle or an ARPA file); a gap (____) may mark the "
-            "end. A masked model (BERT) reads both sides and fills in a gap anywhere. Without BEGINNING: --file, or standard input, one a line.\n\n"
-            "  headwise predict --model runs/ptb 'the company said it ____'\n"
-            "  headwise predict --model runs/ptb 'the company ____' --length 3 --top 10\n"
-            "  headwise predict --model runs/english-masked 'a ____ film'\n"
-            "  headwise predict --model runs/ptb --file beginnings.txt --json",
-            "用语言模型（模型目录或 ARPA 文件）给出最可能的后续；可用 ____ 标出结尾的空。掩码模型（BERT）读两边，可补全任何位置的空。不给 BEGINNING 时读 --file，或标准输入，每行一个。\n\n"
-            "  headwise predict --model runs/ptb 'the company said it ____'\n"
-            "  headwise predict --model runs/ptb 'the company ____' --length 3 --top 10\n"
-            "  headwise predict --model runs/english-masked 'a ____ film'\n"
-            "  headwise predict --model runs/ptb --file beginnings.txt --json",
+            "The likeliest continuations of a beginning by a language model (a bundle or an ARPA "
+            "file); a gap (____) may mark the end. A masked model (BERT) reads both sides and "
+            "fills in a gap anywhere. Without BEGINNING: --file, or standard input, one a "
+            "line.\n\n  headwise predict --model runs/ptb 'the company said it ____'\n  headwise "
+            "predict --model runs/ptb 'the company ____' --length 3 --top 10\n  headwise predict "
+            "--model runs/english-masked 'a ____ film'\n  headwise predict --model runs/ptb "
+            "--file beginnings.txt --json",
+            "用语言模型（模型目录或 ARPA 文件）给出最可能的后续；可用 ____ 标出结尾的空。"
+            "掩码模型（BERT）读两边，可补全任何位置的空。不给 BEGINNING 时读 --file，或标准输入，"
+            "每行一个。\n\n  headwise predict --model runs/ptb 'the company said it ____'\n  "
+            "headwise predict --model runs/ptb 'the company ____' --length 3 --top 10\n  headwise "
+            "predict --model runs/english-masked 'a ____ film'\n  headwise predict --model "
+            "runs/ptb --file beginnings.txt --json",
         ),
     )
     parser.add_argument(
@@ -94,7 +98,8 @@ def run(arguments: argparse.Namespace) -> int:
             continue
         if not predictions:
             nothing = say(
-                "nothing can follow: this model keeps no probability for what it has not seen after these words; train with a smoothing",
+                "nothing can follow: this model keeps no probability for what it has not seen "
+                "after these words; train with a smoothing",
                 "没有可能的后续：该模型没有为这些词之后未见过的留出概率；请用平滑训练",
             )
             write_line(f"{beginning}\n{nothing}")

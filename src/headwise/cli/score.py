@@ -1,4 +1,6 @@
-"""`headwise score`: which sentence is more natural? Any language model, sentence by sentence or pair by pair."""
+"""`headwise score`: which sentence is more natural? Any language model, sentence by sentence or
+pair by pair.
+"""
 
 import argparse
 import json
@@ -31,17 +33,19 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
             "哪句话更自然：语言模型的概率",
         ),
         description=say(
-            "Log-probability of every token, the sum, and perplexity, by a language model (a bundle or an ARPA file). Several "
-            "sentences are compared. Without SENTENCE: --file, or standard input, one sentence a line, one answer a line (of a blank "
-            "line: the end of a sentence alone; --summary leaves blank lines out).\n\n"
-            "  headwise score --model runs/ptb 'the company said it was' 'the company it said was'\n"
-            "  headwise score --model runs/ptb --file sentences.txt --summary\n"
-            "  headwise score --model runs/chinese --pairs known:sighan15-csc/test",
-            "用语言模型（模型目录或 ARPA 文件）给出每个词元的对数概率、总和与困惑度；多句相互比较。"
-            "不给 SENTENCE 时读 --file，或标准输入，每行一句，每行一个回答（空行只有句末一项；--summary 不计空行）。\n\n"
-            "  headwise score --model runs/ptb 'the company said it was' 'the company it said was'\n"
-            "  headwise score --model runs/ptb --file sentences.txt --summary\n"
-            "  headwise score --model runs/chinese --pairs known:sighan15-csc/test",
+            "Log-probability of every token, the sum, and perplexity, by a language model (a "
+            "bundle or an ARPA file). Several sentences are compared. Without SENTENCE: --file, "
+            "or standard input, one sentence a line, one answer a line (of a blank line: the end "
+            "of a sentence alone; --summary leaves blank lines out).\n\n  headwise score --model "
+            "runs/ptb 'the company said it was' 'the company it said was'\n  headwise score "
+            "--model runs/ptb --file sentences.txt --summary\n  headwise score --model "
+            "runs/chinese --pairs known:sighan15-csc/test",
+            "用语言模型（模型目录或 ARPA 文件）给出每个词元的对数概率、总和与困惑度；"
+            "多句相互比较。不给 SENTENCE 时读 --file，或标准输入，每行一句，"
+            "每行一个回答（空行只有句末一项；--summary 不计空行）。\n\n  headwise score --model "
+            "runs/ptb 'the company said it was' 'the company it said was'\n  headwise score "
+            "--model runs/ptb --file sentences.txt --summary\n  headwise score --model "
+            "runs/chinese --pairs known:sighan15-csc/test",
         ),
     )
     parser.add_argument(
@@ -66,7 +70,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         type=TextFile,
         metavar="FILE",
         help=say(
-            "tab-separated: a misspelt sentence, the right one; how often is the right one likelier? (or known:NAME)",
+            "tab-separated: a misspelt sentence, the right one; how often is the right one "
+            "likelier? (or known:NAME)",
             "以制表符分隔：错句、正句；正句更可能的比例（或 known:NAME）",
         ),
     )
@@ -154,7 +159,8 @@ def _sentence(scores: "Sequence[SentenceScore]", verdict: "Verdict") -> str:
 
 def _why_no_verdict() -> str:
     return say(
-        "it gives every unknown word the same probability. Compare sentences of words it has seen, or train it on more text",
+        "it gives every unknown word the same probability. Compare sentences of words it has "
+        "seen, or train it on more text",
         "模型给每个未知词同样的概率。请比较由它见过的词组成的句子，或用更多文本训练",
     )
 
@@ -183,7 +189,8 @@ def _show(score: "SentenceScore", *, sums_to_one: bool) -> None:
     )
     if score.total == -math.inf:
         total += say(
-            "; impossible to this model, which gives no probability to what it has not seen; train one with a smoothing",
+            "; impossible to this model, which gives no probability to what it has not seen; "
+            "train one with a smoothing",
             "；该模型不给未见过的内容留概率，因此认为此句不可能；请训练带平滑的模型",
         )
     elif score.num_unknown:
@@ -195,7 +202,9 @@ def _show(score: "SentenceScore", *, sums_to_one: bool) -> None:
 
 
 def headings(*, sums_to_one: bool) -> tuple[str, str]:
-    """Of a logarithm and what it is the logarithm of; stupid back-off gives no probabilities, and does not say it does."""
+    """Of a logarithm and what it is the logarithm of; stupid back-off gives no probabilities, and
+    does not say it does.
+    """
     if sums_to_one:
         return say("log p", "对数概率"), "p"
     return say("log score", "对数分值"), say(
@@ -215,9 +224,10 @@ def _file(model: "LanguageModel", arguments: argparse.Namespace) -> int:
         else:
             write_line(
                 say(
-                    f"perplexity {result.perplexity:.2f} over {result.num_predictions:,} predictions, {result.num_unknown:,} of them "
-                    "unknown words",
-                    f"困惑度 {result.perplexity:.2f}，共 {result.num_predictions:,} 次预测，其中未知词 {result.num_unknown:,} 次",
+                    f"perplexity {result.perplexity:.2f} over {result.num_predictions:,} "
+                    f"predictions, {result.num_unknown:,} of them unknown words",
+                    f"困惑度 {result.perplexity:.2f}，共 {result.num_predictions:,} 次预测，"
+                    f"其中未知词 {result.num_unknown:,} 次",
                 )
             )
         return 0
@@ -251,19 +261,21 @@ def _pairs_sentence(result: "PairScores") -> str:
     if result.accuracy is not None:
         sentences.append(
             say(
-                f"the right sentence is likelier in {result.num_right:,} of {result.num_pairs:,} pairs: "
-                f"{100 * result.accuracy:.1f} % ({result.num_equal:,} pairs of equal sentences left out)",
-                f"{result.num_pairs:,} 对中有 {result.num_right:,} 对正句更可能：{100 * result.accuracy:.1f}%"
-                f"（另有 {result.num_equal:,} 对两句相同，未计）",
+                f"the right sentence is likelier in {result.num_right:,} of {result.num_pairs:,} "
+                f"pairs: {100 * result.accuracy:.1f} % ({result.num_equal:,} pairs of equal "
+                "sentences left out)",
+                f"{result.num_pairs:,} 对中有 {result.num_right:,} 对正句更可能："
+                f"{100 * result.accuracy:.1f}%（另有 {result.num_equal:,} 对两句相同，未计）",
             )
         )
     if result.num_unknown:
         pairs = "pair" if result.num_unknown == 1 else "pairs"
         sentences.append(
             say(
-                f"no verdict on {result.num_unknown:,} {pairs}: most words of a sentence are unknown to this model; "
+                f"no verdict on {result.num_unknown:,} {pairs}: most words of a sentence are "
+                f"unknown to this model; {_why_no_verdict()}",
+                f"有 {result.num_unknown:,} 对无法判断：句中的词大多不在模型的词表里；"
                 f"{_why_no_verdict()}",
-                f"有 {result.num_unknown:,} 对无法判断：句中的词大多不在模型的词表里；{_why_no_verdict()}",
             )
         )
     return "\n".join(sentences)

@@ -1,4 +1,6 @@
-"""`headwise senses`: does a model tell the senses of a word apart? A table for each model and layer, and a picture of one word."""
+"""`headwise senses`: does a model tell the senses of a word apart? A table for each model and
+layer, and a picture of one word.
+"""
 
 import argparse
 import json
@@ -17,19 +19,21 @@ CORPUS = "known:coarsewsd-20"
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     examples = (
-        "  headwise data fetch coarsewsd-20\n"
-        "  headwise senses --model runs/words --model runs/english-elmo\n"
-        "  headwise senses --model runs/words --model runs/english-elmo --model runs/english-masked --word bank --plot bank.png"
+        "  headwise data fetch coarsewsd-20\n  headwise senses --model runs/words --model "
+        "runs/english-elmo\n  headwise senses --model runs/words --model runs/english-elmo "
+        "--model runs/english-masked --word bank --plot bank.png"
     )
     parser = commands.add_parser(
         "senses",
         help=say("tell the senses of words apart by their vectors", "用向量区分词的不同义项"),
         description=say(
-            "A bank of a river or of money? A linear probe is trained on the vectors of a word in its sentences and asked for the sense in new "
-            "ones, for each model and layer: word2vec (one vector a word), ELMo, BERT. Without --word, all words of CoarseWSD-20.\n\n"
-            + examples,
-            "河岸还是银行？在某词各句中的向量上训练线性探针，再问它新句中的义项，逐模型、逐层比较：word2vec（每词一个向量）、ELMo、BERT。"
-            "不给 --word 时为 CoarseWSD-20 的全部词。\n\n" + examples,
+            "A bank of a river or of money? A linear probe is trained on the vectors of a word in "
+            "its sentences and asked for the sense in new ones, for each model and layer: "
+            "word2vec (one vector a word), ELMo, BERT. Without --word, all words of "
+            "CoarseWSD-20.\n\n" + examples,
+            "河岸还是银行？在某词各句中的向量上训练线性探针，再问它新句中的义项，逐模型、"
+            "逐层比较：word2vec（每词一个向量）、ELMo、BERT。不给 --word 时为 CoarseWSD-20 "
+            "的全部词。\n\n" + examples,
         ),
     )
     parser.add_argument(
@@ -130,8 +134,10 @@ def run(arguments: argparse.Namespace) -> int:
         _draw(arguments, report, vectors)
     if report.num_unlearnt:
         note = say(
-            f"left out: {report.num_unlearnt:,} test occurrences whose sense the training part does not show, or shows alone",
-            f"未计入：测试部分有 {report.num_unlearnt:,} 次出现的义项在训练部分没有，或是该词在其中唯一的义项",
+            f"left out: {report.num_unlearnt:,} test occurrences whose sense the training part "
+            "does not show, or shows alone",
+            f"未计入：测试部分有 {report.num_unlearnt:,} 次出现的义项在训练部分没有，"
+            "或是该词在其中唯一的义项",
         )
         write_line(note, sys.stderr)
     if arguments.json:
@@ -194,7 +200,8 @@ def _print(report: "SenseReport") -> None:
             for one in report.words
         ],
         title=say(
-            "balanced accuracy of a linear probe on the last layer (most frequent: plain accuracy), %",
+            "balanced accuracy of a linear probe on the last layer (most frequent: plain "
+            "accuracy), %",
             "最后一层上线性探针的均衡准确率（最常见义项一列为普通准确率），%",
         ),
     )
@@ -204,7 +211,8 @@ def _print(report: "SenseReport") -> None:
         [say("hard pairs", "难分的义项对"), *models],
         [
             [
-                f"{pair.word}: {' / '.join(sense.removeprefix(pair.word + '_') for sense in pair.senses)}",
+                f"{pair.word}: "
+                f"{' / '.join(sense.removeprefix(pair.word + '_') for sense in pair.senses)}",
                 *(f"{100 * pair.balanced[name][-1]:.1f}" for name in models),
             ]
             for pair in report.pairs

@@ -110,7 +110,8 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help=say(
-            "requests a minute for each key or address (default 60; 0, any number, on a loopback address)",
+            "requests a minute for each key or address (default 60; 0, any number, on a loopback "
+            "address)",
             "每个密钥或地址每分钟的请求数（默认 60；在回环地址上为 0，即不限）",
         ),
     )
@@ -175,7 +176,8 @@ def server_settings(
 
     if arguments.runs is not None and not Path(arguments.runs).is_dir():
         raise UsageError(
-            f"--runs {arguments.runs!r} is no directory; give the one that holds your runs, e.g. --runs runs",
+            f"--runs {arguments.runs!r} is no directory; give the one that holds your runs, e.g. "
+            "--runs runs",
             f"--runs {arguments.runs!r} 不是目录；请给出存放训练的目录，例如 --runs runs",
         )
     given = {
@@ -197,8 +199,9 @@ def announce(line: str) -> None:
 
 
 KEPT_KERNELS = "256"
-"""oneDNN keeps a compiled product for each shape it meets, a thousand by default. Batches of a server have all shapes: its memory
-grew from 330 to 740 MB in 18,000 requests. With 64 it is a third slower, with 256 no slower (docs/experiments/serving.md)."""
+"""oneDNN keeps a compiled product for each shape it meets, a thousand by default. Batches of a
+server have all shapes: its memory grew from 330 to 740 MB in 18,000 requests. With 64 it is a third
+slower, with 256 no slower (docs/experiments/serving.md)."""
 
 
 def require_server() -> None:
@@ -210,6 +213,8 @@ def require_server() -> None:
 
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise UsageError(
-            "serving needs fastapi and uvicorn, which are not installed; run: pip install 'headwise[serve]'",
-            "`headwise serve` 需要 fastapi 与 uvicorn，尚未安装；请运行：pip install 'headwise[serve]'",
+            "serving needs fastapi and uvicorn, which are not installed; run: pip install "
+            "'headwise[serve]'",
+            "`headwise serve` 需要 fastapi 与 uvicorn，尚未安装；请运行：pip install "
+            "'headwise[serve]'",
         )

@@ -1,7 +1,8 @@
-"""Tables on standard output: with lines around the cells on a terminal, tab-separated where a program reads them.
+"""Tables on standard output: with lines around the cells on a terminal, tab-separated where a
+program reads them.
 
-On a terminal that is too narrow for a table's longest words no word is broken: each row is written as a list instead, one
-`heading: cell` a line.
+On a terminal that is too narrow for a table's longest words no word is broken: each row is written
+as a list instead, one `heading: cell` a line.
 """
 
 import re
@@ -41,7 +42,9 @@ def print_table(headings: Sequence[str], rows: Rows, *, title: str | None = None
 
 
 def column_widths(headings: Sequence[str], rows: Rows, width: int) -> list[int] | None:
-    """How wide each column is drawn; None if even broken between words the table is wider than `width`."""
+    """How wide each column is drawn; None if even broken between words the table is wider than
+    `width`.
+    """
     columns = [[cells[number] for cells in (headings, *rows)] for number in range(len(headings))]
     lowest = [max(map(longest_part, column)) for column in columns]
     widths = [max(map(text_width, column)) for column in columns]
@@ -85,7 +88,9 @@ def _print_boxed(headings: Sequence[str], rows: Rows, widths: Sequence[int]) -> 
 
 
 def _is_figure(cell: str) -> bool:
-    """A number with or without a unit and a remark in brackets, nothing, or a dash; not a sentence that begins with a number."""
+    """A number with or without a unit and a remark in brackets, nothing, or a dash; not a sentence
+    that begins with a number.
+    """
     words = re.findall(r"[^\W\d_]+", re.sub(r"\(.*\)", "", cell))
     return FIGURE.match(cell) is not None and len(words) <= 1
 

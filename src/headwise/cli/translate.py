@@ -32,7 +32,8 @@ def check(arguments: argparse.Namespace) -> None:
         check_ending(Path(arguments.attention))
     if _asks(arguments) and arguments.attention is not None:
         raise UsageError(
-            "--attention was given but no text; give the sentence with --text, in a FILE or through a pipe",
+            "--attention was given but no text; give the sentence with --text, in a FILE or "
+            "through a pipe",
             "给出了 --attention 却没有文本；请用 --text 给出句子，或使用文件、管道",
         )
     if arguments.checkpoint is not None:
@@ -103,7 +104,8 @@ def _load(arguments: argparse.Namespace) -> "Translator":
         write_line(
             say(
                 f"{arguments.model}: weights of step {step:,} of {bundle.recipe.training.steps:,}",
-                f"{arguments.model}：第 {step:,} 步的权重（共 {bundle.recipe.training.steps:,} 步）",
+                f"{arguments.model}：第 {step:,} 步的权重（共 {bundle.recipe.training.steps:,} "
+                "步）",
             ),
             sys.stderr,
         )
@@ -151,7 +153,9 @@ class _Progress:
 
 
 class _Looking:
-    """Collects what translations looked at; more than a file can hold is refused as soon as it is too much."""
+    """Collects what translations looked at; more than a file can hold is refused as soon as it is
+    too much.
+    """
 
     def __init__(self, translator: "Translator", path: Path) -> None:
         self.languages = translator.source_language, translator.target_language
@@ -179,7 +183,8 @@ def _changes(arguments: argparse.Namespace, *, kind: str) -> list[str]:
     """The options as `key=value` changes of the model's decoding settings."""
     changes = list(arguments.changes)
     if (arguments.n_best > 1 or arguments.require) and kind == "greedy":
-        # Greedy search has one candidate and cannot plan; a beam is what was asked for, unless --set says otherwise.
+        # Greedy search has one candidate and cannot plan; a beam is what was asked for, unless
+        # --set says otherwise.
         changes.insert(0, "kind=beam")
         if not any(change.startswith("kind=") for change in arguments.changes):
             _tell_beam("--n-best" if arguments.n_best > 1 else "--require")
@@ -199,7 +204,8 @@ def _tell_beam(option: str) -> None:
     logging.getLogger(__name__).warning(
         "%s",
         say(
-            f"this model searches greedily, which has one candidate; {option} searches by beam instead (--set size=8 changes its size)",
+            f"this model searches greedily, which has one candidate; {option} searches by beam "
+            "instead (--set size=8 changes its size)",
             f"该模型用贪心搜索，只有一个候选；{option} 改用束搜索（--set size=8 可改束宽）",
         ),
     )

@@ -17,14 +17,15 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "vectors",
         help=say("score, export and import word vectors", "评测、导出与导入词向量"),
         description=say(
-            "Word vectors as gensim and others read them, and how well they agree with people:\n\n"
-            "  headwise vectors score --model runs/words known:word-vectors-eval/EN-WS-353-ALL.txt my/analogies.txt\n"
-            "  headwise vectors export --model runs/words words.bin --binary\n"
-            "  headwise vectors import GoogleNews.bin --to runs/google",
-            "与 gensim 等工具互通的词向量，以及它们与人的判断有多一致：\n\n"
-            "  headwise vectors score --model runs/words known:word-vectors-eval/EN-WS-353-ALL.txt my/analogies.txt\n"
-            "  headwise vectors export --model runs/words words.bin --binary\n"
-            "  headwise vectors import GoogleNews.bin --to runs/google",
+            "Word vectors as gensim and others read them, and how well they agree with "
+            "people:\n\n  headwise vectors score --model runs/words "
+            "known:word-vectors-eval/EN-WS-353-ALL.txt my/analogies.txt\n  headwise vectors "
+            "export --model runs/words words.bin --binary\n  headwise vectors import "
+            "GoogleNews.bin --to runs/google",
+            "与 gensim 等工具互通的词向量，以及它们与人的判断有多一致：\n\n  headwise vectors "
+            "score --model runs/words known:word-vectors-eval/EN-WS-353-ALL.txt "
+            "my/analogies.txt\n  headwise vectors export --model runs/words words.bin --binary\n  "
+            "headwise vectors import GoogleNews.bin --to runs/google",
         ),
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar=say("ACTION", "操作"))

@@ -1,8 +1,10 @@
-"""Lines that fit a terminal: broken between words, in Chinese between characters; left whole where a program reads them.
+"""Lines that fit a terminal: broken between words, in Chinese between characters; left whole where
+a program reads them.
 
-A line may be broken at a space, after `|` (the signatures of sacreBLEU), and before or after a Chinese character, except where
-punctuation would then begin or end a line. A command is to be copied and is never broken: what stands between backticks, and what
-follows `: headwise` to the end of its line. A part that is longer than a line is left to the terminal, which keeps it whole when it
+A line may be broken at a space, after `|` (the signatures of sacreBLEU), and before or after a
+Chinese character, except where punctuation would then begin or end a line. A command is to be
+copied and is never broken: what stands between backticks, and what follows `: headwise` to the end
+of its line. A part that is longer than a line is left to the terminal, which keeps it whole when it
 is copied.
 """
 
@@ -97,7 +99,9 @@ def terminal_width() -> int:
 
 
 def fit(text: str, width: int, *, hanging: int = 0) -> str:
-    """Each line of a text wrapped; what is indented stays so, and later lines of it by `hanging` more."""
+    """Each line of a text wrapped; what is indented stays so, and later lines of it by `hanging`
+    more.
+    """
     lines: list[str] = []
     for line in text.split("\n"):
         indent = line[: len(line) - len(line.lstrip(" "))] + " " * hanging

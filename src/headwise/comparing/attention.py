@@ -1,8 +1,10 @@
 """Every attention kernel at growing lengths: the work behind `headwise compare attention`.
 
-Each kernel goes up the lengths until it would not fit: memory and time of the next length are foretold from the last two (at worst
-the square), and what would not fit is left out with the reason; before a first length whose table of scores would be large, shorter ones are tried. After every
-point the table is saved, so a second call goes on where the first ended, and tries again what was left out.
+Each kernel goes up the lengths until it would not fit: memory and time of the next length are
+foretold from the last two (at worst the square), and what would not fit is left out with the
+reason; before a first length whose table of scores would be large, shorter ones are tried. After
+every point the table is saved, so a second call goes on where the first ended, and tries again what
+was left out.
 
 Tested with a fake clock, and with every kernel once at toy size.
 """
@@ -46,7 +48,9 @@ Measure = Callable[[str, AttentionKind, int, Conditions], Point]
 
 
 def known_kernels() -> dict[str, AttentionKind]:
-    """Every kind a recipe may name, those of installed packages included, with its default settings."""
+    """Every kind a recipe may name, those of installed packages included, with its default
+    settings.
+    """
     return {word: kind.model_validate({}) for word, kind in attention_kinds().items()}
 
 
@@ -68,7 +72,8 @@ def compare_attention(
     place, watcher = Path(directory), events or Silence()
     if not lengths or not 1 <= min(lengths) <= max(lengths) <= MAX_LENGTH:
         raise UsageError(
-            f"lengths {list(lengths)} are not usable; give whole numbers from 1 to {MAX_LENGTH:,}: --lengths 512,1024",
+            f"lengths {list(lengths)} are not usable; give whole numbers from 1 to "
+            f"{MAX_LENGTH:,}: --lengths 512,1024",
             f"长度 {list(lengths)} 不可用；请给出 1 到 {MAX_LENGTH:,} 的整数：--lengths 512,1024",
         )
     lengths = sorted(set(lengths))
@@ -124,7 +129,9 @@ def _measured(points: Iterable[Point], name: str, length: int) -> list[Point]:
 def _try_shorter(
     name: str, settings: AttentionKind, length: int, conditions: Conditions, measure: Measure
 ) -> list[Point]:
-    """Points that stand in no table: nothing is known of the first length yet, and it must not be what fills the memory."""
+    """Points that stand in no table: nothing is known of the first length yet, and it must not be
+    what fills the memory.
+    """
     tried: list[Point] = []
     if conditions.batch * conditions.heads * length**2 <= HARMLESS:
         return tried
@@ -186,7 +193,9 @@ def will_not_fit(length: int, before: Sequence[Point], conditions: Conditions) -
 
 
 def _read_points(path: Path, conditions: Conditions) -> dict[tuple[str, int], Point]:
-    """What an earlier call measured under the same conditions; under others it is refused with what differs."""
+    """What an earlier call measured under the same conditions; under others it is refused with what
+    differs.
+    """
     if not path.exists():
         return {}
     try:
@@ -197,7 +206,8 @@ def _read_points(path: Path, conditions: Conditions) -> dict[tuple[str, int], Po
         }
     except (CheckpointError, KeyError, TypeError, ValueError) as error:
         raise UsageError(
-            "is damaged, or not a table that `headwise compare attention` wrote; move it away, or give another --directory",
+            "is damaged, or not a table that `headwise compare attention` wrote; move it away, or "
+            "give another --directory",
             "已损坏，或不是 `headwise compare attention` 写的表；请移走它，或另给 --directory",
             file=path,
         ) from error
@@ -206,7 +216,8 @@ def _read_points(path: Path, conditions: Conditions) -> dict[tuple[str, int], Po
     ]
     if differing:
         raise UsageError(
-            f"holds points measured under other conditions ({', '.join(differing)}); give another --directory",
+            f"holds points measured under other conditions ({', '.join(differing)}); give another "
+            "--directory",
             f"其中的测点条件不同（{'，'.join(differing)}）；请另给 --directory",
             file=path,
         )
@@ -230,7 +241,9 @@ def _read_point(entry: dict[str, Any]) -> Point:
 
 
 def _check_writable(place: Path) -> None:
-    """Asked before the first point is measured, by writing: rights alone do not tell (a full disk, a read-only one)."""
+    """Asked before the first point is measured, by writing: rights alone do not tell (a full disk,
+    a read-only one).
+    """
     place.mkdir(parents=True, exist_ok=True)
     probe = place / f"{FILE}.probe"
     write_text(probe, "")

@@ -1,14 +1,16 @@
-"""One kernel at one length: how long it takes, what it holds, and how far its answer is from exact attention's.
+"""One kernel at one length: how long it takes, what it holds, and how far its answer is from exact
+attention's.
 
     time       forward, and forward + backward: the median of several runs after warming up; a GPU is waited for, compiling is not counted
     memory     the highest point of forward + backward above what stood there before (inputs included, weights not)
     distance   ‖out − exact‖ / ‖exact‖ over all heads and positions, exact = softmax attention of the same q, k, v in fp32, or
                what the kernel declares to approximate
 
-The input is one fixed draw of normal numbers. That is honest for time and memory, and the hardest case for the distance: nothing in it
-is alike or near, so softmax spreads its weight over the whole length and every kernel that leaves keys out must be far off (a
-window of w keys by about √(n/w)). Distances say how good an approximation of softmax a kernel is, not how well a model
-trained with it works: that is what `headwise compare RECIPE` measures.
+The input is one fixed draw of normal numbers. That is honest for time and memory, and the hardest
+case for the distance: nothing in it is alike or near, so softmax spreads its weight over the whole
+length and every kernel that leaves keys out must be far off (a window of w keys by about √(n/w)).
+Distances say how good an approximation of softmax a kernel is, not how well a model trained with it
+works: that is what `headwise compare RECIPE` measures.
 
 Tested on a CPU with every kernel there is; the distance of fused attention is rounding.
 """
@@ -73,7 +75,8 @@ class Point:
 def measure_point(name: str, settings: AttentionKind, length: int, conditions: Conditions) -> Point:
     """Build the kernel as a model would and measure it on the fixed input."""
     device = torch.device(conditions.device)
-    # Compiled code of the last length is forgotten, so that none is counted as a recompilation of another.
+    # Compiled code of the last length is forgotten, so that none is counted as a recompilation of
+    # another.
     torch.compiler.reset()
     layer = build_attention(
         settings,
@@ -93,7 +96,8 @@ def measure_point(name: str, settings: AttentionKind, length: int, conditions: C
     def attend(q: Tensor, k: Tensor, v: Tensor, *, training: bool) -> Tensor:
         return kernel(q, q if shares else k, v, mask, training=training)
 
-    # The reference stays as it is written: the compiler would know the pattern and put a fused kernel in its place.
+    # The reference stays as it is written: the compiler would know the pattern and put a fused
+    # kernel in its place.
     compiles = conditions.compiled and not settings.is_reference
     compute: Callable[..., Tensor] = torch.compile(attend, dynamic=False) if compiles else attend
     _start_products(device)
@@ -127,14 +131,18 @@ def measure_point(name: str, settings: AttentionKind, length: int, conditions: C
 
 
 def _start_products(device: torch.device) -> None:
-    """cuBLAS takes 32 MiB to work in at the first product of each thread, forward's and backward's: not the kernel's memory."""
+    """cuBLAS takes 32 MiB to work in at the first product of each thread, forward's and backward's:
+    not the kernel's memory.
+    """
     if device.type == "cuda":
         tiny = torch.ones(8, 8, device=device, requires_grad=True)
         (tiny @ tiny).sum().backward()
 
 
 def draw(part: str, length: int, conditions: Conditions) -> Tensor:
-    """The same numbers for every kernel: normal, drawn on the CPU so that every device gets the same."""
+    """The same numbers for every kernel: normal, drawn on the CPU so that every device gets the
+    same.
+    """
     generator = torch_generator("attention comparison", part, length)
     shape = (conditions.batch, conditions.heads, length, conditions.head_dim)
     return torch.randn(shape, generator=generator).to(conditions.device, conditions.dtype)

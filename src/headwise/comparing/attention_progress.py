@@ -1,8 +1,10 @@
-"""How long the rest of `headwise compare attention` takes, foretold from the points that were measured.
+"""How long the rest of `headwise compare attention` takes, foretold from the points that were
+measured.
 
-A point's time is that of its calls, which are repeated for about a second each, and what stands around them (building, comparing with exact
-attention, compiling on a GPU). Calls at the next length are foretold from those before; of a kernel that nothing is known of yet, the
-mean of the others is expected; what stands around them is the mean of what it was so far.
+A point's time is that of its calls, which are repeated for about a second each, and what stands
+around them (building, comparing with exact attention, compiling on a GPU). Calls at the next length
+are foretold from those before; of a kernel that nothing is known of yet, the mean of the others is
+expected; what stands around them is the mean of what it was so far.
 
     point = repeated(forward) + repeated(forward + backward) + around
 
@@ -20,7 +22,9 @@ STEEPEST = 2.5
 
 
 def foretell(known: Sequence[tuple[int, float | None]], length: int) -> float | None:
-    """A cost at a length, on the line through the last two that are known (in logarithms); of one alone, by the square."""
+    """A cost at a length, on the line through the last two that are known (in logarithms); of one
+    alone, by the square.
+    """
     pairs = [(size, value) for size, value in known if value is not None and value > 0][-2:]
     if not pairs:
         return None
@@ -30,7 +34,9 @@ def foretell(known: Sequence[tuple[int, float | None]], length: int) -> float | 
 
 
 class TimeLeft:
-    """What points were found to take, and what is expected of the others; a call over `longest` is left out and takes nothing."""
+    """What points were found to take, and what is expected of the others; a call over `longest` is
+    left out and takes nothing.
+    """
 
     def __init__(self, points: Iterable[Point], *, longest: float) -> None:
         self._points = [point for point in points if point.skipped is None]

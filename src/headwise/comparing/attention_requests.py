@@ -1,4 +1,6 @@
-"""What `headwise compare attention` is asked for: kernels by name, and the conditions that `auto` comes to on this machine."""
+"""What `headwise compare attention` is asked for: kernels by name, and the conditions that `auto`
+comes to on this machine.
+"""
 
 import difflib
 from typing import Literal

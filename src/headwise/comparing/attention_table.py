@@ -1,7 +1,9 @@
-"""What `headwise compare attention` measured, as tables: kernels down, lengths across, and the slope of each.
+"""What `headwise compare attention` measured, as tables: kernels down, lengths across, and the
+slope of each.
 
-The slope of a kernel is the exponent a of cost ∝ lengthᵃ, a straight line through logarithms from 4,096 up (of fewer than two such
-lengths, through the last three): 1 for a linear kernel, 2 for a quadratic one.
+The slope of a kernel is the exponent a of cost ∝ lengthᵃ, a straight line through logarithms from
+4,096 up (of fewer than two such lengths, through the last three): 1 for a linear kernel, 2 for a
+quadratic one.
 
 Tested with points whose slopes are known.
 """
@@ -46,12 +48,16 @@ class AttentionComparison:
 
     @property
     def slope_from(self) -> int:
-        """Short lengths are ruled by what does not grow; a CPU's, which end early, cannot all be left out."""
+        """Short lengths are ruled by what does not grow; a CPU's, which end early, cannot all be
+        left out.
+        """
         long = [length for length in self.lengths if length >= SLOPE_FROM]
         return SLOPE_FROM if len(long) >= 2 else self.lengths[-3:][0]
 
     def slope(self, kernel: str, what: str) -> float | None:
-        """The exponent of `forward_seconds`, `both_seconds` or `memory_mib` over length, from `slope_from` up."""
+        """The exponent of `forward_seconds`, `both_seconds` or `memory_mib` over length, from
+        `slope_from` up.
+        """
         known = [
             (point.length, getattr(point, what))
             for point in self.of(kernel)
@@ -77,7 +83,9 @@ class AttentionComparison:
 
 
 def fit_slope(pairs: Sequence[tuple[float, float]]) -> float | None:
-    """Through the logarithms of (size, cost); None from fewer than two points. A cost that is not above zero was too small to measure."""
+    """Through the logarithms of (size, cost); None from fewer than two points. A cost that is not
+    above zero was too small to measure.
+    """
     pairs = [(size, cost) for size, cost in pairs if cost > 0]
     if len(pairs) < 2:
         return None
@@ -123,11 +131,12 @@ def remarks(result: AttentionComparison) -> list[str]:
     """How to read the table, and why points are missing."""
     lines = [
         say(
-            f"Slopes are exponents of length from {result.slope_from:,} up. Distances are on normal random "
-            "numbers, where nothing is alike or near: they tell how well softmax is approximated at its "
-            "hardest, not how well a model trained with the kernel works.",
-            f"斜率为长度自 {result.slope_from:,} 起的指数。距离在正态随机数上测得，其中没有相似或相邻的结构："
-            "它表示在最难的情形下对 softmax 的近似程度，而不是用该内核训练的模型效果如何。",
+            f"Slopes are exponents of length from {result.slope_from:,} up. Distances are on "
+            "normal random numbers, where nothing is alike or near: they tell how well softmax "
+            "is approximated at its hardest, not how well a model trained with the kernel works.",
+            f"斜率为长度自 {result.slope_from:,} 起的指数。距离在正态随机数上测得，"
+            "其中没有相似或相邻的结构：它表示在最难的情形下对 softmax 的近似程度，"
+            "而不是用该内核训练的模型效果如何。",
         )
     ]
     kinds = attention_kinds()

@@ -1,14 +1,17 @@
-"""The lineage on one scoreboard: n-grams, neural n-gram, RNN, LSTM, GPT, on one text, each asked the same questions.
+"""The lineage on one scoreboard: n-grams, neural n-gram, RNN, LSTM, GPT, on one text, each asked
+the same questions.
 
     perplexity of the test text · parameters · training time · words a second, learning and asking
     which is more natural: a line of the test text, or the same with two neighbours exchanged?  (how many are told apart)
     which word comes next?  (the three best after the first half of a line)
 
-The budget is one for all that learn: the same number of updates of the same number of tokens; counting needs none. Every rung is
-an ordinary run of its own below the directory, so a second call takes what is finished and goes on with what was cut short;
-where the text has changed since, all are trained again.
+The budget is one for all that learn: the same number of updates of the same number of tokens;
+counting needs none. Every rung is an ordinary run of its own below the directory, so a second call
+takes what is finished and goes on with what was cut short; where the text has changed since, all
+are trained again.
 
-Tested with tiny budgets: the table, going on, a text that changed, Chinese, and a directory that holds another comparison.
+Tested with tiny budgets: the table, going on, a text that changed, Chinese, and a directory that
+holds another comparison.
 """
 
 import hashlib
@@ -93,7 +96,8 @@ def compare_lineage(
 ) -> Lineage:
     """Train (or take) every rung, ask all of them, and write lineage.json and lineage.md.
 
-    `sentences` (the natural one first) and `beginning` are asked instead of a line of the test text.
+    `sentences` (the natural one first) and `beginning` are asked instead of a line of the test
+    text.
     """
     watcher = events or Silence()
     place = require_path(directory, "directory", "runs/lineage")
@@ -121,7 +125,9 @@ def compare_lineage(
 
 
 def _recipe(name: str, overrides: Sequence[str]) -> LanguageRecipe:
-    """The base, the rung's model, and what the caller says for all; counting takes nothing of how to train."""
+    """The base, the rung's model, and what the caller says for all; counting takes nothing of how
+    to train.
+    """
     if name not in RUNGS:
         raise UsageError(
             f"{name!r} is no rung of the lineage; there are {', '.join(RUNGS)}",
@@ -133,8 +139,10 @@ def _recipe(name: str, overrides: Sequence[str]) -> LanguageRecipe:
         if one.partition("=")[0].split(".")[0] in ("model", "task", "reading")
     ]:
         raise UsageError(
-            f"{wrong[0]} would be said for all models, and each has its own; the lineage takes data.…, text.… and training.…",
-            f"{wrong[0]} 会对所有模型生效，而各模型自有设置；谱系比较只接受 data.…、text.… 与 training.…",
+            f"{wrong[0]} would be said for all models, and each has its own; the lineage takes "
+            "data.…, text.… and training.…",
+            f"{wrong[0]} 会对所有模型生效，而各模型自有设置；谱系比较只接受 data.…、text.… 与 "
+            "training.…",
         )
     data: dict[str, Any] = {
         key: dict(value) if isinstance(value, Mapping) else value for key, value in BASE.items()
@@ -147,7 +155,8 @@ def _recipe(name: str, overrides: Sequence[str]) -> LanguageRecipe:
     )
     if not recipe.data.test:
         raise UsageError(
-            "data.test is empty, and perplexity of the test text is what is compared; give data.test=…",
+            "data.test is empty, and perplexity of the test text is what is compared; give "
+            "data.test=…",
             "data.test 为空，而比较的正是测试文本的困惑度；请给出 data.test=…",
         )
     return recipe
@@ -202,14 +211,17 @@ def _recorded(file: Path) -> str | None:
 
 
 def _finished(run: Path, name: str, recipe: LanguageRecipe) -> dict[str, Any]:
-    """Results of a run that is done with exactly this recipe, else nothing; another recipe there is the caller's mistake."""
+    """Results of a run that is done with exactly this recipe, else nothing; another recipe there is
+    the caller's mistake.
+    """
     try:
         held = check_settings(LanguageRecipe, read_settings_file(run / "recipe.yaml"))
     except HeadwiseError:
         return {}
     if held != recipe:
         raise UsageError(
-            f"{run.parent.parent} holds a comparison with other settings ({name}); give another --directory",
+            f"{run.parent.parent} holds a comparison with other settings ({name}); give another "
+            "--directory",
             f"{run.parent.parent} 中已有设置不同的比较（{name}）；请另给 --directory",
         )
     try:
@@ -235,7 +247,8 @@ def _ask(
         one.total > other.total for one, other in zip(scores[::2], scores[1::2], strict=True)
     )
     natural, odd = model.score([questions.natural, questions.odd])
-    # Of networks the time in the loop is known, of n-grams that of counting: both without reading the text.
+    # Of networks the time in the loop is known, of n-grams that of counting: both without reading
+    # the text.
     seconds = float(results.get("counting_seconds", results["training_seconds"]))
     learnt = results.get("target_tokens", results["tokens"])
     return Rung(
@@ -257,6 +270,8 @@ def _budget(recipes: Mapping[str, LanguageRecipe]) -> str:
         return say("counting only", "只有计数")
     steps, tokens = learning[0].steps, learning[0].batch_tokens
     return say(
-        f"budget of each network: {steps:,} updates of {tokens:,} tokens; n-grams are counted once; seconds without reading the text",
-        f"每个网络的预算：{steps:,} 次更新，每次 {tokens:,} 词元；n 元语法只计数一遍；秒数不含读取文本",
+        f"budget of each network: {steps:,} updates of {tokens:,} tokens; n-grams are counted "
+        "once; seconds without reading the text",
+        f"每个网络的预算：{steps:,} 次更新，每次 {tokens:,} 词元；n 元语法只计数一遍；"
+        "秒数不含读取文本",
     )

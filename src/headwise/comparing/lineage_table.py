@@ -1,4 +1,6 @@
-"""The scoreboard of the lineage: what is asked of every model, what each has to show, and the table of it."""
+"""The scoreboard of the lineage: what is asked of every model, what each has to show, and the table
+of it.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,14 +23,18 @@ class Questions:
 
 
 def is_spaced(lines: Sequence[str]) -> bool:
-    """Whether a text has spaces between its words; Chinese mostly has none, and is taken character by character."""
+    """Whether a text has spaces between its words; Chinese mostly has none, and is taken character
+    by character.
+    """
     return 2 * sum(" " in line for line in lines) >= len(lines)
 
 
 def choose_questions(
     lines: Sequence[str], *, sentences: tuple[str, str] | None = None, beginning: str | None = None
 ) -> Questions:
-    """The caller's, or else a line of the text, the same with its middle neighbours exchanged, and its first half."""
+    """The caller's, or else a line of the text, the same with its middle neighbours exchanged, and
+    its first half.
+    """
     spaced = is_spaced(lines)
     natural = next(
         (line for line in lines if len(_units(line, spaced=spaced)) >= MIN_UNITS), lines[0]
@@ -65,7 +71,8 @@ class Rung:
     """None where no time could be measured."""
     asking_words_per_second: float
     told_apart: float
-    """Share of test lines that are more natural to it than the same line with two neighbours exchanged."""
+    """Share of test lines that are more natural to it than the same line with two neighbours
+    exchanged."""
     preferred: bool
     next_words: tuple[str, ...]
 

@@ -1,14 +1,16 @@
 """Which way of training is better, and is the difference real? The table behind `headwise compare`.
 
-Every variant is trained with the same seeds, data and budget; the table sets quality beside its price. Quality is the mean over
-seeds with an interval that covers the test set and the seeds (evaluation/several_seeds.py); a difference from the first variant is
-called one only when it is significant at 5 %. Time per step and memory are those of training, speed that of answering the test set.
-Quality is BLEU (and chrF) of a translator, the accuracy of a tagger or classifier.
+Every variant is trained with the same seeds, data and budget; the table sets quality beside its
+price. Quality is the mean over seeds with an interval that covers the test set and the seeds
+(evaluation/several_seeds.py); a difference from the first variant is called one only when it is
+significant at 5 %. Time per step and memory are those of training, speed that of answering the test
+set. Quality is BLEU (and chrF) of a translator, the accuracy of a tagger or classifier.
 
     DIR/comparison.json    DIR/comparison.md    DIR/quality.png    DIR/learning-curves.png    DIR/runs/VARIANT/seed-N/
     DIR/prepared/          data that runs share: the same files as in their own data/, under a second name
 
-Tested with real tiny runs, with a variant that fails, and with hand-made outcomes whose table is known.
+Tested with real tiny runs, with a variant that fails, and with hand-made outcomes whose table is
+known.
 """
 
 import logging
@@ -53,7 +55,9 @@ def compare(
     jobs: int = 1,
     events: Events | None = None,
 ) -> ComparisonResult:
-    """Train every variant with every seed, measure, and write the table; a second call goes on where the first ended."""
+    """Train every variant with every seed, measure, and write the table; a second call goes on
+    where the first ended.
+    """
     place = Path(directory)
     runs = plan_comparison(words, seeds=seeds, directory=place)
     for note in _notes(runs):
@@ -113,7 +117,9 @@ Measure = Callable[[Sequence[Path]], dict[str, SeedScores]]
 
 
 def _translation_scores(recipe: TranslationRecipe) -> tuple[Callable[[], str], Measure]:
-    """The signature of BLEU, known once something is scored, and what reads and scores the translations of the test set."""
+    """The signature of BLEU, known once something is scored, and what reads and scores the
+    translations of the test set.
+    """
     language = recipe.data.target
     metrics = build_metrics(
         language, pretokenized=recipe.evaluation.pretokenized, lowercase=recipe.evaluation.lowercase
@@ -177,7 +183,9 @@ def _speed(test: Mapping[str, Any], unit: str) -> float | None:
 
 
 def step_seconds(lines: Sequence[dict[str, Any]]) -> float | None:
-    """The median over lines of the log; the first one, which compiled and warmed up, is left out where there are others."""
+    """The median over lines of the log; the first one, which compiled and warmed up, is left out
+    where there are others.
+    """
     steps, found = 0, []
     for line in lines:
         if line.get("kind") == "train" and line.get("tokens_per_second"):

@@ -1,11 +1,15 @@
-"""The runs of a comparison, each an ordinary `headwise train` in a process of its own, a few at a time.
+"""The runs of a comparison, each an ordinary `headwise train` in a process of its own, a few at a
+time.
 
-A process each, because what one run leaves behind (compiled code, cached memory, a device out of memory) must not touch the next
-one's numbers. A finished run is not repeated, one that was cut short goes on from its checkpoint, and a run directory with another
-recipe in it is refused before anything is started, and so is what all of them would refuse (comparison_data.py). If one fails, the others go on; a signal is passed on, and all of them save; so they do if the comparison is killed
+A process each, because what one run leaves behind (compiled code, cached memory, a device out of
+memory) must not touch the next one's numbers. A finished run is not repeated, one that was cut
+short goes on from its checkpoint, and a run directory with another recipe in it is refused before
+anything is started, and so is what all of them would refuse (comparison_data.py). If one fails, the
+others go on; a signal is passed on, and all of them save; so they do if the comparison is killed
 (child_processes.py). A run that another process trains at the moment is waited for.
 
-Tested with runs that finish, fail, are stopped and are trained by someone else, and with a changed recipe.
+Tested with runs that finish, fail, are stopped and are trained by someone else, and with a changed
+recipe.
 """
 
 import contextlib
@@ -149,7 +153,9 @@ class _Working(NamedTuple):
 
 
 class _Elsewhere:
-    """Runs that another process trains at the moment: each takes the place of one of ours, or times would not be its own."""
+    """Runs that another process trains at the moment: each takes the place of one of ours, or times
+    would not be its own.
+    """
 
     def __init__(self, events: Events) -> None:
         self.count, self._events, self._told = 0, events, set[str]()
@@ -162,9 +168,12 @@ class _Elsewhere:
                 self._told.add(run.label)
                 self._events.note(
                     say(
-                        f"{run.label} is being trained in {run.directory} by another process, as one that a killed comparison left behind; "
-                        "waiting for it (or stop it: this one goes on from its last checkpoint)",
-                        f"{run.label} 正由另一个进程在 {run.directory} 中训练（例如被杀掉的比较留下的）；正在等它完成（也可停止它：本次会从其最后的检查点继续）",
+                        f"{run.label} is being trained in {run.directory} by another process, as "
+                        "one that a killed comparison left behind; waiting for it (or stop it: "
+                        "this one goes on from its last checkpoint)",
+                        f"{run.label} 正由另一个进程在 {run.directory} "
+                        "中训练（例如被杀掉的比较留下的）；正在等它完成（也可停止它："
+                        "本次会从其最后的检查点继续）",
                     )
                 )
         return free
@@ -176,7 +185,8 @@ def _start(run: Run) -> subprocess.Popen[bytes]:
     words = ["train", str(run.recipe_file), "--run", str(run.directory), "--json"]
     if (run.directory / RECIPE).exists():
         words.append("--resume")
-    # Ctrl-C goes to the comparison alone, which passes it on once: a second signal would end a run without saving.
+    # Ctrl-C goes to the comparison alone, which passes it on once: a second signal would end a run
+    # without saving.
     with run.log_file.open("ab") as log:
         return subprocess.Popen(
             child_command("headwise", *words),
@@ -200,7 +210,9 @@ def _said_so_far(run: Run) -> int:
 
 
 def _reason(run: Run, status: int, *, since: int) -> str:
-    """What a failed run said of it: an error in our words, else the exception a traceback ends with, else the last line."""
+    """What a failed run said of it: an error in our words, else the exception a traceback ends
+    with, else the last line.
+    """
     lines: list[str] = []
     if run.log_file.exists():
         with run.log_file.open("rb") as log:
@@ -253,7 +265,9 @@ class _Watch:
 
 
 def last_step(log: Path) -> int:
-    """The last update a log tells of; 0 if there is none yet. The end of the file is enough, and quick to look at."""
+    """The last update a log tells of; 0 if there is none yet. The end of the file is enough, and
+    quick to look at.
+    """
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - TAIL_BYTES))

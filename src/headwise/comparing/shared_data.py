@@ -1,10 +1,13 @@
 """What the runs of a comparison have in common, looked at before the first of them starts.
 
-Devices, memory, files and the text itself are checked once for all runs that agree in them: what one run would refuse after a
-minute, and the next with the same words, is said once and nothing is begun. Translators with the same `data` and `text` then share
-what is prepared (data/pairs/shared_preparation.py); labelled text is small, and each of its runs reads it for itself.
+Devices, memory, files and the text itself are checked once for all runs that agree in them: what
+one run would refuse after a minute, and the next with the same words, is said once and nothing is
+begun. Translators with the same `data` and `text` then share what is prepared
+(data/pairs/shared_preparation.py); labelled text is small, and each of its runs reads it for
+itself.
 
-Tested with data that is not there, with variants that share and that differ, and with a comparison that goes on.
+Tested with data that is not there, with variants that share and that differ, and with a comparison
+that goes on.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -28,7 +31,9 @@ FOLDER = "prepared"
 
 
 def prepare_runs(runs: Sequence[Run], *, directory: Path, events: Events) -> dict[str, Path]:
-    """Check what the runs need and prepare what they share; where the data of each is to be had, by its label."""
+    """Check what the runs need and prepare what they share; where the data of each is to be had, by
+    its label.
+    """
     variants = _first_of_each(runs, lambda run: run.variant)
     _check_all(variants, _check_settings)
     _check_all(_first_of_each(variants, _inputs_of), _check_data)
@@ -40,7 +45,9 @@ def prepare_runs(runs: Sequence[Run], *, directory: Path, events: Events) -> dic
 
 
 def _share(runs: Sequence[Run], place: Path, events: Events) -> dict[str, Path]:
-    """Prepare for all runs that have nothing of their own yet; one that another process trains sees to it itself."""
+    """Prepare for all runs that have nothing of their own yet; one that another process trains sees
+    to it itself.
+    """
     needing = [
         run
         for run in runs
@@ -100,7 +107,9 @@ def _check_settings(run: Run) -> None:
 
 
 def _check_data(run: Run) -> None:
-    """Whether the files of all parts are there; labelled ones are read too, since each run reads all of them anyway."""
+    """Whether the files of all parts are there; labelled ones are read too, since each run reads
+    all of them anyway.
+    """
     if isinstance(run.recipe, LabelRecipe):
         find_task(run.recipe).prepare(run.recipe, Path(), Silence())
     else:
@@ -108,7 +117,9 @@ def _check_data(run: Run) -> None:
 
 
 def _check_all(variants: Sequence[Run], check: Callable[[Run], None]) -> None:
-    """What is wrong with each, all at once; what is wrong with all alike is said once and without their names."""
+    """What is wrong with each, all at once; what is wrong with all alike is said once and without
+    their names.
+    """
     found: list[tuple[Run, HeadwiseError]] = []
     for run in variants:
         try:

@@ -1,6 +1,8 @@
-"""The table of a comparison as a value: one line a variant, what a reader must know, and the same as markdown.
+"""The table of a comparison as a value: one line a variant, what a reader must know, and the same
+as markdown.
 
-Tested with hand-made lines: a difference is called one only when it is significant, and a failure says why.
+Tested with hand-made lines: a difference is called one only when it is significant, and a failure
+says why.
 """
 
 from dataclasses import asdict, dataclass
@@ -12,7 +14,8 @@ from headwise.language import say
 
 SIGNIFICANT = 0.05
 SMALLEST = 0.05
-"""A difference that the table would show as 0.0 is none, however sure it is: models that say nothing differ so."""
+"""A difference that the table would show as 0.0 is none, however sure it is: models that say
+nothing differ so."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,9 @@ class ComparisonResult:
         return [_row(variant, self.yardstick) for variant in self.variants]
 
     def remarks(self) -> list[str]:
-        """What a reader of the table must know: of what was measured only, and why the rest was not."""
+        """What a reader of the table must know: of what was measured only, and why the rest was
+        not.
+        """
         lines = self._reading() if any(variant.quality for variant in self.variants) else []
         lines += self.notes
         if self.jobs > 1 and any(variant.seeds for variant in self.variants):
@@ -155,23 +160,26 @@ class ComparisonResult:
         if num_seeds > 1:
             lines.append(
                 say(
-                    f"Intervals cover the test set and {num_seeds} seeds (± standard deviation over seeds in brackets).",
+                    f"Intervals cover the test set and {num_seeds} seeds (± standard deviation "
+                    "over seeds in brackets).",
                     f"区间涵盖测试集与 {num_seeds} 个种子（括号内为种子间标准差）。",
                 )
             )
         else:
             lines.append(
                 say(
-                    "One seed: intervals cover the test set only; another seed may turn a small difference round (--seeds 1,2,3).",
+                    "One seed: intervals cover the test set only; another seed may turn a small "
+                    "difference round (--seeds 1,2,3).",
                     "只有一个种子：区间仅涵盖测试集；换一个种子，小差异可能反转（--seeds 1,2,3）。",
                 )
             )
         if any(found.is_cut for variant in self.variants for found in variant.quality.values()):
             lines.append(
                 say(
-                    f"Intervals are cut at 0 and 100, where scores end: {num_seeds} seeds tell little of how much seeds differ; "
-                    "give three or more (--seeds 1,2,3).",
-                    f"区间在 0 与 100 处截断，分数到此为止：{num_seeds} 个种子难以说明种子间差异；请给三个或更多（--seeds 1,2,3）。",
+                    f"Intervals are cut at 0 and 100, where scores end: {num_seeds} seeds tell "
+                    "little of how much seeds differ; give three or more (--seeds 1,2,3).",
+                    f"区间在 0 与 100 处截断，分数到此为止：{num_seeds} 个种子难以说明种子间差异；"
+                    "请给三个或更多（--seeds 1,2,3）。",
                 )
             )
         return lines
@@ -200,7 +208,8 @@ def _row(variant: VariantResult, yardstick: Yardstick) -> tuple[str, ...]:
     difference = (
         "–"
         if found is None
-        else f"{_signed(found.value)} [{_signed(found.low)}, {_signed(found.high)}] {variant.verdict(metric)}"
+        else f"{_signed(found.value)} [{_signed(found.low)}, {_signed(found.high)}] "
+        f"{variant.verdict(metric)}"
     )
     second = variant.quality.get(yardstick.second) if yardstick.second else None
     speed = (

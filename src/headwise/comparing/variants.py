@@ -1,12 +1,15 @@
-"""What a comparison compares: recipes, alternatives of a value, seeds, and the run directory of each.
+"""What a comparison compares: recipes, alternatives of a value, seeds, and the run directory of
+each.
 
     headwise compare base big --seeds 1,2                       two recipes
     headwise compare pocket model.norm.kind=layer,rms           one recipe, two values: commas outside brackets separate them
     headwise compare pocket 'model.encoder.attention={kind: fused},{kind: window, left: 8, right: 8}' model.dim=64,128
     headwise compare ud-ewt-tags model.kind=word,window,encoder  taggers and classifiers too
 
-All runs of a comparison answer the same test set in the same languages, so they are of one task. Several alternatives make every combination; what has one value is the same for all. The first variant is the one that the others
-are measured against. A variant's name says its values, so that adding another one leaves the directories of the others alone.
+All runs of a comparison answer the same test set in the same languages, so they are of one task.
+Several alternatives make every combination; what has one value is the same for all. The first
+variant is the one that the others are measured against. A variant's name says its values, so that
+adding another one leaves the directories of the others alone.
 """
 
 import re
@@ -64,8 +67,8 @@ def plan_comparison(
     changes = [word for word in words if "=" in word]
     if not recipes:
         raise UsageError(
-            "there is nothing to compare; give recipes (headwise compare base big) or one and alternatives "
-            "(headwise compare pocket model.norm.kind=layer,rms)",
+            "there is nothing to compare; give recipes (headwise compare base big) or one and "
+            "alternatives (headwise compare pocket model.norm.kind=layer,rms)",
             "没有可比较的内容；请给出若干配方（headwise compare base big），或一个配方与备选值"
             "（headwise compare pocket model.norm.kind=layer,rms）",
         )
@@ -73,9 +76,10 @@ def plan_comparison(
     if len(variants) < 2:
         find_recipe(recipes[0])  # a recipe that does not exist is the greater mistake
         raise UsageError(
-            f"there is one variant only ({next(iter(variants))}); give a second recipe, or several values separated by commas: "
+            f"there is one variant only ({next(iter(variants))}); give a second recipe, or "
+            "several values separated by commas: model.norm.kind=layer,rms",
+            f"只有一个变体（{next(iter(variants))}）；请再给一个配方，或用逗号分隔多个值："
             "model.norm.kind=layer,rms",
-            f"只有一个变体（{next(iter(variants))}）；请再给一个配方，或用逗号分隔多个值：model.norm.kind=layer,rms",
         )
     if len(set(seeds)) != len(seeds):
         raise UsageError(
@@ -84,8 +88,10 @@ def plan_comparison(
         )
     if len(variants) * max(1, len(seeds)) > MAX_RUNS:
         raise UsageError(
-            f"{len(variants)} variants and {max(1, len(seeds))} seeds are more than {MAX_RUNS} runs; leave out alternatives",
-            f"{len(variants)} 个变体与 {max(1, len(seeds))} 个种子超过 {MAX_RUNS} 次运行；请减少备选值",
+            f"{len(variants)} variants and {max(1, len(seeds))} seeds are more than {MAX_RUNS} "
+            "runs; leave out alternatives",
+            f"{len(variants)} 个变体与 {max(1, len(seeds))} 个种子超过 {MAX_RUNS} 次运行；"
+            "请减少备选值",
         )
     runs = []
     for seed in seeds or (None,):
@@ -104,16 +110,18 @@ def _load(name: str, overrides: Sequence[str]) -> TranslationRecipe | LabelRecip
     recipe = load_recipe(name, overrides)
     if not isinstance(recipe, TranslationRecipe | LabelRecipe):
         raise SettingsError(
-            f"{name}: the recipe's task is {recipe.task}; recipes of translation, tagging or classification can be compared here, "
-            "language models with `headwise compare lineage`",
-            f"{name}：该配方的任务是 {recipe.task}；此处可比较 translation、tagging、classification 的配方，语言模型请用 "
-            "`headwise compare lineage`",
+            f"{name}: the recipe's task is {recipe.task}; recipes of translation, tagging or "
+            "classification can be compared here, language models with `headwise compare lineage`",
+            f"{name}：该配方的任务是 {recipe.task}；此处可比较 translation、tagging、"
+            "classification 的配方，语言模型请用 `headwise compare lineage`",
         )
     return recipe
 
 
 def _check_models(variants: Mapping[str, TranslationRecipe | LabelRecipe]) -> None:
-    """Models that cannot be are refused before the first is trained: each is built, without memory for its weights."""
+    """Models that cannot be are refused before the first is trained: each is built, without memory
+    for its weights.
+    """
     for name, recipe in variants.items():
         try:
             with torch.device("meta"):
@@ -131,16 +139,20 @@ def _check_same_question(runs: Sequence[Run]) -> None:
     for run in runs:
         if run.recipe.task != first.recipe.task:
             raise UsageError(
-                f"{first.variant} is of task {first.recipe.task}, {run.variant} of {run.recipe.task}; compare recipes of one task",
-                f"{first.variant} 的任务是 {first.recipe.task}，{run.variant} 的任务是 {run.recipe.task}；请比较同一任务的配方",
+                f"{first.variant} is of task {first.recipe.task}, {run.variant} of "
+                f"{run.recipe.task}; compare recipes of one task",
+                f"{first.variant} 的任务是 {first.recipe.task}，{run.variant} 的任务是 "
+                f"{run.recipe.task}；请比较同一任务的配方",
             )
         asked, own = _question(first.recipe), _question(run.recipe)
         for key in asked:
             if own[key] != asked[key]:
                 raise UsageError(
-                    f"{first.variant} and {run.variant} differ in {key}, so they are asked different questions or judged differently, and their "
-                    f"scores cannot stand beside each other; give one {key} for all",
-                    f"{first.variant} 与 {run.variant} 的 {key} 不同，因而所答的问题或评分方式不同，分数无法并列比较；请为所有变体给出同一个 {key}",
+                    f"{first.variant} and {run.variant} differ in {key}, so they are asked "
+                    "different questions or judged differently, and their scores cannot stand "
+                    f"beside each other; give one {key} for all",
+                    f"{first.variant} 与 {run.variant} 的 {key} 不同，"
+                    f"因而所答的问题或评分方式不同，分数无法并列比较；请为所有变体给出同一个 {key}",
                 )
 
 
@@ -170,7 +182,8 @@ def _variants(recipes: Sequence[str], changes: Sequence[str]) -> dict[str, tuple
         name = ", ".join(parts) or Path(recipe).stem
         if name in found or file_name(name) in map(file_name, found):
             raise UsageError(
-                f"two variants would be called {name!r}; give each recipe and each value once, and files of different names",
+                f"two variants would be called {name!r}; give each recipe and each value once, "
+                "and files of different names",
                 f"有两个变体同名 {name!r}；配方与值请各给一次，文件名不可相同",
             )
         found[name] = (recipe, [*fixed, *(f"{key}={value}" for key, value in chosen)])
@@ -186,9 +199,10 @@ def _check_apart(open_ones: Sequence[tuple[str, list[str]]]) -> None:
         said_inside = inner is not None and any(_says(read_yaml(value), inner) for value in values)
         if first == second or first.startswith(f"{second}.") or said_inside:
             raise UsageError(
-                f"{first} and {second} both have alternatives, and one would overwrite the other; give each key once, with all its values: "
-                f"{second}=first,second",
-                f"{first} 与 {second} 都有备选值，而其一会覆盖另一个；每个键请只给一次，并列出全部值：{second}=第一个,第二个",
+                f"{first} and {second} both have alternatives, and one would overwrite the other; "
+                f"give each key once, with all its values: {second}=first,second",
+                f"{first} 与 {second} 都有备选值，而其一会覆盖另一个；每个键请只给一次，"
+                f"并列出全部值：{second}=第一个,第二个",
             )
 
 
@@ -229,7 +243,9 @@ def split_values(word: str) -> tuple[str, list[str]]:
 
 
 def _label(key: str, value: str, *, alone: bool) -> str:
-    """A value for people: `window left=8 right=8`; the key before it where the value alone says too little."""
+    """A value for people: `window left=8 right=8`; the key before it where the value alone says too
+    little.
+    """
     read = read_yaml(value)
     says_kind = key.endswith(".kind") or (isinstance(read, Mapping) and "kind" in read)
     text = _plain(read)

@@ -1,6 +1,8 @@
-"""What attention kernels cost, as measured: ours on an H200, which ships with the package, and a user's own.
+"""What attention kernels cost, as measured: ours on an H200, which ships with the package, and a
+user's own.
 
-`headwise compare attention --directory runs/attention` leaves `attention.json`; any of those under a directory of runs is read beside ours.
+`headwise compare attention --directory runs/attention` leaves `attention.json`; any of those under
+a directory of runs is read beside ours.
 
     {"machine": …, "conditions": …, "slopes": {kernel: …}, "points": [{kernel, length, forward_seconds, both_seconds, memory_mib, …}]}
 
@@ -37,7 +39,9 @@ def shipped_costs() -> dict[str, Any]:
 
 
 def find_costs(root: Path) -> list[dict[str, Any]]:
-    """The user's own: attention.json in the directory, one or two below it; what cannot be read is left out."""
+    """The user's own: attention.json in the directory, one or two below it; what cannot be read is
+    left out.
+    """
     found = []
     for path in sorted([root / FILE, *root.glob(f"*/{FILE}"), *root.glob(f"*/*/{FILE}")])[
         :MAX_FILES

@@ -1,9 +1,12 @@
-"""Pictures of attention kernels over length: time and memory with guides for slopes 1 and 2, and the distance from exact attention.
+"""Pictures of attention kernels over length: time and memory with guides for slopes 1 and 2, and
+the distance from exact attention.
 
-Both axes are logarithmic: a power of the length is a straight line, and its steepness is the exponent. The grey guides start a little
-under where the cheapest kernel does. A kernel has its colour whoever else is in the picture.
+Both axes are logarithmic: a power of the length is a straight line, and its steepness is the
+exponent. The grey guides start a little under where the cheapest kernel does. A kernel has its
+colour whoever else is in the picture.
 
-Tested: the pictures are written, with points that are missing too, and none where nothing was measured.
+Tested: the pictures are written, with points that are missing too, and none where nothing was
+measured.
 """
 
 from collections.abc import Sequence
@@ -71,7 +74,8 @@ def _draw(axes: "Axes", result: AttentionComparison, what: str, title: str, font
             axes.plot(*known, stroke, marker=".", color=colour, label=name)
     values = [value for line in lines.values() for _, value in line]
     axes.set_xscale("log", base=2)
-    # Plain numbers: powers as matplotlib writes them need its own little typesetting, which text from users must not reach.
+    # Plain numbers: powers as matplotlib writes them need its own little typesetting, which text
+    # from users must not reach.
     axes.set_xticks(
         result.lengths,
         [f"{length // 1024}k" if length >= 1024 else str(length) for length in result.lengths],

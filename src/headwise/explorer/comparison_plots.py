@@ -1,7 +1,8 @@
 """Pictures of a comparison: quality with intervals, and how the validation loss fell.
 
-Quality: one line a variant, a point at the mean and a bar for the 95 % interval; the band is the interval of the first variant.
-Curves: one colour a variant, one line a seed; left against updates (the same budget), right against time (what they cost).
+Quality: one line a variant, a point at the mean and a bar for the 95 % interval; the band is the
+interval of the first variant. Curves: one colour a variant, one line a seed; left against updates
+(the same budget), right against time (what they cost).
 
 Tested: a picture of every size of comparison is written, and says what it shows.
 """
@@ -44,7 +45,9 @@ STROKES = ("-", "--", ":", "-.")
 
 
 def draw_comparison(result: ComparisonResult) -> tuple[Path, ...]:
-    """`quality.png` and `learning-curves.png` beside the table; what there are no numbers for is not drawn."""
+    """`quality.png` and `learning-curves.png` beside the table; what there are no numbers for is
+    not drawn.
+    """
     fonts = find_fonts()
     pictures = []
     if any(variant.quality for variant in result.variants):

@@ -1,12 +1,14 @@
 """Every step of a translation with what else might have been written there.
 
-Reading a finished translation y once more from left to right gives, before each token, the model's own distribution
+Reading a finished translation y once more from left to right gives, before each token, the model's
+own distribution
 
     p(w | y_<t, x)     the chosen token's log-probability and rank, the k best, and the entropy −Σ p log p in nats:
                        0 when the model is certain, log |V| when it knows nothing
 
-The numbers are the model's: constraints of a search (a forced prefix, say) change what is chosen, not what is weighed.
-Tested against: the log-probabilities that the search itself reports, and a hand-made distribution.
+The numbers are the model's: constraints of a search (a forced prefix, say) change what is chosen,
+not what is weighed. Tested against: the log-probabilities that the search itself reports, and a
+hand-made distribution.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,11 +1,14 @@
-"""A table of attention weights as a picture: one row for each position that looks, one column for each it looks at.
+"""A table of attention weights as a picture: one row for each position that looks, one column for
+each it looks at.
 
     colour(i, j) = A[i, j] on a scale from 0 to the largest weight of the picture; with negative weights, from −m over 0 to m in two hues
 
-One map is drawn large with its words and a value scale; a grid shows all layers and heads of one kind as small
-multiples, where the habits of heads (diagonal, previous word, end of sentence, full stop) are seen at a glance.
+One map is drawn large with its words and a value scale; a grid shows all layers and heads of one
+kind as small multiples, where the habits of heads (diagonal, previous word, end of sentence, full
+stop) are seen at a glance.
 
-Tested against: the pixels (the brightest cell stands where the largest weight is), the size, and warnings as errors.
+Tested against: the pixels (the brightest cell stands where the largest weight is), the size, and
+warnings as errors.
 """
 
 from collections.abc import Sequence
@@ -192,7 +195,8 @@ def _at_level(
 ) -> tuple[NDArray[np.floating], tuple[str, ...], tuple[str, ...]]:
     """The weights [head, query, key] to draw with the names of their rows and columns.
 
-    Words are merged before heads are: the maximum over heads of a sum stays below one, a sum of maxima does not.
+    Words are merged before heads are: the maximum over heads of a sum stays below one, a sum of
+    maxima does not.
     """
     if level == "piece":
         return weights, trace.query_pieces(kind), trace.key_pieces(kind)
@@ -247,7 +251,9 @@ def _soften_frame(axes: "Axes") -> None:
 
 
 def _write_values(axes: "Axes", table: NDArray[np.float64]) -> None:
-    """Numbers in the cells of small tables; weights below 0.05 stay unwritten to keep the eye on the rest."""
+    """Numbers in the cells of small tables; weights below 0.05 stay unwritten to keep the eye on
+    the rest.
+    """
     if table.shape[1] > MAX_NUMBERED_CELLS:
         return
     is_signed = bool(table.min() < 0)

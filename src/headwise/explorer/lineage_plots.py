@@ -1,7 +1,9 @@
-"""A picture of the lineage: perplexity of every model, the oldest on top, and how long each took to learn.
+"""A picture of the lineage: perplexity of every model, the oldest on top, and how long each took to
+learn.
 
-Both axes are logarithmic, so a model is a dot with its number beside it (a bar would begin nowhere); lower perplexity is better,
-and a model without one has its sign at the edge. Tested: every dot and every number stands inside its frame, with a model of infinite perplexity too.
+Both axes are logarithmic, so a model is a dot with its number beside it (a bar would begin
+nowhere); lower perplexity is better, and a model without one has its sign at the edge. Tested:
+every dot and every number stands inside its frame, with a model of infinite perplexity too.
 """
 
 from collections.abc import Sequence
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARGIN, NUMBERS = 1.25, 0.3
-"""Room beside the dots: a factor on the left; on the right the share of the axis that a number needs."""
+"""Room beside the dots: a factor on the left; on the right the share of the axis that a number
+needs."""
 
 
 def draw_lineage(lineage: Lineage) -> tuple[Path, ...]:
@@ -47,7 +50,9 @@ def make_figure(lineage: Lineage) -> "Figure":
 
 
 def _dots(axes: "Axes", values: Sequence[float | None], labels: Sequence[str]) -> None:
-    """A dot for each value and its number to the right; what has no place on the axis has its label at the left edge."""
+    """A dot for each value and its number to the right; what has no place on the axis has its label
+    at the left edge.
+    """
     drawn = [value for value in values if value is not None] or [1.0]
     low = min(drawn) / MARGIN
     # On a logarithmic axis a share of its length is a power of what it spans.

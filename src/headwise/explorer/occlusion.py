@@ -1,12 +1,14 @@
-"""What the translation loses when a source word is left out: a test of what attention only suggests.
+"""What the translation loses when a source word is left out: a test of what attention only
+suggests.
 
 For a source x of words w_1 … w_n and its translation y,
 
     change_i = log p(y | x) − log p(y | x without w_i)
 
-which is large if y could hardly have been written without w_i, about 0 if w_i did not matter, negative if it was in the
-way. The same difference is given for every piece of y. Leaving words out is crude (the rest may be no sentence), but it asks
-the model instead of reading its weights: Li, Monroe and Jurafsky, arXiv:1612.08220.
+which is large if y could hardly have been written without w_i, about 0 if w_i did not matter,
+negative if it was in the way. The same difference is given for every piece of y. Leaving words out
+is crude (the rest may be no sentence), but it asks the model instead of reading its weights: Li,
+Monroe and Jurafsky, arXiv:1612.08220.
 
 Tested against: one forward pass for each shortened source, and a one-word sentence.
 """

@@ -1,11 +1,14 @@
-"""One row of a model's attention opened up: every number between a query and what it takes from the values.
+"""One row of a model's attention opened up: every number between a query and what it takes from the
+values.
 
     products_j = q · k_j          scores_j = products_j / √head_dim (+ bias_j)          hidden keys are left out
     weights_j  = exp(scores_j − max) / Σ …                                              output = Σ_j weights_j v_j
 
-Queries, keys, values and mask are caught where the layer of the loaded model receives them, in one pass over the finished
-translation, and the weights and the output are the layer's own. The steps between are written out beside them and must lead to the same weights; a
-kernel that does not go this way (linear, Linformer …) says so with `is_softmax` false, and only its products and weights are shown.
+Queries, keys, values and mask are caught where the layer of the loaded model receives them, in one
+pass over the finished translation, and the weights and the output are the layer's own. The steps
+between are written out beside them and must lead to the same weights; a kernel that does not go
+this way (linear, Linformer …) says so with `is_softmax` false, and only its products and weights
+are shown.
 
 Tested against: the map of the same row (taps.py), the layer's own output, softmax by hand.
 """
@@ -35,7 +38,8 @@ MAX_PIECES = 512
 MAX_KEYS = MAX_PIECES + 1
 """With the mark of the end or the beginning."""
 MAX_NUMBERS = 8192
-"""Of keys and of values at most that many numbers are handed out; a long row shows its first dimensions."""
+"""Of keys and of values at most that many numbers are handed out; a long row shows its first
+dimensions."""
 TOLERANCE = 1e-4
 NAMES: dict[AttentionKind, str] = {
     "encoder_self": "encoder.{}.self",
@@ -101,8 +105,10 @@ def require_attention(translator: Translator) -> EncoderDecoder:
     model = translator.model
     if not isinstance(model, EncoderDecoder):
         raise UsageError(
-            f"rows are opened up in a Transformer, and this model is {translator.recipe.model.kind!r}; choose another model",
-            f"只有 Transformer 的注意力行可以展开，而该模型是 {translator.recipe.model.kind!r}；请换一个模型",
+            "rows are opened up in a Transformer, and this model is "
+            f"{translator.recipe.model.kind!r}; choose another model",
+            f"只有 Transformer 的注意力行可以展开，而该模型是 {translator.recipe.model.kind!r}；"
+            "请换一个模型",
         )
     return model
 
@@ -118,7 +124,8 @@ def open_row(
     target: str | None = None,
     before_step: Callable[[], None] | None = None,
 ) -> OpenedRow:
-    """The row of piece number `query`; without a target the model's own translation is read. Layer -1 is the highest.
+    """The row of piece number `query`; without a target the model's own translation is read. Layer
+    -1 is the highest.
 
     Whatever can be refused is, before the model does any work. `before_step` is called before every
     step of the search and may stop the work by raising an exception.
@@ -216,7 +223,9 @@ def write_out(
     query_pieces: tuple[str, ...],
     key_pieces: tuple[str, ...],
 ) -> OpenedRow:
-    """The steps of one row in double precision, with the weights and the output that the model itself has."""
+    """The steps of one row in double precision, with the weights and the output that the model
+    itself has.
+    """
     q, k, v = (x[0, head].double().cpu() for x in (caught.q, caught.k, caught.v))
     products = k @ q[query]
     bias = None
@@ -229,7 +238,8 @@ def write_out(
     visible = torch.ones(len(k), dtype=torch.bool)
     if allowed is not None:
         visible = allowed.expand(1, caught.q.shape[1], len(q), len(k))[0, head, query].cpu()
-    # What a kernel's own pattern hides has no weight at all; a softmax gives every key it sees something.
+    # What a kernel's own pattern hides has no weight at all; a softmax gives every key it sees
+    # something.
     visible = visible & (weights > 0)
     exponentials = (
         (scores - scores[visible].max()).exp() * visible

@@ -6,7 +6,8 @@ Weights travel as whole numbers of 8 or 16 bits, base64,
 
 low is 0, or the lowest weight of a map that has negative ones;
 
-in the order [head][query][key], lowest byte first. Tested against: weights decoded again, and read in a real browser.
+in the order [head][query][key], lowest byte first. Tested against: weights decoded again, and read
+in a real browser.
 """
 
 import base64

@@ -1,4 +1,5 @@
-"""Every attention kernel as a picture: who looks at whom on a short random example, by the kernel's own weights.
+"""Every attention kernel as a picture: who looks at whom on a short random example, by the kernel's
+own weights.
 
     weights = kernel.weights(q, k, mask)     q, k normal with a slow drift, so that near tokens are a little more alike
 

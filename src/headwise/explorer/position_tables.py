@@ -1,4 +1,5 @@
-"""Every position encoding as numbers to be drawn: its table, and what it does to a score by distance.
+"""Every position encoding as numbers to be drawn: its table, and what it does to a score by
+distance.
 
     added to a token     sinusoidal, learned        table [position, dim];    curve: PE(p) · PE(p + d), the mean over all p
     turns q and k        rotary                     table: one vector turned; curve: q₀ · k_d of equal unit vectors
@@ -6,8 +7,9 @@
     vectors of distance  relative, transformer_xl   table [distance, dim];    curve: product of a fixed query with them
     moved along a path   continuous                 table: the path of the keys;    curve: as for sinusoidal
 
-The numbers come from the modules a model is built of, or from those of a loaded model (`parts_of`): what is learned there is shown as learned, and
-what nobody has learned is drawn as a first weight would be; `origin` says which (formula, drawn, model).
+The numbers come from the modules a model is built of, or from those of a loaded model (`parts_of`):
+what is learned there is shown as learned, and what nobody has learned is drawn as a first weight
+would be; `origin` says which (formula, drawn, model).
 
 Tested against: the formulas, the relations' own biases, a model's own tables.
 """

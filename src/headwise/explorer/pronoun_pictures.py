@@ -1,17 +1,19 @@
 """Where a pronoun looks: two sentences that differ in one word, and the links from "it" in each.
 
-"The animal didn't cross the street because it was too tired / too wide": what "it" stands for hangs on the last word,
-and a translator into German must know, for the animal is "es" and the street "sie". The picture shows two rows of
-attention, each link wider and stronger the larger its weight:
+"The animal didn't cross the street because it was too tired / too wide": what "it" stands for hangs
+on the last word, and a translator into German must know, for the animal is "es" and the street
+"sie". The picture shows two rows of attention, each link wider and stronger the larger its weight:
 
     above:  A[it, word] of encoder self-attention        where the pronoun looks while it is read
     below:  A[es or sie, word] of cross-attention        where its translation looks while it is written
 
-Shown are the heads that look at the noun that is meant: the animal in one sentence, the street in the other. If no head
-does that, the picture says so and shows the mean of the last layer. Such pairs are called Winograd schemas
-(Levesque et al., 2012); this one presented the Transformer to the public (Uszkoreit, Google research blog, 2017).
+Shown are the heads that look at the noun that is meant: the animal in one sentence, the street in
+the other. If no head does that, the picture says so and shows the mean of the last layer. Such
+pairs are called Winograd schemas (Levesque et al., 2012); this one presented the Transformer to the
+public (Uszkoreit, Google research blog, 2017).
 
-Tested against: the number and widths of arcs for hand-made weights, and pixels; a word that is absent is refused.
+Tested against: the number and widths of arcs for hand-made weights, and pixels; a word that is
+absent is refused.
 """
 
 from collections.abc import Sequence
@@ -64,7 +66,9 @@ RESOLVED = 0.1
 
 @dataclass(frozen=True)
 class PronounRow:
-    """One sentence for the picture: its words, which of them is the pronoun, and the weights it gives to each."""
+    """One sentence for the picture: its words, which of them is the pronoun, and the weights it
+    gives to each.
+    """
 
     words: tuple[str, ...]
     pronoun: int
@@ -75,7 +79,9 @@ class PronounRow:
     """The weights that the first marked word of the translation gives to each source word."""
 
     def look_at(self, nouns: Sequence[str], *, written: bool) -> list[float]:
-        """The weight on each of these source words; nothing if one is absent, or no pronoun was written."""
+        """The weight on each of these source words; nothing if one is absent, or no pronoun was
+        written.
+        """
         weights = self.answer if written else self.weights
         words = [word.casefold() for word in self.words]
         if weights is None or any(noun.casefold() not in words for noun in nouns):
@@ -105,7 +111,8 @@ def pronoun_row(
     ]
     if not places:
         raise UsageError(
-            f"the word {word!r} is not in the sentence {trace.source_text!r}; choose one of its words",
+            f"the word {word!r} is not in the sentence {trace.source_text!r}; choose one of its "
+            "words",
             f"句子 {trace.source_text!r} 中没有词 {word!r}；请选择其中的词",
         )
     merged = merge_weights(trace.map_of("encoder_self", layer=read.layer).weights, words, words)
@@ -130,11 +137,13 @@ def pronoun_row(
 def find_antecedent_head(
     traces: Sequence[Trace], word: str, *, antecedents: Sequence[str], kind: AttentionKind
 ) -> HeadPlace:
-    """The head whose pronoun looks most at the noun that is meant: `antecedents` names that of each sentence.
+    """The head whose pronoun looks most at the noun that is meant: `antecedents` names that of each
+    sentence.
 
-    `encoder_self` is read at the pronoun itself, `cross` at its translation. A head resolves the pronoun if, in every
-    sentence, the noun that is meant has at least `RESOLVED` of the weight and more than each of the other nouns. If no
-    head does, the answer is the mean of the last layer, marked as not resolving it.
+    `encoder_self` is read at the pronoun itself, `cross` at its translation. A head resolves the
+    pronoun if, in every sentence, the noun that is meant has at least `RESOLVED` of the weight and
+    more than each of the other nouns. If no head does, the answer is the mean of the last layer,
+    marked as not resolving it.
     """
     best, most = HeadPlace(resolves=False), 0.0
     for attention in traces[0].maps_of(kind):
@@ -164,7 +173,9 @@ def draw_pronoun_picture(
     written: HeadPlace = HeadPlace(),
     marks: Sequence[str] = PRONOUNS,
 ) -> None:
-    """Two (or more) sentences stacked, the links of one word in each, the translation below with `marks` marked."""
+    """Two (or more) sentences stacked, the links of one word in each, the translation below with
+    `marks` marked.
+    """
     if not traces:
         raise UsageError(
             "there is no trace to draw; give at least one", "没有可画的轨迹；请至少给出一条"
@@ -199,7 +210,8 @@ def draw_pronoun_picture(
             where = fonts.say(f"{en}, {layer[0]}, {which[0]}", f"{zh}，{layer[1]}，{which[1]}")
             if place.resolves is False:
                 where = fonts.say(
-                    f"{en.split(' while ')[0]}: no head looks at the right noun in both sentences; shown: {layer[0]}, {which[0]}",
+                    f"{en.split(' while ')[0]}: no head looks at the right noun in both "
+                    f"sentences; shown: {layer[0]}, {which[0]}",
                     f"{zh}：没有哪个头在两句中都看向正确的名词；所示为{layer[1]}，{which[1]}",
                 )
             axes.text(MARGIN, height - 46 - 14 * line, where, fontsize=9.5, color=colour)
@@ -264,14 +276,18 @@ def _draw_row(axes: "Axes", row: PronounRow, fonts: Fonts, *, top: float) -> tup
 
 
 def _label_x(centre: float, word: str) -> float:
-    """A full stop is narrower than its number, which moves aside so as not to run into its neighbour's."""
+    """A full stop is narrower than its number, which moves aside so as not to run into its
+    neighbour's.
+    """
     return centre + 11.0 if is_punctuation(word) else centre
 
 
 def _write_line(
     axes: "Axes", texts: Sequence[str], fonts: Fonts, *, y: float, emphasised: set[int]
 ) -> tuple[list[float], float]:
-    """Write words side by side, as large as the width allows; returns their centres and the size of the letters."""
+    """Write words side by side, as large as the width allows; returns their centres and the size of
+    the letters.
+    """
     if not texts:  # an empty translation is shown as what it is
         return [], LARGEST
     boxed = {"facecolor": MARK, "edgecolor": LINK, "boxstyle": "round,pad=0.22", "linewidth": 0.8}

@@ -1,8 +1,10 @@
-"""Occurrences of one word as points, coloured by sense, a panel for each model: one heap, or one cloud for each sense.
+"""Occurrences of one word as points, coloured by sense, a panel for each model: one heap, or one
+cloud for each sense.
 
-Laid out by PCA or t-SNE (word_map.py), for which vectors are brought to length 1. A static vector is the same in every sentence: all its
-points fall together, drawn as one ring of all colours, and the panel says how many they are.
-Tested against: the panels and points that must be there; a static panel has one place.
+Laid out by PCA or t-SNE (word_map.py), for which vectors are brought to length 1. A static vector
+is the same in every sentence: all its points fall together, drawn as one ring of all colours, and
+the panel says how many they are. Tested against: the panels and points that must be there; a static
+panel has one place.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +43,8 @@ def draw_sense_map(
     *,
     method: Literal["pca", "tsne"] = "tsne",
 ) -> tuple[str, ...]:
-    """A picture; `panels` holds each model's vectors, one row for each of the occurrences, whose senses are given.
+    """A picture; `panels` holds each model's vectors, one row for each of the occurrences, whose
+    senses are given.
 
     Returns what the labels 1, 2, … stand for where no font could draw the senses, else nothing.
     """

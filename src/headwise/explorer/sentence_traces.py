@@ -1,8 +1,9 @@
-"""One sentence, looked at from all sides: the search, its tree, every step's alternatives, and the attention of the outcome.
+"""One sentence, looked at from all sides: the search, its tree, every step's alternatives, and the
+attention of the outcome.
 
-This is what the explorer's page asks for. Nothing is computed that was not asked for, and a reply has at most
-MAX_VALUES weights: attention of long sentences is large (6 layers × 8 heads × 512² × 3 kinds = 38 million numbers), and whoever
-wants more of it asks for some layers or heads at a time.
+This is what the explorer's page asks for. Nothing is computed that was not asked for, and a reply
+has at most MAX_VALUES weights: attention of long sentences is large (6 layers × 8 heads × 512² × 3
+kinds = 38 million numbers), and whoever wants more of it asks for some layers or heads at a time.
 
 Tested against: the parts it is made of, and its limit.
 """
@@ -141,7 +142,8 @@ def choose_maps(every: Sequence[AttentionMap], choice: MapChoice) -> tuple[Atten
     )
     if count > MAX_VALUES:
         raise TooManyValuesError(
-            f"this asks for {count:,} attention weights, at most {MAX_VALUES:,} are sent; ask for fewer kinds, layers or heads",
+            f"this asks for {count:,} attention weights, at most {MAX_VALUES:,} are sent; ask for "
+            "fewer kinds, layers or heads",
             f"这需要 {count:,} 个注意力权重，最多发送 {MAX_VALUES:,} 个；请减少种类、层或头",
         )
     return tuple(found)

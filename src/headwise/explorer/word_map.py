@@ -1,14 +1,15 @@
 """A map of words: vectors of a hundred numbers laid out on paper, near words near each other.
 
-PCA keeps the two directions of greatest variance: quick, honest about distance, crowded. t-SNE keeps neighbourhoods: each word
-has a bell of neighbours whose width is set so that it counts about `perplexity` of them, and points are moved until heavy-tailed
-distances on paper agree with those bells.
+PCA keeps the two directions of greatest variance: quick, honest about distance, crowded. t-SNE
+keeps neighbourhoods: each word has a bell of neighbours whose width is set so that it counts about
+`perplexity` of them, and points are moved until heavy-tailed distances on paper agree with those
+bells.
 
     PCA      first two left singular vectors of the centred vectors, scaled
     t-SNE    minimise KL(P‖Q),  P from Gaussians,  q_ij ∝ 1/(1 + |y_i - y_j|²);  gradient 4 Σ_j (p_ij - q_ij) q'_ij (y_i - y_j)
 
-van der Maaten & Hinton (2008). Tested against: PCA by eigenvectors of the covariance; t-SNE keeps two far clusters apart; the
-perplexity of each bell is the one asked for.
+van der Maaten & Hinton (2008). Tested against: PCA by eigenvectors of the covariance; t-SNE keeps
+two far clusters apart; the perplexity of each bell is the one asked for.
 """
 
 from collections.abc import Sequence
@@ -40,7 +41,9 @@ _EARLY_STEPS, _STEPS = 100, 400
 
 
 def project_pca(vectors: np.ndarray) -> np.ndarray:
-    """Two coordinates a row; the sign is fixed (the largest entry of each direction is positive), so that pictures repeat."""
+    """Two coordinates a row; the sign is fixed (the largest entry of each direction is positive),
+    so that pictures repeat.
+    """
     centred = vectors - vectors.mean(0)
     left, scale, _ = np.linalg.svd(centred.astype(np.float64), full_matrices=False)
     places = np.zeros((len(vectors), 2))
@@ -51,7 +54,9 @@ def project_pca(vectors: np.ndarray) -> np.ndarray:
 
 
 def neighbour_bells(distances: np.ndarray, perplexity: float) -> np.ndarray:
-    """Each row a distribution over the others, as wide as gives it the perplexity (by bisection on the precision)."""
+    """Each row a distribution over the others, as wide as gives it the perplexity (by bisection on
+    the precision).
+    """
     low, high = np.zeros(len(distances)), np.full(len(distances), np.inf)
     precision = 1 / np.maximum(np.mean(distances, axis=1), 1e-12)
     for _ in range(60):
@@ -144,7 +149,9 @@ def draw_word_map(
 def _place_labels(
     axes: "Axes", places: np.ndarray, texts: Sequence[str], colours: Sequence[str]
 ) -> list["Text"]:
-    """Labels beside their points, where they cover no earlier label; the first of eight places that is free, else none."""
+    """Labels beside their points, where they cover no earlier label; the first of eight places that
+    is free, else none.
+    """
     size = float(np.clip(10 - len(texts) / 60, 6, 9))
     to_dots = axes.transData.transform(places)
     taken: list[tuple[float, float, float, float]] = []

@@ -1,4 +1,5 @@
-"""Words, their neighbours and where they stand on a map: the numbers behind the page's map of words.
+"""Words, their neighbours and where they stand on a map: the numbers behind the page's map of
+words.
 
     asked    what was typed: words, or sums of them such as king - man + woman
     nearest  the words with the largest cosine to each
@@ -71,7 +72,9 @@ class WordPlaces:
 
 
 def suggest_queries(space: VectorSpace) -> list[str]:
-    """Words to begin with that this model knows: those of the books, or else some that are neither the most frequent nor rare."""
+    """Words to begin with that this model knows: those of the books, or else some that are neither
+    the most frequent nor rare.
+    """
     known = [word for word in FAMILIAR if word in space.numbers][:6]
     return known if len(known) >= 3 else list(space.words[len(space.words) // 20 :][:6])
 
@@ -87,9 +90,10 @@ def place_words(
     queries = list(dict.fromkeys(queries))
     if not 1 <= len(queries) <= MAX_QUERIES or not 1 <= count <= MAX_NEIGHBOURS:
         raise UsageError(
-            f"{len(queries)} words with {count} neighbours each were asked for; give 1 to {MAX_QUERIES} words and 1 to "
-            f"{MAX_NEIGHBOURS} neighbours",
-            f"要求 {len(queries)} 个词、每个 {count} 个邻居；请给出 1 到 {MAX_QUERIES} 个词、1 到 {MAX_NEIGHBOURS} 个邻居",
+            f"{len(queries)} words with {count} neighbours each were asked for; give 1 to "
+            f"{MAX_QUERIES} words and 1 to {MAX_NEIGHBOURS} neighbours",
+            f"要求 {len(queries)} 个词、每个 {count} 个邻居；请给出 1 到 {MAX_QUERIES} 个词、1 到 "
+            f"{MAX_NEIGHBOURS} 个邻居",
         )
     nearest = {
         query: [(one.word, one.cosine) for one in space.nearest(query, num_words=count)]

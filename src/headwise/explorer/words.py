@@ -1,15 +1,16 @@
 """From pieces to words: people think in words, models look at pieces.
 
-A word that is looked at receives what all its pieces receive (sum over keys); a word that looks does so with each
-of its pieces (mean over queries):
+A word that is looked at receives what all its pieces receive (sum over keys); a word that looks
+does so with each of its pieces (mean over queries):
 
     W[u, v] = mean over i in u of  sum over j in v of  A[i, j]
 
-so the rows of W sum to what the rows of A sum to. This is the convention of Clark et al., "What Does BERT Look At?"
-(arXiv:1906.04341). Pieces that open a word begin with "▁"; Chinese and Japanese pieces, punctuation and special
-marks stand alone.
+so the rows of W sum to what the rows of A sum to. This is the convention of Clark et al., "What
+Does BERT Look At?" (arXiv:1906.04341). Pieces that open a word begin with "▁"; Chinese and Japanese
+pieces, punctuation and special marks stand alone.
 
-Tested against: row sums kept (hypothesis), a hand-worked case, words spelled back from their pieces.
+Tested against: row sums kept (hypothesis), a hand-worked case, words spelled back from their
+pieces.
 """
 
 import re
@@ -39,7 +40,9 @@ class Words:
 
 
 def is_mark(piece: str) -> bool:
-    """Whether a piece is no word of the sentence: padding, beginning or end; <unk> stands for a word and is none."""
+    """Whether a piece is no word of the sentence: padding, beginning or end; <unk> stands for a
+    word and is none.
+    """
     return piece in MARKS
 
 
@@ -48,7 +51,9 @@ def is_special(piece: str) -> bool:
 
 
 def is_wide(text: str) -> bool:
-    """Whether a text is written in characters as wide as high (CJK), which are set upright and need no spaces."""
+    """Whether a text is written in characters as wide as high (CJK), which are set upright and need
+    no spaces.
+    """
     return WIDE_SCRIPT.search(text) is not None
 
 
@@ -67,7 +72,8 @@ def group_pieces(pieces: tuple[str, ...]) -> Words:
     """Find the words of a sequence of pieces."""
     groups: list[list[str]] = []
     for piece in pieces:
-        # A lone "▁" is a space that waits for its word, whatever comes next (except a mark such as </s>).
+        # A lone "▁" is a space that waits for its word, whatever comes next (except a mark such as
+        # </s>).
         waiting = bool(groups) and groups[-1] == [WORD_START] and not is_special(piece)
         opens = (
             not groups

@@ -4,8 +4,9 @@
     2  weights  the scores of a query made into shares that sum to one
     3  outputs  the values, each by its share
 
-Everything is computed in double precision by the same parts that stand in a model (attention/kernels/scored.py). A learned score needs
-parameters: those given, or drawn from a seed as a model's first weights are; the result says which.
+Everything is computed in double precision by the same parts that stand in a model
+(attention/kernels/scored.py). A learned score needs parameters: those given, or drawn from a seed
+as a model's first weights are; the result says which.
 
 Tested against: numbers worked by hand.
 """
@@ -65,7 +66,8 @@ EXAMPLES: dict[str, Example] = {
         NumberTable(((40.0, 155.0), (43.0, 159.0), (48.0, 162.0))),
         NumberTable(((57.0, 83.0), (55.0, 77.0))),
         DotSettings.word(),
-        # The notes leave them open, as they are learned. A hundredth keeps tanh away from 1, where all keys would look alike.
+        # The notes leave them open, as they are learned. A hundredth keeps tanh away from 1, where
+        # all keys would look alike.
         {
             AdditiveSettings.word(): {
                 "W_q": _HUNDREDTH,
@@ -115,7 +117,9 @@ def choose_settings(
     num_keys: int,
     parameters: Mapping[str, NumberTable],
 ) -> Full:
-    """The settings of `attention: {kind: full}`, small where a model would be large: two hidden numbers, width 1, a place for each key."""
+    """The settings of `attention: {kind: full}`, small where a model would be large: two hidden
+    numbers, width 1, a place for each key.
+    """
     hidden = [len(table.rows) for name, table in parameters.items() if name in ("W_q", "W_k", "W")]
     hidden += [len(table.rows[0]) for name, table in parameters.items() if name in ("w_v", "v")]
     score = DEFAULT_SCORE.kind if score is None else score
@@ -138,7 +142,9 @@ def work_out(
     parameters: Mapping[str, NumberTable] | None = None,
     seed: int = 0,
 ) -> WorkedAttention:
-    """The three steps; `parameters` by the names of the formulas (W_q, W_k, w_v, W, v, W_p, v_p), the others drawn from the seed."""
+    """The three steps; `parameters` by the names of the formulas (W_q, W_k, w_v, W, v, W_p, v_p),
+    the others drawn from the seed.
+    """
     k, v, q = (torch.tensor(rows, dtype=torch.float64) for rows in (keys, values, queries))
     score = build_score(settings.score, query_dim=q.shape[1], key_dim=k.shape[1])
     window = (
@@ -205,7 +211,8 @@ def _place(kernel: nn.Module, given: Mapping[str, NumberTable], names: Mapping[s
         if value.shape != parameter.shape:
             needed, shape = (" × ".join(map(str, size)) for size in (parameter.shape, value.shape))
             raise UsageError(
-                f"parameter {name} is {shape}, but {needed} is needed here (rows × columns); rows are separated by `;`",
+                f"parameter {name} is {shape}, but {needed} is needed here (rows × columns); rows "
+                "are separated by `;`",
                 f"参数 {name} 为 {shape}，而此处需要 {needed}（行 × 列）；行以 `;` 分隔",
             )
         with torch.no_grad():
@@ -213,7 +220,9 @@ def _place(kernel: nn.Module, given: Mapping[str, NumberTable], names: Mapping[s
 
 
 def estimate(worked: WorkedAttention, queries: Sequence[float]) -> list[float]:
-    """The first output for other queries of one number, by the same parts: the curve through the examples."""
+    """The first output for other queries of one number, by the same parts: the curve through the
+    examples.
+    """
     settings, table = (
         worked.settings,
         {

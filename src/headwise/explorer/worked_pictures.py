@@ -1,6 +1,8 @@
-"""The three steps of a worked attention as one picture: scores, weights and outputs side by side, numbers in the cells.
+"""The three steps of a worked attention as one picture: scores, weights and outputs side by side,
+numbers in the cells.
 
-Where keys and values are single numbers, the examples and the curve of all answers stand below: attention is a way to read between points.
+Where keys and values are single numbers, the examples and the curve of all answers stand below:
+attention is a way to read between points.
 
 Tested against: size, warnings as errors, nothing at the edge, both languages.
 """
@@ -38,7 +40,8 @@ DIAMOND = 70
 PLACES = tuple(
     (right, up, away) for away in (1, 2) for right, up in ((1, -1), (-1, 1), (1, 1), (-1, -1))
 )
-"""Where a query may be labelled, the best first: to the right or left, above or below, near or further away."""
+"""Where a query may be labelled, the best first: to the right or left, above or below, near or
+further away."""
 
 
 def draw_worked(worked: WorkedAttention, path: Path | str) -> None:
@@ -113,9 +116,11 @@ def _draw_table(
 
 
 def _draw_curve(axes: "Axes", worked: WorkedAttention, fonts: Fonts) -> list["Annotation"]:
-    """Points are keys with their values, as large as the first query's weights; the line is what any query would get.
+    """Points are keys with their values, as large as the first query's weights; the line is what
+    any query would get.
 
-    Returns what is to be written beside the queries; its places are chosen when the picture has its scale.
+    Returns what is to be written beside the queries; its places are chosen when the picture has its
+    scale.
     """
     keys, values, queries = (
         table[:, 0].numpy() for table in (worked.keys, worked.values, worked.queries)
@@ -141,7 +146,8 @@ def _draw_curve(axes: "Axes", worked: WorkedAttention, fonts: Fonts) -> list["An
     axes.margins(y=0.2)  # room for what is written under the lowest
     axes.set_xlabel(
         fonts.say(
-            "circles: key and value, by their weight for the first query; diamonds: queries; line: any query",
+            "circles: key and value, by their weight for the first query; diamonds: queries; "
+            "line: any query",
             "圆：键与值，大小为第一个查询给的权重；菱形：查询；曲线：任意查询",
         ),
         color=MUTED,
@@ -159,7 +165,9 @@ def _areas(worked: WorkedAttention) -> NDArray[np.float64]:
 
 
 def _place_labels(labels: list["Annotation"], worked: WorkedAttention) -> None:
-    """Each beside its diamond, at the first place inside the frame that covers no circle, diamond or earlier label; else at the best."""
+    """Each beside its diamond, at the first place inside the frame that covers no circle, diamond
+    or earlier label; else at the best.
+    """
     from matplotlib.transforms import Bbox
 
     if not labels:

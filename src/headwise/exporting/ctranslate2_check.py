@@ -1,10 +1,11 @@
-"""Proof by probes: the same sentences through Headwise and through what was written, before anybody is given it.
+"""Proof by probes: the same sentences through Headwise and through what was written, before anybody
+is given it.
 
     in float32    every token's log-probability within 1e-3 (rounding makes some 1e-6), greedy search and beam token for token
     rounded       (int8, float16, …) a token's log-probability within 0.5 on average; how many translations stay the same is told
 
-Where the two tokens of a first difference are tied within the tolerance, either is right. The recipe's own search is measured too:
-its stop rule may have no equal there (ctranslate2_search.py).
+Where the two tokens of a first difference are tied within the tolerance, either is right. The
+recipe's own search is measured too: its stop rule may have no equal there (ctranslate2_search.py).
 
 Tested: a changed weight is found, and nothing is published.
 """
@@ -32,7 +33,8 @@ from headwise.text.tokenizer import BOS, EOS
 TOLERANCE = 1e-3
 ROUNDED_TOLERANCE = 0.5
 MAX_TOKENS = 64
-"""Of a translation that must be the same token for token: in a long one two hypotheses may come as near as rounding."""
+"""Of a translation that must be the same token for token: in a long one two hypotheses may come as
+near as rounding."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,9 @@ class Comparison:
         return found
 
     def _is_tied(self, number: int, here: tuple[int, ...], there: tuple[int, ...]) -> bool:
-        """Whether the first tokens in which two translations of a probe differ are equally probable."""
+        """Whether the first tokens in which two translations of a probe differ are equally
+        probable.
+        """
         ours, theirs = (*here, EOS), (*there, EOS)
         place = next(
             place
@@ -141,10 +145,12 @@ class Comparison:
         largest = max(float(part.max()) for part in self.differences(translator))
         if not largest <= TOLERANCE:
             raise HeadwiseError(
-                f"CTranslate2 gives a token another log-probability than Headwise, by {largest:.2g} (at most {TOLERANCE} is rounding), so "
-                "nothing was written; please report it with the versions of both (headwise doctor)",
-                f"CTranslate2 给出的词元对数概率与 Headwise 相差 {largest:.2g}（舍入误差至多 {TOLERANCE}），因此没有写入任何内容；"
-                "请附上两者的版本（headwise doctor）报告此问题",
+                "CTranslate2 gives a token another log-probability than Headwise, by "
+                f"{largest:.2g} (at most {TOLERANCE} is rounding), so nothing was written; please "
+                "report it with the versions of both (headwise doctor)",
+                f"CTranslate2 给出的词元对数概率与 Headwise 相差 {largest:.2g}（舍入误差至多 "
+                f"{TOLERANCE}），因此没有写入任何内容；请附上两者的版本（headwise doctor）"
+                "报告此问题",
             )
         for settings, options, here in self.exact:
             there = self._search_there(translator, settings, options)
@@ -162,10 +168,12 @@ class Comparison:
         mean = float(np.concatenate(self.differences(translator)).mean())
         if not mean <= ROUNDED_TOLERANCE:
             raise HeadwiseError(
-                f"rounded to {quantization}, the log-probability of a token is off by {mean:.2g} on average (at most {ROUNDED_TOLERANCE} is "
-                "taken), so nothing was written; choose another --quantization, e.g. float16 or none",
-                f"舍入为 {quantization} 后，词元的对数概率平均偏差 {mean:.2g}（至多 {ROUNDED_TOLERANCE}），因此没有写入任何内容；"
-                "请换一种 --quantization，例如 float16 或 none",
+                f"rounded to {quantization}, the log-probability of a token is off by {mean:.2g} "
+                f"on average (at most {ROUNDED_TOLERANCE} is taken), so nothing was written; "
+                "choose another --quantization, e.g. float16 or none",
+                f"舍入为 {quantization} 后，词元的对数概率平均偏差 {mean:.2g}（至多 "
+                f"{ROUNDED_TOLERANCE}），因此没有写入任何内容；请换一种 --quantization，例如 "
+                "float16 或 none",
             )
         return Agreement(len(self.sources), mean, self._same_in_recipe(translator))
 
@@ -175,17 +183,20 @@ class Comparison:
         target = self.bundle.tokenizers.target
         probe = self.bundle.tokenizers.source.decode(self.sources[number])
         return HeadwiseError(
-            f"with {kind} search CTranslate2 translates the probe {probe[:60]!r} as {target.decode(there)[:60]!r}, Headwise as "
-            f"{target.decode(here)[:60]!r}, so nothing was written; check with sentences of your own: --probes FILE",
-            f"使用 {kind} 搜索时，CTranslate2 把探测句 {probe[:60]!r} 译为 {target.decode(there)[:60]!r}，Headwise 译为 "
-            f"{target.decode(here)[:60]!r}，因此没有写入任何内容；可用自己的句子检查：--probes FILE",
+            f"with {kind} search CTranslate2 translates the probe {probe[:60]!r} as "
+            f"{target.decode(there)[:60]!r}, Headwise as {target.decode(here)[:60]!r}, so nothing "
+            "was written; check with sentences of your own: --probes FILE",
+            f"使用 {kind} 搜索时，CTranslate2 把探测句 {probe[:60]!r} 译为 "
+            f"{target.decode(there)[:60]!r}，Headwise 译为 {target.decode(here)[:60]!r}，"
+            "因此没有写入任何内容；可用自己的句子检查：--probes FILE",
         )
 
 
 def load_foreign(directory: Path, *, compute_type: str) -> Any:
     import ctranslate2
 
-    # It sets the number of threads for torch too, whose sums would then be rounded differently: the same number as before.
+    # It sets the number of threads for torch too, whose sums would then be rounded differently: the
+    # same number as before.
     return ctranslate2.Translator(
         str(directory),
         device="cpu",

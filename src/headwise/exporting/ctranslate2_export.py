@@ -1,10 +1,12 @@
-"""A translator for places where Headwise is not: a directory that CTranslate2 and sentencepiece can use by themselves.
+"""A translator for places where Headwise is not: a directory that CTranslate2 and sentencepiece can
+use by themselves.
 
     model.bin  config.json  *_vocabulary.json      CTranslate2's
     pieces.model (or source.model, target.model)   sentencepiece's
     README.md  MANIFEST.json                       the Python code that translates, the search; checksums
 
-It is written beside, compared with Headwise on probe sentences (ctranslate2_check.py) and published by one rename, or not at all.
+It is written beside, compared with Headwise on probe sentences (ctranslate2_check.py) and published
+by one rename, or not at all.
 """
 
 import importlib.util
@@ -71,7 +73,9 @@ def export_translator(
     quantization: str = "none",
     probes: Path | None = None,
 ) -> Exported:
-    """Write a translator for CTranslate2; `probes`: a file of sentences to compare with, one a line."""
+    """Write a translator for CTranslate2; `probes`: a file of sentences to compare with, one a
+    line.
+    """
     _require_package()
     if quantization not in QUANTIZATIONS:
         raise UsageError(
@@ -118,8 +122,10 @@ def export_translator(
 def _require_package() -> None:
     if importlib.util.find_spec("ctranslate2") is None:
         raise UsageError(
-            "writing for CTranslate2 needs the package ctranslate2, which is not installed; run: pip install 'headwise[fast]'",
-            "写成 CTranslate2 模型需要 ctranslate2 包，尚未安装；请运行：pip install 'headwise[fast]'",
+            "writing for CTranslate2 needs the package ctranslate2, which is not installed; run: "
+            "pip install 'headwise[fast]'",
+            "写成 CTranslate2 模型需要 ctranslate2 包，尚未安装；请运行：pip install "
+            "'headwise[fast]'",
         )
 
 
@@ -129,7 +135,9 @@ def _save(network: Any, directory: Path, *, quantization: str | None) -> None:
 
 
 def _choose_probes(bundle: TranslatorBundle, path: Path | None) -> Sequence[str]:
-    """Sentences that the model can read whole: those given, or ordinary ones of several languages and its own."""
+    """Sentences that the model can read whole: those given, or ordinary ones of several languages
+    and its own.
+    """
     language = bundle.recipe.data.source
     if path is not None:
         probes = list(islice(read_sentences(path), MAX_PROBES))
@@ -140,8 +148,10 @@ def _choose_probes(bundle: TranslatorBundle, path: Path | None) -> Sequence[str]
     readable = [probe for probe in probes if 0 < len(bundle.tokenizers.source.encode(probe)) < most]
     if not readable:
         raise UsageError(
-            f"none of the {len(probes)} probes has fewer than {most} tokens, so nothing can be compared; give shorter sentences: --probes FILE",
-            f"{len(probes)} 个探测句都不少于 {most} 个词元，无法比较；请给出更短的句子：--probes FILE",
+            f"none of the {len(probes)} probes has fewer than {most} tokens, so nothing can be "
+            "compared; give shorter sentences: --probes FILE",
+            f"{len(probes)} 个探测句都不少于 {most} 个词元，无法比较；请给出更短的句子：--probes "
+            "FILE",
         )
     return readable
 
@@ -192,8 +202,9 @@ def write_readme(
     source, target = bundle.recipe.data.source, bundle.recipe.data.target
     exact, rounded = exported.exact, exported.rounded
     proof = (
-        f"In float32 the log-probabilities of all tokens of {exact.num_probes} probe sentences were within {exact.difference:.1e} of "
-        "Headwise's; greedy and beam search gave the same tokens."
+        f"In float32 the log-probabilities of all tokens of {exact.num_probes} probe sentences "
+        f"were within {exact.difference:.1e} of Headwise's; greedy and beam search gave the same "
+        "tokens."
     )
     if rounded is not None:
         proof += (

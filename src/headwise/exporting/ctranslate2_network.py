@@ -1,4 +1,5 @@
-"""A Transformer in CTranslate2's words: the same weights under other names, so that another program computes the same function.
+"""A Transformer in CTranslate2's words: the same weights under other names, so that another program
+computes the same function.
 
     Headwise                        CTranslate2 (ctranslate2.specs)
     query, key_value                self_attention.linear_0 (all three stacked); cross: linear_0 and linear_1
@@ -6,9 +7,11 @@
     sinusoidal, learned             position_encodings.encodings, a table: its own waves are laid out otherwise
     rotary; relative; t5            rotary_dim; relative_position_keys and _values; relative_attention_bias
 
-Klein et al. 2020 (OpenNMT's engine, C++ without torch). What it has no word for is refused by name before anything is written.
+Klein et al. 2020 (OpenNMT's engine, C++ without torch). What it has no word for is refused by name
+before anything is written.
 
-Tested against: the log-probability of every token and the results of both searches, for each combination (1e-4).
+Tested against: the log-probability of every token and the results of both searches, for each
+combination (1e-4).
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,14 +45,19 @@ KNOWN_POSITIONS = Sinusoidal | Learned | Rotary | Relative | Buckets
 
 
 def require_expressible(settings: TranslatorSettings, *, tokenizer: str) -> EncoderDecoderSettings:
-    """The settings of a model that can be exported; the others are refused with all that stands in the way."""
+    """The settings of a model that can be exported; the others are refused with all that stands in
+    the way.
+    """
     found = list(_obstacles(settings, tokenizer=tokenizer))
     if found:
         raise UsageError(
-            f"this model has {'; '.join(f'{what} (CTranslate2 takes {known})' for what, known in found)}; ship the bundle with "
-            "Headwise itself (headwise serve), or train with what CTranslate2 takes",
-            f"该模型有 {'；'.join(f'{what}（CTranslate2 支持 {known}）' for what, known in found)}；请连同 Headwise 一起部署原模型"
-            "（headwise serve），或改用 CTranslate2 支持的设置训练",
+            "this model has "
+            f"{'; '.join(f'{what} (CTranslate2 takes {known})' for what, known in found)}; ship "
+            "the bundle with Headwise itself (headwise serve), or train with what CTranslate2 "
+            "takes",
+            "该模型有 "
+            f"{'；'.join(f'{what}（CTranslate2 支持 {known}）' for what, known in found)}；请连同 "
+            "Headwise 一起部署原模型（headwise serve），或改用 CTranslate2 支持的设置训练",
         )
     assert isinstance(settings, EncoderDecoderSettings)
     return settings
@@ -97,7 +105,9 @@ def build_network(
     vocabularies: tuple[Sequence[str], Sequence[str]],
     longest: int,
 ) -> "TransformerSpec":
-    """The network with its weights copied in (CTranslate2 rounds them in place); `longest`: positions that waves are laid out for."""
+    """The network with its weights copied in (CTranslate2 rounds them in place); `longest`:
+    positions that waves are laid out for.
+    """
     from ctranslate2.specs import transformer_spec
 
     shape = _describe_shape(settings)

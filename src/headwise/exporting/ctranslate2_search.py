@@ -1,12 +1,16 @@
-"""A recipe's search in CTranslate2's words: the arguments of `translate_batch` that give the same translations.
+"""A recipe's search in CTranslate2's words: the arguments of `translate_batch` that give the same
+translations.
 
     size → beam_size       average alpha → length_penalty (the end counts: return_end_token)       none → 0
     filled → patience 1: exactly the same rule          likely, proven → patience 2: CTranslate2 stops once 2k have finished
 
-`max_decoding_length` holds for a whole call, ours for each sentence (`decoding/rules/length_limit.py`): whoever calls gives sentences of one limit
-at a time. CTranslate2's default `min_decoding_length` of 1 hides the end at the first step and shares its probability out; 0 leaves the model's
-own numbers. `likely` and `proven` have no word of their own: with patience 2 all of 1,200 sentences of the demos (en-de, zh-en) came
-out the same, with patience 1 all but 28 (and all of them where ours stops when filled). What a recipe asks beyond that is named, not silently left out.
+`max_decoding_length` holds for a whole call, ours for each sentence
+(`decoding/rules/length_limit.py`): whoever calls gives sentences of one limit at a time.
+CTranslate2's default `min_decoding_length` of 1 hides the end at the first step and shares its
+probability out; 0 leaves the model's own numbers. `likely` and `proven` have no word of their own:
+with patience 2 all of 1,200 sentences of the demos (en-de, zh-en) came out the same, with patience
+1 all but 28 (and all of them where ours stops when filled). What a recipe asks beyond that is
+named, not silently left out.
 
 Tested against: both programs' outputs (tests/exporting/test_ctranslate2_export.py).
 """
@@ -22,7 +26,8 @@ from headwise.decoding.search.length_penalty import AverageLength, LengthPenalty
 from headwise.decoding.search.sampling import SamplingSettings
 
 FAITHFUL = {"return_end_token": True, "max_input_length": 0}
-"""The end counts as a token; a text that is too long is refused, not cut at 1,024 tokens as by default."""
+"""The end counts as a token; a text that is too long is refused, not cut at 1,024 tokens as by
+default."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,9 @@ class ForeignSearch:
         return self.max_length if isinstance(self.max_length, int) else self.max_length.limit
 
     def write_limit(self, num_tokens: str) -> str:
-        """The limit of one sentence as a Python expression in its number of source tokens (`decoding/rules/length_limit.py`)."""
+        """The limit of one sentence as a Python expression in its number of source tokens
+        (`decoding/rules/length_limit.py`).
+        """
         if isinstance(self.max_length, int):
             return str(self.max_length)
         factor, extra, limit = self.max_length.factor, self.max_length.extra, self.max_length.limit
@@ -103,7 +110,9 @@ def _translate_penalty(penalty: LengthPenalty, left_out: list[str]) -> dict[str,
 def exact_searches(
     settings: DecodingSettings,
 ) -> list[tuple[GreedySettings | BeamSettings, dict[str, Any]]]:
-    """Searches that both programs define alike, to the last token: greedy, and the recipe's beam (or five wide) that stops when filled."""
+    """Searches that both programs define alike, to the last token: greedy, and the recipe's beam
+    (or five wide) that stops when filled.
+    """
     beam = settings if isinstance(settings, BeamSettings) else BeamSettings()
     penalty = (
         beam.length_penalty

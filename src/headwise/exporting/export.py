@@ -1,4 +1,6 @@
-"""Trained models in the forms of others: translators for CTranslate2, n-grams as ARPA files. The name of the output says which."""
+"""Trained models in the forms of others: translators for CTranslate2, n-grams as ARPA files. The
+name of the output says which.
+"""
 
 from pathlib import Path
 
@@ -26,12 +28,15 @@ def export_model(
     quantization: str = "none",
     probes: Path | str | None = None,
 ) -> Exported | Path:
-    """Write a model for another program: n-grams to a file named .arpa, a translator to a new directory for CTranslate2."""
+    """Write a model for another program: n-grams to a file named .arpa, a translator to a new
+    directory for CTranslate2.
+    """
     path = require_path(output, "output", "translator-ct2")
     if is_arpa(path):
         if quantization != "none" or probes is not None:
             raise UsageError(
-                f"{path} will be an ARPA file, which has no --quantization and needs no --probes; leave them out",
+                f"{path} will be an ARPA file, which has no --quantization and needs no --probes; "
+                "leave them out",
                 f"{path} 将是 ARPA 文件，没有 --quantization，也不需要 --probes；请去掉",
             )
         return export_arpa(model, path)
@@ -57,8 +62,10 @@ def export_arpa(model: Path | str, output: Path | str) -> Path:
     bundle = load_language_bundle(require_path(model, "model", "runs/ptb/model"))
     if not isinstance(bundle.model, NgramModel):
         raise UsageError(
-            f"{model} is a model of kind {bundle.recipe.model.kind}; only n-grams can be written as ARPA: train one, e.g. ptb-ngram",
-            f"{model} 是 {bundle.recipe.model.kind} 模型；只有 n 元语法可写成 ARPA：请训练一个，例如 ptb-ngram",
+            f"{model} is a model of kind {bundle.recipe.model.kind}; only n-grams can be written "
+            "as ARPA: train one, e.g. ptb-ngram",
+            f"{model} 是 {bundle.recipe.model.kind} 模型；只有 n 元语法可写成 ARPA：请训练一个，"
+            "例如 ptb-ngram",
         )
     if isinstance(bundle.tokenizer, CharacterTokenizer):
         save_arpa(

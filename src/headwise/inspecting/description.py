@@ -16,12 +16,15 @@ from headwise.tasks.translation.bundle import load_translator_bundle
 def describe_model(
     name: Path | str, overrides: Sequence[str] = (), *, length: int = 25
 ) -> ModelDescription:
-    """A bundle or run directory is described as it is; a recipe as it would be built, with its largest vocabulary."""
+    """A bundle or run directory is described as it is; a recipe as it would be built, with its
+    largest vocabulary.
+    """
     path = Path(name)
     if (path / MANIFEST).is_file() or (path / "model" / MANIFEST).is_file():
         if overrides:
             raise UsageError(
-                f"{path} is a trained model, its parts cannot be changed ({overrides[0]}); give a recipe instead",
+                f"{path} is a trained model, its parts cannot be changed ({overrides[0]}); give a "
+                "recipe instead",
                 f"{path} 是训练好的模型，不能修改（{overrides[0]}）；请改为给出配方",
             )
         return describe(

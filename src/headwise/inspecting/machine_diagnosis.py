@@ -26,7 +26,8 @@ def examine_machine() -> list[Finding]:
         Finding(
             "headwise",
             "good",
-            f"{headwise.__version__}, Python {platform.python_version()}, torch {torch.__version__}",
+            f"{headwise.__version__}, Python {platform.python_version()}, torch "
+            f"{torch.__version__}",
         ),
         _processor(),
         _accelerator(),
@@ -43,8 +44,9 @@ def _processor() -> Finding:
     fast = is_bf16_fast(cpu)
     threads = torch.get_num_threads()
     text = say(
-        f"{os.cpu_count()} cores, {threads} {'thread' if threads == 1 else 'threads'} used; bf16 is {'fast' if fast else 'not fast'} here, "
-        f"so training uses {'bf16' if fast else 'fp32'} unless told otherwise",
+        f"{os.cpu_count()} cores, {threads} {'thread' if threads == 1 else 'threads'} used; bf16 "
+        f"is {'fast' if fast else 'not fast'} here, so training uses {'bf16' if fast else 'fp32'} "
+        "unless told otherwise",
         f"{os.cpu_count()} 核，使用 {threads} 个线程；bf16 在这里{'快' if fast else '不快'}，"
         f"因此默认以 {'bf16' if fast else 'fp32'} 训练",
     )
@@ -71,7 +73,8 @@ def _compiler() -> Finding:
     compiler = find_compiler(device)
     if compiler is None:
         text = say(
-            "none found; training runs uncompiled (slower, correct): install g++ on a CPU, triton on a GPU",
+            "none found; training runs uncompiled (slower, correct): install g++ on a CPU, triton "
+            "on a GPU",
             "未找到；训练不编译运行（较慢但正确）：CPU 请安装 g++，GPU 请安装 triton",
         )
         return Finding(say("compiler", "编译器"), "note", text)

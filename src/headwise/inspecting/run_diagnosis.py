@@ -1,10 +1,12 @@
 """What is wrong with a run directory: the findings of `headwise doctor DIR`.
 
-It looks at what resuming a run and loading a model look at, with the same functions, and changes nothing:
+It looks at what resuming a run and loading a model look at, with the same functions, and changes
+nothing:
 
     recipe.yaml   LATEST   checkpoints/*   best/*   snapshots/*   data/*   model/   leftovers of a kill
 
-Tested: for each file of a run of each task, a flipped bit is damage here exactly if resuming or loading objects to it.
+Tested: for each file of a run of each task, a flipped bit is damage here exactly if resuming or
+loading objects to it.
 """
 
 from collections.abc import Callable, Iterator
@@ -200,9 +202,10 @@ def _leftovers(path: Path) -> Iterator[Finding]:
         original = left.with_name(left.name.removesuffix(REPLACED))
         if left.name.endswith(REPLACED) and not original.exists():
             text = say(
-                f"is {original.name}, which a save that was interrupted had moved aside; resuming puts it back, or do "
-                f"it yourself: mv {left} {original}",
-                f"就是 {original.name}：保存中断时它刚被移开；恢复训练时会放回，也可自行执行：mv {left} {original}",
+                f"is {original.name}, which a save that was interrupted had moved aside; resuming "
+                f"puts it back, or do it yourself: mv {left} {original}",
+                f"就是 {original.name}：保存中断时它刚被移开；恢复训练时会放回，也可自行执行：mv "
+                f"{left} {original}",
             )
             yield Finding(str(left), "damaged", text)
         else:

@@ -1,8 +1,10 @@
-"""Connections are accepted while there is a place for them; more wait in the system's line, where they cost no open file.
+"""Connections are accepted while there is a place for them; more wait in the system's line, where
+they cost no open file.
 
-asyncio accepts whatever comes: beyond the open files that a process may have, connections could only be cut off, and their clients
-saw a reset. Who is accepted beyond the bound of `slots.py` is told 503 and closed, which gives the place to the next in line.
-Tested: a real process with 64 files and 200 clients.
+asyncio accepts whatever comes: beyond the open files that a process may have, connections could
+only be cut off, and their clients saw a reset. Who is accepted beyond the bound of `slots.py` is
+told 503 and closed, which gives the place to the next in line. Tested: a real process with 64 files
+and 200 clients.
 """
 
 import asyncio

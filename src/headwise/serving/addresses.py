@@ -1,9 +1,9 @@
-"""What each address takes, settled before a body is read: 404 for no address, 405 with `Allow` for a method it does not
-take, and the types of body that its description names.
+"""What each address takes, settled before a body is read: 404 for no address, 405 with `Allow` for
+a method it does not take, and the types of body that its description names.
 
-A router answers 405 from the first route that has the path, so an address with a GET route and a POST route would name
-only one of them. And a body is checked before a router is asked: without this table a PUT without a body was told to
-send JSON. Tested for every address and every method.
+A router answers 405 from the first route that has the path, so an address with a GET route and a
+POST route would name only one of them. And a body is checked before a router is asked: without this
+table a PUT without a body was told to send JSON. Tested for every address and every method.
 """
 
 from collections.abc import Iterable, Mapping

@@ -4,9 +4,11 @@
     it is missing or unknown                               401 or 403, and one of its address's requests a minute is taken
     no keys are asked for                                  one of its address's requests a minute is taken
 
-So whoever is refused is slowed down like everybody else. LibreTranslate's clients put their key into the body and know no other
-place: at their addresses a caller without a key in the headers is let through to there, and one of its address's requests is taken; it is given
-back when the key in the body is known. So a body that is never read to a key (not JSON, a field missing) is paid for. Requests without a body are checked by the routes they are for. Tested through the addresses.
+So whoever is refused is slowed down like everybody else. LibreTranslate's clients put their key
+into the body and know no other place: at their addresses a caller without a key in the headers is
+let through to there, and one of its address's requests is taken; it is given back when the key in
+the body is known. So a body that is never read to a key (not JSON, a field missing) is paid for.
+Requests without a body are checked by the routes they are for. Tested through the addresses.
 """
 
 from typing import Any

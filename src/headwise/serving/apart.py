@@ -1,11 +1,14 @@
-"""A worker whose searches run in a process of their own, so that HTTP and model share no interpreter.
+"""A worker whose searches run in a process of their own, so that HTTP and model share no
+interpreter.
 
-The model's thread and the event loop are both Python: with a small model each waited for the other at every step. Here sentences go
-through a pipe to `searcher.py` and translations come back; the rest (traces, streams) stays with the thread of `worker.py`, and its
-copy of the weights. Queue, deadline and leaving are as before: who leaves is told to the process, which drops the row at its
-next step. A process that dies, or hangs and is killed (`search_process.py`), is started again and given what it had once more; whoever has seen two die, everybody if one dies
-before it has read its model, and whoever has spent half their time waiting for one to begin, is told (503).
-Tested: a real process, killed, stopped, left, closed.
+The model's thread and the event loop are both Python: with a small model each waited for the other
+at every step. Here sentences go through a pipe to `searcher.py` and translations come back; the
+rest (traces, streams) stays with the thread of `worker.py`, and its copy of the weights. Queue,
+deadline and leaving are as before: who leaves is told to the process, which drops the row at its
+next step. A process that dies, or hangs and is killed (`search_process.py`), is started again and
+given what it had once more; whoever has seen two die, everybody if one dies before it has read its
+model, and whoever has spent half their time waiting for one to begin, is told (503). Tested: a real
+process, killed, stopped, left, closed.
 """
 
 import asyncio
@@ -33,7 +36,8 @@ from headwise.serving.worker import CLOSE_SECONDS, Worker, WorkerDied
 from headwise.tasks.translation.translator import Translator
 
 AGAIN_SECONDS = 1.0
-"""Between the death of a process and the birth of the next; twice as long after each that could not begin."""
+"""Between the death of a process and the birth of the next; twice as long after each that could not
+begin."""
 MAX_DOUBLINGS = 5
 START_SECONDS = 5
 """After so long who came while a model was being loaded is told to come back."""
@@ -145,7 +149,9 @@ class WorkerApart(Worker):
         return self._process is not None and self._process.has_begun
 
     def _bound_wait(self, number: int) -> None:
-        """Half of the time an order has left is for a process to begin; the other half is for the client to ask elsewhere."""
+        """Half of the time an order has left is for a process to begin; the other half is for the
+        client to ask elsewhere.
+        """
         if not self._has_begun:
             seconds = (self._orders[number].deadline - monotonic()) / 2
             asyncio.get_running_loop().call_later(seconds, self._give_up_waiting, number)

@@ -1,4 +1,5 @@
-"""One connection: how long it may keep the server waiting, how many there may be, and how it is ended.
+"""One connection: how long it may keep the server waiting, how many there may be, and how it is
+ended.
 
     no whole head of a request in 10 s          closed (an idle connection, one that drips, a body nobody waits for any more)
     too many connections                        the one that has kept the server waiting longest makes room, first of those that were
@@ -11,8 +12,9 @@
     an offer of another protocol (Upgrade)      ignored (`plain_parser.py`); a tunnel (CONNECT): 501, closed
     the client has ended its side               it gets its reply, unless it is gone altogether
 
-The protocol is uvicorn's with the parser httptools; what is here are bounds that no server for Python has. The application gets the
-means to cut off a client that does not read (`scope["extensions"]["headwise.cut"]`). Tested: real sockets.
+The protocol is uvicorn's with the parser httptools; what is here are bounds that no server for
+Python has. The application gets the means to cut off a client that does not read
+(`scope["extensions"]["headwise.cut"]`). Tested: real sockets.
 """
 
 import asyncio
@@ -129,7 +131,9 @@ class Connection(HttpToolsProtocol):
             self._expect_nothing()
 
     def eof_received(self) -> bool | None:  # type: ignore[override]
-        """Half a connection is enough for a reply; but a client that is gone looks the same until something is sent to it."""
+        """Half a connection is enough for a reply; but a client that is gone looks the same until
+        something is sent to it.
+        """
         if self.waits_for_its_client or sys.platform != "linux":
             return None
         self.cycle.keep_alive = False
@@ -249,8 +253,8 @@ class Connection(HttpToolsProtocol):
             super().timeout_keep_alive_handler()
 
     def send_400_response(self, msg: str) -> None:
-        """To a head or body that cannot be read. Whole requests before it are answered, and nothing is said of it; in the
-        middle of a reply to half a request nothing can be said any more."""
+        """To a head or body that cannot be read. Whole requests before it are answered, and nothing
+        is said of it; in the middle of a reply to half a request nothing can be said any more."""
         if not self.is_idle and not self.cycle.more_body:
             self._is_ending = True
             self.cycle.keep_alive = False
@@ -280,8 +284,8 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def _end_slowly(self) -> None:
-        """Nothing more is read in earnest, but thrown away for a while: closing at once would take the reply from a client that
-        is still sending (RFC 9112, 9.6)."""
+        """Nothing more is read in earnest, but thrown away for a while: closing at once would take
+        the reply from a client that is still sending (RFC 9112, 9.6)."""
         self._is_ending = True
         self._unset_keepalive_if_required()
         self.flow.resume_reading()

@@ -3,10 +3,12 @@
     400 not JSON · 401 no key · 403 wrong key, a form of another site · 404, 405 no such address · 413 body too large · 415 not JSON by its header
     422 a field out of bounds, or a wish that cannot be granted · 429 too fast · 503 full or stopping · 504 too long
 
-A message tells numbers that were sent (a layer, a length), the name of a field that does not exist, and no text: texts are
-the sender's own, and screens are others'. One address is the exception: `/v1/vectors` names the word it does not know, at most 100 letters, to whoever asked about it. The log
-holds neither. Errors of the library (`headwise.errors`) keep the two sentences they were raised with. LibreTranslate's addresses speak its form,
-`{"error": "…"}`. Tested: every status, both languages, no input in any reply.
+A message tells numbers that were sent (a layer, a length), the name of a field that does not exist,
+and no text: texts are the sender's own, and screens are others'. One address is the exception:
+`/v1/vectors` names the word it does not know, at most 100 letters, to whoever asked about it. The
+log holds neither. Errors of the library (`headwise.errors`) keep the two sentences they were raised
+with. LibreTranslate's addresses speak its form, `{"error": "…"}`. Tested: every status, both
+languages, no input in any reply.
 """
 
 import logging
@@ -113,7 +115,8 @@ async def _explain_fields(request: Request, error: Exception) -> JSONResponse:
     if any(problem["type"] == "json_invalid" for problem in found):
         code, en, zh = _STATUSES[400]
         return reply(path, 400, code, en=en, zh=zh)
-    # Values that are each allowed, but not together: a schema cannot say so, and the code tells it from a fault of form.
+    # Values that are each allowed, but not together: a schema cannot say so, and the code tells it
+    # from a fault of form.
     is_form = any(problem["type"] != "value_error" for problem in found)
     code = "bad_request" if is_form else "not_possible"
     told = list(dict.fromkeys(describe_field(problem) for problem in found[:8]))
@@ -164,7 +167,9 @@ def describe_field(problem: Any) -> tuple[str, str]:
 
 
 def _place(location: Sequence[Any]) -> tuple[str, str]:
-    """`text.3`, without the names of the members of a union; a fault of no field is one of the body."""
+    """`text.3`, without the names of the members of a union; a fault of no field is one of the
+    body.
+    """
     parts = [str(part) for before, part in pairwise(location) if before not in UNION_FIELDS]
     path = ".".join(parts[:4])[:80]
     return (path, path) if path else ("the body", "请求体")
@@ -179,9 +184,11 @@ async def _explain_status(request: Request, error: Exception) -> JSONResponse:
 
 
 class CaughtBugs:
-    """A mistake of ours ends here: the client is told that it was one, the log its kind and the address, nobody its text.
+    """A mistake of ours ends here: the client is told that it was one, the log its kind and the
+    address, nobody its text.
 
-    Left to itself it would travel on to uvicorn, which writes the whole of it, and with it what was sent, into the log.
+    Left to itself it would travel on to uvicorn, which writes the whole of it, and with it what was
+    sent, into the log.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -1,8 +1,9 @@
 """Who may ask: random keys, of which only a hash is kept, and how often each may ask.
 
-A key is 256 random bits, `hw_…`; its file holds a name and the SHA-256 of the key a line (a hash made to be slow protects words
-that people choose, and would let strangers keep the server busy). A key is read from the `Authorization: Bearer` or `X-API-Key`
-header, never from an address, and compared with all that are known in a time that does not depend on it.
+A key is 256 random bits, `hw_…`; its file holds a name and the SHA-256 of the key a line (a hash
+made to be slow protects words that people choose, and would let strangers keep the server busy). A
+key is read from the `Authorization: Bearer` or `X-API-Key` header, never from an address, and
+compared with all that are known in a time that does not depend on it.
 
     tokens ← min(rate, tokens + rate · minutes since);  a request takes one, or is told how long to wait
 
@@ -83,7 +84,8 @@ def read_keys(file: Path) -> dict[str, str]:
         if not NAME.fullmatch(name) or not re.fullmatch(r"[0-9a-f]{64}", digest.strip()):
             # The line itself is not shown: somebody may have put a key there.
             raise DataError(
-                "is not a name and the hash of a key; make lines with `headwise key NAME --keys FILE`",
+                "is not a name and the hash of a key; make lines with `headwise key NAME --keys "
+                "FILE`",
                 "不是“名称 密钥散列”；请用 `headwise key NAME --keys FILE` 生成",
                 file=file,
                 line=number,
@@ -102,7 +104,9 @@ class KeyRing:
         return bool(self._hashes)
 
     def find(self, key: str | None, *, in_body: bool = False) -> str:
-        """The name of a key; refuses what is missing or unknown. `in_body`: it may also stand there."""
+        """The name of a key; refuses what is missing or unknown. `in_body`: it may also stand
+        there.
+        """
         if not key:
             field, field_zh = (
                 ("as `api_key` in the body, or ", "请求体的 `api_key` 字段或 ")
@@ -112,7 +116,10 @@ class KeyRing:
             raise Refusal(
                 401,
                 "no_key",
-                en=f"this server asks for a key; send it {field}in the header `Authorization: Bearer KEY`",
+                en=(
+                    f"this server asks for a key; send it {field}in the header `Authorization: "
+                    "Bearer KEY`"
+                ),
                 zh=f"此服务器需要密钥；请放在{field_zh or ' '}`Authorization: Bearer KEY` 头中",
             )
         given = hash_key(key[:MAX_KEY_CHARACTERS])
@@ -164,7 +171,10 @@ class RateLimit:
         return Refusal(
             429,
             "too_fast",
-            en=f"more than {self._rate} requests a minute; wait {wait} s, or send several texts in one request",
+            en=(
+                f"more than {self._rate} requests a minute; wait {wait} s, or send several texts "
+                "in one request"
+            ),
             zh=f"每分钟超过 {self._rate} 个请求；请等待 {wait} 秒，或在一个请求中发送多个文本",
             retry_after=wait,
         )

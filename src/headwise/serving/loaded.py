@@ -1,6 +1,8 @@
-"""The models a server holds: any bundle of the library, by a name, with the object of `tasks/` that uses it.
+"""The models a server holds: any bundle of the library, by a name, with the object of `tasks/` that
+uses it.
 
-`runs/demo` and `runs/demo/model` are called demo; `pocket=runs/demo` is called pocket. Tested: every kind, names, clashes.
+`runs/demo` and `runs/demo/model` are called demo; `pocket=runs/demo` is called pocket. Tested:
+every kind, names, clashes.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,9 @@
-"""What happened, in the text form that Prometheus reads: counts, times, queues, memory, and stalls of the event loop.
+"""What happened, in the text form that Prometheus reads: counts, times, queues, memory, and stalls
+of the event loop.
 
-Written by hand: the format is a name, labels and a number a line, and a library for it would bring its own global registry.
-Labels are routes and statuses the server itself defines, so no client can make new ones. Tested: the format, line by line.
+Written by hand: the format is a name, labels and a number a line, and a library for it would bring
+its own global registry. Labels are routes and statuses the server itself defines, so no client can
+make new ones. Tested: the format, line by line.
 """
 
 import asyncio

@@ -1,4 +1,6 @@
-"""What was found, as it is sent: rounded where rounding of the last bits would show which batch a sentence was in."""
+"""What was found, as it is sent: rounded where rounding of the last bits would show which batch a
+sentence was in.
+"""
 
 from headwise.serving.schemas import CandidateReply, TranslationReply, WarningReply
 from headwise.tasks.translation.input_warning import InputWarning

@@ -1,6 +1,8 @@
-"""What is sent and what comes back, with every number and list bounded: the OpenAPI description is written from here.
+"""What is sent and what comes back, with every number and list bounded: the OpenAPI description is
+written from here.
 
-Unknown fields are refused, numbers are not guessed from texts. Tested: bounds, examples, schemathesis on the description.
+Unknown fields are refused, numbers are not guessed from texts. Tested: bounds, examples,
+schemathesis on the description.
 """
 
 from typing import Annotated, Any, Literal, Self
@@ -45,7 +47,8 @@ def as_whole(given: Any) -> Any:
 
 
 WHOLE = BeforeValidator(as_whole)
-"""After the bounds: `Annotated[int, Field(ge=1), WHOLE]`, or pydantic leaves the bounds out of the description."""
+"""After the bounds: `Annotated[int, Field(ge=1), WHOLE]`, or pydantic leaves the bounds out of the
+description."""
 Whole = Annotated[int, WHOLE]
 """A whole number as JSON Schema means it: 4.0 is one, "4" and true are not."""
 Text = Annotated[str, Field(max_length=MAX_CHARACTERS)]
@@ -74,13 +77,18 @@ ModelName = Annotated[
 Sentences = Annotated[
     list[str],
     Field(
-        description="of the text, as /v1/translate splits it; where there are several, they were read here as one"
+        description=(
+            "of the text, as /v1/translate splits it; where there are several, they were read "
+            "here as one"
+        )
     ),
 ]
 
 
 class TextsBody(Body):
-    """Base of bodies that hold texts: `text` is one or several, `texts` a list; exactly one of the two is given."""
+    """Base of bodies that hold texts: `text` is one or several, `texts` a list; exactly one of the
+    two is given.
+    """
 
     text: Any
     texts: Any
@@ -200,13 +208,19 @@ class TranslateBody(TextsBody):
     )
     forbid: Phrases = Field(
         default=[],
-        description="words or phrases that occur in no translated sentence; whole words, in scripts without spaces any occurrence; "
-        f"at most {MAX_PHRASE_BYTES} bytes of UTF-8 together with `require`",
+        description=(
+            "words or phrases that occur in no translated sentence; whole words, in scripts "
+            f"without spaces any occurrence; at most {MAX_PHRASE_BYTES} bytes of UTF-8 together "
+            "with `require`"
+        ),
     )
     require: Phrases = Field(
         default=[],
-        description="words or phrases that occur in every translated sentence, counted in the same way; needs decoding of kind beam; "
-        f"at most {MAX_PHRASE_BYTES} bytes of UTF-8 together with `forbid`",
+        description=(
+            "words or phrases that occur in every translated sentence, counted in the same way; "
+            f"needs decoding of kind beam; at most {MAX_PHRASE_BYTES} bytes of UTF-8 together "
+            "with `forbid`"
+        ),
     )
     split: bool = Field(
         default=True, description="translate sentence by sentence; false: each text is one sentence"
@@ -255,7 +269,10 @@ class ModelReply(Reply):
     target: str | None = None
     architecture: str | None = Field(
         default=None,
-        description="of a translator: encoder_decoder or recurrent; of a language model that attends: decoder_only",
+        description=(
+            "of a translator: encoder_decoder or recurrent; of a language model that attends: "
+            "decoder_only"
+        ),
     )
 
 

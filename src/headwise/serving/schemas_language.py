@@ -1,4 +1,7 @@
-"""What is sent and what comes back for language models, word vectors and runs. Tested: bounds, and answers equal to the library's."""
+"""What is sent and what comes back for language models, word vectors and runs.
+
+Tested: bounds, and answers equal to the library's.
+"""
 
 from typing import Annotated, Any, Literal
 
@@ -56,7 +59,10 @@ class ScoreReply(Reply):
     sentences: list[SentenceReply]
     best: int | None = Field(description="the most natural one; null where that cannot be said")
     no_best_because: Literal["tied", "unknown_words"] | None = Field(
-        description="tied: equal totals; unknown_words: more than half of the words of a sentence are unknown to the model"
+        description=(
+            "tied: equal totals; unknown_words: more than half of the words of a sentence are "
+            "unknown to the model"
+        )
     )
 
 
@@ -99,7 +105,9 @@ class VectorsBody(Body):
         | None
     ) = Field(
         default=None,
-        description="words, or sums such as king - man + woman; without them some that the model knows",
+        description=(
+            "words, or sums such as king - man + woman; without them some that the model knows"
+        ),
     )
     model: ModelName | None = None
     count: Whole = Field(default=10, ge=1, le=30)

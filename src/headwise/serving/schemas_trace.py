@@ -151,7 +151,10 @@ class TraceReply(Reply):
         description="all maps the model has; empty unless maps were asked for"
     )
     maps: list[dict[str, Any]] = Field(
-        description="name, kind, layer, heads, shape [head, query, key], low (0, or the lowest weight if some are negative), scale, bits, weights (base64, lowest byte first)"
+        description=(
+            "name, kind, layer, heads, shape [head, query, key], low (0, or the lowest weight if "
+            "some are negative), scale, bits, weights (base64, lowest byte first)"
+        )
     )
 
 

@@ -1,6 +1,8 @@
-"""What is sent and what comes back for numbers, positions and patterns: everything that can be shown without a model, and one row of one.
+"""What is sent and what comes back for numbers, positions and patterns: everything that can be
+shown without a model, and one row of one.
 
-Bounds keep every answer small: at most 65,536 numbers in a table. Tested: bounds, and answers equal to the library's.
+Bounds keep every answer small: at most 65,536 numbers in a table. Tested: bounds, and answers equal
+to the library's.
 """
 
 from collections.abc import Iterable
@@ -169,7 +171,8 @@ class RowReply(Reply):
     is_softmax: bool
 
 
-# Recipes are read kindly (0 for false, "16" for 16, no kind for the default); what comes over a wire is not guessed at.
+# Recipes are read kindly (0 for false, "16" for 16, no kind for the default); what comes over a
+# wire is not guessed at.
 class PositionWishBase(Settings, strict=True):
     @model_validator(mode="before")
     @classmethod

@@ -1,10 +1,12 @@
-"""A search over sentences of several requests: as a batch, or as a flow that others enter while it runs.
+"""A search over sentences of several requests: as a batch, or as a flow that others enter while it
+runs.
 
     batch    all begin together; who is done is told, and left out when a quarter is (`decoding/choices.py`)
     flow     who comes while it runs takes the place of who is done (`decoding/engines/continuous.py`): greedy search, on a CPU
 
-Between two steps it is asked whether anyone still waits. Samples are drawn by the number of the sentence in its request: neighbours
-change nothing. Tested: = the translator itself, alone and in company.
+Between two steps it is asked whether anyone still waits. Samples are drawn by the number of the
+sentence in its request: neighbours change nothing. Tested: = the translator itself, alone and in
+company.
 """
 
 from collections.abc import Callable, Sequence
@@ -78,7 +80,9 @@ class Search:
         told: dict[int, Any] = {}
 
         def tell(number: int, result: SearchResult) -> None:
-            """Short sentences do not wait for the long ones of their batch, and their clients ask again meanwhile."""
+            """Short sentences do not wait for the long ones of their batch, and their clients ask
+            again meanwhile.
+            """
             told[number] = self.read(result)
             order = parts[number].order
             if order is not None:

@@ -4,8 +4,9 @@
     5 seconds without an answer, and it has not computed either    it hangs: killed, and its owner is told
     60 seconds without an answer although it computes              no step takes that long: the same
 
-Seconds are counted as beats of this process: if the server itself stood still, nobody is blamed. What is written while the pipe is full
-stays with the owner (`has_room`), so a process that reads nothing costs no memory here. Tested: stopped, busy, full, dying.
+Seconds are counted as beats of this process: if the server itself stood still, nobody is blamed.
+What is written while the pipe is full stays with the owner (`has_room`), so a process that reads
+nothing costs no memory here. Tested: stopped, busy, full, dying.
 """
 
 import asyncio

@@ -1,10 +1,13 @@
-"""The process that searches: a model, a pipe with sentences coming in, a pipe with translations going out.
+"""The process that searches: a model, a pipe with sentences coming in, a pipe with translations
+going out.
 
     headwise.serving.searcher BUNDLE PRECISION THREADS SHA256-OF-ITS-MANIFEST OPEN-FILES      (child_processes.py)
 
-It is the worker of `worker.py` with another ear: instead of waiting for a condition it reads its pipe, in the same thread, between two
-steps. So nothing here ever waits for another thread's hold of the interpreter, and the server's event loop never waits for ours.
-It ends when the pipe does, and on Linux with the server even while it hangs: a server that dies leaves no process behind. Tested through `apart.py`.
+It is the worker of `worker.py` with another ear: instead of waiting for a condition it reads its
+pipe, in the same thread, between two steps. So nothing here ever waits for another thread's hold of
+the interpreter, and the server's event loop never waits for ours. It ends when the pipe does, and
+on Linux with the server even while it hangs: a server that dies leaves no process behind. Tested
+through `apart.py`.
 """
 
 import contextlib
@@ -179,7 +182,9 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _load(bundle: Path, precision: Any, manifest: str, files: dict[str, int]) -> Translator:
-    """The model the server began with: where it was, or from the files that the server holds open if another is there now."""
+    """The model the server began with: where it was, or from the files that the server holds open
+    if another is there now.
+    """
     with contextlib.suppress(HeadwiseError):
         translator = Translator.load(bundle, device="cpu", precision=precision)
         if name_manifest(bundle) == manifest:

@@ -1,11 +1,12 @@
-"""Texts become sentences, sentences become parts of a worker's batches, and translations become texts again.
+"""Texts become sentences, sentences become parts of a worker's batches, and translations become
+texts again.
 
     prepare   split, tokenise, count            in a thread of its own: tokenising blocks the event loop as well as a model does
     answer    one search for all parts of equal settings (`search.py`)
     assemble  sentences back into their places; paragraphs and blank lines stay
 
-A prefix is a wish of each sentence, not of the batch, so requests with different prefixes are joined too.
-Tested: = the translator itself, alone and in company.
+A prefix is a wish of each sentence, not of the batch, so requests with different prefixes are
+joined too. Tested: = the translator itself, alone and in company.
 """
 
 from collections.abc import Sequence
@@ -40,7 +41,10 @@ class Prepared:
     translator: Translator
 
     def warn(self, number: int) -> InputWarning | None:
-        """Whether a text is one that the model was made for. It takes longer than tokenising: for those who were accepted."""
+        """Whether a text is one that the model was made for.
+
+        It takes longer than tokenising: for those who were accepted.
+        """
         first = sum(len(split.sentences) for split in self.texts[:number])
         parts = self.parts[first : first + len(self.texts[number].sentences)]
         return self.translator.check_input(
@@ -90,7 +94,10 @@ def prepare(
         raise Refusal(
             422,
             "too_many_sentences",
-            en=f"the texts have {num_sentences:,} sentences together, at most {MAX_SENTENCES:,} are translated at once; send fewer",
+            en=(
+                f"the texts have {num_sentences:,} sentences together, at most {MAX_SENTENCES:,} "
+                "are translated at once; send fewer"
+            ),
             zh=f"文本共有 {num_sentences:,} 句，一次最多翻译 {MAX_SENTENCES:,} 句；请减少",
         )
     refuse_contradiction(prefix, settings.forbidden, name=("prefix", "前缀"))
@@ -131,6 +138,9 @@ def _check_tokens(num_tokens: int, number: int) -> None:
         raise Refusal(
             422,
             "too_many_tokens",
-            en=f"sentence {number} has {num_tokens:,} tokens, at most {MAX_TOKENS:,} are translated; split it with punctuation",
+            en=(
+                f"sentence {number} has {num_tokens:,} tokens, at most {MAX_TOKENS:,} are "
+                "translated; split it with punctuation"
+            ),
             zh=f"第 {number} 句有 {num_tokens:,} 个词元，最多翻译 {MAX_TOKENS:,} 个；请用标点断句",
         )

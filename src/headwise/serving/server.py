@@ -1,4 +1,6 @@
-"""One server: its models, their workers, places for requests, and what is going on. Requests see it through `state.py`. Tested through the addresses."""
+"""One server: its models, their workers, places for requests, and what is going on. Requests see it
+through `state.py`. Tested through the addresses.
+"""
 
 import asyncio
 import logging
@@ -138,7 +140,9 @@ class Server:
 
 
 def make_worker(model: LoadedModel, *, apart: bool) -> Worker:
-    """With a process where the model searches sentences on a CPU; a GPU's memory is not to hold it twice."""
+    """With a process where the model searches sentences on a CPU; a GPU's memory is not to hold it
+    twice.
+    """
     translator, held = model.value, model.held
     if not apart or held is None or not isinstance(translator, Translator) or os.name != "posix":
         return Worker(model.name)

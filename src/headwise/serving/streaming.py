@@ -5,9 +5,10 @@
     event: done          data: {"model": "demo"}
     event: error         data: {"error": {"code", "message", "message_zh"}}           instead of the rest
 
-Greedy search and sampling only append; in a beam the best hypothesis may change its mind, so the whole of it is sent each time.
-A sentence is computed alone and waits in the queue like any other, so a long stream does not hold up the rest. A place is
-taken before the first byte (a full server still answers 503) and given back with the last. Tested: = the plain answer.
+Greedy search and sampling only append; in a beam the best hypothesis may change its mind, so the
+whole of it is sent each time. A sentence is computed alone and waits in the queue like any other,
+so a long stream does not hold up the rest. A place is taken before the first byte (a full server
+still answers 503) and given back with the last. Tested: = the plain answer.
 """
 
 import asyncio

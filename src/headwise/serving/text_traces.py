@@ -1,7 +1,9 @@
-"""What `/v1/trace` (and `/v1/row`, in part) answers for a language model: one text as a decoder-only Transformer reads it.
+"""What `/v1/trace` (and `/v1/row`, in part) answers for a language model: one text as a
+decoder-only Transformer reads it.
 
-The reply has the form of a translation's. The text itself stands where the translation would; there is no source, no search and
-no tree, and a wish for them is refused. Tested against: explorer/text_traces.py.
+The reply has the form of a translation's. The text itself stands where the translation would; there
+is no source, no search and no tree, and a wish for them is refused. Tested against:
+explorer/text_traces.py.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +32,9 @@ OF_TRANSLATIONS = ("prefix", "prefix_tokens", "beam", "tree")
 
 
 def find_attending(state: ServerState, model: str | None) -> LoadedModel:
-    """A translator or language model by its name; without one the first translator, or the first language model where none translates."""
+    """A translator or language model by its name; without one the first translator, or the first
+    language model where none translates.
+    """
     named = None if model is None else state.find(model)
     if named is None and not any(one.kind == "translator" for one in state.models.values()):
         named = next((one for one in state.models.values() if one.kind == "language_model"), None)
@@ -42,13 +46,18 @@ def find_attending(state: ServerState, model: str | None) -> LoadedModel:
 def answer_text(
     name: str, model: LanguageModel, body: TraceBody, language: str, *, is_over: Callable[[], bool]
 ) -> TraceReply:
-    """The whole reply; runs on the model's worker. The text is read in one pass, which nobody leaves early."""
+    """The whole reply; runs on the model's worker. The text is read in one pass, which nobody
+    leaves early.
+    """
     for wish in OF_TRANSLATIONS:
         if getattr(body, wish) != TraceBody.model_fields[wish].get_default():
             raise Refusal(
                 422,
                 "not_possible",
-                en=f"{wish} belongs to translations, and a language model reads the text as it is; leave it out",
+                en=(
+                    f"{wish} belongs to translations, and a language model reads the text as it "
+                    "is; leave it out"
+                ),
                 zh=f"{wish} 用于翻译，而语言模型按原样阅读文本；请去掉它",
             )
     with too_many_refused():

@@ -1,8 +1,10 @@
-"""From what a request wishes of the search to the settings of the search: the recipe's own, changed where asked;
-another kind of search starts from that kind's defaults, as `headwise translate --set kind=…` does.
+"""From what a request wishes of the search to the settings of the search: the recipe's own, changed
+where asked; another kind of search starts from that kind's defaults, as `headwise translate --set
+kind=…` does.
 
-Outputs are bounded whatever the recipe says: min(2 · source + 20, 512) tokens, or fewer if the recipe says so. Requests with
-equal settings share batches, so the same wish must give an equal value. Tested: every kind, n-best, contradictions.
+Outputs are bounded whatever the recipe says: min(2 · source + 20, 512) tokens, or fewer if the
+recipe says so. Requests with equal settings share batches, so the same wish must give an equal
+value. Tested: every kind, n-best, contradictions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +32,9 @@ def choose_settings(
     n_best: int,
     require: Sequence[str] = (),
 ) -> DecodingSettings:
-    """The settings of one request; required phrases are searched for by beam unless another search was asked for."""
+    """The settings of one request; required phrases are searched for by beam unless another search
+    was asked for.
+    """
     if require and wish is None and not isinstance(recipe, BeamSettings):
         wish = BeamWish(kind="beam")
     chosen = _bounded(recipe)
@@ -79,10 +83,15 @@ def _bound_phrases(*phrases: str) -> None:
         raise Refusal(
             422,
             "too_many_phrases",
-            en=f"the {len(phrases)} phrases of forbid and require have {num_bytes:,} bytes of UTF-8 together, at most "
-            f"{MAX_PHRASE_BYTES} are watched for in a request; send fewer or shorter ones",
-            zh=f"forbid 与 require 的 {len(phrases)} 个短语共 {num_bytes:,} 字节（UTF-8），一次请求最多 {MAX_PHRASE_BYTES} 字节；"
-            "请减少或缩短",
+            en=(
+                f"the {len(phrases)} phrases of forbid and require have {num_bytes:,} bytes of "
+                f"UTF-8 together, at most {MAX_PHRASE_BYTES} are watched for in a request; send "
+                "fewer or shorter ones"
+            ),
+            zh=(
+                f"forbid 与 require 的 {len(phrases)} 个短语共 {num_bytes:,} 字节（UTF-8），"
+                f"一次请求最多 {MAX_PHRASE_BYTES} 字节；请减少或缩短"
+            ),
         )
 
 
@@ -106,7 +115,9 @@ def _bounded_length(asked: int | LengthLimit) -> int | LengthLimit:
 
 
 def _bounded(recipe: DecodingSettings) -> DecodingSettings:
-    """Forbidden words are the recipe's to keep; a prefix and the number of answers are the request's to choose."""
+    """Forbidden words are the recipe's to keep; a prefix and the number of answers are the
+    request's to choose.
+    """
     update: dict[str, object] = {"prefix": ""}
     if isinstance(recipe, BeamSettings):
         update["num_best"] = 1
@@ -137,6 +148,9 @@ def _several(settings: DecodingSettings, n_best: int, *, is_asked: bool) -> Deco
     raise Refusal(
         422,
         "too_few_candidates",
-        en=f"n_best is {n_best}, but {what}; ask for decoding {{kind: beam, size: {max(5, n_best)}}}",
+        en=(
+            f"n_best is {n_best}, but {what}; ask for decoding {{kind: beam, size: "
+            f"{max(5, n_best)}}}"
+        ),
         zh=f"n_best 为 {n_best}，但候选不足；请用 decoding {{kind: beam, size: {max(5, n_best)}}}",
     )

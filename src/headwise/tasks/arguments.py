@@ -1,4 +1,6 @@
-"""What a caller hands in from Python, checked at the door: a wrong type is named there, not deep inside."""
+"""What a caller hands in from Python, checked at the door: a wrong type is named there, not deep
+inside.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,7 +37,9 @@ def require_texts(value: Any, name: str) -> Sequence[str]:
 
 
 def require_text(value: Any, name: str) -> str:
-    """A string that UTF-8 can hold; bytes of an argument that are no UTF-8 arrive as lone surrogates."""
+    """A string that UTF-8 can hold; bytes of an argument that are no UTF-8 arrive as lone
+    surrogates.
+    """
     if not isinstance(value, str):
         raise UsageError(
             f"{name} is a {type(value).__name__}; give a text, e.g. 'the dog sleeps'",
@@ -47,7 +51,8 @@ def require_text(value: Any, name: str) -> str:
         except UnicodeEncodeError as error:
             near = value[max(0, error.start - 20) : error.start + 20]
             raise UsageError(
-                f"{name} holds something that is not UTF-8 at character {error.start + 1}: {near!r}; give text in UTF-8",
+                f"{name} holds something that is not UTF-8 at character {error.start + 1}: "
+                f"{near!r}; give text in UTF-8",
                 f"{name} 的第 {error.start + 1} 个字符不是 UTF-8：{near!r}；请给出 UTF-8 文本",
             ) from error
     return value

@@ -1,6 +1,7 @@
 """Where a model is: a bundle directory, or a run directory with a finished bundle inside.
 
-Nothing here loads torch: a wrong directory is answered at once. What is in a bundle is read in `bundle.py`.
+Nothing here loads torch: a wrong directory is answered at once. What is in a bundle is read in
+`bundle.py`.
 """
 
 import difflib
@@ -17,8 +18,8 @@ FOLDER = "model"
 def find_bundle(path: Path, *, recipe: str | None = None, takes_checkpoint: bool = False) -> Path:
     """The bundle itself, or the bundle inside a run directory.
 
-    For what is none: `recipe` makes one of the kind that is asked for (None: the demo does); `takes_checkpoint` if the
-    command that asks can use a run that is not finished.
+    For what is none: `recipe` makes one of the kind that is asked for (None: the demo does);
+    `takes_checkpoint` if the command that asks can use a run that is not finished.
     """
     if (path / MANIFEST).is_file():
         return path
@@ -37,8 +38,8 @@ def find_bundle(path: Path, *, recipe: str | None = None, takes_checkpoint: bool
             f"请给出例如 {example}（`{command}` 会生成）",
         )
     raise CheckpointError(
-        f"is not a model: a bundle has a MANIFEST.json; give e.g. {example} (`{command}` makes one), "
-        "or see what is wrong with `headwise doctor DIR`",
+        f"is not a model: a bundle has a MANIFEST.json; give e.g. {example} (`{command}` makes "
+        "one), or see what is wrong with `headwise doctor DIR`",
         f"不是模型：模型目录应含 MANIFEST.json；请给出例如 {example}（`{command}` 会生成），"
         "或用 `headwise doctor DIR` 查看问题",
         file=path,
@@ -46,12 +47,16 @@ def find_bundle(path: Path, *, recipe: str | None = None, takes_checkpoint: bool
 
 
 def _run_of(path: Path) -> Path:
-    """runs/mine for the runs/mine/model that a run has when it is finished; any other path is itself."""
+    """runs/mine for the runs/mine/model that a run has when it is finished; any other path is
+    itself.
+    """
     return path if path.name != FOLDER or path.exists() else path.parent
 
 
 def is_place_of_model(path: Path) -> bool:
-    """A directory, or where the model of a run will be: not the name of a recipe or the path of a text."""
+    """A directory, or where the model of a run will be: not the name of a recipe or the path of a
+    text.
+    """
     return path.is_dir() or read_status(_run_of(path)) is not None
 
 
@@ -108,14 +113,18 @@ def _explain_unfinished(
 def _use_of_checkpoint(
     path: Path, standing: RunStatus, *, takes_checkpoint: bool
 ) -> tuple[str, str]:
-    """What can be done with an unfinished translator at once, by the command that asks or by another."""
+    """What can be done with an unfinished translator at once, by the command that asks or by
+    another.
+    """
     if standing.task != "translation" or standing.last is None:
         return "", ""
     given = f"--model {path} --checkpoint last"
     if not takes_checkpoint:
         return (
-            f"; this command needs a finished run; `headwise translate` and `headwise evaluate` can use what is saved: {given}",
-            f"；本命令需要已完成的运行；`headwise translate` 与 `headwise evaluate` 可以使用已保存的内容：{given}",
+            "; this command needs a finished run; `headwise translate` and `headwise evaluate` "
+            f"can use what is saved: {given}",
+            "；本命令需要已完成的运行；`headwise translate` 与 `headwise evaluate` "
+            f"可以使用已保存的内容：{given}",
         )
     best = ("", "")
     if standing.best is not None:
@@ -124,7 +133,9 @@ def _use_of_checkpoint(
 
 
 def require_run(path: Path) -> Path:
-    """A directory to be examined; of a run without a model also under the name that its model will have."""
+    """A directory to be examined; of a run without a model also under the name that its model will
+    have.
+    """
     run = _run_of(path)
     if run.is_dir():
         return run

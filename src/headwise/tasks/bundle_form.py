@@ -1,7 +1,8 @@
 """What the bundles of a task are called and consist of; nothing here loads torch.
 
-Each recipe type has its own (`AnyRecipe.bundle_form`). Messages about a model of the wrong task, the
-commands that use a model, and the one reader and writer of bundles (bundle.py) take it from there.
+Each recipe type has its own (`AnyRecipe.bundle_form`). Messages about a model of the wrong task,
+the commands that use a model, and the one reader and writer of bundles (bundle.py) take it from
+there.
 """
 
 from dataclasses import dataclass

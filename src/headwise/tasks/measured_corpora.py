@@ -1,10 +1,13 @@
-"""Whether a model is measured on the text it was meant for: `data.train` replaced, `data.valid` or `data.test` left as they were.
+"""Whether a model is measured on the text it was meant for: `data.train` replaced, `data.valid` or
+`data.test` left as they were.
 
-`headwise train pocket data.train=my/train` learns from one's own text and would report, without a word, how well it translates the
-pocket corpus. The difference is seen in the changes to a recipe, not in the recipe that results: training on one corpus and testing
-on another is a good experiment when it is meant.
+`headwise train pocket data.train=my/train` learns from one's own text and would report, without a
+word, how well it translates the pocket corpus. The difference is seen in the changes to a recipe,
+not in the recipe that results: training on one corpus and testing on another is a good experiment
+when it is meant.
 
-Tested: every way to write a corpus; parts given, emptied or of the same collection; all commands that train.
+Tested: every way to write a corpus; parts given, emptied or of the same collection; all commands
+that train.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +24,9 @@ PARTS = ("valid", "test")
 
 
 def note_on_measuring(recipe: AnyRecipe | str | Path, overrides: Sequence[str]) -> str | None:
-    """What to tell before training and beside its results; None where nothing was replaced by halves."""
+    """What to tell before training and beside its results; None where nothing was replaced by
+    halves.
+    """
     keys = [one.partition("=")[0].strip().split(".") for one in overrides]
     changed = {key[1] for key in keys if key[0] == "data" and len(key) > 1}
     if "train" not in changed:
@@ -50,10 +55,11 @@ def _describe(corpora: Mapping[str, list[Any]], left: Sequence[str]) -> str:
     foreign = ", ".join(dict.fromkeys(_name(one) for part in left for one in corpora[part]))
     give = " ".join(f"{part}=…" for part in parts)
     return say(
-        f"data.train is {own}, but {' and '.join(parts)} {'is' if len(left) == 1 else 'are'} still the recipe's own "
-        f"({foreign}): the scores are those of that text, not of yours; give {give}, or null for none",
-        f"data.train 是 {own}，而 {'、'.join(parts)} 仍是配方自带的（{foreign}）：得分反映的是后者，不是您的文本；"
-        f"请给出 {give}，或设为 null 表示没有",
+        f"data.train is {own}, but {' and '.join(parts)} {'is' if len(left) == 1 else 'are'} "
+        f"still the recipe's own ({foreign}): the scores are those of that text, not of yours; "
+        f"give {give}, or null for none",
+        f"data.train 是 {own}，而 {'、'.join(parts)} 仍是配方自带的（{foreign}）："
+        f"得分反映的是后者，不是您的文本；请给出 {give}，或设为 null 表示没有",
     )
 
 
@@ -76,7 +82,9 @@ def _name(corpus: Any) -> str:
 
 
 def _collections(corpora: Sequence[Any]) -> set[str]:
-    """What the corpora are parts of: a known collection has its training and test sets under one name."""
+    """What the corpora are parts of: a known collection has its training and test sets under one
+    name.
+    """
     names = set()
     for corpus in corpora:
         is_known = isinstance(corpus, Mapping) and "name" in corpus

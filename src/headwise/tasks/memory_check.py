@@ -3,8 +3,8 @@
 A bound that costs nothing lets small trainings through: every linear map and recurrent layer keeps
 its input and output, four times over, in fp32. Beyond it, the memory of a step is predicted from
 steps of one and two rows (`training_cost.py`). A training that may not fit is warned of; one that
-cannot fit is refused, unless `--anyway`. Translation has a finer prediction, before any data is read
-(`preflight.py`).
+cannot fit is refused, unless `--anyway`. Translation has a finer prediction, before any data is
+read (`preflight.py`).
 """
 
 import logging

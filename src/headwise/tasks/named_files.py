@@ -1,7 +1,8 @@
 """Every file that a recipe's `data` names is looked for before anything is made of any of them.
 
-What is missing is told all at once, each with the key it comes from: a recipe's own `data.valid` is easily forgotten when only
-`data.train` was given. The first line of a table that looks like names of columns (data/header_detection.py) is told too.
+What is missing is told all at once, each with the key it comes from: a recipe's own `data.valid` is
+easily forgotten when only `data.train` was given. The first line of a table that looks like names
+of columns (data/header_detection.py) is told too.
 
 Tested through `headwise train --check`, for recipes of several tasks.
 """
@@ -108,7 +109,8 @@ def _warn_of_heading(part: str, path: Path) -> None:
     logger.warning(
         "%s",
         say(
-            f"{path}:1: the line looks like names of columns, but is read as the first row; if it is not, write {change}",
+            f"{path}:1: the line looks like names of columns, but is read as the first row; if it "
+            f"is not, write {change}",
             f"{path}:1：该行像是列名，却被当作第一行数据；如果不是数据，请写 {change}",
         ),
     )

@@ -1,6 +1,8 @@
-"""What is planned: a recipe with the sizes of its data, and the training step it stands for, built without content.
+"""What is planned: a recipe with the sizes of its data, and the training step it stands for, built
+without content.
 
-What a recipe cannot know before its data is prepared is assumed: the largest vocabulary, source rows as long as target rows.
+What a recipe cannot know before its data is prepared is assumed: the largest vocabulary, source
+rows as long as target rows.
 """
 
 import contextlib
@@ -31,14 +33,18 @@ from headwise.training.precision import autocast, choose_device, choose_dtype
 
 
 class _FusedOnGpu(FusedAttention):
-    """One kernel, with dropout too, and no weights stored: steps are watched on a CPU, where both would differ."""
+    """One kernel, with dropout too, and no weights stored: steps are watched on a CPU, where both
+    would differ.
+    """
 
     def stores_weights(self, q: Tensor, k: Tensor) -> bool:
         return False
 
 
 def _write_out(module: nn.Module) -> None:
-    """Recurrent layers by their equations: torch's fused loops read what tensors without content do not have."""
+    """Recurrent layers by their equations: torch's fused loops read what tensors without content do
+    not have.
+    """
     for part in module.modules():
         if isinstance(part, RecurrentLayer | RecurrentStack):
             part.forward = partial(part.forward, written_out=True)  # type: ignore[method-assign]
@@ -79,7 +85,9 @@ class Subject:
         )
 
     def step(self, rows: int, *, bf16: bool, cuda: bool = False) -> Step:
-        """The loss of a batch of so many rows, as `Updater` would compute it; `cuda`: with attention as a GPU has it."""
+        """The loss of a batch of so many rows, as `Updater` would compute it; `cuda`: with
+        attention as a GPU has it.
+        """
         training = self.recipe.training
 
         @contextlib.contextmanager
@@ -123,7 +131,9 @@ class Subject:
 def choose_execution(
     recipe: TranslationRecipe, device: str | None, *, num_devices: int = 1
 ) -> tuple[Execution, torch.device | None]:
-    """How the run would be executed, by training's own rules, and the device at hand it is measured on (None: on paper)."""
+    """How the run would be executed, by training's own rules, and the device at hand it is measured
+    on (None: on paper).
+    """
     training = recipe.training_as_run
     if device in (None, "cpu"):
         here = torch.device("cpu") if device == "cpu" else choose_device(training.device)
@@ -133,7 +143,8 @@ def choose_execution(
     else:
         names = ", ".join(["cpu", *DEVICES])
         raise UsageError(
-            f"no device {device!r} is known; choose one of {names}, or leave --device out to plan for this machine",
+            f"no device {device!r} is known; choose one of {names}, or leave --device out to plan "
+            "for this machine",
             f"不认识设备 {device!r}；可选：{names}；不写 --device 则为本机做计划",
         )
     decision = decide_parallel_compilation(

@@ -1,9 +1,11 @@
-"""From a recipe to its plan: build it without content, watch one step, and predict memory, speed and scaling.
+"""From a recipe to its plan: build it without content, watch one step, and predict memory, speed
+and scaling.
 
     headwise plan base                         on the machine at hand, measured in seconds
     headwise plan big --device h200 --gpus 64  on paper
 
-98 of 100 places of a row are assumed to be filled; planned_step.py says what else a recipe cannot know.
+98 of 100 places of a row are assumed to be filled; planned_step.py says what else a recipe cannot
+know.
 """
 
 import math
@@ -54,7 +56,8 @@ LOSS_SPACE = 16 * CHUNK_LOGITS_CUDA
 CALIBRATION_TOKENS = 2048
 """On a CPU operations of larger batches are timed at this size."""
 MOST_CHUNKS = 32
-"""Of the loss that are watched: a step with more is drawn out from two smaller ones, which takes a second however large it is."""
+"""Of the loss that are watched: a step with more is drawn out from two smaller ones, which takes a
+second however large it is."""
 
 
 def plan_recipe(
@@ -66,7 +69,9 @@ def plan_recipe(
     memory: float | None = None,
     bandwidth: float | None = None,
 ) -> Plan:
-    """Predict a run by a recipe: here, or on a named device; memory in GiB, bandwidth between devices in GB/s."""
+    """Predict a run by a recipe: here, or on a named device; memory in GiB, bandwidth between
+    devices in GB/s.
+    """
     if not isinstance(recipe, TranslationRecipe):
         recipe = load_translation_recipe(recipe, overrides)
     return plan_subject(
@@ -84,7 +89,8 @@ def plan_subject(
 ) -> Plan:
     if not 1 <= gpus <= MOST_DEVICES:
         raise UsageError(
-            f"{gpus} devices are asked for; a plan is made for 1 to {MOST_DEVICES:,}: give --gpus a number of these",
+            f"{gpus} devices are asked for; a plan is made for 1 to {MOST_DEVICES:,}: give --gpus "
+            "a number of these",
             f"要求 {gpus} 个设备；计划只适用于 1 到 {MOST_DEVICES:,} 个：请为 --gpus 给出其中的数",
         )
     execution, here = choose_execution(subject.recipe, device, num_devices=gpus)
@@ -140,7 +146,9 @@ class Planner:
         return self._traces[rows]
 
     def measure(self, device: torch.device) -> Hardware:
-        """The machine at hand, at the shapes of this model; on a CPU those of a small batch, because time is short."""
+        """The machine at hand, at the shapes of this model; on a CPU those of a small batch,
+        because time is short.
+        """
         rows = min(self.shape.rows, self._watched_rows if self.cuda else self._calibration_rows)
         return measure_machine(
             self.trace(rows), device, bf16=self.execution.bf16, memory=available_memory(device)
@@ -166,7 +174,9 @@ class Planner:
         return max(2, MOST_CHUNKS * chunk_size // self.shape.target)
 
     def _drawn_out(self, rows: int, predict: Callable[[int], Parts]) -> Parts:
-        """What is predicted of so many rows; of more than are watched, on the line through two smaller numbers."""
+        """What is predicted of so many rows; of more than are watched, on the line through two
+        smaller numbers.
+        """
         large = self._watched_rows
         if rows <= large:
             return predict(rows)
@@ -174,7 +184,9 @@ class Planner:
         return draw_out(predict(small), predict(large), (rows - large) / (large - small))
 
     def time_operations(self, device: torch.device) -> Timings:
-        """The operations of this step on the CPU at hand, at the shapes of a small batch where it is large."""
+        """The operations of this step on the CPU at hand, at the shapes of a small batch where it
+        is large.
+        """
         return time_operations(
             self.trace(min(self.shape.rows, self._calibration_rows)).operations, device
         )
@@ -192,7 +204,9 @@ class Planner:
         return self._drawn_out(self.shape.rows, predict)
 
     def rows_of_device(self, devices: int) -> int:
-        """Rows of the largest batch one device takes: a part of one, or a whole one where batches are accumulated."""
+        """Rows of the largest batch one device takes: a part of one, or a whole one where batches
+        are accumulated.
+        """
         share = Share(0, devices, self.subject.recipe.training.accumulation)
         return math.ceil(share.accumulation * self.shape.rows / (devices * share.num_batches))
 
@@ -210,7 +224,9 @@ class Planner:
         return DeviceLayout("sharded" if sharded else "replicated")
 
     def propose(self, memory: MemoryParts, room: float) -> Proposal:
-        """A batch that fits into the room of one device; `memory` is that of the whole batch on one."""
+        """A batch that fits into the room of one device; `memory` is that of the whole batch on
+        one.
+        """
         return propose(
             memory,
             rows=self.shape.rows,
@@ -223,7 +239,9 @@ class Planner:
         )
 
     def assemble(self, group: "Group", *, alone: Scaling, half: Scaling | None) -> Plan:
-        """Put memory, speed, layout and disk together; `alone` and `half`: what one device, and half of them, take for an update."""
+        """Put memory, speed, layout and disk together; `alone` and `half`: what one device, and
+        half of them, take for an update.
+        """
         training, shape, devices, hardware = (
             self.subject.recipe.training,
             self.shape,
@@ -311,7 +329,8 @@ class Group:
             devices=self.devices,
             link=self.hardware.link,
             parallel=self.planner.layout.parallel,
-            # Compiled code hands over all gradients at its end: sending begins when nothing is left to hide behind.
+            # Compiled code hands over all gradients at its end: sending begins when nothing is left
+            # to hide behind.
             overlap=0.0 if self.planner.execution.compiled else OVERLAP,
         )
 

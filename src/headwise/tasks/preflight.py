@@ -1,12 +1,15 @@
-"""What is asked before a run starts, so that it does not fail after an hour: is there a test set, and will it fit?
+"""What is asked before a run starts, so that it does not fail after an hour: is there a test set,
+and will it fit?
 
-If it does not fit, the answer says what to halve; and so does the error if memory runs out all the same.
+If it does not fit, the answer says what to halve; and so does the error if memory runs out all the
+same.
 
     halve training.batch_tokens, double training.accumulation:  the same updates, half the activations
 
-The prediction is that of `headwise plan`. Within its margin of error a run is warned, far beyond it is refused (exit
-status 2; `--anyway` starts it nevertheless). Small runs are let through by a bound that costs nothing.
-Tested by a limit on the address space, and by handing in errors as torch raises them.
+The prediction is that of `headwise plan`. Within its margin of error a run is warned, far beyond it
+is refused (exit status 2; `--anyway` starts it nevertheless). Small runs are let through by a bound
+that costs nothing. Tested by a limit on the address space, and by handing in errors as torch raises
+them.
 """
 
 import contextlib
@@ -59,7 +62,9 @@ def check_start(recipe: TranslationRecipe, *, num_processes: int, anyway: bool) 
 def check_memory(
     recipe: TranslationRecipe, *, num_processes: int = 1, anyway: bool = False
 ) -> None:
-    """Refuse what cannot fit, warn of what may not, before anything is made; says nothing where there is room."""
+    """Refuse what cannot fit, warn of what may not, before anything is made; says nothing where
+    there is room.
+    """
     subject = Subject.of(recipe)
     device = choose_device(recipe.training.device)
     room = available_memory(device)
@@ -98,7 +103,9 @@ def check_memory(
 def parts_of_process(
     memory: MemoryParts, training: TrainingSettings, *, num_processes: int
 ) -> tuple[int, int]:
-    """Bytes of one process that stay (weights, optimiser) and that come with its largest batch (`Share` in data/batching.py)."""
+    """Bytes of one process that stay (weights, optimiser) and that come with its largest batch
+    (`Share` in data/batching.py).
+    """
     num_batches = -(-training.accumulation // num_processes)
     fixed = memory.fixed // num_processes if training.parallel.kind == "sharded" else memory.fixed
     return fixed, (memory.total - memory.fixed) * training.accumulation // (
@@ -107,7 +114,9 @@ def parts_of_process(
 
 
 def bound_memory(subject: Subject) -> int:
-    """Certainly more than a step takes: every linear map and recurrent layer keeps its input and output, four times over, in fp32."""
+    """Certainly more than a step takes: every linear map and recurrent layer keeps its input and
+    output, four times over, in fp32.
+    """
     with torch.device("meta"):
         module = subject.module()
     maps = [part for part in module.modules() if isinstance(part, nn.Linear | nn.RNNBase)]
@@ -130,29 +139,35 @@ def bound_memory(subject: Subject) -> int:
 def _say_need(fixed: int, batch: int, room: float) -> tuple[str, str]:
     needed = (fixed + batch) / GIB
     return (
-        f"a step needs about {needed:.1f} GiB ({fixed / GIB:.1f} for weights and optimiser, {batch / GIB:.1f} for the batch and its "
-        f"gradients), {room / GIB:.1f} GiB are free",
-        f"一步约需 {needed:.1f} GiB（权重与优化器 {fixed / GIB:.1f}，批次与梯度 {batch / GIB:.1f}），可用 {room / GIB:.1f} GiB",
+        f"a step needs about {needed:.1f} GiB ({fixed / GIB:.1f} for weights and optimiser, "
+        f"{batch / GIB:.1f} for the batch and its gradients), {room / GIB:.1f} GiB are free",
+        f"一步约需 {needed:.1f} GiB（权重与优化器 {fixed / GIB:.1f}，批次与梯度 "
+        f"{batch / GIB:.1f}），可用 {room / GIB:.1f} GiB",
     )
 
 
 def warn_of_lost_dropout(recipe: TranslationRecipe) -> None:
-    """A rate that rounds to nothing is said, not refused: a run that began with one must be able to go on."""
+    """A rate that rounds to nothing is said, not refused: a run that began with one must be able to
+    go on.
+    """
     for name, rate in recipe.model.dropout:
         if name != "attention" and rate > 0 and count_levels(rate) == 0:
             logger.warning(
                 "%s",
                 say(
-                    f"model.dropout.{name} is {rate:g}, but rates are multiples of 1/{NUM_LEVELS}: nothing is dropped there; use 0, or "
-                    f"{1 / NUM_LEVELS:.4f} and more",
-                    f"model.dropout.{name} 为 {rate:g}，但比率是 1/{NUM_LEVELS} 的整数倍：此处不会丢弃任何数；请用 0，或不小于 "
-                    f"{1 / NUM_LEVELS:.4f} 的值",
+                    f"model.dropout.{name} is {rate:g}, but rates are multiples of "
+                    f"1/{NUM_LEVELS}: nothing is dropped there; use 0, or {1 / NUM_LEVELS:.4f} "
+                    "and more",
+                    f"model.dropout.{name} 为 {rate:g}，但比率是 1/{NUM_LEVELS} 的整数倍："
+                    f"此处不会丢弃任何数；请用 0，或不小于 {1 / NUM_LEVELS:.4f} 的值",
                 ),
             )
 
 
 def warn_of_small_corpus(training: TrainingSettings, shape: RowShape, store: TokenStore) -> None:
-    """An update larger than the corpus sees every pair several times at once: it learns no more than a smaller one."""
+    """An update larger than the corpus sees every pair several times at once: it learns no more
+    than a smaller one.
+    """
     update = training.accumulation * shape.rows * shape.target
     corpus = store.total_tokens["target"] + len(store)
     if update <= corpus:
@@ -160,32 +175,41 @@ def warn_of_small_corpus(training: TrainingSettings, shape: RowShape, store: Tok
     logger.warning(
         "%s",
         say(
-            f"an update takes {update:,} target tokens, but the whole corpus has {corpus:,}: every pair stands in it about "
-            f"{update / corpus:.1f} times; lower training.batch_tokens (or training.accumulation), or give more text",
-            f"一次更新取 {update:,} 个目标词元，而整个语料只有 {corpus:,} 个：每个句对在其中约出现 {update / corpus:.1f} 次；"
-            "请减小 training.batch_tokens（或 training.accumulation），或增加语料",
+            f"an update takes {update:,} target tokens, but the whole corpus has {corpus:,}: "
+            f"every pair stands in it about {update / corpus:.1f} times; lower "
+            "training.batch_tokens (or training.accumulation), or give more text",
+            f"一次更新取 {update:,} 个目标词元，而整个语料只有 {corpus:,} 个："
+            f"每个句对在其中约出现 {update / corpus:.1f} 次；请减小 training.batch_tokens（或 "
+            "training.accumulation），或增加语料",
         ),
     )
 
 
 def check_share(recipe: TranslationRecipe, *, num_processes: int) -> None:
-    """Every process needs a row of each update; target rows have the recipe's length, so this is known before data is prepared."""
+    """Every process needs a row of each update; target rows have the recipe's length, so this is
+    known before data is prepared.
+    """
     rows = Subject.of(recipe).shape(recipe.training.batch_tokens).rows
     Share(0, num_processes, recipe.training.accumulation).check(rows)
 
 
 def check_test(recipe: TranslationRecipe) -> None:
-    """The test set is needed only in the end; a mistake in it must not show after hours of training."""
+    """The test set is needed only in the end; a mistake in it must not show after hours of
+    training.
+    """
     if recipe.data.test and not any(True for _ in read_part(recipe.data, "test")):
         names = ", ".join(corpus_name(corpus) for corpus in recipe.data.test)
         raise DataError(
-            f"data.test ({names}) has no pair that can be used; give another file, or set data.test=null",
+            f"data.test ({names}) has no pair that can be used; give another file, or set "
+            "data.test=null",
             f"data.test（{names}）没有可用的句对；请换一个文件，或设 data.test=null",
         )
 
 
 def check_lengths(recipe: TranslationRecipe, prepared: PreparedData) -> None:
-    """Rows and sentences that a model of limited length could not read: source rows are known only now, and a test set is read last."""
+    """Rows and sentences that a model of limited length could not read: source rows are known only
+    now, and a test set is read last.
+    """
     check_rows(
         source_limits(recipe.model),
         prepared.source_row,
@@ -203,17 +227,20 @@ def check_lengths(recipe: TranslationRecipe, prepared: PreparedData) -> None:
             num_tokens = len(prepared.tokenizers.source.encode(pair.source)) + 1
             if num_tokens > limit.tokens:
                 raise DataError(
-                    f"a source of {num_tokens:,} tokens in data.{part}, but the model reads at most {limit.tokens:,} ({limit.key}); "
-                    f"set {limit.key}={num_tokens} or more, or take the pair out",
-                    f"data.{part} 中有 {num_tokens:,} 个词元的源句，而模型最多读 {limit.tokens:,} 个（{limit.key}）；"
-                    f"请设 {limit.key}={num_tokens} 或更大，或去掉该句对",
+                    f"a source of {num_tokens:,} tokens in data.{part}, but the model reads at "
+                    f"most {limit.tokens:,} ({limit.key}); set {limit.key}={num_tokens} or more, "
+                    "or take the pair out",
+                    f"data.{part} 中有 {num_tokens:,} 个词元的源句，而模型最多读 {limit.tokens:,} "
+                    f"个（{limit.key}）；请设 {limit.key}={num_tokens} 或更大，或去掉该句对",
                     file=pair.file,
                     line=pair.line,
                 )
 
 
 def check_decoding(recipe: TranslationRecipe, prepared: PreparedData) -> None:
-    """Refuse a search that the recipe's own tokenizer or model makes impossible: it is the last thing a run does."""
+    """Refuse a search that the recipe's own tokenizer or model makes impossible: it is the last
+    thing a run does.
+    """
     check_shortest(recipe.decoding, prepared.tokenizers.target)
     if recipe.decoding.needs_attention and not attends(recipe.model):
         raise explain_missing_attention()
@@ -230,15 +257,16 @@ def explaining_memory(training: TrainingSettings, run: Path | None) -> Iterator[
         half = f"training.batch_tokens={max(1, training.batch_tokens // 2)} training.accumulation={2 * training.accumulation}"
         saved = _latest(run)
         raise TooLargeError(
-            f"memory ran out with training.batch_tokens={training.batch_tokens:,}; start a new run with half the batch, which learns "
-            f"the same: {half} (or training.recompute=blocks); "
+            f"memory ran out with training.batch_tokens={training.batch_tokens:,}; start a new "
+            f"run with half the batch, which learns the same: {half} (or "
+            "training.recompute=blocks); "
             + (
                 f"{saved} is whole: with more memory free, --resume goes on from it"
                 if saved
                 else "nothing had been saved yet"
             ),
-            f"内存用尽（training.batch_tokens={training.batch_tokens:,}）；请以一半的批次重新开始，学得相同：{half}"
-            "（或 training.recompute=blocks）；"
+            f"内存用尽（training.batch_tokens={training.batch_tokens:,}）；"
+            f"请以一半的批次重新开始，学得相同：{half}（或 training.recompute=blocks）；"
             + (
                 f"{saved} 完好：腾出内存后可用 --resume 从它继续" if saved else "尚未保存任何检查点"
             ),

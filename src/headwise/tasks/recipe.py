@@ -1,7 +1,8 @@
 """A recipe: one YAML file that says what is read, what is built, how it learns and how it answers.
 
-Every mechanism of the library is a word (`kind: …`) in a recipe. A recipe never names code, an import path or a URL to
-execute. The resolved recipe, every default written out, is saved with the weights; feeding it back repeats the run.
+Every mechanism of the library is a word (`kind: …`) in a recipe. A recipe never names code, an
+import path or a URL to execute. The resolved recipe, every default written out, is saved with the
+weights; feeding it back repeats the run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,7 +49,9 @@ def check_recipe(
     file: Path | str | None = None,
     before: Mapping[str, Any] | None = None,
 ) -> AnyRecipe:
-    """The recipe of whatever task the data names; without one it is a translation. `before`: as it stands in the file."""
+    """The recipe of whatever task the data names; without one it is a translation. `before`: as it
+    stands in the file.
+    """
     found = _type_of(data)
     if found is None:
         raise SettingsError(
@@ -73,10 +76,12 @@ def translation_recipe_from(
 def require_translation(recipe: AnyRecipe) -> TranslationRecipe:
     if not isinstance(recipe, TranslationRecipe):
         raise SettingsError(
-            f"the recipe's task is {recipe.task}; a recipe of task translation is needed here, e.g. `base` or `multi30k-en-de`; "
-            "parameters, time and memory of this one: `headwise train RECIPE --check`, which trains nothing",
-            f"该配方的任务是 {recipe.task}；此处需要 translation 任务的配方，例如 `base` 或 `multi30k-en-de`；"
-            "要看该配方的参数量、时间和内存，请用 `headwise train RECIPE --check`（不训练）",
+            f"the recipe's task is {recipe.task}; a recipe of task translation is needed here, "
+            "e.g. `base` or `multi30k-en-de`; parameters, time and memory of this one: `headwise "
+            "train RECIPE --check`, which trains nothing",
+            f"该配方的任务是 {recipe.task}；此处需要 translation 任务的配方，例如 `base` 或 "
+            "`multi30k-en-de`；要看该配方的参数量、时间和内存，请用 `headwise train RECIPE "
+            "--check`（不训练）",
         )
     return recipe
 

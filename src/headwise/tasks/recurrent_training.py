@@ -1,6 +1,8 @@
-"""What training can be where a model goes from word to word: its shapes follow the sentences, and its layers run once for each word.
+"""What training can be where a model goes from word to word: its shapes follow the sentences, and
+its layers run once for each word.
 
-There is nothing to compile, nothing to record and no block to compute again; `auto` can only mean off.
+There is nothing to compile, nothing to record and no block to compute again; `auto` can only mean
+off.
 """
 
 from headwise.errors import SettingsError
@@ -17,9 +19,10 @@ def check_word_by_word(training: TrainingSettings) -> None:
     ):
         if given not in (needed, "auto"):
             raise SettingsError(
-                f"training.{key}={given} was given, but model.kind=recurrent goes from word to word in steps that follow the "
-                f"sentences; set training.{key}={needed}",
-                f"给出了 training.{key}={given}，但 model.kind=recurrent 逐词进行，步数随句子而变；请设 training.{key}={needed}",
+                f"training.{key}={given} was given, but model.kind=recurrent goes from word to "
+                f"word in steps that follow the sentences; set training.{key}={needed}",
+                f"给出了 training.{key}={given}，但 model.kind=recurrent 逐词进行，"
+                f"步数随句子而变；请设 training.{key}={needed}",
             )
 
 

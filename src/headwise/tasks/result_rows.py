@@ -1,7 +1,7 @@
 """The results of a run as rows for people: a name, a value with its unit, and what belongs to it.
 
-Programs read `results.json` and `--json`, whose keys stay as they are. The table at the end of `headwise train` and the
-model cards both come from here.
+Programs read `results.json` and `--json`, whose keys stay as they are. The table at the end of
+`headwise train` and the model cards both come from here.
 """
 
 from collections.abc import Callable, Mapping

@@ -71,7 +71,8 @@ def train(
     """
     directory = require_path(run, "run", "runs/mine")
     if resume and (directory / RECIPE).exists():
-        # Check the saved recipe first, so that damage to it is not reported as the caller's mistake.
+        # Check the saved recipe first, so that damage to it is not reported as the caller's
+        # mistake.
         read_run_recipe(directory / RECIPE)
     loaded = _load(recipe, overrides)
     task = find_task(loaded)
@@ -159,7 +160,8 @@ def _count(
         raise UsageError(
             f"{directory} is finished, and a model that is counted has no checkpoint to go on "
             "from; train anew in another --run",
-            f"{directory} 已经完成，计数得到的模型没有可供继续的检查点；请在另一个 --run 目录重新训练",
+            f"{directory} 已经完成，计数得到的模型没有可供继续的检查点；请在另一个 --run "
+            "目录重新训练",
         )
 
     def prepare_and_count() -> tuple[Any, Counted]:

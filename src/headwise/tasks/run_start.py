@@ -1,7 +1,7 @@
 """How every run begins and what it has to show in the end, whatever its task.
 
-A run directory is opened, its data prepared; if that fails, what was made for it is taken away again: bad input leaves
-nothing behind.
+A run directory is opened, its data prepared; if that fails, what was made for it is taken away
+again: bad input leaves nothing behind.
 """
 
 import contextlib
@@ -40,7 +40,9 @@ class RunSummary:
 def begin_run(
     directory: Path, recipe: AnyRecipe, prepare: Callable[[], Prepared], *, resume: bool
 ) -> tuple[RunDirectory, Prepared]:
-    """Open the run and do what comes first in it; if that fails, what was made for it is taken away again."""
+    """Open the run and do what comes first in it; if that fails, what was made for it is taken away
+    again.
+    """
     new = [path for path in (directory, *directory.parents) if not path.exists()]
     opened = _open_run(directory, recipe, new, resume=resume)
     try:

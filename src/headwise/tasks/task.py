@@ -1,4 +1,5 @@
-"""The task protocol: everything a run must know about what is learnt, and nothing about how a run goes.
+"""The task protocol: everything a run must know about what is learnt, and nothing about how a run
+goes.
 
     recipe  →  prepare  →  build  →  learner  →  (the training loop)  →  measure  →  bundle  →  load
 
@@ -179,7 +180,8 @@ def refuse_several_processes(count: int, reason: tuple[str, str]) -> None:
     """Counting is done by one process."""
     if count > 1:
         raise UsageError(
-            f"{count} processes were started, but {reason[0]}; run `headwise train` without torchrun",
+            f"{count} processes were started, but {reason[0]}; run `headwise train` without "
+            "torchrun",
             f"启动了 {count} 个进程，但{reason[1]}；请不用 torchrun，直接运行 `headwise train`",
         )
 

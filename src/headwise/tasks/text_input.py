@@ -1,8 +1,9 @@
 """Lines of text from a file or standard input, for translating and measuring.
 
-Unlike training text, nothing may be left out here: a line that cannot be read is an error with its place, and no line is given
-before it is known that those after it can be read, so that no answers are printed before the error. Of a file on standard input that
-is all of them, of a pipe the next `AHEAD`; what is typed is given line by line.
+Unlike training text, nothing may be left out here: a line that cannot be read is an error with its
+place, and no line is given before it is known that those after it can be read, so that no answers
+are printed before the error. Of a file on standard input that is all of them, of a pipe the next
+`AHEAD`; what is typed is given line by line.
 """
 
 import sys
@@ -34,7 +35,9 @@ def _whole(lines: Iterator[str | None], place: Path) -> Iterator[str]:
 
 
 def read_sentences(path: Path | str | None, *, keep_blank: bool = False) -> Iterator[str]:
-    """Lines without space around them, those that say nothing left out; a text with no line to give is an error, not a silence."""
+    """Lines without space around them, those that say nothing left out; a text with no line to give
+    is an error, not a silence.
+    """
     num_found = 0
     for line in read_text_lines(None if path is None else Path(path), once=True):
         if keep_blank or line.strip():
@@ -45,7 +48,9 @@ def read_sentences(path: Path | str | None, *, keep_blank: bool = False) -> Iter
 
 
 def read_every_sentence(path: Path | str | None) -> Iterator[str]:
-    """Every line, blank ones too, so that answers stand on the lines of what was asked; a text of blank lines alone is an error."""
+    """Every line, blank ones too, so that answers stand on the lines of what was asked; a text of
+    blank lines alone is an error.
+    """
     waiting, has_words = 0, False
     for line in read_text_lines(None if path is None else Path(path), once=True):
         if not has_words and not line.strip():
@@ -67,7 +72,9 @@ def _no_sentence(path: Path | str | None) -> DataError:
 
 
 def read_lines_or_none(path: Path | None, *, once: bool = False) -> Iterator[str | None]:
-    """All lines without their ends, None for one longer than `MAX_LINE_BYTES`; of standard input if there is no path."""
+    """All lines without their ends, None for one longer than `MAX_LINE_BYTES`; of standard input if
+    there is no path.
+    """
     return _read_ahead(lambda: _read(path, once=once), path)
 
 

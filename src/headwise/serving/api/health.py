@@ -1,4 +1,6 @@
-"""`/healthz`: the process lives. `/readyz`: the models are warm and work is accepted, so traffic may come."""
+"""`/healthz`: the process lives. `/readyz`: the models are warm and work is accepted, so traffic
+may come.
+"""
 
 from fastapi import APIRouter, Response
 

@@ -1,4 +1,6 @@
-"""`GET /v1/kinds`: every kernel, score, position encoding, norm and feed-forward part that recipes may name."""
+"""`GET /v1/kinds`: every kernel, score, position encoding, norm and feed-forward part that recipes
+may name.
+"""
 
 from fastapi import APIRouter
 

@@ -1,4 +1,6 @@
-"""`POST /v1/score`, `/v1/predict`: what language models are asked; `POST /v1/vectors`: words near words, and a map of them."""
+"""`POST /v1/score`, `/v1/predict`: what language models are asked; `POST /v1/vectors`: words near
+words, and a map of them.
+"""
 
 import math
 
@@ -66,9 +68,14 @@ def answer_predict(name: str, model: LanguageModel, body: PredictBody) -> Predic
         raise Refusal(
             422,
             "gap_not_last",
-            en="the gap stands before other words; a language model reads from left to right and fills in the end: put ____ last, "
-            "or compare whole sentences at /v1/score",
-            zh="空格之后还有别的词；语言模型从左往右读，只能补全结尾：请把 ____ 放在最后，或在 /v1/score 比较完整的句子",
+            en=(
+                "the gap stands before other words; a language model reads from left to right and "
+                "fills in the end: put ____ last, or compare whole sentences at /v1/score"
+            ),
+            zh=(
+                "空格之后还有别的词；语言模型从左往右读，只能补全结尾：请把 ____ 放在最后，或在 "
+                "/v1/score 比较完整的句子"
+            ),
         ) from None
     found = model.predict(body.text, count=body.count, length=body.length)
     likely = [

@@ -1,10 +1,12 @@
-"""`POST /translate`, `POST /detect`, `GET /languages` as LibreTranslate has them: its clients work with their address changed.
+"""`POST /translate`, `POST /detect`, `GET /languages` as LibreTranslate has them: its clients work
+with their address changed.
 
-Bodies are JSON or forms. Simplified Chinese is `zh-Hans` in replies and `zh`, `zh-Hans` or `zh-CN` in requests;
-`zh-Hant` needs a model that was trained for it. `source: auto` takes the model whose source language the text is in
-(`language_detection`); the confidence is 0 where nothing was measured. A key may stand in `api_key`, because these clients
-know no other place. Errors are `{"error": "…"}`; `format: html`, files and suggestions are refused in a sentence.
-Tested with LibreTranslate's own client and examples.
+Bodies are JSON or forms. Simplified Chinese is `zh-Hans` in replies and `zh`, `zh-Hans` or `zh-CN`
+in requests; `zh-Hant` needs a model that was trained for it. `source: auto` takes the model whose
+source language the text is in (`language_detection`); the confidence is 0 where nothing was
+measured. A key may stand in `api_key`, because these clients know no other place. Errors are
+`{"error": "…"}`; `format: html`, files and suggestions are refused in a sentence. Tested with
+LibreTranslate's own client and examples.
 """
 
 from functools import partial
@@ -120,7 +122,10 @@ async def list_languages(state: State) -> list[LibreLanguage]:
 
 @router.post("/detect", response_model=list[DetectedReply], openapi_extra=describe_body(DetectBody))
 async def detect(state: State, request: Request) -> list[DetectedReply]:
-    """The languages of this server that a text may be in, the likeliest first. Of several texts, they are one."""
+    """The languages of this server that a text may be in, the likeliest first.
+
+    Of several texts, they are one.
+    """
     body = await read_body(request, DetectBody)
     admit(state.server, request, key=body.api_key)
     text = body.q if isinstance(body.q, str) else "\n".join(body.q)
@@ -209,7 +214,9 @@ def known_languages(state: ServerState) -> list[str]:
 
 
 def detect_all(texts: list[str]) -> list[dict[str, float]]:
-    """Of each text the confidences by language; runs beside the event loop, because the first call builds the detector."""
+    """Of each text the confidences by language; runs beside the event loop, because the first call
+    builds the detector.
+    """
     return [
         {one.language: one.confidence for one in built_in_detector().detect(text)} for text in texts
     ]
@@ -218,7 +225,9 @@ def detect_all(texts: list[str]) -> list[dict[str, float]]:
 def choose_pair(
     state: ServerState, source: str, target: str, found: list[dict[str, float]] | None
 ) -> LoadedModel:
-    """The first translator of a pair; of `auto` the one whose source language the texts are most probably in."""
+    """The first translator of a pair; of `auto` the one whose source language the texts are most
+    probably in.
+    """
     wanted = canonical(target)
     into = [
         (canonical(model.languages[0]), model)

@@ -1,4 +1,6 @@
-"""`POST /v1/attend`: attention worked out for numbers one can check by hand; `POST /v1/row`: one row of a loaded model opened up."""
+"""`POST /v1/attend`: attention worked out for numbers one can check by hand; `POST /v1/row`: one
+row of a loaded model opened up.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +35,9 @@ async def attend(body: AttendBody, state: State) -> AttendReply:
 
 @router.post("/v1/row")
 async def open_up(body: RowBody, state: State) -> RowReply:
-    """q·k, scaling, mask, softmax and weighted sum of one query of a Transformer that translates or reads."""
+    """q·k, scaling, mask, softmax and weighted sum of one query of a Transformer that translates or
+    reads.
+    """
     model = find_attending(state, body.model)
     if model.kind == "language_model":
         return await state.work(
@@ -49,7 +53,8 @@ def answer_text_row(name: str, model: LanguageModel, body: RowBody) -> RowReply:
         "kind" in body.model_fields_set and body.kind != "decoder_self"
     ):
         raise UsageError(
-            "a language model has no source and no translation; leave target out, and give kind: decoder_self",
+            "a language model has no source and no translation; leave target out, and give kind: "
+            "decoder_self",
             "语言模型没有原文与译文；请去掉 target，并令 kind 为 decoder_self",
         )
     row = open_text_row(model, body.text, layer=body.layer, head=body.head, query=body.query)
@@ -109,7 +114,8 @@ def _rows(rows: list[list[float]], name: str) -> Rows:
     widths = {len(row) for row in rows}
     if len(widths) > 1:
         raise UsageError(
-            f"the rows of {name} have {min(widths)} to {max(widths)} numbers; all need the same length",
+            f"the rows of {name} have {min(widths)} to {max(widths)} numbers; all need the same "
+            "length",
             f"{name} 的各行有 {min(widths)} 到 {max(widths)} 个数；各行长度须相同",
         )
     return tuple(map(tuple, rows))

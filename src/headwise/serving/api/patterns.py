@@ -1,4 +1,6 @@
-"""`POST /v1/patterns`: who looks at whom, kernel by kernel; `GET /v1/costs`: what they cost, measured by us and by the user."""
+"""`POST /v1/patterns`: who looks at whom, kernel by kernel; `GET /v1/costs`: what they cost,
+measured by us and by the user.
+"""
 
 from pathlib import Path
 

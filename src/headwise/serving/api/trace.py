@@ -1,4 +1,6 @@
-"""`POST /v1/trace`: one sentence with its search, alternatives and attention; `POST /v1/occlude`: what each word is worth."""
+"""`POST /v1/trace`: one sentence with its search, alternatives and attention; `POST /v1/occlude`:
+what each word is worth.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -150,8 +152,14 @@ def _refuse_many(count: int) -> None:
         raise Refusal(
             422,
             "too_long",
-            en=f"words are left out of sentences of at most {MAX_OCCLUDED} pieces, this one or its translation has {count}; give a shorter one",
-            zh=f"只在最多 {MAX_OCCLUDED} 个词元的句子中逐词去除，该句或其译文有 {count} 个；请给出更短的句子",
+            en=(
+                f"words are left out of sentences of at most {MAX_OCCLUDED} pieces, this one or "
+                f"its translation has {count}; give a shorter one"
+            ),
+            zh=(
+                f"只在最多 {MAX_OCCLUDED} 个词元的句子中逐词去除，该句或其译文有 {count} 个；"
+                "请给出更短的句子"
+            ),
         )
 
 
@@ -166,7 +174,10 @@ def check_length(translator: Translator, text: str) -> int:
         raise Refusal(
             422,
             "too_long",
-            en=f"the sentence has {count:,} pieces, at most {MAX_TOKENS} are traced; give a shorter one",
+            en=(
+                f"the sentence has {count:,} pieces, at most {MAX_TOKENS} are traced; give a "
+                "shorter one"
+            ),
             zh=f"句子有 {count:,} 个词元，最多跟踪 {MAX_TOKENS} 个；请给出更短的句子",
         )
     return count

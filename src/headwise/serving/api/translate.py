@@ -1,4 +1,6 @@
-"""`POST /v1/translate`: one or many texts, searched as asked, in batches shared with other requests; or watched as they grow."""
+"""`POST /v1/translate`: one or many texts, searched as asked, in batches shared with other
+requests; or watched as they grow.
+"""
 
 from functools import partial
 
@@ -19,7 +21,9 @@ router = APIRouter(tags=["translate"], responses=REFUSALS)
 
 @router.post("/v1/translate", response_model=TranslateReply, responses={200: STREAMED})
 async def translate(body: TranslateBody, state: State) -> Response:
-    """Translations in the order of the texts; with `stream`, server-sent events piece, translation and done."""
+    """Translations in the order of the texts; with `stream`, server-sent events piece, translation
+    and done.
+    """
     model = state.find(body.model, kind="translator")
     settings = choose_settings(
         model.value.recipe.decoding, body.decoding, n_best=body.n_best, require=body.require

@@ -1,4 +1,5 @@
-"""The bundle of a model that names labels, or of an encoder before it has learnt any: the form of `bundle.py` and `labels.json`.
+"""The bundle of a model that names labels, or of an encoder before it has learnt any: the form of
+`bundle.py` and `labels.json`.
 
 model/  weights.safetensors   recipe.yaml   tokenizer/   labels.json   results.json   README.md   MANIFEST.json
 """

@@ -1,7 +1,8 @@
 """Labelled text as numbers: the tokenizer, the list of classes, and every part of the data encoded.
 
-A text is <s> and its tokens, cut to the row; a sentence to be tagged is its words, and where it is longer than a row it goes on as
-a sentence of its own, so that no word stays without a tag. Everything is in memory: a million words are 50 MB.
+A text is <s> and its tokens, cut to the row; a sentence to be tagged is its words, and where it is
+longer than a row it goes on as a sentence of its own, so that no word stays without a tag.
+Everything is in memory: a million words are 50 MB.
 """
 
 import hashlib
@@ -155,7 +156,9 @@ class PreparedLabels:
 def prepare_labels(
     recipe: LabelRecipe, watcher: Events, *, tokenizer: Tokenizer | None
 ) -> PreparedLabels:
-    """Read every part, learn the tokenizer (unless one is given) and the list of classes from the training part."""
+    """Read every part, learn the tokenizer (unless one is given) and the list of classes from the
+    training part.
+    """
     watcher.note(say("reading the labelled text …", "正在读取带标签的文本……"))
     train = read_part(recipe.data, "train", recipe.shape)
     valid, test = (read_part(recipe.data, part, recipe.shape) for part in ("valid", "test"))
@@ -173,10 +176,11 @@ def prepare_labels(
     if store.uncut is not None and (num_cut := int((store.uncut > recipe.data.row_tokens).sum())):
         watcher.note(
             say(
-                f"{num_cut:,} of {len(store):,} texts are longer than a row of {recipe.data.row_tokens:,} tokens and cut "
-                f"(the longest has {int(store.uncut.max()):,}; data.row_tokens)",
-                f"{len(store):,} 条文本中有 {num_cut:,} 条长于每行 {recipe.data.row_tokens:,} 个词元，已截断"
-                f"（最长 {int(store.uncut.max()):,}；data.row_tokens）",
+                f"{num_cut:,} of {len(store):,} texts are longer than a row of "
+                f"{recipe.data.row_tokens:,} tokens and cut (the longest has "
+                f"{int(store.uncut.max()):,}; data.row_tokens)",
+                f"{len(store):,} 条文本中有 {num_cut:,} 条长于每行 {recipe.data.row_tokens:,} "
+                f"个词元，已截断（最长 {int(store.uncut.max()):,}；data.row_tokens）",
             )
         )
     digest = hashlib.blake2b(digest_size=16)
@@ -195,7 +199,8 @@ def read_part(data: LabelDataSettings, part: Part, shape: Shape) -> tuple[Labell
     )
     if corpora and not found:
         raise DataError(
-            f"data.{part} has nothing to learn from or measure; give another file, or another split",
+            f"data.{part} has nothing to learn from or measure; give another file, or another "
+            "split",
             f"data.{part} 没有任何内容；请换一个文件或划分",
         )
     return found
@@ -209,22 +214,27 @@ def _check_classes(
 ) -> None:
     if len(labels) < 2:
         raise DataError(
-            f"every label of data.train is {labels[0]!r}; at least two classes are needed to learn a difference",
+            f"every label of data.train is {labels[0]!r}; at least two classes are needed to "
+            "learn a difference",
             f"data.train 的标签全是 {labels[0]!r}；至少需要两个类别才能学习差别",
             file=train[0].file,
         )
     if recipe.shape == "one" and len(labels) > max(2, len(train) // 2):
         raise DataError(
-            f"{len(train):,} texts have {len(labels):,} different labels; set label_column and text_column to the right columns",
-            f"{len(train):,} 条文本有 {len(labels):,} 种标签；请把 label_column 与 text_column 设为正确的列",
+            f"{len(train):,} texts have {len(labels):,} different labels; set label_column and "
+            "text_column to the right columns",
+            f"{len(train):,} 条文本有 {len(labels):,} 种标签；请把 label_column 与 text_column "
+            "设为正确的列",
             file=train[0].file,
         )
     known = set(labels)
     for one in measured if recipe.shape == "one" else ():
         if one.labels[0] not in known:
             raise DataError(
-                f"the label {one.labels[0]!r:.60} does not occur in data.train, which has {', '.join(labels)[:200]}; correct it",
-                f"标签 {one.labels[0]!r:.60} 在 data.train 中没有出现，其中有 {', '.join(labels)[:200]}；请改正",
+                f"the label {one.labels[0]!r:.60} does not occur in data.train, which has "
+                f"{', '.join(labels)[:200]}; correct it",
+                f"标签 {one.labels[0]!r:.60} 在 data.train 中没有出现，其中有 "
+                f"{', '.join(labels)[:200]}；请改正",
                 file=one.file,
                 line=one.line,
             )

@@ -1,4 +1,5 @@
-"""Using a trained classifier or tagger: texts in, labels with probabilities out; and how often they are right.
+"""Using a trained classifier or tagger: texts in, labels with probabilities out; and how often they
+are right.
 
     labeller = headwise.Labeller.load("runs/sst2")
     labeller(["a film worth seeing"])[0].label
@@ -121,15 +122,17 @@ class Labeller:
         return answers
 
     def measure(self, corpus: str) -> LabelScores:
-        """Accuracy on labelled text: a file (.tsv, .csv, .conllu), known:NAME, or a corpus as a recipe writes it in braces."""
+        """Accuracy on labelled text: a file (.tsv, .csv, .conllu), known:NAME, or a corpus as a
+        recipe writes it in braces.
+        """
         try:
             found = parse_labels(read_yaml(corpus) if corpus.startswith("{") else corpus)
         except ValueError as error:
             raise UsageError(
-                f"{corpus!r} is no labelled text; give a .tsv, .csv or .conllu file, known:NAME, or a corpus as in a recipe, e.g. "
-                "'{path: x.txt, kind: slashed}'",
-                f"{corpus!r} 不是带标签的文本；请给出 .tsv、.csv、.conllu 文件、known:名称，或按配方写法，例如 "
-                "'{path: x.txt, kind: slashed}'",
+                f"{corpus!r} is no labelled text; give a .tsv, .csv or .conllu file, known:NAME, "
+                "or a corpus as in a recipe, e.g. '{path: x.txt, kind: slashed}'",
+                f"{corpus!r} 不是带标签的文本；请给出 .tsv、.csv、.conllu 文件、known:名称，"
+                "或按配方写法，例如 '{path: x.txt, kind: slashed}'",
             ) from error
         examples = list(
             read_labelled(found, language=self.bundle.recipe.data.language, shape=self.form.shape)
@@ -178,7 +181,8 @@ def predict(model: LabelModel, store: LabelledTokens, form: LabelForm) -> Iterat
     device = model.output.weight.device
     for batch, _ in rows_in_order(store, rows=ROWS, row_tokens=form.row_tokens):
         segment = batch.segment
-        # Rows are filled in order, so that their real tokens, read line by line, are those of the store.
+        # Rows are filled in order, so that their real tokens, read line by line, are those of the
+        # store.
         wanted = (segment != 0) & ((batch.position == 0) | (form.shape == "each"))
         yield logits_of(model, batch, device).cpu()[wanted].float().softmax(-1).numpy()
 

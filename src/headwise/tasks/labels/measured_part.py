@@ -1,9 +1,11 @@
-"""Labelling a part of a recipe's data (valid, test): the scores, how long it took, and the labels themselves.
+"""Labelling a part of a recipe's data (valid, test): the scores, how long it took, and the labels
+themselves.
 
     runs/mine/labels/test.jsonl        {"found": ["VERB", "DET"], "given": ["VERB", "PRON"]}        one line a text or sentence
 
-The labels are kept because two models are compared by pairs, text by text: a score alone can only be set beside another.
-Tested: what is read again is what was written; a file that is none is refused.
+The labels are kept because two models are compared by pairs, text by text: a score alone can only
+be set beside another. Tested: what is read again is what was written; a file that is none is
+refused.
 """
 
 import json

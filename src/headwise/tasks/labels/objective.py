@@ -2,7 +2,8 @@
 
     loss(batch) = smoothed cross-entropy of the labels, summed over the tokens that have one
 
-A label for a text is a tag for its first token, so one loss serves both (data/labels/labelled_rows.py).
+A label for a text is a tag for its first token, so one loss serves both
+(data/labels/labelled_rows.py).
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,6 @@
-"""The recipe of models that name labels: one for a text (classification, N → 1) or one for each word (tagging, N → N)."""
+"""The recipe of models that name labels: one for a text (classification, N → 1) or one for each
+word (tagging, N → N).
+"""
 
 from typing import ClassVar, Literal, Self
 
@@ -59,19 +61,24 @@ class LabelRecipe(AnyRecipe):
     def _check_labels(self) -> Self:
         if self.task == "tagging" and self.text.kind != "words":
             raise SettingsError(
-                f"task=tagging gives each word a tag, but text.kind={self.text.kind} cuts words into pieces; set text.kind=words",
-                f"task=tagging 为每个词给出标注，而 text.kind={self.text.kind} 会把词切开；请设 text.kind=words",
+                f"task=tagging gives each word a tag, but text.kind={self.text.kind} cuts words "
+                "into pieces; set text.kind=words",
+                f"task=tagging 为每个词给出标注，而 text.kind={self.text.kind} 会把词切开；请设 "
+                "text.kind=words",
             )
         if self.model.letters > 0 and self.text.kind != "words":
             raise SettingsError(
-                f"model.letters reads the letters of whole words, but text.kind={self.text.kind} cuts them; set text.kind=words, or "
-                "model.letters=0",
-                f"model.letters 读取整词的字母，而 text.kind={self.text.kind} 会把词切开；请设 text.kind=words，或 model.letters=0",
+                f"model.letters reads the letters of whole words, but text.kind={self.text.kind} "
+                "cuts them; set text.kind=words, or model.letters=0",
+                f"model.letters 读取整词的字母，而 text.kind={self.text.kind} 会把词切开；请设 "
+                "text.kind=words，或 model.letters=0",
             )
         if isinstance(self.model, ElmoSettings) and self.text.kind != "words":
             raise SettingsError(
-                f"model.kind=elmo reads whole words, but text.kind={self.text.kind} cuts them; set text.kind=words",
-                f"model.kind=elmo 读取整词，而 text.kind={self.text.kind} 会把词切开；请设 text.kind=words",
+                f"model.kind=elmo reads whole words, but text.kind={self.text.kind} cuts them; "
+                "set text.kind=words",
+                f"model.kind=elmo 读取整词，而 text.kind={self.text.kind} 会把词切开；请设 "
+                "text.kind=words",
             )
         self.training.keep.check_metric(METRICS)
         check_rung(self.model, self.training, row_tokens=self.data.row_tokens)
@@ -90,7 +97,9 @@ def check_rung(
     check_rows(row_limits(model), row_tokens, rows=("data.row_tokens", "data.row_tokens"))
     if model.norm.counts_tokens and training.freeze:
         raise SettingsError(
-            f"training.freeze keeps weights as they are, but norm.kind={model.norm.kind} counts every batch; use norm.kind=layer or rms",
-            f"training.freeze 使权重保持不变，而 norm.kind={model.norm.kind} 会统计每一批；请用 norm.kind=layer、rms",
+            f"training.freeze keeps weights as they are, but norm.kind={model.norm.kind} counts "
+            "every batch; use norm.kind=layer or rms",
+            f"training.freeze 使权重保持不变，而 norm.kind={model.norm.kind} 会统计每一批；请用 "
+            "norm.kind=layer、rms",
         )
     check_recomputing(model.norm, training.recompute)

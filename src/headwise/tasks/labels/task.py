@@ -113,8 +113,8 @@ class LabelTask(Task[LabelRecipe, LabelData]):
         examples, classes, vocabulary = sizes.values()
         parameters = sum(parameter.numel() for parameter in module.parameters())
         return say(
-            f"{recipe.task}: {examples:,} examples of {classes} classes, "
-            f"vocabulary {vocabulary:,}, {parameters:,} parameters; {recipe.training.steps:,} steps",
+            f"{recipe.task}: {examples:,} examples of {classes} classes, vocabulary "
+            f"{vocabulary:,}, {parameters:,} parameters; {recipe.training.steps:,} steps",
             f"{recipe.task}：{examples:,} 个样本，{classes} 个类别，"
             f"词表 {vocabulary:,}，参数 {parameters:,}；共 {recipe.training.steps:,} 步",
         )

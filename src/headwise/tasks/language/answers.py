@@ -1,6 +1,7 @@
 """What a language model answers, as plain data: scores of sentences and texts, and continuations.
 
-What is infinite (a sentence that a model without smoothing calls impossible) becomes None, because JSON has no infinity.
+What is infinite (a sentence that a model without smoothing calls impossible) becomes None, because
+JSON has no infinity.
 """
 
 import math
@@ -77,8 +78,9 @@ class Verdict:
 def judge(scores: Sequence[SentenceScore]) -> Verdict:
     """The sentence with the highest total.
 
-    An unknown word has the probability of <unk>, whatever word it is: totals of sentences whose words are mostly unknown
-    compare how many words they have, and say nothing about how natural they are.
+    An unknown word has the probability of <unk>, whatever word it is: totals of sentences whose
+    words are mostly unknown compare how many words they have, and say nothing about how natural
+    they are.
     """
     if any(score.is_mostly_unknown for score in scores):
         return Verdict(None, "unknown_words")
@@ -89,7 +91,9 @@ def judge(scores: Sequence[SentenceScore]) -> Verdict:
 
 @dataclass(frozen=True)
 class TextScore:
-    """A whole text: so many predictions (words and ends of sentences), so many of them unknown words."""
+    """A whole text: so many predictions (words and ends of sentences), so many of them unknown
+    words.
+    """
 
     num_predictions: int
     num_unknown: int

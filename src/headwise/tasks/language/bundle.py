@@ -1,10 +1,12 @@
-"""The bundle of a language model: weights, recipe, tokenizer, results, in one directory that proves itself.
+"""The bundle of a language model: weights, recipe, tokenizer, results, in one directory that proves
+itself.
 
     model/  weights.safetensors   recipe.yaml (resolved)   tokenizer/   results.json   README.md (model card)   MANIFEST.json
 
-The same form as a translator's (`bundle.py`), told apart by the recipe's task. The one place that knows what is inside the
-weights of each kind of model is the `match` in `_restore`; tables of n-grams are checked before they are used, because an id
-that points outside would be read from somewhere else.
+The same form as a translator's (`bundle.py`), told apart by the recipe's task. The one place that
+knows what is inside the weights of each kind of model is the `match` in `_restore`; tables of
+n-grams are checked before they are used, because an id that points outside would be read from
+somewhere else.
 """
 
 import math
@@ -45,7 +47,8 @@ WHY_NOT = {
         "它从两侧猜被遮住的词，不给句子概率",
     ),
     "bidirectional_language": (
-        "it reads from both ends, and two half sentences do not make the probability of a whole one",
+        "it reads from both ends, and two half sentences do not make the probability of a whole "
+        "one",
         "它从两端各读一半，两个半句合不成整句的概率",
     ),
     "word_vectors": ("vectors of single words have no probabilities", "单个词的向量没有概率"),
@@ -88,7 +91,8 @@ def _restore_tables(
     tables = NgramTables.from_arrays({name: tensor.numpy() for name, tensor in weights.items()})
     if tables is None or tables.order != settings.order or tables.vocabulary != size:
         raise CheckpointError(
-            "does not hold the n-grams its recipe and tokenizer speak of; use another copy of the bundle",
+            "does not hold the n-grams its recipe and tokenizer speak of; use another copy of the "
+            "bundle",
             "其中的 n 元语法与配方、词表不符；请换用其他副本",
             file=file,
         )

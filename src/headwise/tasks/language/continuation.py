@@ -1,9 +1,12 @@
-"""Writing on: a language model continues a beginning, token by token, with what it has read kept (models/text_stepper.py).
+"""Writing on: a language model continues a beginning, token by token, with what it has read kept
+(models/text_stepper.py).
 
-A model of sentences stops at the end of one; a model of a stream goes on with the next line. A Transformer looks back as far as
-it was trained to: when its window is full, the last half of it is read again and writing goes on (neural_tokens.py says where).
+A model of sentences stops at the end of one; a model of a stream goes on with the next line. A
+Transformer looks back as far as it was trained to: when its window is full, the last half of it is
+read again and writing goes on (neural_tokens.py says where).
 
-Tested against: greedy writing = the best next word asked for again and again, over ends of lines and full windows.
+Tested against: greedy writing = the best next word asked for again and again, over ends of lines
+and full windows.
 """
 
 from dataclasses import dataclass
@@ -41,12 +44,16 @@ def write_on(
     length: int = 100,
     number: int = 0,
 ) -> Continuation:
-    """At most `length` tokens after the beginning; `number` tells several drawings of one beginning apart."""
+    """At most `length` tokens after the beginning; `number` tells several drawings of one beginning
+    apart.
+    """
     asked = model.model
     if not isinstance(asked, NeuralTokenModel):
         raise UsageError(
-            "n-grams keep nothing to write on with; use `headwise predict --length 3`, or train a neural model such as ptb-lstm",
-            "n 元语法没有可用于续写的记忆；请用 `headwise predict --length 3`，或训练神经模型，例如 ptb-lstm",
+            "n-grams keep nothing to write on with; use `headwise predict --length 3`, or train a "
+            "neural model such as ptb-lstm",
+            "n 元语法没有可用于续写的记忆；请用 `headwise predict --length 3`，或训练神经模型，"
+            "例如 ptb-lstm",
         )
     if not 1 <= length <= MAX_LENGTH:
         raise UsageError(

@@ -1,10 +1,12 @@
-"""A language model of any kind, asked in text: how likely is this sentence, and which word comes next?
+"""A language model of any kind, asked in text: how likely is this sentence, and which word comes
+next?
 
     total log-probability   log p(w₁ … wₘ </s>) = Σ log p(wᵢ | w₁ … wᵢ₋₁)
     perplexity              exp(-total / (m + 1)):  among how many equally likely words it had to choose, on average
 
-The sentence with the higher total is the more natural one; the end of the sentence counts as a word. n-gram, neural n-gram,
-LSTM and Transformer all answer through `TokenModel`, so they can be compared.
+The sentence with the higher total is the more natural one; the end of the sentence counts as a
+word. n-gram, neural n-gram, LSTM and Transformer all answer through `TokenModel`, so they can be
+compared.
 """
 
 import math
@@ -55,11 +57,15 @@ class TokenModel(Protocol):
     """What is asked of a language model, in token ids; logarithms are natural."""
 
     def score(self, sentences: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
-        """Of each sentence the log-probability of each token, and of its end: one number more than it has tokens."""
+        """Of each sentence the log-probability of each token, and of its end: one number more than
+        it has tokens.
+        """
         ...
 
     def next_words(self, prefixes: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        """Log-probabilities of every token after each beginning of a sentence, [prefix, vocabulary]."""
+        """Log-probabilities of every token after each beginning of a sentence, [prefix,
+        vocabulary].
+        """
         ...
 
 
@@ -124,7 +130,9 @@ class LanguageModel:
         return scored
 
     def score_text(self, lines: Iterable[str], *, continuous: bool = False) -> TextScore:
-        """A text of any length, without its single tokens; `continuous`: each line after all lines before it, as one text."""
+        """A text of any length, without its single tokens; `continuous`: each line after all lines
+        before it, as one text.
+        """
         if continuous:
             return self._score_continuous(lines)
         if isinstance(self.tokenizer, FlatTokenizer) and isinstance(self.model, FlatModel):
@@ -141,7 +149,8 @@ class LanguageModel:
     def _score_continuous(self, lines: Iterable[str]) -> TextScore:
         if not isinstance(self.model, StreamModel):
             raise UsageError(
-                "this model reads sentences one by one and remembers nothing of the line before; leave `continuous` away",
+                "this model reads sentences one by one and remembers nothing of the line before; "
+                "leave `continuous` away",
                 "该模型逐句阅读，不记得上一行；请去掉 `continuous`",
             )
         encoded = [ids for block in _blocks(lines) for ids in self.tokenizer.encode_batch(block)]
@@ -153,7 +162,9 @@ class LanguageModel:
         )
 
     def predict(self, beginning: str, *, count: int = 5, length: int = 1) -> list[Prediction]:
-        """The `count` likeliest continuations of at most `length` tokens; a gap (____) at the end is dropped."""
+        """The `count` likeliest continuations of at most `length` tokens; a gap (____) at the end
+        is dropped.
+        """
         prefix = self.tokenizer.encode(cut_gap(beginning))
         width = max(count, MIN_BEAM) if length > 1 else count
         running: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
@@ -185,10 +196,11 @@ class LanguageModel:
         most = max(1, MAX_CANDIDATES // self.tokenizer.size)
         if num_running > most:
             raise UsageError(
-                f"the {count:,} likeliest continuations of several tokens are more than can be weighed at once ({most:,} with "
-                f"{self.tokenizer.size:,} words); ask for fewer, or for one token each",
-                f"要找 {count:,} 个由多个词元组成的最可能后续，超出一次能比较的数量（词表 {self.tokenizer.size:,} 个词时为 {most:,}）；"
-                "请少要一些，或每个只取一个词元",
+                f"the {count:,} likeliest continuations of several tokens are more than can be "
+                f"weighed at once ({most:,} with {self.tokenizer.size:,} words); ask for fewer, "
+                "or for one token each",
+                f"要找 {count:,} 个由多个词元组成的最可能后续，超出一次能比较的数量（词表 "
+                f"{self.tokenizer.size:,} 个词时为 {most:,}）；请少要一些，或每个只取一个词元",
             )
 
     def _prediction(self, score: float, ids: tuple[int, ...]) -> Prediction:
@@ -206,7 +218,9 @@ class LanguageModel:
 
 
 def _score_flat(tokenizer: FlatTokenizer, model: FlatModel, lines: Iterable[str]) -> TextScore:
-    """Parts of a block each in a thread: numbers are looked up and asked for outside the interpreter."""
+    """Parts of a block each in a thread: numbers are looked up and asked for outside the
+    interpreter.
+    """
 
     def score_part(part: list[str]) -> tuple[int, int, float]:
         tokens, lengths = tokenizer.encode_flat(part)
@@ -230,27 +244,33 @@ def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def check_sentences(texts: Sequence[str]) -> list[str]:
-    """Sentences that a caller hands in, without space around them; one that is no sentence by its length is refused."""
+    """Sentences that a caller hands in, without space around them; one that is no sentence by its
+    length is refused.
+    """
     for text in require_texts(texts, "texts"):
         if len(text) > MAX_LINE_BYTES:
             raise UsageError(
-                f"a sentence of {len(text):,} characters is longer than the {MAX_LINE_BYTES:,} allowed; give one sentence at "
-                "a time, or a file with one on each line",
-                f"句子长达 {len(text):,} 个字符，超过允许的 {MAX_LINE_BYTES:,}；请一次给一句，或给出每行一句的文件",
+                f"a sentence of {len(text):,} characters is longer than the {MAX_LINE_BYTES:,} "
+                "allowed; give one sentence at a time, or a file with one on each line",
+                f"句子长达 {len(text):,} 个字符，超过允许的 {MAX_LINE_BYTES:,}；请一次给一句，"
+                "或给出每行一句的文件",
             )
     return [text.strip() for text in texts]
 
 
 def cut_gap(beginning: str) -> str:
-    """The text before the gap; a gap may only stand at the end, because these models read from left to right."""
+    """The text before the gap; a gap may only stand at the end, because these models read from left
+    to right.
+    """
     gap = GAP.search(require_text(beginning, "beginning"))
     if gap is None:
         return beginning.strip()
     if beginning[gap.end() :].strip(" 。．.？?！!"):
         raise UsageError(
-            f"the gap stands before {beginning[gap.end() :].strip()[:40]!r}; a language model reads from left to right and fills in "
-            "the end: put ____ last, or compare whole sentences with `headwise score`",
-            f"空格之后还有 {beginning[gap.end() :].strip()[:40]!r}；语言模型从左往右读，只能补全结尾：请把 ____ 放在最后，"
-            "或用 `headwise score` 比较完整的句子",
+            f"the gap stands before {beginning[gap.end() :].strip()[:40]!r}; a language model "
+            "reads from left to right and fills in the end: put ____ last, or compare whole "
+            "sentences with `headwise score`",
+            f"空格之后还有 {beginning[gap.end() :].strip()[:40]!r}；语言模型从左往右读，"
+            "只能补全结尾：请把 ____ 放在最后，或用 `headwise score` 比较完整的句子",
         )
     return beginning[: gap.start()].strip()

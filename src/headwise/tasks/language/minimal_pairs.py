@@ -1,7 +1,8 @@
 """Right sentences against misspelt ones: how often does a language model prefer the right one?
 
-SIGHAN 2015 pairs a learner's sentence with its correction; characters are mostly confused with others of the same sound.
-A model that only knows how often words follow each other already prefers most corrections.
+SIGHAN 2015 pairs a learner's sentence with its correction; characters are mostly confused with
+others of the same sound. A model that only knows how often words follow each other already prefers
+most corrections.
 """
 
 from collections import Counter
@@ -81,7 +82,8 @@ def _read(path: Path) -> Iterator[tuple[str, str]]:
         cells = line.split("\t")
         if len(cells) != 2:
             raise DataError(
-                f"the line has {len(cells)} column(s), two separated by a tab are needed: as written, corrected",
+                f"the line has {len(cells)} column(s), two separated by a tab are needed: as "
+                "written, corrected",
                 f"该行有 {len(cells)} 列，需要以制表符分隔的两列：原句、改正",
                 file=path,
                 line=number,

@@ -1,12 +1,15 @@
-"""A trained network as a `TokenModel`: neural n-gram, recurrent model and Transformer asked the two questions in token ids.
+"""A trained network as a `TokenModel`: neural n-gram, recurrent model and Transformer asked the two
+questions in token ids.
 
-A sentence is read from <s> (a model that read a stream: from </s>, which is what stood before every line there). A Transformer was
-trained on so many tokens at once and no more; a longer text is read in windows that begin at multiples of half a window, and a
-token is predicted in the first window that reaches it: from at least half a window, and from the same tokens whether it is
-scored, asked for or written. A recurrent model carries its state through any length. <pad> and <s> are never predicted.
+A sentence is read from <s> (a model that read a stream: from </s>, which is what stood before every
+line there). A Transformer was trained on so many tokens at once and no more; a longer text is read
+in windows that begin at multiples of half a window, and a token is predicted in the first window
+that reaches it: from at least half a window, and from the same tokens whether it is scored, asked
+for or written. A recurrent model carries its state through any length. <pad> and <s> are never
+predicted.
 
-Tested against: probabilities sum to 1; one by one = together; windows with a carried state = the whole; score = the product of
-what is predicted, however long the text is and whatever follows.
+Tested against: probabilities sum to 1; one by one = together; windows with a carried state = the
+whole; score = the product of what is predicted, however long the text is and whatever follows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +33,9 @@ Scores = NDArray[np.float32]
 
 
 class NeuralTokenModel:
-    """`first` is what a sentence begins with; `context` is how many tokens a Transformer reads at once."""
+    """`first` is what a sentence begins with; `context` is how many tokens a Transformer reads at
+    once.
+    """
 
     def __init__(self, network: LanguageNetwork, *, first: int, context: int | None) -> None:
         self.network, self.first = network, first
@@ -64,7 +69,8 @@ class NeuralTokenModel:
     def score_running(self, text: NDArray[np.int64], *, rows: int = 1) -> Scores:
         """Every token of one text but the first, from all that stands before it.
 
-        `rows` > 1: as so many texts read side by side, faster and with so many places where nothing is remembered.
+        `rows` > 1: as so many texts read side by side, faster and with so many places where nothing
+        is remembered.
         """
         if not isinstance(self.network, RecurrentLanguageModel):
             return self._score_windows(text)
@@ -83,7 +89,9 @@ class NeuralTokenModel:
 
     @torch.no_grad()
     def next_words(self, prefixes: Sequence[Sequence[int]]) -> Scores:
-        """Log-probabilities of every token after each beginning of a sentence, [prefix, vocabulary]."""
+        """Log-probabilities of every token after each beginning of a sentence, [prefix,
+        vocabulary].
+        """
         cut = [self._last([self.first, *prefix]) for prefix in prefixes]
         rows = np.zeros((len(prefixes), self.network.output.out_features), dtype=np.float32)
         for length in sorted({len(prefix) for prefix in cut}):
@@ -93,7 +101,9 @@ class NeuralTokenModel:
         return rows
 
     def window_begin(self, num_read: int) -> int:
-        """Where the window begins in which the token after so many (the first included) is predicted."""
+        """Where the window begins in which the token after so many (the first included) is
+        predicted.
+        """
         if self.context is None or num_read <= self.context:
             return 0
         stride = max(1, self.context // 2)

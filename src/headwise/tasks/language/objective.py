@@ -2,8 +2,8 @@
 
     loss(batch) = smoothed cross-entropy of each token given the tokens before it, summed
 
-A network learns from the batches that suit it: packed sentences (neural n-gram, Transformer), padded
-sentences (recurrent), a carried stream (recurrent) or shuffled windows of it (Transformer).
+A network learns from the batches that suit it: packed sentences (neural n-gram, Transformer),
+padded sentences (recurrent), a carried stream (recurrent) or shuffled windows of it (Transformer).
 Tested by learning a small grammar to its entropy, and by resuming bit for bit.
 """
 

@@ -1,4 +1,6 @@
-"""The recipe of a language model: text of one language, how it is cut, what is built, how it learns."""
+"""The recipe of a language model: text of one language, how it is cut, what is built, how it
+learns.
+"""
 
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -67,7 +69,8 @@ class LanguageRecipe(AnyRecipe):
                     if getattr(unused, name) != getattr(default, name)
                 ]
                 raise SettingsError(
-                    f"training.{names[0]} is set, but n-grams are counted, not trained; leave it out",
+                    f"training.{names[0]} is set, but n-grams are counted, not trained; leave it "
+                    "out",
                     f"设置了 training.{names[0]}，但 n 元语法靠计数而非训练；请去掉",
                 )
         return self
@@ -78,10 +81,12 @@ class LanguageRecipe(AnyRecipe):
             self.model, NgramSettings | NeuralNgramSettings
         ):
             raise SettingsError(
-                f"reading.kind=stream, but model.kind={self.model.kind} sees {self.model.order - 1} words and reads sentences; use "
-                "reading.kind=sentences, or model.kind=recurrent or decoder_only",
-                f"reading.kind=stream，但 model.kind={self.model.kind} 只看 {self.model.order - 1} 个词，按句阅读；请用 "
-                "reading.kind=sentences，或 model.kind=recurrent、decoder_only",
+                f"reading.kind=stream, but model.kind={self.model.kind} sees "
+                f"{self.model.order - 1} words and reads sentences; use reading.kind=sentences, "
+                "or model.kind=recurrent or decoder_only",
+                f"reading.kind=stream，但 model.kind={self.model.kind} 只看 "
+                f"{self.model.order - 1} 个词，按句阅读；请用 reading.kind=sentences，或 "
+                "model.kind=recurrent、decoder_only",
             )
         window = (
             self.reading.length

@@ -3,8 +3,8 @@
     runs/mine/  recipe.yaml   log.jsonl   checkpoints/   model/
 
 `tasks/run.py` drives it. The loss and the batches are in `objective.py`, counting in
-`ngram_counting.py`. Perplexity is measured on `data.valid` and `data.test`, the end of each sentence
-included.
+`ngram_counting.py`. Perplexity is measured on `data.valid` and `data.test`, the end of each
+sentence included.
 """
 
 import math

@@ -1,4 +1,6 @@
-"""The text of a language model's recipe: its tokenizer learnt, its lines as numbers, and its perplexity by a finished model."""
+"""The text of a language model's recipe: its tokenizer learnt, its lines as numbers, and its
+perplexity by a finished model.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -57,7 +59,8 @@ def tokenize(recipe: LanguageRecipe, watcher: Events) -> TokenizedText:
     text = TokenizedText(tokenizer, Ragged(np.concatenate(tokens), np.concatenate(lengths)))
     if len(text.lines.tokens) < 2:
         raise DataError(
-            f"data.train has {len(text.lines.tokens)} word(s), and nothing can be learnt of what follows what; give more text",
+            f"data.train has {len(text.lines.tokens)} word(s), and nothing can be learnt of what "
+            "follows what; give more text",
             f"data.train 只有 {len(text.lines.tokens)} 个词，无从学习词与词的先后；请给出更多文本",
         )
     return text
@@ -69,7 +72,9 @@ def read_part(recipe: LanguageRecipe, part: Part) -> Iterator[str]:
 
 
 def check_measured(recipe: LanguageRecipe) -> None:
-    """A mistake in what is read last must not show after the work is done: every line is read once before."""
+    """A mistake in what is read last must not show after the work is done: every line is read once
+    before.
+    """
     parts: Sequence[Part] = ("valid", "test")
     for part in parts:
         if recipe.data.texts(part) and not sum(1 for _ in read_part(recipe, part)):

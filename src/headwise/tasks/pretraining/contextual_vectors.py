@@ -4,8 +4,9 @@
     elmo     the letters alone (layer 0), then the two language models         layers + 1
     encoder  the word's row (layer 0), then each block of the encoder (BERT)   blocks + 1; of a word in pieces the mean
 
-A sentence longer than the model's rows is cut around the word. Tested against: the static vector of a word is its vector; layer 0 does not
-know the sentence, the layers above do; together = one by one.
+A sentence longer than the model's rows is cut around the word. Tested against: the static vector of
+a word is its vector; layer 0 does not know the sentence, the layers above do; together = one by
+one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -172,7 +173,8 @@ class EncoderWords:
 def load_word_reader(directory: Path | str, *, untrained: bool = False) -> WordReader:
     """Word vectors, ELMo, or an encoder (BERT, a classifier, a tagger) from its bundle or run.
 
-    `untrained`: the same network with random weights, to see what the sentence gives without anything learnt.
+    `untrained`: the same network with random weights, to see what the sentence gives without
+    anything learnt.
     """
     path = find_bundle(
         require_path(directory, "directory", "runs/english-elmo"), recipe="english-elmo"
@@ -206,14 +208,18 @@ def load_word_reader(directory: Path | str, *, untrained: bool = False) -> WordR
         return ElmoWords(encoder, lowercase=tokenizer.lowercase, longest=longest)
     if encoder.letters is not None:
         raise UsageError(
-            f"{path}: this tagger reads endings beside its words (model.letters); give one without, or a pre-trained encoder",
-            f"{path}：该标注模型除词外还读词尾（model.letters）；请给出不带它的模型，或预训练的编码器",
+            f"{path}: this tagger reads endings beside its words (model.letters); give one "
+            "without, or a pre-trained encoder",
+            f"{path}：该标注模型除词外还读词尾（model.letters）；请给出不带它的模型，"
+            "或预训练的编码器",
         )
     return EncoderWords(encoder, tokenizer, longest=longest)
 
 
 def _start(place: int, length: int, longest: int) -> int:
-    """Where to begin so that at most `longest` words are left, the one at `place` in the middle of them."""
+    """Where to begin so that at most `longest` words are left, the one at `place` in the middle of
+    them.
+    """
     return max(0, min(place - longest // 2, length - longest))
 
 

@@ -2,9 +2,9 @@
 
     loss = - Σ log P(next word | words so far) - Σ log P(word before | words that follow)     over <s> … </s>
 
-Every distinct word of the text has a number, the most frequent ones the lowest: below the size of the
-vocabulary it is a class of the softmax, above it is the unknown word there; its characters are read in
-any case (Peters et al. 2018). Tested by resuming bit for bit, by learning to count in both
+Every distinct word of the text has a number, the most frequent ones the lowest: below the size of
+the vocabulary it is a class of the softmax, above it is the unknown word there; its characters are
+read in any case (Peters et al. 2018). Tested by resuming bit for bit, by learning to count in both
 directions, and by starting a tagger and a classifier from it.
 """
 

@@ -1,4 +1,6 @@
-"""The recipe of ELMo's pre-training: text without labels, and the two language models that read it from either end."""
+"""The recipe of ELMo's pre-training: text without labels, and the two language models that read it
+from either end.
+"""
 
 from typing import ClassVar, Literal, Self
 

@@ -1,9 +1,11 @@
-"""Starting from an encoder that has learnt already (`model.start_from`): its tokenizer is taken over, its weights are put in.
+"""Starting from an encoder that has learnt already (`model.start_from`): its tokenizer is taken
+over, its weights are put in.
 
-Vectors mean what the vocabulary says they mean: with another vocabulary the pre-trained weights would be noise. So the text
-section of both recipes must be the same, and so must everything that shapes the encoder; what differs is named. Word vectors are
-the smallest such encoder: vector_start.py.
-Tested: equal weights after starting; another vocabulary, another width, another kind of model refused.
+Vectors mean what the vocabulary says they mean: with another vocabulary the pre-trained weights
+would be noise. So the text section of both recipes must be the same, and so must everything that
+shapes the encoder; what differs is named. Word vectors are the smallest such encoder:
+vector_start.py. Tested: equal weights after starting; another vocabulary, another width, another
+kind of model refused.
 """
 
 from dataclasses import dataclass
@@ -39,7 +41,8 @@ FREE = (
     "letter_dropout",
     "pairs",
 )
-"""Settings of a model that may differ: they shape no weight of the encoder, or none that is taken over."""
+"""Settings of a model that may differ: they shape no weight of the encoder, or none that is taken
+over."""
 PREFIX = "encoder."
 REQUIRED = MaskedRecipe.bundle_form.required_files
 """Files of a bundle that an encoder is taken from."""
@@ -62,7 +65,9 @@ class Start:
         put_weights({name: target[name] for name in shared}, shared, file=self.file)
 
     def put_into(self, encoder: nn.Module) -> None:
-        """Every weight the two encoders have in common; letters and pairs are learnt anew where they are new."""
+        """Every weight the two encoders have in common; letters and pairs are learnt anew where
+        they are new.
+        """
         target, source = weights_of(encoder), dict(self.weights)
         for name in [
             name
@@ -109,17 +114,20 @@ def find_start(model: SentenceEncoderSettings, text: TextSettings) -> Start | Ve
 
 
 def _explain_absent(model: SentenceEncoderSettings) -> CheckpointError:
-    """Nothing is there yet: what makes it, by its name or by the kind of the encoder that is to start from it."""
+    """Nothing is there yet: what makes it, by its name or by the kind of the encoder that is to
+    start from it.
+    """
     assert model.start_from is not None
     named = model.start_from.name
     usual = {"elmo": "english-elmo", "encoder": "english-masked"}.get(model.kind, "word-vectors")
     recipe = named if named in shipped_recipes() else usual
     command = f"headwise train {recipe} --run {model.start_from}"
     return CheckpointError(
-        f"model.start_from: nothing is there; train what to start from first, e.g. `{command}` (the head of the recipe has the "
-        "line for its own), or start from nothing with model.start_from=null",
-        f"model.start_from：该处什么也没有；请先训练要由之开始的模型，例如 `{command}`（配方开头写有它自己的命令），"
-        "或用 model.start_from=null 从零开始",
+        f"model.start_from: nothing is there; train what to start from first, e.g. `{command}` "
+        "(the head of the recipe has the line for its own), or start from nothing with "
+        "model.start_from=null",
+        "model.start_from：该处什么也没有；请先训练要由之开始的模型，例如 "
+        f"`{command}`（配方开头写有它自己的命令），或用 model.start_from=null 从零开始",
         file=model.start_from,
     )
 
@@ -140,7 +148,8 @@ def _compare(
             else ("another encoder", "编码器不同")
         )
         raise CheckpointError(
-            f"cannot be started from: {what[0]} ({listed}); give the recipe the same {section} section, or start from another bundle",
+            f"cannot be started from: {what[0]} ({listed}); give the recipe the same {section} "
+            "section, or start from another bundle",
             f"不能由此开始：{what[1]}（{listed}）；请使配方的 {section} 部分相同，或换一个模型",
             file=path,
         )

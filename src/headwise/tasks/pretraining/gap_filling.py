@@ -2,9 +2,10 @@
 
     'a ____ film'   →   P(word | a _ film), the sign of the mask standing in the gap
 
-One token is filled in: a word, or a piece or character where the model reads those. Language models, which only know what stands
-before, are asked by the same command (`load_predictor` tells which is which).
-Tested: the probabilities of all words sum to one; both sides are read; a trained model fills in what was hidden.
+One token is filled in: a word, or a piece or character where the model reads those. Language
+models, which only know what stands before, are asked by the same command (`load_predictor` tells
+which is which). Tested: the probabilities of all words sum to one; both sides are read; a trained
+model fills in what was hidden.
 """
 
 from pathlib import Path
@@ -70,9 +71,11 @@ class GapFiller:
         gaps = list(GAP.finditer(require_text(text, "text")))
         if len(gaps) != 1 or length != 1:
             raise UsageError(
-                f"a masked model fills in one word in one gap; the text has {len(gaps)} gaps and {length} tokens are wanted: give one "
-                "____ and --length 1, or take a language model",
-                f"掩码模型在一个空里填一个词；文中有 {len(gaps)} 个空，要求 {length} 个词元：请只给一个 ____ 并取 --length 1，或改用语言模型",
+                f"a masked model fills in one word in one gap; the text has {len(gaps)} gaps and "
+                f"{length} tokens are wanted: give one ____ and --length 1, or take a language "
+                "model",
+                f"掩码模型在一个空里填一个词；文中有 {len(gaps)} 个空，要求 {length} 个词元："
+                "请只给一个 ____ 并取 --length 1，或改用语言模型",
             )
         before, after = (
             self.tokenizer.encode(part) for part in (text[: gaps[0].start()], text[gaps[0].end() :])
@@ -80,8 +83,10 @@ class GapFiller:
         tokens = [BOS, *before, MASK, *after]
         if len(tokens) > self.longest:
             raise UsageError(
-                f"the text has {len(tokens)} tokens, this model has read {self.longest} at most; give less around the gap",
-                f"文本有 {len(tokens)} 个词元，该模型至多读过 {self.longest} 个；请缩短空两边的文字",
+                f"the text has {len(tokens)} tokens, this model has read {self.longest} at most; "
+                "give less around the gap",
+                f"文本有 {len(tokens)} 个词元，该模型至多读过 {self.longest} 个；"
+                "请缩短空两边的文字",
             )
         return tokens, 1 + len(before)
 

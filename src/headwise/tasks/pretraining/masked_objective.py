@@ -1,4 +1,5 @@
-"""Masked language modelling (BERT): some tokens are masked, and the encoder guesses them from both sides.
+"""Masked language modelling (BERT): some tokens are masked, and the encoder guesses them from both
+sides.
 
     loss = smoothed cross-entropy of the masked tokens, summed
 
@@ -163,8 +164,10 @@ def prepare_masked(recipe: MaskedRecipe, watcher: Events) -> MaskedData:
     valid = _encode(recipe, tokenizer, "valid") if recipe.data.valid else None
     if valid is not None and _num_known(valid) < 1:
         raise DataError(
-            "data.valid has no word of data.train, so that nothing can be hidden and measured; give other text, or leave data.valid out",
-            "data.valid 中没有 data.train 里的词，没有可以遮住来测量的；请换一份文本，或不写 data.valid",
+            "data.valid has no word of data.train, so that nothing can be hidden and measured; "
+            "give other text, or leave data.valid out",
+            "data.valid 中没有 data.train 里的词，没有可以遮住来测量的；请换一份文本，或不写 "
+            "data.valid",
         )
     if recipe.second_task == "next_sentence":
         _check_pairs(train, "train")
@@ -181,7 +184,9 @@ def _read(recipe: MaskedRecipe, part: Part) -> Iterator[str]:
 
 
 def _encode(recipe: MaskedRecipe, tokenizer: Tokenizer, part: Part) -> LabelledTokens:
-    """Lines as <s> and tokens; a line longer than a row, or than half of one that two must share, goes on in another."""
+    """Lines as <s> and tokens; a line longer than a row, or than half of one that two must share,
+    goes on in another.
+    """
     size = recipe.data.row_tokens // (2 if recipe.second_task == "next_sentence" else 1) - 1
     lines = tokenizer.encode_batch(list(_read(recipe, part)))
     rows = [
@@ -199,8 +204,10 @@ def _num_known(store: LabelledTokens) -> int:
 def _check_pairs(lines: LabelledTokens, part: Part) -> LabelledTokens:
     if len(lines) < 3:
         raise DataError(
-            f"data.{part} has {len(lines)} line(s); next_sentence needs three, one to follow and one that does not: give running text",
-            f"data.{part} 只有 {len(lines)} 行；next_sentence 至少需要三行，一行相接，一行不相接：请给出连续的文本",
+            f"data.{part} has {len(lines)} line(s); next_sentence needs three, one to follow and "
+            "one that does not: give running text",
+            f"data.{part} 只有 {len(lines)} 行；next_sentence 至少需要三行，一行相接，一行不相接："
+            "请给出连续的文本",
         )
     return lines
 
@@ -211,7 +218,9 @@ def _pair(lines: LabelledTokens, seed: int) -> LabelledTokens:
 
 
 def validation(recipe: MaskedRecipe, prepared: MaskedData, task: MaskedLoss) -> Evaluate | None:
-    """Loss and accuracy of guessing, and of pairs how many are told apart; the same words are hidden each time."""
+    """Loss and accuracy of guessing, and of pairs how many are told apart; the same words are
+    hidden each time.
+    """
     store = prepared.valid
     if store is None:
         return None

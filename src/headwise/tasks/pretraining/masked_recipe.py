@@ -1,4 +1,6 @@
-"""The recipe of pre-training: text without labels, what is hidden of it, the encoder that learns to fill it in."""
+"""The recipe of pre-training: text without labels, what is hidden of it, the encoder that learns to
+fill it in.
+"""
 
 from typing import ClassVar, Literal, Self
 
@@ -57,10 +59,14 @@ class MaskedRecipe(AnyRecipe):
             )
         if (self.second_task == "next_sentence") != self.model.halves:
             raise SettingsError(
-                f"second_task={self.second_task} with model.halves={str(self.model.halves).lower()}; pairs of sentences need the vectors "
-                "that tell them apart, and they are learnt from pairs alone: set both (next_sentence, true) or neither (none, false)",
-                f"second_task={self.second_task} 而 model.halves={str(self.model.halves).lower()}；句对需要区分前后两句的向量，"
-                "而这些向量只能从句对学得：请两者都设（next_sentence、true）或都不设（none、false）",
+                f"second_task={self.second_task} with "
+                f"model.halves={str(self.model.halves).lower()}; pairs of sentences need the "
+                "vectors that tell them apart, and they are learnt from pairs alone: set both "
+                "(next_sentence, true) or neither (none, false)",
+                f"second_task={self.second_task} 而 "
+                f"model.halves={str(self.model.halves).lower()}；句对需要区分前后两句的向量，"
+                "而这些向量只能从句对学得：请两者都设（next_sentence、true）或都不设（none、"
+                "false）",
             )
         self.training.keep.check_metric(METRICS)
         check_rung(self.model, self.training, row_tokens=self.data.row_tokens)

@@ -1,16 +1,20 @@
-"""Polysemy, measured: are the occurrences of a word told apart by sense in its vectors? Static vectors cannot, contextual ones should.
+"""Polysemy, measured: are the occurrences of a word told apart by sense in its vectors? Static
+vectors cannot, contextual ones should.
 
-For each model and layer a linear probe (evaluation/linear_probe.py) learns the senses from the training occurrences of a word, and is asked about
-the test occurrences. Beside it stands what needs no vector: always the most frequent sense.
+For each model and layer a linear probe (evaluation/linear_probe.py) learns the senses from the
+training occurrences of a word, and is asked about the test occurrences. Beside it stands what needs
+no vector: always the most frequent sense.
 
-A **hard pair** is two senses of one word, each with at least MIN_TRAIN training and MIN_TEST test occurrences; the word is written the same in
-both, so that its spelling says nothing, and accuracy is balanced over the two, so that their frequencies say nothing. Whoever knows only
-the word has 50.0.
+A **hard pair** is two senses of one word, each with at least MIN_TRAIN training and MIN_TEST test
+occurrences; the word is written the same in both, so that its spelling says nothing, and accuracy
+is balanced over the two, so that their frequencies say nothing. Whoever knows only the word has
+50.0.
 
-Nobody can name a sense that was never shown: test occurrences whose sense the training part lacks (or whose word has only one there) are left
-out, and the report says how many.
+Nobody can name a sense that was never shown: test occurrences whose sense the training part lacks
+(or whose word has only one there) are left out, and the report says how many.
 
-Tested against: static vectors are at 50 exactly; senses that a neighbouring word gives away are found by a model that sees it.
+Tested against: static vectors are at 50 exactly; senses that a neighbouring word gives away are
+found by a model that sees it.
 """
 
 from collections import Counter
@@ -30,7 +34,8 @@ from headwise.tasks.pretraining.contextual_vectors import WordReader
 
 MIN_TRAIN, MIN_TEST = 100, 40
 MAX_TRAIN = 500
-"""The probe learns from at most so many occurrences of each sense, the first ones: more change little and take long to read."""
+"""The probe learns from at most so many occurrences of each sense, the first ones: more change
+little and take long to read."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,8 @@ class SenseReport:
     words: tuple[WordResult, ...]
     pairs: tuple[PairResult, ...]
     num_unlearnt: int = 0
-    """Test occurrences left out because the training part does not show their sense, or only one sense of their word."""
+    """Test occurrences left out because the training part does not show their sense, or only one
+    sense of their word."""
 
     def mean_of_pairs(self, model: str) -> tuple[float, ...]:
         """Balanced accuracy of a model over the hard pairs, layer by layer."""
@@ -172,9 +178,10 @@ def measure_senses(
     words = list(dict.fromkeys(one.word for one in learnt))
     if not words:
         raise UsageError(
-            f"of {len(test):,} test occurrences none has a sense that the training part shows beside another sense of its word; "
-            "give parts that belong together",
-            f"测试部分的 {len(test):,} 次出现中，没有一个的义项见于训练部分、且该词在其中有两个以上义项；请给出配套的两部分",
+            f"of {len(test):,} test occurrences none has a sense that the training part shows "
+            "beside another sense of its word; give parts that belong together",
+            f"测试部分的 {len(test):,} 次出现中，没有一个的义项见于训练部分、"
+            "且该词在其中有两个以上义项；请给出配套的两部分",
         )
     fitted = read_vectors(
         readers, [one for one in train if one.word in words], watcher, limit=MAX_TRAIN

@@ -1,11 +1,13 @@
-"""Starting from word vectors (`model.start_from` names a bundle of word2vec): its words are the vocabulary, its vectors the first embedding.
+"""Starting from word vectors (`model.start_from` names a bundle of word2vec): its words are the
+vocabulary, its vectors the first embedding.
 
     E[word] = (vector - m) / (r √dim)      m: the mean of all vectors, r: root mean square of what is left, so that the table is as large
     E[unknown word] = 0                       as a fresh one
 
-The mean is taken away because all words share it and it tells none from another (Mu & Viswanath 2018).
-What a word means is then learnt from any text, and only what it means here from the labels (Collobert et al. 2011; Kim 2014). All other
-weights are fresh. Tested: the rows that were put in; another width, pieces instead of words and another case refused.
+The mean is taken away because all words share it and it tells none from another (Mu & Viswanath
+2018). What a word means is then learnt from any text, and only what it means here from the labels
+(Collobert et al. 2011; Kim 2014). All other weights are fresh. Tested: the rows that were put in;
+another width, pieces instead of words and another case refused.
 """
 
 import math
@@ -69,7 +71,9 @@ def start_from_vectors(
 
 def _refuse(key: str, theirs: Any, ours: Any, path: Path) -> CheckpointError:
     return CheckpointError(
-        f"cannot be started from: word vectors with {key}={theirs}, here {key}={ours}; set {key}={theirs}, or start from others",
-        f"不能由此开始：词向量的 {key}={theirs}，此处 {key}={ours}；请设 {key}={theirs}，或换用别的词向量",
+        f"cannot be started from: word vectors with {key}={theirs}, here {key}={ours}; set "
+        f"{key}={theirs}, or start from others",
+        f"不能由此开始：词向量的 {key}={theirs}，此处 {key}={ours}；请设 {key}={theirs}，"
+        "或换用别的词向量",
         file=path,
     )

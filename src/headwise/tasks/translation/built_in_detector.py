@@ -1,6 +1,8 @@
-"""The language detector that needs no download: samples of English and German from the pocket corpus and its common words.
+"""The language detector that needs no download: samples of English and German from the pocket
+corpus and its common words.
 
-Chinese, Japanese and Korean are told by their script. Tested with sentences that are not in the corpus.
+Chinese, Japanese and Korean are told by their script. Tested with sentences that are not in the
+corpus.
 """
 
 from functools import cache

@@ -1,9 +1,11 @@
-"""A translator from a run that is not finished: its recipe, its tokenizers and the weights of a checkpoint.
+"""A translator from a run that is not finished: its recipe, its tokenizers and the weights of a
+checkpoint.
 
     last   the newest checkpoint that is whole (its moving average, if the recipe keeps one)
     best   the weights of the best validation so far
 
-Nothing in the run is changed; it may be training at the same time. Tested against: the weights in the files themselves.
+Nothing in the run is changed; it may be training at the same time. Tested against: the weights in
+the files themselves.
 """
 
 from pathlib import Path
@@ -35,10 +37,10 @@ def load_checkpoint_bundle(directory: Path, which: Which) -> TranslatorBundle:
     path = require_run(directory)
     if not (path / RECIPE).is_file() or not (path / "data").is_dir():
         raise UsageError(
-            f"{path} is no run directory (recipe.yaml, data/, checkpoints/), which --checkpoint {which} needs; give one such as runs/mine, "
-            "or leave --checkpoint out",
-            f"{path} 不是运行目录（recipe.yaml、data/、checkpoints/），而 --checkpoint {which} 需要它；请给出例如 runs/mine，"
-            "或去掉 --checkpoint",
+            f"{path} is no run directory (recipe.yaml, data/, checkpoints/), which --checkpoint "
+            f"{which} needs; give one such as runs/mine, or leave --checkpoint out",
+            f"{path} 不是运行目录（recipe.yaml、data/、checkpoints/），而 --checkpoint {which} "
+            "需要它；请给出例如 runs/mine，或去掉 --checkpoint",
         )
     data = dict(read_run_recipe(path / RECIPE))
     if data.get("task", "translation") != "translation":

@@ -73,10 +73,10 @@ class MeasuredScores:
         )
         return [unfinished] * (self.step is not None) + [
             say(
-                f"{one.name}: {one.system:.2f} against {one.baseline:.2f}, difference {one.difference:+.2f}, "
-                f"p = {one.p_value:.3f} ({one.method})",
-                f"{one.name}：{one.system:.2f}，对照 {one.baseline:.2f}，差 {one.difference:+.2f}，p = {one.p_value:.3f}"
-                f"（{one.method}）",
+                f"{one.name}: {one.system:.2f} against {one.baseline:.2f}, difference "
+                f"{one.difference:+.2f}, p = {one.p_value:.3f} ({one.method})",
+                f"{one.name}：{one.system:.2f}，对照 {one.baseline:.2f}，差 "
+                f"{one.difference:+.2f}，p = {one.p_value:.3f}（{one.method}）",
             )
             for one in self.comparisons
         ]
@@ -146,7 +146,9 @@ def _translations(wanted: Measurement, system: Path) -> _Translations:
 
 
 def guess_language(texts: Sequence[str]) -> str | None:
-    """Chinese, Japanese or nothing: only these need another tokenisation, and their scripts give them away."""
+    """Chinese, Japanese or nothing: only these need another tokenisation, and their scripts give
+    them away.
+    """
     letters = [letter for text in texts[:1000] for letter in text if letter.isalpha()]
     if not letters:
         return None
@@ -166,6 +168,7 @@ def _check_count(
         raise DataError(
             f"has {len(references):,} lines, but {system} gives {len(hypotheses):,} translations; "
             "source and reference must match line by line",
-            f"有 {len(references):,} 行，而 {system} 给出 {len(hypotheses):,} 句译文；源文与参考译文必须逐行对应",
+            f"有 {len(references):,} 行，而 {system} 给出 {len(hypotheses):,} 句译文；"
+            "源文与参考译文必须逐行对应",
             file=reference,
         )

@@ -1,4 +1,6 @@
-"""What `headwise evaluate` is asked to measure, and whether the question is complete; nothing here loads torch."""
+"""What `headwise evaluate` is asked to measure, and whether the question is complete; nothing here
+loads torch.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,8 +54,10 @@ class Measurement:
         measured = self.system
         if self.checkpoint is not None and self.model is None:
             raise UsageError(
-                f"--checkpoint {self.checkpoint} was given without --model; give the run: --model runs/mine",
-                f"给出了 --checkpoint {self.checkpoint} 却没有 --model；请给出运行目录：--model runs/mine",
+                f"--checkpoint {self.checkpoint} was given without --model; give the run: --model "
+                "runs/mine",
+                f"给出了 --checkpoint {self.checkpoint} 却没有 --model；请给出运行目录：--model "
+                "runs/mine",
             )
         for system in (measured, self.against):
             if system is not None and self.is_model(system) and self.source is None:

@@ -1,4 +1,5 @@
-"""A text that the model never learned to read: what to say beside its translation, which may be nonsense.
+"""A text that the model never learned to read: what to say beside its translation, which may be
+nonsense.
 
     target_language   the text is in the language that the model writes
     unknown_words     most of its words are not in the training text (`text/known_words.py`), or most of its characters
@@ -7,8 +8,8 @@
                       probability below `DOUBT`. It knows English, German and the scripts of Chinese, Japanese and
                       Korean; of other source languages it says nothing
 
-Shared by `headwise translate` and `evaluate`, the server's replies and the page. The text is translated all the same.
-Tested with other languages, made-up words, and the model's own language.
+Shared by `headwise translate` and `evaluate`, the server's replies and the page. The text is
+translated all the same. Tested with other languages, made-up words, and the model's own language.
 """
 
 import re
@@ -22,7 +23,8 @@ from headwise.text.tokenizer_pair import TokenizerPair
 from headwise.text.word_boundaries import is_unspaced
 
 DOUBT = 0.01
-"""A source language of less probability is called another: at most 0.5 % of ordinary lines (docs/experiments/translation.md)."""
+"""A source language of less probability is called another: at most 0.5 % of ordinary lines
+(docs/experiments/translation.md)."""
 SURE = 0.9
 """A language of at least this probability is named."""
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
@@ -64,10 +66,10 @@ class InputCheck:
         noun, noun_zh = _name_units(text)
         return InputWarning(
             "unknown_words",
-            f"{_count(unlike.num_unknown, unlike.num_words, noun)} rare or missing in the {self._source} text that "
-            "the model learned from; the translation may be nonsense",
-            f"{unlike.num_words} 个{noun_zh}中有 {unlike.num_unknown} 个在该模型的 {self._source} 训练文本中罕见或没有；"
-            "译文可能毫无意义",
+            f"{_count(unlike.num_unknown, unlike.num_words, noun)} rare or missing in the "
+            f"{self._source} text that the model learned from; the translation may be nonsense",
+            f"{unlike.num_words} 个{noun_zh}中有 {unlike.num_unknown} 个在该模型的 {self._source} "
+            "训练文本中罕见或没有；译文可能毫无意义",
         )
 
     def judge_language(self, text: str) -> InputWarning | None:
@@ -91,8 +93,8 @@ class InputCheck:
     def _name_language(self, code: Reason, language: str) -> InputWarning:
         return InputWarning(
             code,
-            f"this looks like {language}, but the model reads {self._source} and writes {self._target}; "
-            "the translation may be nonsense",
+            f"this looks like {language}, but the model reads {self._source} and writes "
+            f"{self._target}; the translation may be nonsense",
             f"这像是 {language}，而该模型读 {self._source}、写 {self._target}；译文可能毫无意义",
         )
 

@@ -2,8 +2,9 @@
 
     loss(batch) = smoothed cross-entropy of the target given the source, summed over target tokens
 
-This is what the training loop trains: it hands over batches and gets sums back. The seventh file of the reader's path;
-from here one sees the whole way from rows of tokens to a number to be made smaller.
+This is what the training loop trains: it hands over batches and gets sums back. The seventh file of
+the reader's path; from here one sees the whole way from rows of tokens to a number to be made
+smaller.
 
 Tested against: training on the pocket corpus, and packed rows = sentences one by one.
 """
@@ -58,7 +59,9 @@ class RowShape:
 
 @dataclass(frozen=True)
 class PackedPairs:
-    """The training pairs as one endless stream of batches, or the share of one of several processes in it."""
+    """The training pairs as one endless stream of batches, or the share of one of several processes
+    in it.
+    """
 
     store: PairSource
     shape: RowShape

@@ -1,7 +1,8 @@
 """Measuring a translator on the pocket corpus, where everything has a right answer.
 
-Besides BLEU and chrF it counts what only a grammar can judge: sentences that are right in every word, pronouns that agree with
-the word they stand for, and attention that links the words which really translate each other (alignment error rate).
+Besides BLEU and chrF it counts what only a grammar can judge: sentences that are right in every
+word, pronouns that agree with the word they stand for, and attention that links the words which
+really translate each other (alignment error rate).
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +36,8 @@ class PocketScores:
     pronoun_accuracy: float
     num_pronoun_sentences: int
     pronouns_word_for_word: float
-    """What the accuracy would be if each pronoun were translated by itself: where it is high, pronouns test little."""
+    """What the accuracy would be if each pronoun were translated by itself: where it is high,
+    pronouns test little."""
     wrong: tuple[tuple[str, str, str], ...]
     """The first mistakes: source, translation, reference."""
 
@@ -112,7 +114,9 @@ class HeadAlignment:
 def measure_alignment(
     translator: Translator, *, count: int = 200, split: str = "test"
 ) -> list[HeadAlignment]:
-    """Alignment error rate of every layer and head, best first, on reference translations (teacher forcing)."""
+    """Alignment error rate of every layer and head, best first, on reference translations (teacher
+    forcing).
+    """
     source, target = translator.source_language, translator.target_language
     chosen = list(sentences(split, count))
     gold = [GoldLinks(links, links) for links in (one.alignment(source, target) for one in chosen)]
@@ -147,7 +151,9 @@ def measure_alignment(
 
 @dataclass(frozen=True)
 class AlignmentScale:
-    """Both ends of the error rate on the same sentences, for readers that link every target word once, as attention is read."""
+    """Both ends of the error rate on the same sentences, for readers that link every target word
+    once, as attention is read.
+    """
 
     lowest: float
     """Each target word linked to a right source word wherever it has one."""

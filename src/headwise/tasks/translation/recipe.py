@@ -27,7 +27,8 @@ class EvaluationSettings(Settings):
     """How the model is measured, while it learns and at the end."""
 
     validation_sentences: int = Field(default=200, ge=0, le=1_000_000)
-    """At each validation also translate the first so many sentences greedily, for BLEU and chrF; 0 measures the loss alone."""
+    """At each validation also translate the first so many sentences greedily, for BLEU and chrF; 0
+    measures the loss alone."""
     pretokenized: bool = False
     """The text is tokenised already: BLEU counts its tokens as they stand."""
     lowercase: bool = False
@@ -62,7 +63,8 @@ class TranslationRecipe(AnyRecipe):
             raise SettingsError(
                 "model.embedding.tied=all needs one vocabulary for both languages; "
                 "set text.shared=true, or model.embedding.tied=output",
-                "model.embedding.tied=all 要求两种语言共用词表；请设 text.shared=true，或 model.embedding.tied=output",
+                "model.embedding.tied=all 要求两种语言共用词表；请设 text.shared=true，或 "
+                "model.embedding.tied=output",
             )
         self._check_kind()
         # Source rows are in the proportion of the languages, which only the text knows.
@@ -88,8 +90,10 @@ class TranslationRecipe(AnyRecipe):
         best = self.training.keep.best
         if best in ("bleu", "chrf") and self.evaluation.validation_sentences == 0:
             raise SettingsError(
-                f"training.keep.best={best} needs translations to score; set evaluation.validation_sentences, e.g. 500",
-                f"training.keep.best={best} 需要译文才能计分；请设 evaluation.validation_sentences，例如 500",
+                f"training.keep.best={best} needs translations to score; set "
+                "evaluation.validation_sentences, e.g. 500",
+                f"training.keep.best={best} 需要译文才能计分；请设 "
+                "evaluation.validation_sentences，例如 500",
             )
         return self
 

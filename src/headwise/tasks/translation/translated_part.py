@@ -1,10 +1,11 @@
-"""Translating a part of a recipe's data (valid, test): the scores, how long it took, and the translations themselves.
+"""Translating a part of a recipe's data (valid, test): the scores, how long it took, and the
+translations themselves.
 
     runs/mine/translations/test.de        what the model wrote
     runs/mine/translations/test.ref.de    what it was measured against
 
-The translations are kept because two systems are compared by pairs, sentence by sentence (evaluation/significance.py): a score
-alone can only be set beside another, not tested against it.
+The translations are kept because two systems are compared by pairs, sentence by sentence
+(evaluation/significance.py): a score alone can only be set beside another, not tested against it.
 """
 
 import time

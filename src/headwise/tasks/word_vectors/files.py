@@ -27,7 +27,9 @@ def import_word_vectors(source: Path, directory: Path) -> VectorSpace:
 
 
 def export_word_vectors(space: VectorSpace, path: Path, *, binary: bool) -> None:
-    """A file that gensim and other tools read; a word with a space in it would read as two. A file that exists is left alone."""
+    """A file that gensim and other tools read; a word with a space in it would read as two. A file
+    that exists is left alone.
+    """
     refuse_existing(path)
     split = next((word for word in space.words if not word or len(word.split()) != 1), None)
     if split is not None:
@@ -53,7 +55,8 @@ def score_word_vectors(space: VectorSpace, files: Sequence[Path]) -> list[WordSc
             pairs = parse_pairs(lines, path)
             if not pairs:
                 raise DataError(
-                    "holds no pair and no analogy; a line is `tiger cat 7.35`, or four words under a line `: group`",
+                    "holds no pair and no analogy; a line is `tiger cat 7.35`, or four words "
+                    "under a line `: group`",
                     "没有词对也没有类比题；每行应为 `tiger cat 7.35`，或在 `: 组名` 行之下写四个词",
                     file=path,
                 )

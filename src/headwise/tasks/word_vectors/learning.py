@@ -6,8 +6,9 @@
 
     runs/words/model/  vectors.safetensors   words.json   recipe.yaml   results.json   README.md   MANIFEST.json
 
-A piece of text is thinned, cut into windows and learnt as a pure function of (seed, epoch, piece); with one thread a run
-repeats to the last bit, with several the order in which they meet the tables is the machine's.
+A piece of text is thinned, cut into windows and learnt as a pure function of (seed, epoch, piece);
+with one thread a run repeats to the last bit, with several the order in which they meet the tables
+is the machine's.
 """
 
 import time
@@ -38,16 +39,19 @@ from headwise.tasks.word_vectors.recipe import NegativeSampling, WordVectorRecip
 from headwise.training.hogwild import learn_pieces
 
 PIECE_WORDS = (8_000, 16_000)
-"""Words of text that share a learning rate and are cut at once, in a short text and in a long one: a piece has a cost of its own (a tenth of 8,000 words of
-CBOW), but a rate that falls in a few steps is no straight line, and what is cut should stay in a cache."""
+"""Words of text that share a learning rate and are cut at once, in a short text and in a long one:
+a piece has a cost of its own (a tenth of 8,000 words of CBOW), but a rate that falls in a few steps
+is no straight line, and what is cut should stay in a cache."""
 NUM_PIECES = 64
 """A text that has as many of the longer pieces is a long one."""
 BATCH_WORDS = 512
 """Centres at most whose changes are computed from the same state of the tables."""
 BATCH_RATE = 3.0
-"""Rate × pairs of the most frequent word in a batch, strangers included: its changes add up, and too many overshoot."""
+"""Rate × pairs of the most frequent word in a batch, strangers included: its changes add up, and
+too many overshoot."""
 MANY_WORDS = 0.2
-"""Questions about the most frequent word, of one centre, below which a text counts as one of many words: there CBOW stands twice the batch."""
+"""Questions about the most frequent word, of one centre, below which a text counts as one of many
+words: there CBOW stands twice the batch."""
 
 
 Learn = Callable[[np.ndarray, np.ndarray, np.random.Generator, float], None]
@@ -106,7 +110,8 @@ def learn_word_vectors(
         dtype=torch.float64
     ).isfinite():  # a sum of float32 cannot leave float64
         raise SettingsError(
-            f"the vectors grew beyond all numbers at training.rate={highest}; use a smaller rate, e.g. 0.025",
+            f"the vectors grew beyond all numbers at training.rate={highest}; use a smaller rate, "
+            "e.g. 0.025",
             f"training.rate={highest} 时向量发散到无穷；请用更小的学习率，例如 0.025",
         )
     return tables
@@ -126,7 +131,10 @@ def first_rate(recipe: WordVectorRecipe) -> float:
 
 
 def num_strangers(recipe: WordVectorRecipe, output: NegativeSampling) -> int:
-    """Strangers drawn for a block. CBOW asks once a centre, not once a pair: its strangers cost more of its time, and fewer do."""
+    """Strangers drawn for a block.
+
+    CBOW asks once a centre, not once a pair: its strangers cost more of its time, and fewer do.
+    """
     if output.pool is not None:
         return output.pool
     return 24 if recipe.model.kind == "skip_gram" else 20

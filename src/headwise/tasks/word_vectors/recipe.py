@@ -1,4 +1,6 @@
-"""The recipe of word vectors: what is read, which of the two models, how the softmax is avoided, how it learns."""
+"""The recipe of word vectors: what is read, which of the two models, how the softmax is avoided,
+how it learns.
+"""
 
 from typing import ClassVar, Literal
 
@@ -17,14 +19,16 @@ class WordVectorData(Settings):
     language: LanguageCode = "en"
     """Which side of a parallel corpus is read, if one is named."""
     train: Texts = Field(min_length=1)
-    """A text, one sentence or paragraph a line: a file, also .gz or .xz, or a known corpus; or a list of them."""
+    """A text, one sentence or paragraph a line: a file, also .gz or .xz, or a known corpus; or a
+    list of them."""
 
 
 class WordVectorText(Settings):
     """What counts as a word."""
 
     unit: Literal["words", "characters"] = "words"
-    """`words`: cut at whitespace; `characters`: every character but spaces, for Chinese that is not segmented."""
+    """`words`: cut at whitespace; `characters`: every character but spaces, for Chinese that is not
+    segmented."""
     lowercase: bool = True
     """Write everything in lower case."""
     min_count: int = Field(default=5, ge=1)
@@ -74,7 +78,8 @@ class WordVectorTraining(Settings):
     epochs: int = Field(default=5, ge=1)
     """Passes over the text."""
     rate: float | None = Field(default=None, gt=0, le=10)
-    """Learning rate at the start, falling in a straight line to nothing; none = 0.025, or 0.05 for cbow."""
+    """Learning rate at the start, falling in a straight line to nothing; none = 0.025, or 0.05 for
+    cbow."""
     subsample: float = Field(default=1e-3, ge=0, le=1)
     """Words more frequent than this are thinned out; 0 keeps all."""
     threads: int = Field(default=2, ge=1, le=256)
