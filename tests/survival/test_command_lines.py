@@ -113,7 +113,7 @@ def _nothing_long(monkeypatch: pytest.MonkeyPatch) -> None:
         plan_comparison(words, seeds=seeds, directory=directory)
         stop()
 
-    for place in ("demo.run_demo", "data.known.fetch_corpus", "comparing.attention.compare_attention", "comparing.lineage.compare_lineage", "exporting.export.export_translator", "serving.running.serve"):  # fmt: skip
+    for place in ("demo.run_demo", "data.known.corpora.fetch_corpus", "comparing.attention.compare_attention", "comparing.lineage.compare_lineage", "exporting.export.export_translator", "serving.running.serve"):  # fmt: skip
         monkeypatch.setattr(f"headwise.{place}", stop)
     for place in ("tasks.run.train", "tasks.run.check_run", "tasks.planner.plan_recipe"):
         monkeypatch.setattr(f"headwise.{place}", stop_after_recipe)

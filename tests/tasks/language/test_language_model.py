@@ -246,7 +246,7 @@ def test_a_word_twice_is_enough(tmp_path: Path) -> None:
 def test_models_of_another_task_are_refused(run: Path) -> None:
     with pytest.raises(
         CheckpointError,
-        match="is a language model, a model of word vectors is needed; use `headwise predict`",
+        match="is a language model, a bundle of word vectors is needed; use `headwise predict`",
     ):
         load_word_vectors(run)
     with pytest.raises(CheckpointError, match="is a language model, a translator is needed"):

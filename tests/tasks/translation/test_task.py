@@ -48,9 +48,9 @@ def test_a_run_leaves_everything_the_design_promises(tiny_run: Path) -> None:
         (tiny_run / "checkpoints" / "step-6" / "state.json").read_text(encoding="utf-8")
     )
     assert results["precision"] == state["environment"]["precision"]
-    assert f"- precision: {results['precision']}" in (tiny_run / "model" / "README.md").read_text(
-        encoding="utf-8"
-    )
+    assert f"- number format: {results['precision']}" in (
+        tiny_run / "model" / "README.md"
+    ).read_text(encoding="utf-8")
     assert results["precision"] in ("fp32", "bf16"), "never auto"
     assert results["test"]["bleu"]["signature"].startswith("nrefs:1")
 

@@ -18,6 +18,7 @@ from headwise.tasks.labels.bundle import load_label_bundle
 from headwise.tasks.language.language_model import LanguageModel
 from headwise.tasks.recipe import load_recipe
 from headwise.tasks.run import train
+from headwise.tasks.translation.bundle import load_translator_bundle
 from headwise.tasks.word_vectors import task as word_vector_task
 from headwise.tasks.word_vectors.bundle import load_word_vectors
 from headwise.tasks.word_vectors.files import export_word_vectors
